@@ -1,0 +1,39 @@
+# Every target builds its own environment in .venv from constraints.txt; nothing else is needed but
+# Python 3.11, make and a C compiler.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check bench docs clean help
+
+help:           ## what each target does
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+
+$(READY): pyproject.toml constraints.txt
+	@echo "==> creating the environment in $(VENV) (about a minute the first time)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,dev]"
+	@touch $@
+
+demo: $(READY)  ## train, certify, attack, verify and report on data that needs no download
+	$(BIN)/agnncert demo
+
+test: $(READY)  ## the whole test suite
+	$(BIN)/python -m pytest -q -n 2
+
+check: $(READY) ## ruff, mypy --strict, import direction
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY) ## measure speed against one plain forward pass and against T of them
+	$(BIN)/python -m benchmarks.run
+
+docs: $(READY)  ## build the documentation into site/
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	$(BIN)/mkdocs build --strict
+
+clean:          ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis site
