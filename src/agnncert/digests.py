@@ -27,7 +27,7 @@ def first8(name: str, message: Sequence[Words64]) -> Words64:
     """First 8 bytes of the digest of every message, read as a little-endian integer.
 
     Equal to ``int.from_bytes(hashlib.new(name, m).digest()[:8], "little")`` for each message ``m``. Working
-    memory is about 200 bytes per message, so long arrays are best handed over in chunks that fit the cache.
+    memory is up to 250 bytes per message, so long arrays are best handed over in chunks that fit the cache.
 
     Args:
         name: One of ``HASHES``.
