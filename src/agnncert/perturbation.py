@@ -1,0 +1,216 @@
+"""Perturbation: a concrete attack, written in node ids; apply it to a graph, and see what it costs."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.budget import Budget
+from agnncert.errors import GraphError, IdError
+from agnncert.graph import EDGE_VALUES, node_keys
+from agnncert.hashing import id_keys
+
+Id = int | str
+Pair = tuple[Id, Id]
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """What an attacker changed. Nodes are named by id, an edge is an unordered pair.
+
+    Attributes:
+        add_edges: Pairs to join; pairs with an injected node belong here too.
+        delete_edges: Pairs to separate, in both directions and all copies.
+        change_edges: ``(u, v, value)``: a new edge weight or attribute row; on a graph with neither, a number of copies.
+        inject_nodes: New nodes and their features. An id is free when no node has it, or when its node is deleted.
+        delete_nodes: Nodes removed with all their edges.
+        change_features: New feature rows of existing nodes.
+        directed: Whether ``add_edges`` adds only ``u -> v`` instead of both directions.
+    """
+
+    add_edges: Sequence[Pair] = ()
+    delete_edges: Sequence[Pair] = ()
+    change_edges: Sequence[tuple[Id, Id, Any]] = ()
+    inject_nodes: Mapping[Id, Sequence[float]] = field(default_factory=dict)
+    delete_nodes: Sequence[Id] = ()
+    change_features: Mapping[Id, Sequence[float]] = field(default_factory=dict)
+    directed: bool = False
+
+    def cost(self) -> Budget:
+        """The smallest budget that allows this attack (whether the target is among the changed nodes is not counted)."""
+        injected = set(keys_of(self.inject_nodes))
+        load: Counter[int] = Counter()
+        added = 0
+        for u, v in pair_keys(self.add_edges):
+            new = [w for w in (u, v) if w in injected]
+            if new:  # a pair of two injected nodes is charged to the one with fewer edges
+                load[min(new, key=lambda w: load[w])] += 1
+            else:
+                added += 1
+        return Budget(
+            add_edges=added,
+            delete_edges=len(pair_keys(self.delete_edges)),
+            change_edges=len(pair_keys([(u, v) for u, v, _ in self.change_edges])),
+            inject_nodes=len(injected),
+            edges_per_injected=max(load.values(), default=0),
+            delete_nodes=len(set(keys_of(self.delete_nodes))),
+            change_features=len(set(keys_of(self.change_features))),
+        )
+
+    def apply(self, data: Data) -> Data:
+        """The attacked graph: surviving nodes in their order, injected ones behind them.
+
+        Injected nodes get the label −1 and are in no split.
+        """
+        draft = _Draft(data)
+        draft.change_features(self.change_features)
+        draft.change_edges(self.change_edges)
+        draft.delete_edges(self.delete_edges)
+        draft.delete_nodes(self.delete_nodes)
+        draft.inject(self.inject_nodes)
+        draft.add_edges(self.add_edges, self.directed)
+        return draft.data
+
+
+def keys_of(ids: Any) -> list[int]:
+    """Keys of some ids, as Python integers (the bits of an int64)."""
+    listed = list(ids)
+    return id_keys(listed).view(np.int64).tolist() if listed else []  # type: ignore[no-any-return]
+
+
+def pair_keys(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
+    """Distinct unordered pairs as pairs of keys, smaller key first, in order of appearance."""
+    flat = [w for pair in pairs for w in pair]
+    known = dict(zip(flat, _keys_with_repeats(flat), strict=True))
+    return list(dict.fromkeys(tuple(sorted((known[u], known[v]))) for u, v in pairs))  # type: ignore[misc]
+
+
+def _keys_with_repeats(ids: Sequence[Id]) -> list[int]:
+    return [keys_of([i])[0] for i in ids]
+
+
+class _Draft:
+    """A graph being edited; rows are found by key."""
+
+    def __init__(self, data: Data) -> None:
+        self.data = data.clone()
+        for derived in ("node_key", "stable_ids", "task", "batch"):
+            if derived in self.data:
+                del self.data[derived]
+        self.had_ids = getattr(data, "node_id", None) is not None
+        self.keys: list[int] = node_keys(data).tolist()
+        self.ids: list[Any] = list(np.asarray(data.node_id).tolist()) if self.had_ids else list(range(len(self.keys)))
+        self.row = {key: row for row, key in enumerate(self.keys)}
+        if self.data.edge_index is None:
+            self.data.edge_index = torch.empty(2, 0, dtype=torch.int64)
+
+    def find(self, node: Id) -> int:
+        row = self.row.get(keys_of([node])[0])
+        if row is None:
+            raise IdError(f"the graph has no node with id {node!r}.")
+        return row
+
+    def _between(self, u: Id, v: Id, what: str) -> Tensor:
+        a, b = self.find(u), self.find(v)
+        source, head = self.data.edge_index
+        found = ((source == a) & (head == b)) | ((source == b) & (head == a))
+        if not bool(found.any()):
+            raise GraphError(f"cannot {what} the edge ({u!r}, {v!r}): the graph has no such edge.")
+        return found
+
+    def change_features(self, changes: Mapping[Id, Sequence[float]]) -> None:
+        self.data.x = self.data.x.clone()
+        for node, features in changes.items():
+            self.data.x[self.find(node)] = torch.as_tensor(features, dtype=self.data.x.dtype)
+
+    def change_edges(self, changes: Sequence[tuple[Id, Id, Any]]) -> None:
+        for u, v, value in changes:
+            found = self._between(u, v, "change")
+            name = next((n for n in EDGE_VALUES if getattr(self.data, n, None) is not None), None)
+            if name is not None:
+                self.data[name] = self.data[name].clone()
+                self.data[name][found] = torch.as_tensor(value, dtype=self.data[name].dtype)
+                continue
+            arcs = torch.unique(self.data.edge_index[:, found], dim=1).repeat(1, int(value))
+            self.data.edge_index = torch.cat([self.data.edge_index[:, ~found], arcs], dim=1)
+
+    def _keep_edges(self, keep: Tensor) -> None:
+        self.data.edge_index = self.data.edge_index[:, keep]
+        for name in EDGE_VALUES:
+            if getattr(self.data, name, None) is not None:
+                self.data[name] = self.data[name][keep]
+
+    def delete_edges(self, pairs: Sequence[Pair]) -> None:
+        for u, v in pairs:
+            self._keep_edges(~self._between(u, v, "delete"))
+
+    def delete_nodes(self, nodes: Sequence[Id]) -> None:
+        if not nodes:
+            return
+        total = len(self.keys)
+        keep = torch.ones(total, dtype=torch.bool)
+        keep[[self.find(n) for n in nodes]] = False
+        self._keep_edges(keep[self.data.edge_index].all(0))
+        renumber = torch.cumsum(keep, 0) - 1
+        self.data.edge_index = renumber[self.data.edge_index]
+        self._map_node_values(lambda value: value[keep.to(value.device)], total)
+        rows = keep.nonzero().view(-1).tolist()
+        self.keys, self.ids = [self.keys[r] for r in rows], [self.ids[r] for r in rows]
+        self._write_ids()
+
+    def inject(self, nodes: Mapping[Id, Sequence[float]]) -> None:
+        if not nodes:
+            return
+        for node, key in zip(nodes, keys_of(nodes), strict=True):
+            if key in self.row:
+                raise IdError(f"cannot inject a node under the id {node!r}: a living node has it. Delete that node first.")
+            self.keys.append(key)
+            self.ids.append(node)
+        total, new = self.data.x.size(0), len(nodes)
+        features = torch.stack([torch.as_tensor(f, dtype=self.data.x.dtype) for f in nodes.values()])
+
+        def grown(value: Tensor) -> Tensor:
+            fill = False if value.dtype == torch.bool else -1
+            return torch.cat([value, torch.full((new, *value.shape[1:]), fill, dtype=value.dtype)])
+
+        x = torch.cat([self.data.x, features])
+        self._map_node_values(grown, total)
+        self.data.x = x
+        self._write_ids()
+
+    def _map_node_values(self, change: Any, total: int) -> None:
+        for name, value in self.data.to_dict().items():
+            if name == "edge_index" or name in EDGE_VALUES or name == "node_id":
+                continue
+            if isinstance(value, Tensor) and value.dim() > 0 and value.size(0) == total:
+                self.data[name] = change(value)
+
+    def _write_ids(self) -> None:
+        self.row = {key: row for row, key in enumerate(self.keys)}
+        # Without ids the row number is the identity; after a deletion rows are renamed, and that is the point
+        # of giving ids. Injected nodes must then be the next rows.
+        if self.had_ids:
+            whole = all(isinstance(i, int) for i in self.ids)
+            self.data.node_id = torch.tensor(self.ids) if whole else [str(i) for i in self.ids]
+
+    def add_edges(self, pairs: Sequence[Pair], directed: bool) -> None:
+        arcs: list[tuple[int, int]] = []
+        source, head = self.data.edge_index
+        for u, v in pairs:
+            a, b = self.find(u), self.find(v)
+            if bool(((source == a) & (head == b)).any()) or (a, b) in arcs:
+                raise GraphError(f"cannot add the edge ({u!r}, {v!r}): it is there already.")
+            arcs += [(a, b)] if directed or a == b else [(a, b), (b, a)]
+        if not arcs:
+            return
+        new = torch.tensor(arcs).t()
+        self.data.edge_index = torch.cat([self.data.edge_index, new], dim=1)
+        for name in EDGE_VALUES:
+            value = getattr(self.data, name, None)
+            if value is not None:
+                self.data[name] = torch.cat([value, torch.ones(len(arcs), *value.shape[1:], dtype=value.dtype)])
