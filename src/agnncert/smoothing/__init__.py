@@ -1,0 +1,12 @@
+"""Certificates from random samples: the pure part of the smoothing defences, without torch.
+
+bounds.py      counts → bounds on class probabilities (Clopper–Pearson)
+regions.py     the worst any classifier can do under noise (Neyman–Pearson), and tables for flips
+flips.py       what flip noise proves: RS, sparsity-aware RS
+deletions.py   what deletion noise proves: Bi-RS
+evidence.py    SampleEvidence: counts, noise and error probability of a certificate
+"""
+
+from agnncert.smoothing.deletions import DeletionNoise as DeletionNoise
+from agnncert.smoothing.evidence import SampleEvidence as SampleEvidence
+from agnncert.smoothing.flips import FlipNoise as FlipNoise
