@@ -119,7 +119,7 @@ def largest_amount(holds: Callable[[FloatArray], BoolArray], num_targets: int) -
     low = np.where(holds(np.zeros(num_targets)), 0.0, -1.0)
     low[(low == 0) & holds(np.full(num_targets, np.inf))] = np.inf
     high = np.where(low == 0, 1.0, low)  # from here on: low holds, and a target is open while low < high
-    while (growing := (low < high) & holds(high) & (high < LARGEST_AMOUNT)).any():
+    while (growing := (low < high) & holds(np.maximum(high, 0)) & (high < LARGEST_AMOUNT)).any():
         low = np.where(growing, high, low)
         high = np.where(growing, 2 * high, high)
     while (unsure := high > low + 1).any():
