@@ -6,6 +6,7 @@ whenever they see the same neighbours.
 """
 
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -205,11 +206,15 @@ def _ordered(graph: Data, keep_self_loops: bool) -> Data:
         rank += graph.batch * len(rank)
     kept = keep.nonzero().view(-1)
     tail_key, head_key = rank[source[kept]].numpy(), rank[head[kept]].numpy()
-    values = [graph[n][kept].detach().numpy().reshape(len(kept), -1).T for n in EDGE_VALUES if n in graph]
-    order = np.lexsort([*(row for v in reversed(values) for row in v[::-1]), tail_key, head_key])
+    columns = [c for n in EDGE_VALUES if n in graph for c in graph[n][kept].reshape(len(kept), _width(graph[n])).unbind(1)]
+    order = np.lexsort([*(c.detach().numpy() for c in reversed(columns)), tail_key, head_key])
     kept = kept[torch.from_numpy(order)]
     graph.edge_index = graph.edge_index[:, kept]
     for name in EDGE_VALUES:
         if name in graph:
             graph[name] = graph[name][kept]
     return graph
+
+
+def _width(value: Tensor) -> int:
+    return math.prod(value.shape[1:])
