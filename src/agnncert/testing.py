@@ -1,0 +1,176 @@
+"""For authors of divisions: does a division keep its promise?
+
+``check_division`` attacks small random graphs in every way a ``Perturbation`` can express and looks at what a target can see in each
+subgraph: its in-component with features, ids and edge values (node task), or the whole subgraph (graph task). Whatever a
+model might be, a ballot whose view has not changed cannot change; so the check holds for all models at once.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from agnncert.division import Division
+from agnncert.errors import DivisionError, NotCovered
+from agnncert.graph import EDGE_VALUES, Task, canonical, canonical_set, one_graph
+from agnncert.perturbation import Perturbation
+
+
+def check_division(division: Division, task: Task = "node", trials: int = 200, seed: int = 0) -> None:
+    """Tries to catch a division breaking its promise.
+
+    Args:
+        division: The division to try; a small ``num_groups`` (below 20) finds faults sooner.
+        task: "node" or "graph".
+        trials: Number of attacked graphs.
+        seed: Seed of the graphs and attacks.
+
+    Raises:
+        DivisionError: A change moved more ballots than ``votes_moved`` allows, groups depend on more than ids, or a
+            method is missing or returns something of the wrong shape. The message holds the attack that shows it.
+    """
+    for method in ("groups", "subgraph", "votes_moved"):
+        if not callable(getattr(division, method, None)):
+            raise DivisionError(f"{type(division).__name__} has no method {method}(): a division needs groups, subgraph and votes_moved.")
+    random = np.random.default_rng(seed)
+    for _ in range(trials):
+        graph = random_graph(random)
+        _check_groups(division, graph, task)
+        change = random_change(graph, random)
+        _check_growth(division, graph, change, task)
+        _check_promise(division, graph, change, task)
+
+
+def random_graph(random: np.random.Generator, num_features: int = 2) -> Data:
+    """A small graph with stable ids, isolated nodes and, sometimes, edge weights."""
+    count = int(random.integers(2, 9))
+    pairs = np.array([(u, v) for u in range(count) for v in range(u)]).reshape(-1, 2)
+    chosen = pairs[random.random(len(pairs)) < random.choice([0.15, 0.4, 0.8])]
+    edge_index = torch.from_numpy(np.concatenate([chosen, chosen[:, ::-1]]).T.copy()).long()
+    graph = Data(
+        x=torch.from_numpy(random.normal(size=(count, num_features))).float(),
+        edge_index=edge_index.view(2, -1),
+        node_id=torch.from_numpy(random.permutation(1000)[:count]),
+    )
+    if random.random() < 0.3:
+        weight = torch.from_numpy(random.random(len(chosen)) + 0.5).float()
+        graph.edge_weight = torch.cat([weight, weight])
+    return graph
+
+
+def random_change(graph: Data, random: np.random.Generator, units: int | None = None) -> Perturbation:
+    """A random attack of one to three units; injected nodes may join everything."""
+    ids = graph.node_id.tolist()
+    joined = {frozenset(pair) for pair in graph.node_id[graph.edge_index].t().tolist()}
+    free = [(u, v) for k, u in enumerate(ids) for v in ids[:k] if frozenset((u, v)) not in joined]
+    edges = [tuple(sorted(pair)) for pair in joined if len(pair) == 2]
+    added: list[tuple[int, int]] = []
+    deleted: list[tuple[int, int]] = []
+    altered: list[tuple[int, int, float]] = []
+    injected: dict[int, list[float]] = {}
+    gone: list[int] = []
+    features: dict[int, list[float]] = {}
+    width = graph.x.size(1)
+    for _ in range(units or int(random.integers(1, 4))):
+        kind = random.choice(["add", "delete", "alter", "inject", "remove", "feature"])
+        living = [i for i in ids if i not in gone]
+        if kind == "add" and free:
+            added.append(free.pop(int(random.integers(len(free)))))
+        elif kind in ("delete", "alter") and edges:
+            u, v = edges.pop(int(random.integers(len(edges))))
+            if kind == "delete":
+                deleted.append((u, v))
+            else:
+                altered.append((u, v, 2))
+        elif kind == "inject":
+            new = int(random.integers(1000, 2000))
+            if new not in injected:
+                injected[new] = random.normal(size=width).tolist()
+                added += [(new, i) for i in living if random.random() < 0.7]
+        elif kind == "remove" and len(living) > 1 and not added and not injected:
+            gone.append(int(random.choice(living)))
+        elif kind == "feature" and living:
+            features[int(random.choice(living))] = (10 * random.normal(size=width)).tolist()
+    touched = set(gone)
+    return Perturbation(
+        add_edges=[p for p in added if not touched & set(p)],
+        delete_edges=[p for p in deleted if not touched & set(p)],
+        change_edges=[c for c in altered if not touched & set(c[:2])],
+        inject_nodes=injected,
+        delete_nodes=gone,
+        change_features={i: f for i, f in features.items() if i not in touched},
+    )
+
+
+def views(division: Division, data: Data, task: Task) -> Iterator[tuple[int | None, list[str]]]:
+    """For every target (its id; ``None`` for the graph): what it can see in each subgraph, as text."""
+    loops = getattr(division, "self_loops", False)
+    graph = canonical(data, loops) if task == "node" else one_graph(canonical_set([data], loops), 0)
+    groups = division.groups(graph)
+    parts = [division.subgraph(graph, groups, i) for i in range(division.num_groups)]
+    if task == "graph":
+        yield None, [_describe(part, torch.arange(part.x.size(0))) if part.x.size(0) else "-" for part in parts]
+        return
+    for row, key in enumerate(graph.node_key.tolist()):
+        yield key, [_node_view(part, row) for part in parts]
+
+
+def _node_view(part: Data, row: int) -> str:
+    if "abstain" in part and bool(part.abstain[row]):
+        return "-"
+    seen, frontier = {row}, {row}
+    source, head = part.edge_index.tolist()
+    while frontier:
+        frontier = {u for u, v in zip(source, head, strict=True) if v in frontier} - seen
+        seen |= frontier
+    return _describe(part, torch.tensor(sorted(seen)), root=row)
+
+
+def _describe(part: Data, nodes: torch.Tensor, root: int | None = None) -> str:
+    """Everything a model could learn of some nodes, whatever their numbering: features stand for nodes."""
+    name = {int(n): tuple(round(float(f), 5) for f in part.x[n]) for n in nodes}
+    inside = [k for k, (u, v) in enumerate(part.edge_index.t().tolist()) if u in name and v in name]
+    values = [n for n in EDGE_VALUES if n in part]
+    arcs = sorted(
+        (name[int(part.edge_index[0, k])], name[int(part.edge_index[1, k])], *(part[n][k].tolist() for n in values)) for k in inside
+    )
+    return f"{None if root is None else name[root]}|{sorted(name.values())}|{arcs}"
+
+
+def _check_groups(division: Division, data: Data, task: Task) -> None:
+    graph = canonical(data) if task == "node" else one_graph(canonical_set([data]), 0)
+    groups = division.groups(graph)
+    if groups.shape != (graph.num_edges,) or (groups.numel() and int(groups.max()) >= division.num_groups):
+        raise DivisionError(f"groups() returned shape {tuple(groups.shape)} for {graph.num_edges} edges: expected one group from 0 to {division.num_groups - 1} for each.")
+    if task == "node" and division.subgraph(graph, groups, 0).x.size(0) != graph.num_nodes:
+        raise DivisionError("subgraph() dropped nodes: in the node task all nodes stay, so that each can cast its ballot.")
+
+
+def _check_growth(division: Division, data: Data, change: Perturbation, task: Task) -> None:
+    before, after = _group_of_arcs(division, data, task), _group_of_arcs(division, change.apply(data), task)
+    for arc, group in before.items():
+        if after.get(arc, group) != group:
+            raise DivisionError(f"the edge {arc} moved from group {group} to {after[arc]} when something else changed ({change}): groups must depend on ids only.")
+
+
+def _group_of_arcs(division: Division, data: Data, task: Task) -> dict[tuple[int, int], int]:
+    graph = canonical(data) if task == "node" else one_graph(canonical_set([data]), 0)
+    keys = graph.node_key[graph.edge_index].t().tolist()
+    return {(u, v): g for (u, v), g in zip(keys, division.groups(graph).tolist(), strict=True)}
+
+
+def _check_promise(division: Division, data: Data, change: Perturbation, task: Task) -> None:
+    after = dict(views(division, change.apply(data), task))
+    for row, (target, seen) in enumerate(views(division, data, task)):
+        if target not in after:
+            continue
+        graph = canonical(data) if task == "node" else one_graph(canonical_set([data]), 0)
+        try:
+            promised = division.votes_moved(change, graph, row if task == "node" else None)
+        except NotCovered:
+            continue
+        moved = [i for i, (old, new) in enumerate(zip(seen, after[target], strict=True)) if old != new]
+        if len(moved) > promised:
+            whom = "the graph" if target is None else f"target {target}"
+            raise DivisionError(f"{change} moved {len(moved)} ballots of {whom} (groups {moved}), but votes_moved promised at most {promised}.")
