@@ -92,6 +92,7 @@ class AuditReport:
         return "\n".join([head, *lines, *remedies, *tail])
 
 
+@torch.no_grad()
 def audit(model: Any, task: Task = "node", division: Division | None = None, data: Any = None) -> AuditReport:
     """Whether a model keeps the contract that certificates rest on.
 

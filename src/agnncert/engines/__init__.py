@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch_geometric.data import Data
 
 from agnncert.division import Division, EdgeCentric, Pieces, is_graph_task
@@ -28,6 +29,7 @@ class Listing:
     copy: IntArray  # position in the union, or of the cell in the graph task
 
 
+@torch.no_grad()
 def cast(
     call: Caller,
     graph: Data,

@@ -42,12 +42,16 @@ class Caller:
         """The bare call."""
         extra = {name: values[name] for name in self.takes}
         inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
-        with torch.no_grad():
-            return self.model(*inputs, **extra)  # type: ignore[no-any-return]
+        return self.model(*inputs, **extra)  # type: ignore[no-any-return]
 
     def edge_values(self, graph: Data, edge: Tensor | None = None) -> dict[str, Tensor]:
         """The edge values that the model takes, of all edges or of some."""
         return {name: graph[name] if edge is None else graph[name].index_select(0, edge) for name in self.takes}
+
+
+def no_edges(graph: Data, takes: tuple[str, ...]) -> tuple[Tensor, dict[str, Tensor]]:
+    """An empty edge list and the edge values that go with it."""
+    return torch.empty(2, 0, dtype=torch.int64), {name: graph[name][:0] for name in takes}
 
 
 def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
@@ -62,12 +66,13 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     names = _parameter_names(forward)
     takes = tuple(name for name in EDGE_VALUES if name in names and name in graph)
     dtype = _dtype(model, graph.x)
-    none = {name: graph[name][:0] for name in takes}
+    none, no_values = no_edges(graph, takes)
     batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
     caller = Caller(model, task, takes, dtype, num_classes=0)
     signature = "x, edge_index, batch" if task == "graph" else "x, edge_index"
     try:
-        logits = caller.run(graph.x[:1].to(dtype), torch.empty(2, 0, dtype=torch.int64), none, batch)
+        with torch.no_grad():
+            logits = caller.run(graph.x[:1].to(dtype), none, no_values, batch)
     except Exception as error:
         raise ModelContractError(
             f"model({signature}) failed on a single node without edges, with x of shape [1, {graph.x.size(1)}]: "

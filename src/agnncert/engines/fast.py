@@ -17,7 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.division import Division, Pieces, is_graph_task
-from agnncert.engines.call import Caller, judge
+from agnncert.engines.call import Caller, judge, no_edges
 from agnncert.engines.gathered import Features, SparseRows
 from agnncert.graph import one_graph
 from agnncert.votes import ABSTAIN
@@ -90,9 +90,8 @@ def node_ballots(
 ) -> tuple[Ballots, Ballots]:
     """Ballots of the edgeless targets, and of every copy in the union."""
     features = Features(layout.graph.x.to(call.dtype), layout.sparse)
-    none = torch.empty(2, 0, dtype=torch.int64)
-    no_values = {name: layout.graph[name][:0] for name in call.takes}
-    edgeless = judge(call(features.rows(torch.from_numpy(rows)), none, no_values), tolerance)
+    alone = call(features.rows(torch.from_numpy(rows)), *no_edges(layout.graph, call.takes))
+    edgeless = judge(alone, tolerance)
     ballots = np.empty(len(layout.pieces.cell), dtype=np.int16)
     stable = np.empty(len(layout.pieces.cell), dtype=bool)
     for chunk in layout.chunks(chunk_rows(call, layout.graph, memory_limit)):

@@ -23,29 +23,46 @@ class Features:
     Args:
         x: Features, shape ``[num_nodes, num_features]``.
         sparse: A ``SparseRows`` of the same matrix, if it has been made before.
+        cut: Training in several backward passes: gradients stop at the projections and are collected there, until
+            ``finish_backward`` sends them on to the weights, once.
     """
 
-    def __init__(self, x: Tensor, sparse: "SparseRows | None" = None) -> None:
+    def __init__(self, x: Tensor, sparse: "SparseRows | None" = None, cut: bool = False) -> None:
         self.x = x
         self.sparse = sparse
-        self._projected: dict[tuple[int, int], tuple[Tensor, Tensor | None, Tensor]] = {}
+        self.cut = cut
+        self._with_blank: Features | None = None
+        self._projected: dict[tuple[int, int], tuple[Tensor, Tensor | None, Tensor, Tensor]] = {}
 
     def rows(self, index: Tensor, blank: Tensor | None = None) -> Tensor:
         """``x[index]``, with rows of zeros where ``blank``."""
         if blank is not None:
             # A blank row is projected like any other: to the bias. It is one more row of the matrix.
-            return Features(torch.cat([self.x, self.x.new_zeros(1, self.x.size(1))])).rows(
-                torch.where(blank, self.x.size(0), index)
-            )
+            return self._padded().rows(torch.where(blank, self.x.size(0), index))
         return Gathered(self, index)
+
+    def _padded(self) -> "Features":
+        if self._with_blank is None:
+            self._with_blank = Features(torch.cat([self.x, self.x.new_zeros(1, self.x.size(1))]), cut=self.cut)
+        return self._with_blank
 
     def project(self, weight: Tensor, bias: Tensor | None) -> Tensor:
         """``linear(x)``, computed once per weight."""
         key = (id(weight), id(bias))
         if key not in self._projected:
             # The tensors are kept with the result, so that their ids cannot be taken by others meanwhile.
-            self._projected[key] = (weight, bias, self._linear(weight, bias))
-        return self._projected[key][2]
+            product = self._linear(weight, bias)
+            leaf = product.detach().requires_grad_(product.requires_grad) if self.cut else product
+            self._projected[key] = (weight, bias, product, leaf)
+        return self._projected[key][3]
+
+    def finish_backward(self) -> None:
+        """Sends the gradients collected at the projections on to the weights."""
+        for _, _, product, leaf in self._projected.values():
+            if leaf.grad is not None:
+                product.backward(leaf.grad)  # type: ignore[no-untyped-call]
+        if self._with_blank is not None:
+            self._with_blank.finish_backward()
 
     def _linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.sparse is None:

@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.division import Division
-from agnncert.engines.call import Caller, judge
+from agnncert.engines.call import Caller, judge, no_edges
 from agnncert.graph import one_graph
 from agnncert.votes import ABSTAIN
 
@@ -39,9 +39,7 @@ def node_ballots(call: Caller, graph: Data, division: Division, groups: torch.Te
 
 def edgeless_ballots(call: Caller, graph: Data, tolerance: float) -> Table:
     """What every node votes where it has no edge."""
-    none = torch.empty(2, 0, dtype=torch.int64)
-    values = {name: graph[name][:0] for name in call.takes}
-    return judge(call(graph.x.to(call.dtype), none, values), tolerance)
+    return judge(call(graph.x.to(call.dtype), *no_edges(graph, call.takes)), tolerance)
 
 
 def graph_table(call: Caller, joined: Data, division: Division, rows: npt.NDArray[np.int64], tolerance: float) -> Table:
