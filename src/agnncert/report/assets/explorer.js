@@ -1,0 +1,151 @@
+// The budget explorer: sliders in, certified accuracy and surviving targets out.
+
+const COUNT_FIELDS = [
+  "add_edges", "delete_edges", "change_edges", "inject_nodes", "edges_per_injected", "delete_nodes", "change_features",
+];
+const IDS_PER_PAGE = 60;
+
+function emptyBudget() {
+  return { ...Object.fromEntries(COUNT_FIELDS.map((field) => [field, 0])), target_features: false };
+}
+
+// A whole number from 0 on, whatever was typed.
+function asCount(text) {
+  const value = Math.floor(Number(text));
+  return Number.isFinite(value) && value > 0 ? value : 0;
+}
+
+function readBudget() {
+  const budget = emptyBudget();
+  for (const field of COUNT_FIELDS) {
+    budget[field] = byId(`u-${field}`).checked ? Infinity : asCount(byId(`f-${field}`).value);
+  }
+  budget.target_features = byId("f-target_features")?.checked ?? false; // the graph task has no such switch
+  return budget;
+}
+
+function showBudget(budget) {
+  for (const field of COUNT_FIELDS) {
+    const unlimited = budget[field] === Infinity;
+    byId(`u-${field}`).checked = unlimited;
+    byId(`r-${field}`).value = unlimited ? 0 : budget[field];
+    byId(`f-${field}`).value = unlimited ? "" : budget[field];
+  }
+  if (byId("f-target_features")) byId("f-target_features").checked = budget.target_features;
+}
+
+function budgetAsPython(budget) {
+  const parts = COUNT_FIELDS
+    .filter((field) => budget[field] !== 0 && (field !== "edges_per_injected" || budget.inject_nodes !== 0))
+    .map((field) => `${field}=${budget[field] === Infinity ? "math.inf" : budget[field]}`);
+  if (budget.target_features) parts.push("target_features=True");
+  return `certificate.holds_against(ac.Budget(${parts.join(", ")}))`;
+}
+
+// Which combinations make sense: an unlimited field needs no number, and without new nodes their edges do not matter.
+function dimControls(budget) {
+  for (const field of COUNT_FIELDS) {
+    const unlimited = budget[field] === Infinity;
+    const number = byId(`f-${field}`);
+    number.disabled = byId(`r-${field}`).disabled = unlimited;
+    if (unlimited) number.value = ""; // shows ∞
+    else if (number.value === "" && document.activeElement !== number) number.value = byId(`r-${field}`).value;
+  }
+  byId("controls").querySelector('[data-field="edges_per_injected"]').classList.toggle("off", budget.inject_nodes === 0);
+}
+
+function startExplorer(report) {
+  const { meta, arrays, rules } = report;
+  const n = meta.num_targets;
+  const state = { page: 0, holds: new Uint8Array(n), listed: [] };
+  let speaking = 0;
+
+  function summarise(holds) {
+    let kept = 0, right = 0;
+    for (let v = 0; v < n; v++) {
+      kept += holds[v];
+      if (meta.has_truth) right += holds[v] && arrays.truth[v] === arrays.label[v] ? 1 : 0;
+    }
+    return { kept, right };
+  }
+
+  function drawList() {
+    const wanted = byId("survivors-which").value === "kept" ? 1 : 0;
+    const chosen = [];
+    for (let v = 0; v < n; v++) if (state.holds[v] === wanted) chosen.push(v);
+    const numPages = Math.max(1, Math.ceil(chosen.length / IDS_PER_PAGE));
+    state.page = Math.min(state.page, numPages - 1);
+    const shown = chosen.slice(state.page * IDS_PER_PAGE, (state.page + 1) * IDS_PER_PAGE);
+    byId("survivors-list").replaceChildren(...shown.map((v) =>
+      make("li", {}, make("button", { type: "button", title: arrays.ids[v], onclick: () => report.showTarget(v, true) }, arrays.ids[v]))));
+    byId("survivors-title").textContent = wanted
+      ? `${plural(chosen.length, "target")} provably ${chosen.length === 1 ? "keeps its label" : "keep their label"}`
+      : `For ${plural(chosen.length, "target")} nothing is proved under this budget`;
+    drawPager(byId("survivors-pager"), state.page, numPages, "targets", (page) => { state.page = page; drawList(); });
+  }
+
+  function drawAnswer(budget) {
+    const { kept, right } = summarise(state.holds);
+    const accuracy = meta.has_truth ? right / n : kept / n;
+    const broken = rules.brokenAtMost(budget);
+    const why = rules.whyNothing(budget);
+    byId("answer-accuracy").textContent = percent(accuracy);
+    byId("answer-meaning").textContent = meta.has_truth
+      ? "of the targets are classified correctly and provably stay so." : "of the targets provably keep their label.";
+    byId("answer-count").textContent = meta.has_truth
+      ? `${whole(kept)} of ${plural(n, "target")} keep their label, ${whole(right)} of them the correct one.`
+      : `${whole(kept)} of ${plural(n, "target")} keep their label.`;
+    byId("answer-collective").hidden = meta.task !== "node";
+    byId("answer-collective").textContent = broken === 0
+      ? "One attacked graph, all targets together: no label can change."
+      : `One attacked graph, all targets together: at most ${plural(broken, "label")} can change.`;
+    byId("answer-why").hidden = !why;
+    byId("answer-why").textContent = why ?? "";
+    byId("bar-right").style.width = `${(100 * (meta.has_truth ? right : kept)) / n}%`;
+    byId("bar-wrong").style.width = `${meta.has_truth ? (100 * (kept - right)) / n : 0}%`;
+    byId("answer-code").textContent = budgetAsPython(budget);
+    Object.assign(byId("answer").dataset, { kept, right, broken });
+    clearTimeout(speaking); // a screen reader hears the result, not every step of the slider
+    speaking = setTimeout(() => {
+      byId("announce").textContent = `${percent(accuracy)} certified; ${byId("answer-count").textContent} ${why ?? ""}`;
+    }, 500);
+  }
+
+  function update() {
+    const budget = readBudget();
+    dimControls(budget);
+    state.holds = rules.holds(budget);
+    drawAnswer(budget);
+    drawList();
+    report.onHolds(state.holds);
+  }
+
+  function wireField(field) {
+    const number = byId(`f-${field}`), slider = byId(`r-${field}`), unlimited = byId(`u-${field}`);
+    slider.max = meta.slider_max[field];
+    slider.addEventListener("input", () => { number.value = slider.value; update(); });
+    number.addEventListener("input", () => { slider.value = asCount(number.value); update(); });
+    number.addEventListener("change", () => { number.value = asCount(number.value); });
+    unlimited.addEventListener("change", update);
+  }
+
+  COUNT_FIELDS.forEach(wireField);
+  byId("f-target_features")?.addEventListener("change", update);
+  byId("controls").addEventListener("submit", (event) => event.preventDefault());
+  byId("survivors-which").addEventListener("change", () => { state.page = 0; drawList(); });
+  byId("presets").replaceChildren(...meta.presets.map((preset) => make("button", {
+    type: "button",
+    onclick: () => {
+      const unlimited = Object.fromEntries(preset.unlimited.map((field) => [field, Infinity]));
+      showBudget({ ...emptyBudget(), ...preset.budget, ...unlimited });
+      state.page = 0;
+      update();
+    },
+  }, preset.name)));
+  const keys = meta.has_truth
+    ? [["b1", "correct, and proved to stay so"], ["b2", "wrong, and proved to stay so"], ["", "not proved"]]
+    : [["b1", "proved to keep the label"], ["", "not proved"]];
+  byId("answer-keys").replaceChildren(...keys.map(([look, text]) => make("li", {}, make("i", { class: look }), text)));
+  showBudget({ ...emptyBudget(), edges_per_injected: Infinity });
+  update();
+}

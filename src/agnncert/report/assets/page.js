@@ -1,0 +1,56 @@
+// Puts the page together.
+
+function prepare({ meta, arrays }) {
+  const report = { meta, arrays, rules: null, onHolds() {}, showTarget() {} };
+  const C = meta.num_classes;
+  report.className = (k) => meta.class_names?.[k] ?? `class ${k}`;
+  report.amount = (value) => (value === meta.any ? "any" : value === Infinity ? "any" : value < 0 ? "none" : whole(value));
+  report.counts = (v) => arrays.counts.subarray(v * C, (v + 1) * C);
+  report.topTwo = (v) => {
+    const counts = report.counts(v);
+    let next = 0;
+    for (let k = 0; k < C; k++) if (k !== arrays.label[v] && counts[k] > next) next = counts[k];
+    return [counts[arrays.label[v]], next];
+  };
+  let rank = null;
+  report.idRank = (v) => {
+    if (!rank) {
+      const collator = new Intl.Collator("en", { numeric: true });
+      const order = [...arrays.ids.keys()].sort((a, b) => collator.compare(arrays.ids[a], arrays.ids[b]));
+      rank = new Float64Array(order.length);
+      order.forEach((row, place) => { rank[row] = place; });
+    }
+    return rank[v];
+  };
+  return report;
+}
+
+async function start() {
+  wireCopyButtons();
+  if (typeof DecompressionStream === "undefined") {
+    throw new Error("this browser is too old to unpack the data (it needs DecompressionStream, in all browsers since 2023)");
+  }
+  const report = prepare(await readPayload());
+  startCharts(report.meta.charts);
+  if (report.meta.rule) report.rules = makeRules(report);
+  const table = startTable(report);
+  report.onHolds = table.onHolds;
+  report.showTarget = (v, scroll) => {
+    drawTarget(report, v);
+    byId("choose-id").value = report.arrays.ids[v];
+    table.choose(v);
+    if (scroll) {
+      byId("target").scrollIntoView();
+      byId("onetarget").focus({ preventScroll: true });
+    }
+  };
+  startDetail(report);
+  if (report.rules) startExplorer(report);
+  document.documentElement.dataset.ready = "yes";
+}
+
+start().catch((error) => {
+  byId("trouble").hidden = false;
+  byId("trouble").textContent = `Parts of this page could not be drawn: ${error.message}.`;
+  throw error;
+});

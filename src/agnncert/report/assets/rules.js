@@ -1,0 +1,192 @@
+// The theorems of the library (rules.py and theorems.py), once more, for the explorer. The browser tests hold both to the
+// same answers. A budget is turned into three nested limits on the ballots that can move: in all, beyond the reached
+// ones, and among the unlisted ones.
+
+const MOST = 2 ** 31;
+
+function times(a, b) { return a > 0 && b > 0 ? a * b : 0; } // nothing times infinity is nothing
+
+// What an attack amounts to, in the words of theorems.py.
+function attackOf(budget) {
+  const injectedEdges = times(budget.inject_nodes, budget.edges_per_injected);
+  return {
+    ...budget,
+    edges: budget.add_edges + budget.delete_edges + budget.change_edges,
+    nodes: budget.delete_nodes + budget.change_features,
+    injectedEdges,
+    joined: Math.min(budget.inject_nodes, injectedEdges),
+    own: budget.target_features ? 1 : 0,
+  };
+}
+
+// Each theorem: an attack to { covered, moved(v), beyond, unlisted }. Only `moved` may differ by target.
+function theoremsFor(report) {
+  const { meta, arrays } = report;
+  const parameters = meta.parameters;
+
+  function coveredBy(nodes, v) {
+    const first = arrays.cover_ptr[v];
+    const entry = Math.min(nodes, arrays.cover_ptr[v + 1] - first);
+    return entry > 0 ? arrays.cover[first + entry - 1] : 0;
+  }
+  const flat = (moved, beyond, unlisted, covered = true) => ({ covered, moved: () => moved, beyond, unlisted });
+
+  function edgeCentricNode(a) {
+    const neighbours = a.joined + a.add_edges;
+    return { covered: true, moved: (v) => a.injectedEdges + a.edges + coveredBy(a.nodes, v), beyond: neighbours, unlisted: neighbours };
+  }
+  function nodeCentricNode(a) {
+    const neighbours = a.joined + a.add_edges;
+    return { covered: true, moved: (v) => a.joined + a.edges + Math.min(a.nodes, arrays.num_reached[v]), beyond: neighbours, unlisted: neighbours };
+  }
+  function gatedNode(a) {
+    const others = nodeCentricNode(a);
+    return { ...others, moved: (v) => others.moved(v) + a.own, beyond: others.beyond + a.own };
+  }
+  function edgeCentricGraph(a) {
+    const newEdges = a.injectedEdges + a.add_edges;
+    return { covered: true, moved: (v) => a.injectedEdges + a.edges + coveredBy(a.nodes, v), beyond: newEdges, unlisted: newEdges };
+  }
+  function nodeCentricGraph(a) {
+    const nodes = a.inject_nodes + a.nodes;
+    return flat(nodes + a.edges, nodes, a.inject_nodes);
+  }
+  function gnncertEdges(a) { return flat(a.edges, a.edges, a.edges, a.nodes === 0 && a.inject_nodes === 0); }
+  function gnncertFeatures(a) {
+    const nodes = a.change_features + a.own;
+    return flat(nodes, nodes, nodes, a.edges === 0 && a.delete_nodes === 0 && a.inject_nodes === 0);
+  }
+  function gnncertBoth(a) {
+    const edges = Math.min(a.edges, parameters.edge_groups);
+    const nodes = Math.min(a.change_features + a.own, parameters.feature_groups);
+    const moved = nodes * parameters.edge_groups + edges * parameters.feature_groups - nodes * edges;
+    return flat(moved, moved, moved, a.delete_nodes === 0 && a.inject_nodes === 0);
+  }
+  function custom(a) {
+    const units = { ...Object.fromEntries(COUNT_FIELDS.map((field) => [field, a[field]])), edges_per_injected: a.injectedEdges, target_features: a.own };
+    let moved = 0, covered = true;
+    for (const [name, amount] of Object.entries(units)) {
+      if (name in parameters) moved += times(amount, parameters[name]);
+      else covered = covered && amount === 0;
+    }
+    return flat(moved, moved, moved, covered);
+  }
+  return {
+    "edge-centric/node": edgeCentricNode, "node-centric/node": nodeCentricNode, "gated/node": gatedNode,
+    "edge-centric/graph": edgeCentricGraph, "node-centric/graph": nodeCentricGraph,
+    "gnncert-e/node": gnncertEdges, "gnncert-n/node": gnncertFeatures, "gnncert-en/node": gnncertBoth,
+    "gnncert-e/graph": gnncertEdges, "gnncert-n/graph": gnncertFeatures, "gnncert-en/graph": gnncertBoth,
+    "custom/node": custom, "custom/graph": custom,
+  };
+}
+
+// Votes for each class in each tier, and how far each class is from winning.
+function tallyOf({ meta, arrays }) {
+  const n = meta.num_targets, C = meta.num_classes;
+  const { label, size, default: byDefault, default_stable: clear } = arrays;
+  const votes = [Int32Array.from(arrays.votes_reached), arrays.votes_unreached ? Int32Array.from(arrays.votes_unreached) : new Int32Array(n * C), new Int32Array(n * C)];
+  const margin = new Int32Array(n * C);
+  for (let v = 0; v < n; v++) {
+    const row = v * C, a = label[v];
+    if (clear[v] && byDefault[v] >= 0) votes[2][row + byDefault[v]] = size[2 * n + v];
+    const conceded = meta.num_groups - size[v] - size[n + v] - size[2 * n + v];
+    const standing = (k) => votes[0][row + k] + votes[1][row + k] + votes[2][row + k];
+    const own = standing(a);
+    for (let k = 0; k < C; k++) margin[row + k] = own - standing(k) - conceded - (k < a ? 1 : 0);
+  }
+  return { n, C, label, size, votes, margin };
+}
+
+function makeRules(report) {
+  const { meta, arrays } = report;
+  const { n, C, label, size, votes: [inside, listed, outside], margin } = tallyOf(report);
+  const theorem = theoremsFor(report)[meta.rule];
+
+  function reachOf(budget) {
+    const reach = theorem(attackOf(budget));
+    const covered = reach.covered && (meta.own_features || !budget.target_features) && (meta.stable_ids || budget.delete_nodes === 0);
+    return { ...reach, covered };
+  }
+
+  // Whether target v keeps its label if at most `all` ballots move, at most `beyond` of them …
+  function withstands(v, all, beyond, unlisted) {
+    const row = v * C, a = label[v], own = row + a;
+    const s0 = size[v], s1 = size[n + v], s2 = size[2 * n + v];
+    const gainTwo = Math.min(inside[own] + Math.min(listed[own] + Math.min(outside[own], unlisted), beyond), all);
+    for (let k = 0, at = row; k < C; k++, at++) {
+      if (k === a) continue;
+      const gainOne = Math.min(s0 - inside[at] + Math.min(s1 - listed[at] + Math.min(s2 - outside[at], unlisted), beyond), all);
+      if (margin[at] < gainTwo + gainOne) return false;
+    }
+    return true;
+  }
+
+  function holdsWithin(reach, v) { return reach.covered && withstands(v, reach.moved(v), reach.beyond, reach.unlisted); }
+
+  function holds(budget) {
+    const reach = reachOf(budget);
+    const answer = new Uint8Array(n);
+    for (let v = 0; v < n; v++) answer[v] = holdsWithin(reach, v) ? 1 : 0;
+    return answer;
+  }
+
+  // The fewest ballots beyond the reached ones that must move before v can break; Infinity if v holds.
+  function neighboursNeeded(reach, v) {
+    if (holdsWithin(reach, v)) return Infinity;
+    const all = reach.moved(v);
+    const keeps = (moved) => reach.covered && withstands(v, all, Math.min(reach.beyond, moved), Math.min(reach.unlisted, moved));
+    if (!keeps(0)) return 0;
+    let low = 0, high = Math.min(Math.max(reach.beyond, reach.unlisted), meta.num_groups); // low holds, high does not
+    while (high > low + 1) {
+      const middle = (low + high) >> 1;
+      if (keeps(middle)) low = middle; else high = middle;
+    }
+    return low + 1;
+  }
+
+  function brokenAtMost(budget) {
+    const kept = holds(budget).reduce((sum, one) => sum + one, 0);
+    if (meta.task === "graph") return kept < n ? 1 : 0;
+    let touched = 0;
+    if (budget.target_features) {
+      touched = budget.delete_nodes + Math.min(budget.change_features + 1, n - kept);
+      budget = { ...budget, target_features: false, change_features: budget.change_features + 1 };
+    }
+    const reach = reachOf(budget);
+    const prices = new Float64Array(n);
+    for (let v = 0; v < n; v++) prices[v] = meta.by_neighbours ? neighboursNeeded(reach, v) : holdsWithin(reach, v) ? Infinity : 0;
+    const money = 2 * budget.add_edges + times(budget.inject_nodes, budget.edges_per_injected);
+    prices.sort();
+    let affordable = 0;
+    for (let spent = 0; affordable < n && prices[affordable] < Infinity; affordable++) {
+      spent += prices[affordable];
+      if (spent > money) break;
+    }
+    return Math.min(n, touched + affordable);
+  }
+
+  function holdsOne(budget, v) { return holdsWithin(reachOf(budget), v); }
+
+  // The most of one field that target v withstands on top of the rest: Infinity if any, -1 if not even the rest.
+  function largestOne(field, rest, v) {
+    const keeps = (amount) => holdsOne({ ...rest, [field]: amount }, v);
+    if (!keeps(0)) return -1;
+    if (keeps(Infinity)) return Infinity;
+    let low = 0, high = 1;
+    while (high < MOST && keeps(high)) { low = high; high *= 2; }
+    while (high > low + 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (keeps(middle)) low = middle; else high = middle;
+    }
+    return low;
+  }
+
+  // A sentence if the division proves nothing at all about such an attack.
+  function whyNothing(budget) {
+    if (budget.target_features && !meta.own_features) return "Nothing is proved: a target's own features enter every one of its ballots in this division.";
+    if (budget.delete_nodes > 0 && !meta.stable_ids) return "Nothing is proved: nodes are known by their row numbers, and deleting one renames all later ones.";
+    return reachOf(budget).covered ? null : "Nothing is proved: this division says nothing about at least one of these changes.";
+  }
+
+  return { holds, brokenAtMost, holdsOne, largestOne, whyNothing };
+}

@@ -1,0 +1,177 @@
+"""The sentences of the page that depend on the certificate; all others are in ``page.html.j2``."""
+
+from typing import Any
+
+import numpy as np
+
+from agnncert.report.curves import Curve
+from agnncert.report.summary import Summary
+
+# The headline names the largest size at which this part of what holds without an attack is still certified.
+KEPT_MOST = 0.9
+
+BIBTEX = """\
+@inproceedings{li2025agnncert,
+  title     = {{AGNNCert}: Defending Graph Neural Networks against Arbitrary Perturbations
+               with Deterministic Certification},
+  author    = {Li, Jiate and Wang, Binghui},
+  booktitle = {34th USENIX Security Symposium},
+  year      = {2025}
+}
+
+@software{agnncert,
+  title   = {agnncert: deterministic certificates for graph neural networks},
+  author  = {{The agnncert developers}},
+  version = {VERSION}
+}"""
+
+# What one step of the radius is, by the part of a rule's name before the slash: one, several.
+_STEPS = {
+    "edge-centric": ("changed edge", "changed edges"),
+    "node-centric": ("changed edge or node", "changed edges or nodes"),
+    "gated": ("changed edge or node", "changed edges or nodes"),
+    "gnncert-e": ("changed edge", "changed edges"),
+    "gnncert-n": ("node with changed features", "nodes with changed features"),
+}
+_BALLOTS = ("changed ballot", "changed ballots")
+
+
+def percent(share: float) -> str:
+    r"""A share as the page writes it.
+
+    Example:
+        >>> percent(0.7134)
+        '71.3\xa0%'
+    """
+    return f"{100 * share:.1f}\u00a0%"
+
+
+def whole(number: float) -> str:
+    """A whole number with thousands apart."""
+    return f"{int(number):,}"
+
+
+def amount(number: float) -> str:
+    """What a target withstands: a number, "any" or "none"."""
+    return "none" if number < 0 else "any" if np.isinf(number) else whole(number)
+
+
+def step_words(summary: Summary) -> tuple[str, str]:
+    """What one step, and several steps, of the radius are."""
+    if summary.ballots is None:
+        return "step", "steps"
+    return _STEPS.get(summary.ballots.rule.split("/")[0], _BALLOTS)
+
+
+def steps(summary: Summary, size: int) -> str:
+    """What ``size`` steps of the radius are, such as "3 changed edges"."""
+    one, many = step_words(summary)
+    return f"{whole(size)} {one if size == 1 else many}"
+
+
+def things(summary: Summary) -> str:
+    """What the targets are."""
+    return f"{summary.certificate.claim.task}s"
+
+
+def share_word(summary: Summary) -> str:
+    """What the curves show."""
+    return "certified accuracy" if summary.truth is not None else "certified share"
+
+
+def added_words(summary: Summary) -> str:
+    """What the second curve and column count."""
+    if summary.certificate.claim.task == "node":
+        return "new neighbours, everything else unlimited"
+    return "injected nodes with any edges"
+
+
+def headline_size(curve: Curve) -> int:
+    """The largest size at which most of what is certified without an attack is still certified."""
+    if curve.share[0] == 0:
+        return 0
+    return int(curve.size[np.flatnonzero(curve.share >= KEPT_MOST * curve.share[0])[-1]])
+
+
+def headline(summary: Summary) -> str:
+    """The one sentence to take away."""
+    curve = summary.certified
+    size = headline_size(curve)
+    if curve.share[0] == 0:
+        return "Nothing is proved about these decisions"
+    stay = "stay correct" if summary.truth is not None else "stay the same"
+    proved = f"At least {percent(curve.at(size))} of {whole(summary.num_targets)} decisions {stay}"
+    if size == 0:
+        return f"{proved} without an attack"
+    if summary.ballots is None:
+        return f"{proved} under any attack of size {whole(size)}"
+    return f"{proved}, whatever an attacker does with {steps(summary, size)}"
+
+
+def key_figures(summary: Summary) -> list[dict[str, str]]:
+    """The few numbers under the headline."""
+    certificate, curve = summary.certificate, summary.certified
+    if not summary.num_targets:
+        return []
+    size = headline_size(curve)
+    found = [
+        (percent(curve.at(size)), f"{share_word(summary)} at {steps(summary, size)}"),
+        (
+            amount(_median(certificate.radius)),
+            f"median radius: withstood by half of the {things(summary)} or more",
+        ),
+    ]
+    if summary.truth is not None:
+        clean = percent(float(summary.counted.mean()))
+        found.insert(
+            0, (clean, f"of {whole(summary.num_targets)} {things(summary)} correct without an attack")
+        )
+    if summary.added is not None:
+        found.append((amount(_median(summary.added)), f"{added_words(summary)}: withstood by half or more"))
+    if certificate.claim.alpha is not None:
+        found.append((f"{certificate.claim.alpha:g}", "probability of error, at most"))
+    return [{"value": value, "meaning": meaning} for value, meaning in found]
+
+
+def _median(values: Any) -> float:
+    return float(np.quantile(values, 0.5, method="lower"))
+
+
+def structure_notes(summary: Summary) -> list[str]:
+    """How much the graph matters to these labels: a certificate that ignores the graph is easy to get."""
+    evidence = summary.ballots
+    if evidence is None or not summary.votes_edgeless or not summary.num_targets:
+        return []
+    votes = evidence.votes
+    same = percent(float((votes.default == summary.certificate.label).mean()))
+    heard = percent(len(votes.ballot) / (votes.num_targets * votes.num_groups))
+    notes = [
+        f"For {same} of the nodes the elected label is the one that the model gives without any edges.",
+        f"{heard} of all ballots were cast in a subgraph where the node has an edge; "
+        "the others see its features only.",
+    ]
+    if summary.degree is not None:
+        notes.append(f"The nodes have {summary.degree.mean():.1f} edges on average.")
+    return notes
+
+
+def facts(summary: Summary) -> list[tuple[str, str]]:
+    """What the certificate is about, name by name."""
+    claim = summary.certificate.claim
+    guarantee = claim.guarantee
+    if claim.alpha is not None:
+        guarantee += f", wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
+    identity = {"node_id": "node ids, kept through every change", "row": "row numbers"}
+    rows: list[tuple[str, Any]] = [
+        ("Data", summary.context.dataset),
+        ("Task", f"{claim.task} classification"),
+        ("Targets", whole(summary.num_targets)),
+        ("Method", claim.method),
+        ("Division", claim.division),
+        ("Subgraphs", claim.num_groups and whole(claim.num_groups)),
+        ("Guarantee", guarantee),
+        ("Identity of nodes", identity.get(claim.ids, claim.ids)),
+        ("Tolerance", claim.tolerance and f"{claim.tolerance:g}"),
+        ("Written by", claim.library_version and f"agnncert {claim.library_version}"),
+    ]
+    return [(name, str(value)) for name, value in rows if value]
