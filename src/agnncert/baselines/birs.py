@@ -1,0 +1,95 @@
+"""Bi-RS, node-aware bi-smoothing (Lai et al., IEEE S&P 2024), with a sampler and tests that are sound.
+
+The released code deletes an edge with the node at one of its ends only, and its test takes for independent
+what is not. Both make radii too large. Here a deleted node loses all its edges, and the test is sound
+unless asked for otherwise.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from agnncert.baselines.defence import Smoothing, Words
+from agnncert.baselines.deletion_sampler import DeletionSampler, draw_survivors
+from agnncert.baselines.pairs import Pairs
+from agnncert.contract import AuditReport
+from agnncert.engines import EngineName
+from agnncert.engines.call import Caller
+from agnncert.errors import ModelContractError, SettingsError
+from agnncert.graph import EDGE_VALUES, Task
+from agnncert.smoothing import DeletionNoise
+from agnncert.votes import IntArray
+
+
+@dataclass(frozen=True)
+class BiRS(Smoothing):
+    """Votes over graphs in which most edges and nodes are deleted; withstands injected nodes.
+
+    Node classification only. Covers nodes injected with any features and a limited number of edges each,
+    and nothing else.
+
+    Attributes:
+        p_edge: Probability that an edge is deleted on its own.
+        p_node: Probability that all edges of a node are deleted; its features stay.
+        test: ``"B2"``, ``"B1"`` or ``"sharp"`` (never weaker than either), all sound; or
+            ``"legacy-unsound"``, the released test, to compare with published numbers. It certifies labels
+            that can be flipped.
+        edges_per_injected: Edges of an injected node in the unit of the radius. Budgets state their own.
+
+    Example:
+        >>> BiRS(p_edge=0.8, p_node=0.9)
+        BiRS(p_edge=0.8, p_node=0.9, test='B2', edges_per_injected=5)
+    """
+
+    method: ClassVar[str] = "bi-rs"
+
+    p_edge: float = 0.8
+    p_node: float = 0.9
+    test: str = "B2"
+    edges_per_injected: float = 5
+
+    def __post_init__(self) -> None:
+        self.noise(1)
+
+    def noise(self, num_features: int) -> DeletionNoise:
+        """The noise; the number of features does not matter to it."""
+        return DeletionNoise(self.p_edge, self.p_node, self.test, self.edges_per_injected)
+
+    def drawn(self) -> dict[str, float]:
+        """The settings that samples depend on. The test is not one of them: one sample serves all tests."""
+        return {"p_edge": self.p_edge, "p_node": self.p_node}
+
+    def _noisy_parts(self, graph: Data, rng: np.random.Generator) -> dict[str, torch.Tensor | None]:
+        pairs = Pairs.of(graph)
+        _, pair = draw_survivors(rng, pairs, self.noise(1), 1)
+        arc = torch.from_numpy(np.sort(pairs.arcs(pair)[1]))
+        values = {name: graph[name][arc] for name in EDGE_VALUES if name in graph}
+        return {"edge_index": graph.edge_index[:, arc], **values}
+
+    def _sampler(self, call: Caller, graph: Data, rows: IntArray, naive: bool) -> DeletionSampler:
+        if call.task == "graph":
+            raise SettingsError(
+                "BiRS is for node classification: an injected node takes part in the readout of a graph even "
+                "when noise has deleted its edges. Pass one graph and target nodes."
+            )
+        return DeletionSampler(call, graph, rows, self.noise(1), naive)
+
+    def _check_model(self, report: AuditReport, engine: EngineName) -> None:
+        if "nodes" not in report.fit_for:  # an injected node that lost its edges must not be noticed
+            raise ModelContractError(str(report))
+
+    def _words(self, task: Task) -> Words:
+        unsound = (
+            "anything at all: the legacy test is unsound; one injected node can flip labels it certifies"
+        )
+        return Words(
+            covers=("nodes injected with any features and limited edges each, to old or new nodes",),
+            assumes=("a node without edges influences no other node (probed, not proved)",),
+            not_proved=(
+                *((unsound,) if self.test == "legacy-unsound" else ()),
+                "edges added or deleted between existing nodes, deleted nodes, changed features",
+            ),
+        )

@@ -1,0 +1,185 @@
+"""Counting predictions under noise, batch by batch, so that a run can stop anywhere and go on later.
+
+Sample ``i`` of a run is a function of the seed and of ``i`` alone. A run that was interrupted and resumed,
+or extended by more samples, has the same counts as one that went through.
+"""
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from agnncert.baselines.coins import ESTIMATION, SELECTION, stream
+from agnncert.errors import CertificateError, SettingsError
+from agnncert.votes import IntArray
+
+Progress = Callable[[int, int], None]
+
+_SAVE_EVERY_SECONDS = 10.0
+
+
+class Sampler(Protocol):
+    """Draws noisy inputs and counts the predictions on them."""
+
+    num_targets: int
+    num_classes: int
+    batch: int
+
+    def counts(self, rng: np.random.Generator, first: int, last: int) -> IntArray:
+        """Class counts of samples ``first`` to ``last - 1`` of a batch, shape ``[targets, classes]``.
+
+        Draws the whole batch, so that sample ``i`` is the same one whichever part is counted.
+        """
+
+
+@dataclass(frozen=True)
+class SampleCounts:
+    """Class counts so far.
+
+    Attributes:
+        selection: Counts of the samples that choose labels, shape ``[num_targets, num_classes]``.
+        estimation: Counts of the samples that bound probabilities, same shape.
+        selected: How many samples ``selection`` counts.
+        estimated: How many samples ``estimation`` counts.
+        key: Everything that the samples depend on; counts with different keys must not be mixed.
+    """
+
+    selection: IntArray
+    estimation: IntArray
+    selected: int = 0
+    estimated: int = 0
+    key: dict[str, Any] = field(default_factory=dict)
+
+    def done(self, stage: int) -> int:
+        """Samples counted so far, for selection or for estimation."""
+        return self.selected if stage == SELECTION else self.estimated
+
+    def plus(self, stage: int, counts: IntArray, samples: int) -> "SampleCounts":
+        """These counts and those of further samples."""
+        if stage == SELECTION:
+            return replace(self, selection=self.selection + counts, selected=self.selected + samples)
+        return replace(self, estimation=self.estimation + counts, estimated=self.estimated + samples)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file, replacing it only when the new one is complete."""
+        meta = {"selected": self.selected, "estimated": self.estimated, "key": self.key}
+        folder = Path(path).resolve().parent
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
+        os.close(handle)
+        try:
+            arrays = {"selection": self.selection, "estimation": self.estimation}
+            save_file(arrays, temporary, metadata={"agnncert_counts": json.dumps(meta, sort_keys=True)})
+            os.replace(temporary, path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "SampleCounts":
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            CertificateError: The file is not one of these.
+        """
+        try:
+            with safe_open(os.fspath(path), framework="numpy") as file:
+                meta = json.loads((file.metadata() or {})["agnncert_counts"])
+                arrays = {
+                    name: file.get_tensor(name).astype(np.int64) for name in ("selection", "estimation")
+                }
+            return cls(**arrays, **meta)
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise CertificateError(
+                f"{path} does not hold sample counts: {error}. Delete it, or name another file."
+            ) from error
+
+
+def collect(
+    sampler: Sampler,
+    n0: int,
+    n: int,
+    seed: int,
+    key: dict[str, Any],
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> SampleCounts:
+    """Counts of ``n0`` selection and ``n`` estimation samples, going on from ``checkpoint`` if it exists.
+
+    Args:
+        sampler: Draws and counts.
+        n0: Samples that choose labels.
+        n: Samples that bound probabilities.
+        seed: Seed of all draws.
+        key: Everything else that the samples depend on, in JSON's terms.
+        checkpoint: File to resume from and to write to, about every ten seconds and at the end.
+        progress: Called with the number of samples done and wanted, after each batch.
+    """
+    key = json.loads(json.dumps({**key, "seed": int(seed), "batch": sampler.batch}))
+    counts = _resumed(checkpoint, key, n0, n) or SampleCounts(*_empty(sampler), key=key)
+    saved = time.monotonic()
+    try:
+        for stage, total in ((SELECTION, n0), (ESTIMATION, n)):
+            while counts.done(stage) < total:
+                counts = _one_batch(sampler, counts, stage, total, seed)
+                if progress:
+                    progress(counts.selected + counts.estimated, n0 + n)
+                if checkpoint and time.monotonic() - saved > _SAVE_EVERY_SECONDS:
+                    counts.save(checkpoint)
+                    saved = time.monotonic()
+    finally:  # whatever stopped the run, what has been counted is kept
+        if checkpoint:
+            counts.save(checkpoint)
+    return counts
+
+
+def _one_batch(sampler: Sampler, counts: SampleCounts, stage: int, total: int, seed: int) -> SampleCounts:
+    done = counts.done(stage)
+    batch, first = divmod(done, sampler.batch)
+    last = min(sampler.batch, first + total - done)
+    return counts.plus(stage, sampler.counts(stream(seed, stage, batch), first, last), last - first)
+
+
+def _empty(sampler: Sampler) -> tuple[IntArray, IntArray]:
+    shape = (sampler.num_targets, sampler.num_classes)
+    return np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+
+
+def _resumed(
+    checkpoint: str | os.PathLike[str] | None, key: dict[str, Any], n0: int, n: int
+) -> SampleCounts | None:
+    if checkpoint is None or not Path(checkpoint).exists():
+        return None
+    found = SampleCounts.load(checkpoint)
+    differing = sorted(name for name in key.keys() | found.key.keys() if key.get(name) != found.key.get(name))
+    if differing:
+        raise SettingsError(
+            f"{checkpoint} holds samples of another run: {', '.join(differing)} differ. Mixing them would "
+            "void the certificate; delete the file or name another."
+        )
+    if found.selected > n0 or found.estimated > n:
+        raise SettingsError(
+            f"{checkpoint} already holds {found.selected} + {found.estimated} samples, more than n0={n0} and "
+            f"n={n}: ask for at least as many, or name another file."
+        )
+    return found
+
+
+def check_samples(n0: int, n: int, seed: int) -> None:
+    """Refuse numbers of samples and seeds that make no sense.
+
+    Raises:
+        SettingsError: Naming what was found.
+    """
+    for name, value in (("n0", n0), ("n", n)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise SettingsError(f"{name}={value!r}: expected a whole number of samples, at least 1.")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise SettingsError(f"seed={seed!r}: expected a whole number from 0 on.")

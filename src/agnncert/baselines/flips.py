@@ -1,0 +1,190 @@
+"""Drawing flips of edges and of binary features, and the noisy graphs that they make."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.baselines.coins import expand, heads, pair_place, unordered_pair
+from agnncert.baselines.pairs import Pairs
+from agnncert.errors import GraphError
+from agnncert.smoothing import FlipNoise
+from agnncert.votes import BoolArray, IntArray
+
+
+@dataclass(frozen=True)
+class Flips:
+    """What noise changed in each of a number of copies of a graph; every list ascends by copy.
+
+    Attributes:
+        deleted: Copy and pair of every deleted edge, shape ``[2, d]``.
+        added: Copy and both rows of every added edge, shape ``[3, a]``.
+        entries: Copy and position in the flattened features of every flipped entry, shape ``[2, f]``.
+    """
+
+    deleted: IntArray
+    added: IntArray
+    entries: IntArray
+
+    def part(self, first: int, last: int) -> "Flips":
+        """The flips of copies ``first`` to ``last - 1``, renumbered from 0."""
+        return Flips(*(_part(rows, first, last) for rows in (self.deleted, self.added, self.entries)))
+
+
+def _part(rows: IntArray, first: int, last: int) -> IntArray:
+    here = rows[:, slice(*np.searchsorted(rows[0], [first, last]))].copy()
+    here[0] -= first
+    return here
+
+
+class Flippable:
+    """A graph, or a joined set of graphs, on which flips are drawn; never between different graphs.
+
+    Args:
+        graph: A canonical graph.
+        noise: Probabilities of flips.
+    """
+
+    def __init__(self, graph: Data, noise: FlipNoise) -> None:
+        self.graph, self.noise = graph, noise
+        self.pairs = Pairs.of(graph)
+        sizes = torch.bincount(graph.batch).numpy() if "batch" in graph else np.array([graph.num_nodes])
+        self._start = np.cumsum(sizes) - sizes
+        places = sizes * (sizes - 1) // 2
+        self._first_place = np.cumsum(places) - places
+        self.num_places = int(places.sum())
+        self._rank = _ranks(graph)
+        if noise.on_features:
+            require_binary(graph.x)
+        # Row numbers of ones in the flattened features; coins for them are drawn apart from those for zeros.
+        self._ones = (
+            graph.x.reshape(-1).nonzero().view(-1).numpy()
+            if noise.on_features
+            else np.empty(0, dtype=np.int64)
+        )
+
+    @property
+    def expected_flips(self) -> float:
+        """How many flips one copy of the whole graph has in the mean."""
+        noise = self.noise
+        edges = len(self.pairs) * noise.p_delete + self.num_places * noise.p_add
+        entries = len(self._ones) * noise.p_delete_feature + self.graph.x.numel() * noise.p_add_feature
+        return float(edges + entries)
+
+    def draw(self, rng: np.random.Generator, copies: int) -> Flips:
+        """Flips of all pairs and all feature entries in a number of independent copies."""
+        copy, pair = _split(heads(rng, copies * len(self.pairs), self.noise.p_delete), len(self.pairs))
+        deleted = np.stack([copy, pair])
+        # Every pair gets a coin for addition; those of pairs that are joined already are ignored.
+        copy, place = _split(heads(rng, copies * self.num_places, self.noise.p_add), self.num_places)
+        block = np.searchsorted(self._first_place, place, side="right") - 1
+        low, high = unordered_pair(place - self._first_place[block])
+        low, high = low + self._start[block], high + self._start[block]
+        free = ~self._joined(low, high)
+        return Flips(deleted, np.stack([copy, low, high])[:, free], self._draw_entries(rng, copies))
+
+    def draw_rows(self, rng: np.random.Generator, samples: int, rows: IntArray) -> Flips:
+        """Flips of pairs with the target; copy ``s * len(rows) + t`` is sample ``s`` for ``rows[t]``."""
+        copies, num_nodes = samples * len(rows), self.pairs.num_nodes
+        start, pair = self._incident
+        degree = start[rows + 1] - start[rows]
+        # Coins of existing edges, laid out copy by copy.
+        copy = np.repeat(np.arange(copies), np.tile(degree, samples))
+        here = pair[np.tile(expand(start[rows], degree), samples)]
+        gone = heads(rng, len(copy), self.noise.p_delete)
+        deleted = np.stack([copy[gone], here[gone]])
+        copy, other = _split(heads(rng, copies * num_nodes, self.noise.p_add), num_nodes)
+        target = rows[copy % len(rows)] if copies else copy
+        low, high = np.minimum(target, other), np.maximum(target, other)
+        free = (low != high) & ~self._joined(low, high)
+        return Flips(deleted, np.stack([copy, low, high])[:, free], np.empty((2, 0), dtype=np.int64))
+
+    @cached_property
+    def _incident(self) -> tuple[IntArray, IntArray]:
+        """Pairs at each node: where its run begins, and the runs."""
+        ends = np.concatenate([self.pairs.low, self.pairs.high])
+        order = np.argsort(ends, kind="stable")
+        start = np.searchsorted(ends[order], np.arange(self.pairs.num_nodes + 1))
+        return start, order % max(len(self.pairs), 1)
+
+    @cached_property
+    def _places(self) -> IntArray:
+        return np.sort(pair_place(self.pairs.low, self.pairs.high))
+
+    def _joined(self, low: IntArray, high: IntArray) -> BoolArray:
+        place = pair_place(low, high)
+        at = np.searchsorted(self._places, place)
+        return np.asarray(np.append(self._places, -1)[at] == place)
+
+    def _draw_entries(self, rng: np.random.Generator, copies: int) -> IntArray:
+        if not self.noise.on_features:
+            return np.empty((2, 0), dtype=np.int64)
+        size = self.graph.x.numel()
+        copy, one = _split(heads(rng, copies * len(self._ones), self.noise.p_delete_feature), len(self._ones))
+        gone = copy * size + self._ones[one]
+        new = heads(rng, copies * size, self.noise.p_add_feature)
+        is_one = np.zeros(size, dtype=bool)
+        is_one[self._ones] = True
+        flipped = np.sort(np.concatenate([gone, new[~is_one[new % size]]]))
+        return np.stack(_split(flipped, size))
+
+    def edges(self, flips: Flips, copies: int) -> tuple[IntArray, IntArray]:
+        """Edges of the union of noisy copies, in canonical order, and which edge of the graph each is.
+
+        Added edges have no original: -1.
+        """
+        base = self.graph.edge_index.numpy()
+        kept = np.ones((copies, base.shape[1]), dtype=bool)
+        which, arc = self.pairs.arcs(flips.deleted[1])
+        kept[flips.deleted[0][which], arc] = False
+        copy, arc = kept.nonzero()
+        ends = base[:, arc]
+        if flips.added.shape[1]:
+            new_copy, low, high = flips.added
+            copy = np.concatenate([copy, new_copy, new_copy])
+            ends = np.concatenate([ends, np.stack([low, high]), np.stack([high, low])], axis=1)
+            arc = np.concatenate([arc, np.full(2 * len(low), -1)])
+            order = np.lexsort([self._rank[ends[0]], self._rank[ends[1]], copy])
+            copy, ends, arc = copy[order], ends[:, order], arc[order]
+        return ends + copy * self.pairs.num_nodes, arc
+
+    def features(self, flips: Flips, copies: int, dtype: torch.dtype) -> Tensor:
+        """Features of all copies, one below the other."""
+        x: Tensor = self.graph.x.to(dtype).repeat(copies, 1)
+        flat = x.view(-1)
+        place = torch.from_numpy(flips.entries[0] * self.graph.x.numel() + flips.entries[1])
+        flat[place] = 1 - flat[place]
+        return x
+
+
+def require_binary(x: Tensor) -> None:
+    """Refuse features other than 0 and 1: flips are not defined on them.
+
+    Raises:
+        GraphError: Naming the first one.
+    """
+    other = ((x != 0) & (x != 1)).nonzero()
+    if len(other):
+        row, column = other[0].tolist()
+        raise GraphError(
+            f"noise on features flips zeros and ones, but {len(other)} entries are neither (first: row "
+            f"{row}, column {column}, value {float(x[row, column]):g}). Use binary features, such as "
+            "(x > 0).float(), for training and certifying."
+        )
+
+
+def _split(flat: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    copy, rest = np.divmod(flat, max(size, 1))
+    return copy, rest
+
+
+def _ranks(graph: Data) -> IntArray:
+    """Position of each node in the order of its id, within its graph."""
+    key = graph.node_key.numpy()
+    batch = graph.batch.numpy() if "batch" in graph else np.zeros(len(key), dtype=np.int64)
+    rank = np.empty(len(key), dtype=np.int64)
+    rank[np.lexsort([key, batch])] = np.arange(len(key))
+    return rank
