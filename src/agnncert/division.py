@@ -224,22 +224,20 @@ class NodeCentric:
         else:
             own_key = int(node_keys(graph)[target])
             _refuse_own_change(own_key, change, own_features_covered=self.gate_features)
-        moved = {self._group(key) for key in _touched_nodes(change)}
-        for u, v in _touched_pairs(change):
-            moved |= self._moved_by_pair(u, v, own_key)
+        nodes, pairs = _touched_nodes(change), _touched_pairs(change)
+        group = self._groups_of([*nodes, *(key for pair in pairs for key in pair)])
+        moved = {group[key] for key in nodes}
+        for u, v in pairs:
+            # Across groups, u -> v alters only v's ballot in u's group, and v -> u only u's ballot in v's group.
+            if group[u] == group[v]:
+                moved.add(group[u])
+            elif own_key in (u, v):
+                moved.add(group[v if own_key == u else u])
         return moved
 
-    def _group(self, key: int) -> int:
-        return int(hashing.node_groups(np.array([key], dtype=np.int64).view(np.uint64), self.num_groups, self.hash)[0])
-
-    def _moved_by_pair(self, u: int, v: int, target: int | None) -> set[int]:
-        # Across groups, u -> v alters only v's ballot in u's group, and v -> u only u's ballot in v's group.
-        groups = {self._group(u), self._group(v)}
-        if len(groups) == 1:
-            return groups
-        if target is None or target not in (u, v):
-            return set()
-        return {self._group(v if target == u else u)}
+    def _groups_of(self, keys: list[int]) -> dict[int, int]:
+        hashed = hashing.node_groups(np.array(keys, dtype=np.int64).view(np.uint64), self.num_groups, self.hash)
+        return dict(zip(keys, hashed.tolist(), strict=True))
 
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
         """Number of distinct groups the change touches for this target (paper, Theorems 7 to 10)."""

@@ -85,13 +85,8 @@ def keys_of(ids: Any) -> list[int]:
 
 def pair_keys(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
     """Distinct unordered pairs as pairs of keys, smaller key first, in order of appearance."""
-    flat = [w for pair in pairs for w in pair]
-    known = dict(zip(flat, _keys_with_repeats(flat), strict=True))
+    known = {w: keys_of([w])[0] for pair in pairs for w in pair}  # one by one: 7 and "7" may both be used for one node
     return list(dict.fromkeys(tuple(sorted((known[u], known[v]))) for u, v in pairs))  # type: ignore[misc]
-
-
-def _keys_with_repeats(ids: Sequence[Id]) -> list[int]:
-    return [keys_of([i])[0] for i in ids]
 
 
 class _Draft:
