@@ -7,7 +7,7 @@ distant part of the graph, shuffles nodes and edges, and watches outputs that mu
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -203,7 +203,7 @@ class _Probe:
         self.generator = torch.Generator().manual_seed(1)
         self.deviation = 0.0
         self.graph = self._two_halves(x, edge_values)
-        self.untouched = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model
+        self.untouched = _twin(model)
         whole = canonical(self.graph) if task == "node" else canonical_set([self.graph])
         self.call = bind(model, whole, task)
         self.threshold = 1000 * torch.finfo(self.call.dtype).eps
@@ -240,7 +240,7 @@ class _Probe:
             yield Finding("behaviour", "the same graph twice", "gives two different outputs", "Call model.eval(), and switch off sampling and dropout.")
             return
         other = _with_arcs(self.graph, torch.arange(0, self.graph.num_edges, 3))
-        fresh = Caller(self.untouched, self.task, self.call.takes, self.call.dtype, self.call.num_classes)
+        fresh = replace(self.call, model=self.untouched)
         if self.moved(self.run(other), self.run(other, fresh)):
             yield Finding("behaviour", "another graph in between", "the model remembers earlier graphs", "Switch off caching between calls.")
         shuffled, order = self._shuffled()
@@ -324,6 +324,21 @@ class _Probe:
             )  # fmt: skip
         else:
             self.deviation = max(self.deviation, self.apart(separate, together))
+
+
+def _twin(model: Any) -> Any:
+    """A copy of a module that has seen no probe yet."""
+    if not isinstance(model, torch.nn.Module):
+        return model
+    # Results that a module keeps of an earlier training step cannot be copied with the graph of their gradients.
+    kept = [v for layer in model.modules() for v in vars(layer).values() if isinstance(v, Tensor) and v.grad_fn is not None]
+    try:
+        return copy.deepcopy(model, {id(value): value.detach().clone() for value in kept})
+    except Exception as error:
+        raise ModelContractError(
+            f"the model cannot be copied to see whether it remembers earlier graphs ({type(error).__name__}: {error}). "
+            "Build it anew and load its weights, or delete what it keeps of earlier calls."
+        ) from error
 
 
 def _rows(graph: Data, row: int) -> Data:

@@ -11,19 +11,24 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from agnncert.engines.gathered import Gathered
 from agnncert.errors import ModelContractError
 from agnncert.graph import EDGE_VALUES, Task
 
 
 @dataclass(frozen=True)
 class Caller:
-    """A model bound to one kind of graph: casts features to its type and passes the edge values it asks for."""
+    """A model bound to one kind of graph: casts features to its type and passes the edge values it asks for.
+
+    A model that writes into its input (``x.relu_()``) gets a copy, or it would alter the graph for every later call.
+    """
 
     model: Callable[..., Any]
     task: Task
     takes: tuple[str, ...]
     dtype: torch.dtype
     num_classes: int
+    writes_input: bool = False
 
     def __call__(
         self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
@@ -39,7 +44,23 @@ class Caller:
         return logits
 
     def run(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
-        """The bare call."""
+        """The call without a look at its result.
+
+        Raises:
+            ModelContractError: The model wrote into ``x``, which it did not do when it was bound.
+        """
+        x = x.clone() if self.writes_input else x
+        before = _version(x)
+        logits = self.bare(x, edge_index, values, batch)
+        if not self.writes_input and _version(x) != before:
+            raise ModelContractError(
+                "the model writes into the features x on some graphs, which alters them for every later subgraph: "
+                "leave x as it is in forward (x = x.relu() instead of x.relu_())."
+            )
+        return logits
+
+    def bare(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
+        """Nothing but the call."""
         extra = {name: values[name] for name in self.takes}
         inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
         return self.model(*inputs, **extra)  # type: ignore[no-any-return]
@@ -68,11 +89,13 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     dtype = _dtype(model, graph.x)
     none, no_values = no_edges(graph, takes)
     batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
+    x = graph.x[:1].to(dtype).clone()
+    untouched = _version(x)
     caller = Caller(model, task, takes, dtype, num_classes=0)
     signature = "x, edge_index, batch" if task == "graph" else "x, edge_index"
     try:
         with torch.no_grad():
-            logits = caller.run(graph.x[:1].to(dtype), none, no_values, batch)
+            logits = caller.bare(x, none, no_values, batch)
     except Exception as error:
         raise ModelContractError(
             f"model({signature}) failed on a single node without edges, with x of shape [1, {graph.x.size(1)}]: "
@@ -84,7 +107,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
         raise ModelContractError(f"model({signature}) returned {found} for one {task}, expected {expected}.")
     if logits.size(1) < 2:
         raise ModelContractError(f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two.")
-    return Caller(model, task, takes, dtype, int(logits.size(1)))
+    return Caller(model, task, takes, dtype, int(logits.size(1)), writes_input=_version(x) != untouched)
 
 
 def judge(logits: Tensor, tolerance: float) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]:
@@ -108,16 +131,19 @@ def _parameter_names(forward: Callable[..., Any]) -> set[str]:
         return set()
 
 
+def _version(x: Tensor) -> int:
+    """Grows whenever something is written into the tensor."""
+    return 0 if isinstance(x, Gathered) or x.is_inference() else x._version
+
+
 def _dtype(model: Callable[..., Any], x: Tensor) -> torch.dtype:
     if not isinstance(model, torch.nn.Module):
         return x.dtype
-    for name, parameter in model.named_parameters():
-        if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if torch.nn.parameter.is_lazy(tensor):
             raise ModelContractError(f"parameter {name} is not initialised yet: run the model once on the training graph first.")
-        if parameter.device != x.device:
+        if tensor.device != x.device:
             raise ModelContractError(
-                f"the model is on {parameter.device} and the graph on {x.device}: move one to the other, e.g. model.to('{x.device}')."
+                f"the model has {name} on {tensor.device} and the graph is on {x.device}: move one to the other, e.g. model.to('{x.device}')."
             )
-        if parameter.is_floating_point():
-            return parameter.dtype
-    return x.dtype
+    return next((p.dtype for p in model.parameters() if p.is_floating_point()), x.dtype)

@@ -32,7 +32,7 @@ class Features:
         self.sparse = sparse
         self.cut = cut
         self._with_blank: Features | None = None
-        self._projected: dict[tuple[int, int], tuple[Tensor, Tensor | None, Tensor, Tensor]] = {}
+        self._projected: dict[tuple[int, int, bool], tuple[Tensor, Tensor | None, Tensor, Tensor]] = {}
 
     def rows(self, index: Tensor, blank: Tensor | None = None) -> Tensor:
         """``x[index]``, with rows of zeros where ``blank``."""
@@ -43,15 +43,16 @@ class Features:
 
     def _padded(self) -> "Features":
         if self._with_blank is None:
-            self._with_blank = Features(torch.cat([self.x, self.x.new_zeros(1, self.x.size(1))]), cut=self.cut)
+            padded = torch.cat([self.x, self.x.new_zeros(1, self.x.size(1))])
+            self._with_blank = Features(padded, None if self.sparse is None else SparseRows(padded), self.cut)
         return self._with_blank
 
-    def project(self, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """``linear(x)``, computed once per weight."""
-        key = (id(weight), id(bias))
+    def project(self, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
+        """``linear(x)``, or ``x @ weight`` if ``transposed``; computed once per weight."""
+        key = (id(weight), id(bias), transposed)
         if key not in self._projected:
             # The tensors are kept with the result, so that their ids cannot be taken by others meanwhile.
-            product = self._linear(weight, bias)
+            product = self._linear(weight.t() if transposed else weight, bias)
             leaf = product.detach().requires_grad_(product.requires_grad) if self.cut else product
             self._projected[key] = (weight, bias, product, leaf)
         return self._projected[key][3]
@@ -125,6 +126,10 @@ class Gathered(Tensor):
             self._copied = self.features.x.index_select(0, self.index)
         return self._copied
 
+    def written(self) -> bool:
+        """Whether something has been written into the copied rows, so that they are no longer those of the matrix."""
+        return self._copied is not None and (self._copied.is_inference() or self._copied._version > 0)
+
     @classmethod
     def __torch_function__(
         cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
@@ -154,15 +159,23 @@ def _project(func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor | None:
     if not args or not isinstance(args[0], Gathered):
         return None
     x = args[0]
+    if func is F.dropout and not kwargs.get("training", args[2] if len(args) > 2 else True):
+        return x
+    if x.written():
+        return None
     if func is F.linear:
         weight = args[1] if len(args) > 1 else kwargs["weight"]
         bias = args[2] if len(args) > 2 else kwargs.get("bias")
-        return x.features.project(weight, bias).index_select(0, x.index)
-    if func in _PRODUCTS and len(args) == 2 and not kwargs and args[1].dim() == 2:
-        return x.features.project(args[1].t(), None).index_select(0, x.index)
-    if func is F.dropout and not kwargs.get("training", args[2] if len(args) > 2 else True):
-        return x
+        if _lasts(weight) and (bias is None or _lasts(bias)):
+            return x.features.project(weight, bias).index_select(0, x.index)
+    if func in _PRODUCTS and len(args) == 2 and not kwargs and _lasts(args[1]) and args[1].dim() == 2:
+        return x.features.project(args[1], transposed=True).index_select(0, x.index)
     return None
+
+
+def _lasts(weight: object) -> bool:
+    """Whether a weight is there for good; a product with one that is computed anew in every call is not worth keeping."""
+    return isinstance(weight, torch.nn.Parameter)
 
 
 _PRODUCTS = {Tensor.matmul, Tensor.__matmul__, Tensor.mm, torch.matmul, torch.mm}
