@@ -13,12 +13,15 @@ import numpy as np
 from agnncert.budget import Budget
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.evidence import largest_amount
-from agnncert.smoothing.bounds import ClassBounds
+from agnncert.smoothing.bounds import ClassBounds, FloatArray
 from agnncert.smoothing.noise import Noise, check_probability, goes_beyond
 from agnncert.smoothing.regions import LARGEST_FLIPS, Regions, flip_regions, joint_regions
 from agnncert.votes import BoolArray, IntArray
 
 PLACES = ("graph", "target row")
+
+# How far radii are searched where every mix of additions and deletions has to be tried.
+LARGEST_MIX = 100
 
 
 @dataclass(frozen=True)
@@ -85,28 +88,48 @@ class FlipNoise(Noise):
         return "edge added or deleted" + (" at the target" if self.where == "target row" else "")
 
     def radius(self, bounds: ClassBounds) -> IntArray:
-        """The largest number of flips, in any mix of additions and deletions, that each target withstands."""
+        """The largest number of flips, in any mix of additions and deletions, that each target withstands.
 
-        def withstands(amounts: np.ndarray) -> BoolArray:
+        At most ``LARGEST_FLIPS``, or ``LARGEST_MIX`` if additions and deletions have different rates.
+        """
+        if self._rates[0] == self._rates[1]:
+            return self._radius_of_equals(bounds).astype(np.int64)
+        radius = np.where(bounds.abstains, -1, 0)
+        for size in range(1, LARGEST_MIX + 1):
+            alive = np.flatnonzero(radius == size - 1)
+            for mix in _splits(size):
+                alive = alive[self._withstands_units(_rows(bounds, alive), *mix)]
+            if not len(alive):
+                break
+            radius[alive] = size
+        return radius.astype(np.int64)
+
+    @property
+    def _rates(self) -> tuple[float, float]:
+        """Probabilities of additions and deletions of what the radius counts."""
+        if self.on_edges:
+            return self.p_add, self.p_delete
+        return self.p_add_feature, self.p_delete_feature
+
+    def _withstands_units(self, bounds: ClassBounds, add: int, delete: int) -> BoolArray:
+        """As :meth:`withstands`, for flips of what the radius counts."""
+        return (
+            self.withstands(bounds, add, delete)
+            if self.on_edges
+            else self.withstands(bounds, 0, 0, add, delete)
+        )
+
+    def _radius_of_equals(self, bounds: ClassBounds) -> FloatArray:
+        """As :meth:`radius`, where both directions have one rate: then only the number of flips matters."""
+
+        def withstands(amounts: FloatArray) -> BoolArray:
             answer = np.zeros(len(amounts), dtype=bool)
-            for amount in np.unique(amounts):
-                here = amounts == amount
-                answer[here] = self._withstands_any(int(amount), _rows(bounds, here))
+            for amount in np.unique(amounts[amounts <= LARGEST_FLIPS]):
+                here = np.flatnonzero(amounts == amount)
+                answer[here] = self._withstands_units(_rows(bounds, here), int(amount), 0)
             return answer
 
-        # Beyond LARGEST_FLIPS nothing is evaluated, so infinity may be asked about as that.
-        largest = largest_amount(lambda a: withstands(np.minimum(a, LARGEST_FLIPS + 1)), len(bounds.label))
-        return largest.astype(np.int64)
-
-    def _withstands_any(self, flips: int, bounds: ClassBounds) -> BoolArray:
-        """Whether each target withstands ``flips`` flips, however many of them are additions."""
-        field = ("add_edges", "delete_edges") if self.on_edges else ("add_entries", "delete_entries")
-        good = ~bounds.abstains
-        for add, delete in _splits(flips):
-            if not good.any():
-                break
-            good[good] = self.withstands(_rows(bounds, good), **dict(zip(field, (add, delete), strict=True)))
-        return good
+        return largest_amount(withstands, len(bounds.label))
 
     def holds(self, budget: Budget, bounds: ClassBounds) -> BoolArray:
         """Whether each target keeps its label against ``budget``.
@@ -116,21 +139,19 @@ class FlipNoise(Noise):
         """
         covered = ["add_edges", "delete_edges"] if self.on_edges and self.where == "graph" else []
         covered += ["change_features", "target_features"] if self.on_features else []
+        nodes = budget.change_features + budget.target_features
+        entries = nodes * self.num_features if self.on_features else 0
         good = ~bounds.abstains
-        entries = (
-            (budget.change_features + budget.target_features) * self.num_features if self.on_features else 0
-        )
-        if (
-            goes_beyond(budget, *covered)
-            or max(budget.add_edges, budget.delete_edges, entries) > LARGEST_FLIPS
-        ):
+        too_many = max(budget.add_edges, budget.delete_edges, entries) > LARGEST_FLIPS
+        if too_many or goes_beyond(budget, *covered):
             return np.zeros_like(good)
-        for add, delete in _splits(int(entries)):
-            if not good.any():
+        alive = np.flatnonzero(good)
+        for mix in _splits(int(entries)):
+            edges = int(budget.add_edges), int(budget.delete_edges)
+            alive = alive[self.withstands(_rows(bounds, alive), *edges, *mix)]
+            if not len(alive):
                 break
-            flips = (int(budget.add_edges), int(budget.delete_edges), add, delete)
-            good[good] = self.withstands(_rows(bounds, good), *flips)
-        return good
+        return np.isin(np.arange(len(good)), alive)
 
     def withstands(
         self,
@@ -172,5 +193,5 @@ def _splits(total: int) -> Iterator[tuple[int, int]]:
         yield first, total - first
 
 
-def _rows(bounds: ClassBounds, rows: BoolArray) -> ClassBounds:
+def _rows(bounds: ClassBounds, rows: IntArray) -> ClassBounds:
     return ClassBounds(bounds.label[rows], bounds.top[rows], bounds.other[rows])

@@ -1,4 +1,5 @@
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -122,3 +123,28 @@ def test_edges_and_features_together_use_the_joint_regions():
 def test_senseless_noise_is_refused(settings, message):
     with pytest.raises(SettingsError, match=message):
         FlipNoise(**settings)
+
+
+@pytest.mark.parametrize(("p_add", "p_delete"), [(0.2, 0.2), (0.05, 0.4), (0.0, 0.5), (0.3, 0.0)])
+def test_no_attack_flips_what_is_certified_from_exact_probabilities(p_add, p_delete):
+    """Arbitrary classifiers of four pairs: every clean graph, every attack, all noise enumerated."""
+    graphs = np.array(list(product((0, 1), repeat=4)))
+    differs = graphs[:, None] != graphs[None]
+    flip = np.where(graphs[:, None] == 1, p_delete, p_add)
+    law = np.where(differs, flip, 1 - flip).prod(axis=2)  # law[clean, noisy]
+    assert law.sum(axis=1) == pytest.approx(1)
+    noise, rng, certified = FlipNoise(p_add, p_delete), np.random.default_rng(0), 0
+    for _ in range(40):
+        label_of = rng.choice(3, size=16, p=[0.9, 0.05, 0.05])
+        smoothed = law @ np.eye(3)[label_of]
+        order = np.sort(smoothed, axis=1)
+        bounds = ClassBounds(smoothed.argmax(axis=1), order[:, -1], order[:, -2])
+        added = (differs & (graphs[None] == 1)).sum(axis=2)
+        deleted = (differs & (graphs[None] == 0)).sum(axis=2)
+        for add, delete in product(range(3), repeat=2):
+            safe = noise.holds(Budget(add_edges=add, delete_edges=delete), bounds)
+            reach = (added <= add) & (deleted <= delete)
+            kept = bounds.label[None] == bounds.label[:, None]
+            assert (kept | ~reach)[safe].all()
+            certified += int(safe.sum()) if add + delete else 0
+    assert certified > 100
