@@ -26,7 +26,9 @@ class Division(Protocol):
     at most; budgets with other fields are then refused.
     """
 
-    num_groups: int
+    @property
+    def num_groups(self) -> int:
+        """Number of subgraphs T."""
 
     def groups(self, graph: Data) -> Tensor:
         """Group of every directed edge, shape ``[num_edges]``; −1 for an edge in no subgraph. Depends on ids only."""
@@ -118,10 +120,8 @@ class EdgeCentric:
 
     def moved_groups(self, change: Perturbation, graph: Data, target: int | None) -> set[int]:
         """Groups whose ballot ``change`` can alter: those of touched edges and of all edges of touched nodes."""
-        nodes = _touched_nodes(change)
-        if target is not None:
-            _refuse_own_change(int(node_keys(graph)[target]), change, own_features_covered=False)
-        keys = node_keys(graph)
+        _require_covered(change, graph, target, own_features=False)
+        nodes, keys = _touched_nodes(change), node_keys(graph)
         at_nodes = torch.isin(keys, torch.tensor(sorted(nodes), dtype=torch.int64))[graph.edge_index].any(0)
         moved = set(self.groups(graph)[at_nodes].tolist())
         pairs = _touched_pairs(change)
@@ -219,11 +219,8 @@ class NodeCentric:
 
     def moved_groups(self, change: Perturbation, graph: Data, target: int | None) -> set[int]:
         """Groups whose ballot ``change`` can alter for ``target``."""
-        if target is None:
-            own_key = None
-        else:
-            own_key = int(node_keys(graph)[target])
-            _refuse_own_change(own_key, change, own_features_covered=self.gate_features)
+        _require_covered(change, graph, target, own_features=self.gate_features)
+        own_key = None if target is None else int(node_keys(graph)[target])
         nodes, pairs = _touched_nodes(change), _touched_pairs(change)
         group = self._groups_of([*nodes, *(key for pair in pairs for key in pair)])
         moved = {group[key] for key in nodes}
@@ -288,10 +285,16 @@ def _touched_pairs(change: Perturbation) -> list[tuple[int, int]]:
     return pair_keys([*change.add_edges, *change.delete_edges, *altered])
 
 
-def _refuse_own_change(own: int, change: Perturbation, own_features_covered: bool) -> None:
+def _require_covered(change: Perturbation, graph: Data, target: int | None, own_features: bool) -> None:
+    """Raises NotCovered for changes that no division speaks about; ``own_features`` says whether one of the target's does."""
+    if change.delete_nodes and not getattr(graph, "stable_ids", getattr(graph, "node_id", None) is not None):
+        raise NotCovered("the change deletes nodes of a graph whose ids are row numbers: all later nodes are renamed. Give it node_id.")
+    if target is None:
+        return
+    own = int(node_keys(graph)[target])
     if own in keys_of(change.delete_nodes):
         raise NotCovered("the change deletes the target itself: no certificate speaks of a node that is gone.")
-    if own in keys_of(change.change_features) and not own_features_covered:
+    if own in keys_of(change.change_features) and not own_features:
         raise NotCovered(
             "the change alters the target's own features, which take part in every ballot of the target. "
             "NodeCentric(gate_features=True) covers this."

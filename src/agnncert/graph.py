@@ -37,8 +37,8 @@ def infer_task(data: object) -> Task:
 def canonical(data: Data, keep_self_loops: bool = False) -> Data:
     """Checks one graph for the node task and puts it into canonical form.
 
-    The result has ``x``, ``edge_index``, the edge values it came with, ``y`` if there, and ``node_key`` (the 64-bit key of
-    each node), ``stable_ids`` (whether ``node_id`` was given) and ``task``.
+    The result has ``x``, ``edge_index``, the edge values it came with, and ``node_key`` (the 64-bit key of each node),
+    ``stable_ids`` (whether ``node_id`` was given) and ``task``.
     """
     if not isinstance(data, Data):
         raise GraphError(f"expected a torch_geometric Data, got {type(data).__name__}.")
@@ -141,6 +141,8 @@ def _keys(data: Data, where: str = "") -> Tensor:
     ids = data.node_id
     if isinstance(ids, Tensor):
         ids = ids.cpu().numpy()
+    if not hasattr(ids, "__len__"):
+        raise IdError(f"{where}node_id is a {type(ids).__name__}: give a list or tensor with one id per node.")
     if len(ids) != data.num_nodes:
         raise IdError(f"{where}node_id has {len(ids)} entries for {data.num_nodes} nodes: one id per node is needed.")
     try:
@@ -160,11 +162,16 @@ def _checked(data: Data, where: str) -> Data:
         raise GraphError(f"{where}: x must be a dense tensor of shape [num_nodes, num_features].")
     if x.size(0) == 0:
         raise GraphError(f"{where} has no nodes: nothing to certify.")
+    if x.is_complex():
+        raise GraphError(f"{where}: x is complex ({x.dtype}): give real features, e.g. torch.view_as_real(x).flatten(1).")
     x = x if x.is_floating_point() else x.float()
     _require_finite(x, f"{where}: features x", "node")
     edge_index = data.edge_index
     if edge_index is None:
+        _require_no_adjacency(data, where)
         edge_index = torch.empty(2, 0, dtype=torch.int64)
+    if not isinstance(edge_index, Tensor):
+        raise GraphError(f"{where}: edge_index is a {type(edge_index).__name__}, expected an integer tensor [2, num_edges].")
     if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
         shape = tuple(edge_index.shape)
         raise GraphError(f"{where}: edge_index has shape {shape} and type {edge_index.dtype}, expected integers [2, num_edges].")
@@ -180,11 +187,17 @@ def _checked(data: Data, where: str) -> Data:
         value = getattr(data, name, None)
         if value is None:
             continue
-        if value.size(0) != edge_index.size(1):
-            raise GraphError(f"{where}: {name} has {value.size(0)} rows for {edge_index.size(1)} edges: one per edge is needed.")
+        if not isinstance(value, Tensor) or value.dim() == 0 or value.size(0) != edge_index.size(1):
+            found = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"type {type(value).__name__}"
+            raise GraphError(f"{where}: {name} has {found} for {edge_index.size(1)} edges: a tensor with one row per edge is needed.")
         _require_finite(value, f"{where}: {name}", "edge")
         graph[name] = value
     return graph
+
+
+def _require_no_adjacency(data: Data, where: str) -> None:
+    if getattr(data, "adj_t", None) is not None:  # else it would count as a graph without edges
+        raise GraphError(f"{where} has its edges in adj_t: give them as edge_index (leave out the ToSparseTensor transform).")
 
 
 def _require_finite(value: Tensor, what: str, unit: str) -> None:

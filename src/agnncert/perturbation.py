@@ -44,20 +44,13 @@ class Perturbation:
     def cost(self) -> Budget:
         """The smallest budget that allows this attack (whether the target is among the changed nodes is not counted)."""
         injected = set(keys_of(self.inject_nodes))
-        load: Counter[int] = Counter()
-        added = 0
-        for u, v in pair_keys(self.add_edges):
-            new = [w for w in (u, v) if w in injected]
-            if new:  # a pair of two injected nodes is charged to the one with fewer edges
-                load[min(new, key=lambda w: load[w])] += 1
-            else:
-                added += 1
+        ends = [[w for w in dict.fromkeys(pair) if w in injected] for pair in pair_keys(self.add_edges)]
         return Budget(
-            add_edges=added,
+            add_edges=ends.count([]),
             delete_edges=len(pair_keys(self.delete_edges)),
             change_edges=len(pair_keys([(u, v) for u, v, _ in self.change_edges])),
             inject_nodes=len(injected),
-            edges_per_injected=max(load.values(), default=0),
+            edges_per_injected=_least_load([new for new in ends if new]),
             delete_nodes=len(set(keys_of(self.delete_nodes))),
             change_features=len(set(keys_of(self.change_features))),
         )
@@ -89,6 +82,38 @@ def pair_keys(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
     return list(dict.fromkeys(tuple(sorted((known[u], known[v]))) for u, v in pairs))  # type: ignore[misc]
 
 
+def _least_load(ends: list[list[int]]) -> int:
+    """The most edges that one node brings, when edges between two of these nodes are shared out as evenly as possible."""
+    load = Counter(nodes[0] for nodes in ends if len(nodes) == 1)
+    shared = [nodes for nodes in ends if len(nodes) == 2]
+    taker: list[int] = []
+    for nodes in shared:
+        taker.append(min(nodes, key=load.__getitem__))
+        load[taker[-1]] += 1
+    while _hand_on(shared, taker, load):
+        pass
+    return max(load.values(), default=0)
+
+
+def _hand_on(shared: list[list[int]], taker: list[int], load: Counter[int]) -> bool:
+    """Relieves one of the busiest nodes by handing edges on along a chain, if that is possible."""
+    most = max(load.values(), default=0)
+    via: dict[int, int | None] = {node: None for node in load if load[node] == most}
+    queue = list(via)
+    for node in queue:
+        if load[node] < most - 1:
+            load[node] += 1
+            while (edge := via[node]) is not None:
+                taker[edge], node = node, taker[edge]
+            load[node] -= 1
+            return True
+        for edge, nodes in enumerate(shared):
+            new = [other for other in nodes if taker[edge] == node and other not in via]
+            via.update(dict.fromkeys(new, edge))
+            queue += new
+    return False
+
+
 class _Draft:
     """A graph being edited; rows are found by key."""
 
@@ -98,9 +123,12 @@ class _Draft:
             if derived in self.data:
                 del self.data[derived]
         self.had_ids = getattr(data, "node_id", None) is not None
+        if getattr(data, "stable_ids", False) and not self.had_ids:
+            raise GraphError("this graph is in canonical form, without its ids: apply the change to the graph it was made from.")
         self.keys: list[int] = node_keys(data).tolist()
         self.ids: list[Any] = list(np.asarray(data.node_id).tolist()) if self.had_ids else list(range(len(self.keys)))
         self.row = {key: row for row, key in enumerate(self.keys)}
+        self.num_deleted = 0
         if self.data.edge_index is None:
             self.data.edge_index = torch.empty(2, 0, dtype=torch.int64)
 
@@ -131,6 +159,8 @@ class _Draft:
                 self.data[name] = self.data[name].clone()
                 self.data[name][found] = torch.as_tensor(value, dtype=self.data[name].dtype)
                 continue
+            if value != int(value) or value < 1:
+                raise GraphError(f"cannot give the edge ({u!r}, {v!r}) {value!r} copies: expected a whole number from 1 on.")
             arcs = torch.unique(self.data.edge_index[:, found], dim=1).repeat(1, int(value))
             self.data.edge_index = torch.cat([self.data.edge_index[:, ~found], arcs], dim=1)
 
@@ -156,6 +186,7 @@ class _Draft:
         self._map_node_values(lambda value: value[keep.to(value.device)], total)
         rows = keep.nonzero().view(-1).tolist()
         self.keys, self.ids = [self.keys[r] for r in rows], [self.ids[r] for r in rows]
+        self.num_deleted = total - len(rows)
         self._write_ids()
 
     def inject(self, nodes: Mapping[Id, Sequence[float]]) -> None:
@@ -164,6 +195,11 @@ class _Draft:
         for node, key in zip(nodes, keys_of(nodes), strict=True):
             if key in self.row:
                 raise IdError(f"cannot inject a node under the id {node!r}: a living node has it. Delete that node first.")
+            if not self.had_ids and key != len(self.keys) + self.num_deleted:
+                raise IdError(
+                    f"cannot inject a node under the id {node!r}: the graph has no node_id, so row numbers are the ids and the "
+                    f"next one is {len(self.keys) + self.num_deleted}. Use that, or give the graph ids."
+                )
             self.keys.append(key)
             self.ids.append(node)
         total, new = self.data.x.size(0), len(nodes)
@@ -188,23 +224,24 @@ class _Draft:
     def _write_ids(self) -> None:
         self.row = {key: row for row, key in enumerate(self.keys)}
         # Without ids the row number is the identity; after a deletion rows are renamed, and that is the point
-        # of giving ids. Injected nodes must then be the next rows.
+        # of giving ids.
         if self.had_ids:
-            whole = all(isinstance(i, int) for i in self.ids)
+            whole = all(isinstance(i, int) and -(2**63) <= i < 2**63 for i in self.ids)
             self.data.node_id = torch.tensor(self.ids) if whole else [str(i) for i in self.ids]
 
     def add_edges(self, pairs: Sequence[Pair], directed: bool) -> None:
+        if not pairs:
+            return
+        there = set(zip(*self.data.edge_index.tolist(), strict=True))
         arcs: list[tuple[int, int]] = []
-        source, head = self.data.edge_index
         for u, v in pairs:
             a, b = self.find(u), self.find(v)
-            if bool(((source == a) & (head == b)).any()) or (a, b) in arcs:
+            new = {(a, b)} - there if directed else {(a, b), (b, a)} - there
+            if not new:
                 raise GraphError(f"cannot add the edge ({u!r}, {v!r}): it is there already.")
-            arcs += [(a, b)] if directed or a == b else [(a, b), (b, a)]
-        if not arcs:
-            return
-        new = torch.tensor(arcs).t()
-        self.data.edge_index = torch.cat([self.data.edge_index, new], dim=1)
+            arcs += sorted(new)
+            there |= new
+        self.data.edge_index = torch.cat([self.data.edge_index, torch.tensor(arcs).t()], dim=1)
         for name in EDGE_VALUES:
             value = getattr(self.data, name, None)
             if value is not None:
