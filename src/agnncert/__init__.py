@@ -11,13 +11,31 @@ __version__ = "0.1.0"
 _OWNER = {
     "AgnncertError": "errors",
     "Budget": "budget",
+    "GraphSet": "datasets.graphset",
+    "build_model": "models",
+    "dataset_digest": "datasets.digest",
+    "inductive_view": "datasets.protocol",
+    "load_dataset": "datasets.load",
+    "load_model": "models",
+    "load_tables": "datasets.tables",
+    "partition": "partition",
+    "save_model": "models",
 }
 
 __all__ = ["__version__", *sorted(_OWNER)]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from agnncert.budget import Budget as Budget
+    from agnncert.datasets.digest import dataset_digest as dataset_digest
+    from agnncert.datasets.graphset import GraphSet as GraphSet
+    from agnncert.datasets.load import load_dataset as load_dataset
+    from agnncert.datasets.protocol import inductive_view as inductive_view
+    from agnncert.datasets.tables import load_tables as load_tables
     from agnncert.errors import AgnncertError as AgnncertError
+    from agnncert.models import build_model as build_model
+    from agnncert.models import load_model as load_model
+    from agnncert.models import save_model as save_model
+    from agnncert.partition import partition as partition
 
 
 def __getattr__(name: str) -> Any:

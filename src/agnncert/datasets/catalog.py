@@ -1,0 +1,59 @@
+"""What can be loaded by name. Imports no torch, so that a list of the datasets appears at once."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agnncert.errors import DatasetError, did_you_mean
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """One line of the list of datasets.
+
+    Attributes:
+        name: What to pass to ``load_dataset``.
+        task: ``"node"`` or ``"graph"``.
+        size: Number of nodes (node task) or of graphs (graph task).
+        edges: Undirected edges, each pair once; per graph on average in the graph task.
+        classes: Number of classes.
+        features: Features per node.
+        about: What nodes, edges and classes stand for.
+        download: Whether its files have to be downloaded or put in place.
+    """
+
+    name: str
+    task: Literal["node", "graph"]
+    size: int
+    edges: float
+    classes: int
+    features: int
+    about: str
+    download: bool = True
+
+
+DATASETS: dict[str, DatasetInfo] = {
+    info.name: info
+    for info in (
+        DatasetInfo(
+            "cora-ml", "node", 2995, 8158, 7, 2879, "papers on machine learning, joined by citations"
+        ),
+        DatasetInfo("citeseer", "node", 3327, 4552, 6, 3703, "papers on computing, joined by citations"),
+        DatasetInfo("pubmed", "node", 19717, 44324, 3, 500, "papers on diabetes, joined by citations"),
+        DatasetInfo("amazon-c", "node", 13752, 245861, 10, 767, "computer goods, joined if bought together"),
+        DatasetInfo("coauthor-physics", "node", 34493, 247962, 5, 8415, "physicists, joined by joint papers"),
+        DatasetInfo("aids", "graph", 2000, 16.20, 2, 42, "molecules: active against HIV or not"),
+        DatasetInfo("mutag", "graph", 4337, 30.77, 2, 14, "molecules: mutagenic or not (Mutagenicity)"),
+        DatasetInfo("proteins", "graph", 1113, 72.82, 2, 4, "proteins: enzymes or not"),
+        DatasetInfo("dd", "graph", 1178, 715.66, 2, 89, "protein structures: enzymes or not"),
+        DatasetInfo("mutag-188", "graph", 188, 19.79, 2, 7, "molecules: the small, classic MUTAG set"),
+        DatasetInfo("digits-knn", "node", 1797, 7522, 10, 64, "written digits, joined to the nearest", False),
+        DatasetInfo("digits-grid", "graph", 1797, 66.24, 10, 17, "written digits: lit pixels, joined", False),
+    )
+}
+
+
+def dataset_info(name: str) -> DatasetInfo:
+    """The entry of ``name``, or an error that names the nearest one."""
+    if name not in DATASETS:
+        raise DatasetError(f'no dataset is called "{name}": {did_you_mean(name, DATASETS)}')
+    return DATASETS[name]

@@ -1,0 +1,205 @@
+"""Reading one table of a user (CSV, Parquet or npz) and checking its columns, in the user's terms."""
+
+import csv
+import warnings
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.errors import DatasetError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+else:
+    DataFrame = Any
+
+FORMATS = (".csv", ".parquet", ".npz")
+_GAPS = ["", "NA", "NaN", "nan", "null", "None"]
+
+
+class Table:
+    """The rows of one file, with the file's name for errors. Rows are counted from 1, below the header."""
+
+    def __init__(self, path: Path, frame: DataFrame) -> None:
+        self.path, self.frame = path, frame
+        self.columns: list[str] = list(frame.columns)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def error(self, message: str) -> DatasetError:
+        """An error about this table."""
+        return DatasetError(f"{self.path.name}: {message}")
+
+    def require(self, column: str) -> None:
+        """Raises, naming the nearest column, unless there is a column of this name."""
+        if column in self.columns:
+            return
+        near = get_close_matches(column.lower(), [c.lower() for c in self.columns], n=1, cutoff=0.5)
+        meant = [c for c in self.columns if near and c.lower() == near[0]]
+        hint = f' Did you mean "{meant[0]}"?' if meant else ""
+        raise self.error(
+            f'there is no column "{column}".{hint} There are: {shortlist(self.columns)}. '
+            "Rename the column, or pass its name."
+        )
+
+    def refuse_lookalikes(self, column: str, others: Iterable[str], keyword: str) -> None:
+        """Raises if ``column`` is absent but a column is there that was probably meant.
+
+        A label under another name would otherwise pass for a feature, and the model would read the answer.
+        """
+        if column in self.columns:
+            return
+        known = {column.lower(), *others}
+        meant = [c for c in self.columns if c.lower() in known]
+        meant = meant or get_close_matches(column, self.columns, n=1, cutoff=0.75)
+        if meant:
+            raise self.error(
+                f'there is no column "{column}" but one called "{meant[0]}". If that is the {keyword}, pass '
+                f'{keyword}="{meant[0]}"; if it is a feature, list all features with features=[...].'
+            )
+
+    def text(self, column: str) -> list[str]:
+        """A column as text: whole numbers without a decimal point, missing entries as ``""``."""
+        values = self.frame[column]
+        if values.dtype.kind == "f":  # whole numbers with a gap among them are read as floats
+            odd = np.flatnonzero(values.notna() & (values % 1 != 0))
+            if len(odd):
+                raise self.error(
+                    f'column "{column}" says {values.iloc[odd[0]]} in row {odd[0] + 1}: expected whole '
+                    "numbers or text."
+                )
+            values = values.astype("Int64")
+        gaps = values.isna()
+        return ["" if gap else _text(value) for value, gap in zip(values, gaps, strict=True)]
+
+    def filled(self, column: str) -> list[str]:
+        """As ``text``; raises if an entry is missing."""
+        entries = self.text(column)
+        gaps = [row for row, entry in enumerate(entries, start=1) if entry == ""]
+        if gaps:
+            raise self.error(
+                f'column "{column}" is empty in {shortlist(gaps, "row")}: fill it in or remove the row.'
+            )
+        return entries
+
+    def numbers(self, columns: Sequence[str], what: str) -> npt.NDArray[np.float32]:
+        """The columns (``what`` says of what) as a matrix; raises if an entry is no finite number."""
+        odd = [c for c in columns if self.frame[c].dtype.kind not in "iufb"]
+        if odd:
+            tail = ", or list the features with features=[...]" if what == "feature" else ""
+            raise self.error(
+                f"{len(odd)} {what} column(s) are not numbers: {shortlist(odd)} (for example "
+                f'"{self._example(odd[0])}" in "{odd[0]}"). Encode them as numbers{tail}.'
+            )
+        matrix: npt.NDArray[np.float32] = self.frame[list(columns)].to_numpy(np.float32, copy=True)
+        bad = np.argwhere(~np.isfinite(matrix))
+        if len(bad):
+            rows = sorted({int(row) + 1 for row, _ in bad})
+            raise self.error(
+                f"a {what} is missing or infinite in {shortlist(rows, 'row')} (first: column "
+                f'"{columns[bad[0][1]]}"). One such value can spread to every node: fill it in first.'
+            )
+        return matrix
+
+    def _example(self, column: str) -> object:
+        """An entry of the column that is no number."""
+        import pandas as pd
+
+        values = self.frame[column].dropna()
+        odd = values[pd.to_numeric(values, errors="coerce").isna()]
+        return (odd if len(odd) else values).iloc[0] if len(values) else ""
+
+
+def read_table(path: Path, text: Sequence[str]) -> Table:
+    """Reads a table.
+
+    Args:
+        path: A .csv, .parquet or .npz file (npz: one array per column; a matrix becomes several columns).
+        text: Columns whose entries a CSV file gives as text: ``007`` and ``NA`` are ids like any other.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise DatasetError('reading tables needs pandas: pip install "agnncert[data]".') from None
+    if path.suffix not in FORMATS:
+        raise DatasetError(f"{path.name} is none of {', '.join(FORMATS)}: convert the table to one of these.")
+    if not path.is_file():
+        raise DatasetError(f"{path} does not exist.")
+    if path.stat().st_size == 0:
+        raise DatasetError(f"{path.name} is empty: expected a table with a header.")
+    try:
+        if path.suffix == ".csv":
+            frame = _read_csv(path, text)
+        elif path.suffix == ".parquet":
+            frame = pd.read_parquet(path)
+        else:
+            frame = _read_npz(path)
+    except (ValueError, OSError, ImportError, BadZipFile, pd.errors.ParserWarning) as error:
+        raise DatasetError(f"{path.name} cannot be read: {error}") from error
+    frame.columns = [str(column).strip() for column in frame.columns]
+    return Table(path, frame)
+
+
+def shortlist(items: Sequence[object], unit: str = "", limit: int = 5) -> str:
+    """The first few, and how many more there are.
+
+    Example:
+        >>> shortlist([3, 5, 8], "row", limit=2)
+        'row 3, row 5 and 1 more'
+    """
+    shown = ", ".join(f"{unit} {item}".strip() for item in items[:limit])
+    return shown + (f" and {len(items) - limit} more" if len(items) > limit else "")
+
+
+def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
+    import pandas as pd
+
+    with path.open(encoding="utf-8-sig") as file:  # spreadsheets write a byte order mark
+        first = file.readline()
+    separator = max(",;\t", key=first.count)
+    header = next(csv.reader([first], delimiter=separator, skipinitialspace=True), [])
+    texts = {column: str for column in header if column.strip() in text}
+    with warnings.catch_warnings():  # rows longer than the header would be cut in silence
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        return pd.read_csv(
+            path,
+            sep=separator,
+            encoding="utf-8-sig",
+            skipinitialspace=True,
+            index_col=False,
+            low_memory=False,
+            dtype=texts,
+            keep_default_na=False,
+            na_values={column: _GAPS for column in header if column not in texts},
+        )
+
+
+def _read_npz(path: Path) -> DataFrame:
+    import pandas as pd
+
+    columns: dict[str, npt.NDArray[Any]] = {}
+    with np.load(path, allow_pickle=False) as arrays:
+        for name in arrays.files:
+            array = arrays[name]
+            if array.ndim not in (1, 2):
+                raise ValueError(f'array "{name}" has {array.ndim} dimensions, expected 1 or 2.')
+            if array.ndim == 1:
+                columns[name] = array
+            else:
+                columns |= {f"{name}_{k}": array[:, k] for k in range(array.shape[1])}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(
+            f"its arrays differ in length: {shortlist([f'{n} {k}' for n, k in lengths.items()])}."
+        )
+    return pd.DataFrame(columns)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,174 @@
+"""``build_model``: a name and the data in, an untrained model out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Literal
+
+import torch
+from torch_geometric.data import Data
+
+from agnncert.errors import GraphError, SettingsError, did_you_mean
+from agnncert.graph import infer_task
+from agnncert.models.gnn import (
+    ACTIVATIONS,
+    GNN,
+    JUMPS,
+    NORMS,
+    READOUTS,
+    WEIGHTED,
+    GraphGNN,
+    ModelConfig,
+    NodeGNN,
+    WeightedGraphGNN,
+    WeightedNodeGNN,
+)
+
+MODELS = {
+    "gcn": "graph convolutional network",
+    "sage": "GraphSAGE with mean aggregation",
+    "gat": "graph attention network",
+    "gin": "graph isomorphism network",
+    "resgcn": "residual GCN, 6 layers",
+    "mlp": "no graph: each node by itself (a bag of nodes for graphs)",
+}
+
+
+def build_model(
+    name: str,
+    data: Data | Sequence[Data],
+    *,
+    hidden_channels: int = 64,
+    num_layers: int | None = None,
+    dropout: float = 0.0,
+    act: str = "relu",
+    norm: str | None = None,
+    jk: str | None = None,
+    heads: int = 4,
+    readout: str = "mean",
+    task: Literal["node", "graph"] | None = None,
+    out_channels: int | None = None,
+    seed: int = 0,
+) -> GNN:
+    """Builds an untrained model that fits the data.
+
+    Args:
+        name: ``"gcn"``, ``"sage"``, ``"gat"``, ``"gin"``, ``"resgcn"`` or ``"mlp"``.
+        data: A ``Data`` for node classification, or a list of ``Data`` for graph classification.
+        hidden_channels: Width of the hidden layers.
+        num_layers: Number of message-passing layers, hence of hops; 3, or 6 for ``"resgcn"``.
+        dropout: Dropout after every hidden layer while training.
+        act: Activation: ``"relu"``, ``"elu"``, ``"gelu"``, ``"leaky_relu"`` or ``"tanh"``.
+        norm: ``None``, ``"batch_norm"`` (frozen once training is over) or ``"layer_norm"`` (of each node by
+            itself).
+        jk: Jumping knowledge: ``None``, ``"last"``, ``"cat"`` or ``"max"`` of all layers' outputs, and a
+            linear head.
+        heads: Attention heads of ``"gat"``.
+        readout: ``"mean"``, ``"sum"`` or ``"max"`` over the nodes of a graph.
+        task: ``"node"`` or ``"graph"``, if it is not to be told from ``data``.
+        out_channels: Number of classes, if it is not to be told from ``data``.
+        seed: Seed of the initial weights; torch's own random state is left as it is.
+
+    Returns:
+        A module called as ``model(x, edge_index)`` or ``model(x, edge_index, batch)``, in training mode.
+
+    Raises:
+        SettingsError: A name or value is not valid.
+
+    Example:
+        >>> edges = torch.tensor([[0, 1], [1, 0]])
+        >>> data = Data(x=torch.rand(4, 5), edge_index=edges, y=torch.tensor([0, 2, 1, 0]))
+        >>> model = build_model("gcn", data, hidden_channels=8, num_layers=2)
+        >>> model(data.x, data.edge_index).shape
+        torch.Size([4, 3])
+    """
+    task = task or infer_task(data)
+    classes = _num_classes(data) if out_channels is None else out_channels
+    depth = num_layers if num_layers is not None else 6 if name == "resgcn" else 3
+    return _assemble(
+        ModelConfig(
+            name=name,
+            task=task,
+            in_channels=_num_features(data),
+            out_channels=classes,
+            hidden_channels=hidden_channels,
+            num_layers=depth,
+            dropout=dropout,
+            act=act,
+            norm=norm,
+            jk=jk,
+            heads=heads,
+            readout=readout,
+            seed=seed,
+        )
+    )
+
+
+def build_from_config(config: Mapping[str, Any]) -> GNN:
+    """Builds the model that ``config`` describes, a dictionary like ``model.config``; it is untrained."""
+    valid = [field.name for field in fields(ModelConfig)]
+    for key in config:
+        if key not in valid:
+            raise SettingsError(f'a model has no setting "{key}": {did_you_mean(key, valid)}')
+    missing = [key for key in ("name", "task", "in_channels", "out_channels") if key not in config]
+    if missing:
+        raise SettingsError(f"the description of the model lacks {', '.join(missing)}.")
+    return _assemble(ModelConfig(**config))
+
+
+def _assemble(settings: ModelConfig) -> GNN:
+    _check(settings)
+    weighted = settings.name in WEIGHTED
+    if settings.task == "node":
+        cls: type[GNN] = WeightedNodeGNN if weighted else NodeGNN
+    else:
+        cls = WeightedGraphGNN if weighted else GraphGNN
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        return cls(settings)
+
+
+def _check(settings: ModelConfig) -> None:
+    _one_of("model", settings.name, MODELS)
+    _one_of("task", settings.task, ("node", "graph"))
+    _one_of("act", settings.act, ACTIVATIONS)
+    _one_of("readout", settings.readout, READOUTS)
+    if settings.norm is not None:
+        _one_of("norm", settings.norm, NORMS)
+    if settings.jk is not None:
+        _one_of("jk", settings.jk, JUMPS)
+    for key in ("in_channels", "hidden_channels", "num_layers", "heads"):
+        value = getattr(settings, key)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise SettingsError(f"{key} is {value!r}: expected a whole number of at least 1.")
+    if settings.out_channels < 2:
+        raise SettingsError(f"there are {settings.out_channels} class(es): a classifier needs at least two.")
+    if not (isinstance(settings.dropout, int | float) and 0 <= settings.dropout < 1):
+        raise SettingsError(f"dropout is {settings.dropout!r}: expected a number from 0 to below 1.")
+    if settings.name == "gat" and settings.hidden_channels % settings.heads:
+        raise SettingsError(
+            f"hidden_channels={settings.hidden_channels} cannot be shared by heads={settings.heads}: "
+            "choose a multiple of the number of heads."
+        )
+
+
+def _one_of(what: str, value: object, valid: Iterable[str]) -> None:
+    if value not in list(valid):
+        raise SettingsError(f'no {what} is called "{value}": {did_you_mean(str(value), valid)}')
+
+
+def _num_features(data: Data | Sequence[Data]) -> int:
+    graph = data if isinstance(data, Data) else data[0]
+    if graph.x is None:
+        raise GraphError("the graph has no node features x: give every node a feature row, if only of ones.")
+    return int(graph.x.size(1))
+
+
+def _num_classes(data: Data | Sequence[Data]) -> int:
+    stated = getattr(data, "num_classes", None)
+    if stated:
+        return int(stated)
+    labels = [data.y] if isinstance(data, Data) else [graph.y for graph in data]
+    known = [int(y.max()) + 1 for y in labels if y is not None and y.numel()]
+    if not known:
+        raise SettingsError("the data has no labels y: pass out_channels, the number of classes.")
+    return max(known)

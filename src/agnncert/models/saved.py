@@ -1,0 +1,130 @@
+"""Models in files: weights in safetensors, and beside them a small JSON file that says how they came about.
+
+Nothing is ever unpickled.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+
+from agnncert.errors import ModelContractError
+from agnncert.models.build import build_from_config
+
+FORMAT = "agnncert-model-1"
+PathLike = str | os.PathLike[str]
+
+
+def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] | None = None) -> Path:
+    """Writes the weights to ``path`` and their description to the same name with ``.json``.
+
+    Args:
+        model: Any module. One of ours can be loaded again without its code.
+        path: File for the weights; ``.safetensors`` is appended if it has no suffix.
+        provenance: How the weights came about (dataset, division, seed, epochs, …); anything JSON can hold.
+
+    Returns:
+        The file with the weights.
+    """
+    weights, description = _files(path)
+    blob = save_tensors(_tensors(model))
+    text = {
+        "format": FORMAT,
+        "model": getattr(model, "config", None),
+        "weights": weights.name,
+        "sha256": hashlib.sha256(blob).hexdigest(),
+        "torch": torch.__version__,
+        "provenance": dict(provenance or {}),
+    }
+    weights.parent.mkdir(parents=True, exist_ok=True)
+    _replace(weights, blob)
+    _replace(description, (json.dumps(text, indent=2) + "\n").encode())
+    return weights
+
+
+def load_model(path: PathLike, model: nn.Module | None = None) -> nn.Module:
+    """Loads what ``save_model`` wrote; the model is returned in evaluation mode.
+
+    Args:
+        path: The file with the weights or with their description.
+        model: A module of the user's own to put the weights into; not needed for one of ours.
+
+    Raises:
+        ModelContractError: A file is missing or altered, or the weights do not fit the module; says which.
+    """
+    weights, _ = _files(path)
+    text = load_description(path)
+    blob = _read(weights)
+    if hashlib.sha256(blob).hexdigest() != text["sha256"]:
+        raise ModelContractError(
+            f"{weights} is not the file that was saved: its sha256 differs from the description."
+        )
+    if model is None:
+        if not text["model"]:
+            raise ModelContractError(f"{weights} holds weights of a module of yours: pass it as model=...")
+        model = build_from_config(text["model"])
+    try:
+        model.load_state_dict(load_tensors(blob))
+    except (RuntimeError, SafetensorError) as error:
+        raise ModelContractError(
+            f"the weights in {weights} do not fit {type(model).__name__}: {error}"
+        ) from error
+    return model.eval()
+
+
+def load_description(path: PathLike) -> dict[str, Any]:
+    """The JSON beside the weights: the model's settings and where the weights come from."""
+    _, description = _files(path)
+    try:
+        text = json.loads(_read(description))
+    except ValueError as error:
+        raise ModelContractError(f"{description} is not JSON: {error}") from error
+    if not isinstance(text, dict) or text.get("format") != FORMAT:
+        raise ModelContractError(
+            f"{description} does not describe a model in a format known here ({FORMAT})."
+        )
+    return text
+
+
+def _files(path: PathLike) -> tuple[Path, Path]:
+    path = Path(path)
+    weights = path.with_suffix(".safetensors") if path.suffix in ("", ".json") else path
+    return weights, weights.with_suffix(".json")
+
+
+def _tensors(model: nn.Module) -> dict[str, Tensor]:
+    state = model.state_dict()
+    lazy = [
+        name
+        for name, value in state.items()
+        if isinstance(value, UninitializedParameter | UninitializedBuffer)
+    ]
+    if lazy:
+        raise ModelContractError(
+            f"{', '.join(lazy)}: not initialised yet. Run the model once before saving it."
+        )
+    # Copies, because safetensors refuses tensors that share memory.
+    return {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelContractError(f"cannot read {path}: {error.strerror}.") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Writes the file in one step, so that an interruption leaves the old one."""
+    draft = path.with_name(path.name + ".part")
+    draft.write_bytes(content)
+    os.replace(draft, path)
