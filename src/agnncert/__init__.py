@@ -18,7 +18,6 @@ _OWNER = {
     "load_dataset": "datasets.load",
     "load_model": "models",
     "load_tables": "datasets.tables",
-    "partition": "partition",
     "save_model": "models",
 }
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from agnncert.models import build_model as build_model
     from agnncert.models import load_model as load_model
     from agnncert.models import save_model as save_model
-    from agnncert.partition import partition as partition
 
 
 def __getattr__(name: str) -> Any:
