@@ -33,7 +33,7 @@ def node_cover(pieces: Pieces, rows: IntArray, num_nodes: int) -> Cover:
     small = _small_enough(size)
 
     is_target = target_of[node] >= 0
-    cap = np.bincount(target_of[node[is_target & (size[label] > 1)]], minlength=len(rows))
+    cap = np.bincount(target_of[node[is_target]], minlength=len(rows))
     in_large = is_target & ~small[label]
     base = np.bincount(target_of[node[in_large]], minlength=len(rows))
 
@@ -81,7 +81,7 @@ def _reaches(
 
 
 def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> Cover:
-    """Sums of the k largest reaches of each owner, never above ``cap``; rows end where they stop growing."""
+    """Sums of the k largest reaches of each owner, never above ``cap``; rows end where they stop growing, at ``cap``."""
     order = np.lexsort([-reach, owner])
     owner, reach = owner[order], reach[order]
     count = np.bincount(owner, minlength=len(cap))
@@ -93,8 +93,12 @@ def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> 
     previous[start[count > 0]] = -1
     grows = total > previous
     owner, total = owner[grows], total[grows]
-    alone = np.flatnonzero((count == 0) & (base > 0))  # only large components: one node may reach all of them
-    owner, total = np.concatenate([owner, alone]), np.concatenate([total, np.minimum(base, cap)[alone]])
+    # Where all components are large one node may reach them all; where there is but a self-loop none does, but files
+    # promise that a row ends with the number of ballots.
+    last = np.zeros(len(cap), dtype=np.int64)
+    np.maximum.at(last, owner, total)
+    short = np.flatnonzero(last < cap)
+    owner, total = np.concatenate([owner, short]), np.concatenate([total, cap[short]])
     order = np.lexsort([total, owner])
     ptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(cap)))])
     return ptr.astype(np.int64), total[order].astype(np.int64)
