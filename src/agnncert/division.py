@@ -4,6 +4,7 @@
 the group of its id. Groups depend on ids alone, so whatever an attacker does elsewhere leaves them where they are.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -13,8 +14,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert import hashing
-from agnncert.errors import NotCovered
-from agnncert.graph import EDGE_VALUES, node_keys
+from agnncert.errors import DivisionError, NotCovered
+from agnncert.graph import EDGE_VALUES, Task, node_keys
 from agnncert.perturbation import Perturbation, keys_of, pair_keys
 
 
@@ -239,6 +240,35 @@ class NodeCentric:
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
         """Number of distinct groups the change touches for this target (paper, Theorems 7 to 10)."""
         return len(self.moved_groups(change, graph, target))
+
+
+def rule_of(division: Division, task: Task) -> tuple[str, dict[str, int]]:
+    """Which theorem speaks about a division, and the numbers it needs."""
+    if isinstance(division, EdgeCentric):
+        return f"edge-centric/{task}", {}
+    if isinstance(division, NodeCentric):
+        return ("gated/node" if division.gate_features and task == "node" else f"node-centric/{task}"), {}
+    if hasattr(division, "rule"):
+        return f"{division.rule}/{task}", dict(getattr(division, "parameters", {}))
+    return "custom", dict(getattr(division, "unit_costs", {}))
+
+
+def parse_division(text: str) -> EdgeCentric | NodeCentric:
+    """The built-in division that prints as ``text``.
+
+    Raises:
+        DivisionError: It is a user's own, or of a version that hashes otherwise.
+
+    Example:
+        >>> parse_division("node-centric(T=60, hash=sha1, key=u64le)")
+        NodeCentric(num_groups=60, hash='sha1', gate_features=False, self_loops=False)
+    """
+    found = re.fullmatch(r"(edge|node)-centric\(T=(\d+), hash=(\w+), key=u64le(, gated features)?(, self-loops kept)?\)", text)
+    if found is None or (found[1] == "edge" and found[4]):
+        raise DivisionError(f'cannot rebuild the division "{text}": it is not one of the built-in ones.')
+    if found[1] == "edge":
+        return EdgeCentric(int(found[2]), found[3], self_loops=bool(found[5]))
+    return NodeCentric(int(found[2]), found[3], gate_features=bool(found[4]), self_loops=bool(found[5]))
 
 
 def is_graph_task(graph: Data) -> bool:
