@@ -17,9 +17,9 @@ class ReportContext:
     """Everything about a run that helps to judge its certificate; what is not given is not shown.
 
     Attributes:
-        truth: True class of each target, in the order of ``certificate.target``. Without it the report speaks
-            of labels that stay the same, not of accuracy.
-        degree: Edges at each target (node task) or in each target (graph task), in the same order.
+        truth: True class of each target, in the order of ``certificate.target``; when not given, what the
+            certificate knows. If neither does, the report speaks of labels that stay, not of accuracy.
+        degree: Edges at each target (node task) or in each target (graph task), likewise.
         class_names: Name of each class.
         dataset: Name of the data.
         undefended: Accuracy of the same kind of model, trained and used without a defence.

@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from agnncert.ballots import BallotEvidence
+from agnncert.errors import SettingsError
 from agnncert.report.context import ReportContext, per_target
 from agnncert.report.curves import Curve, over_degree, over_size
 from agnncert.theorems import RULES
@@ -63,7 +65,7 @@ class Summary:
         """Whether default ballots are the predictions of the model without any edges."""
         return _votes_edgeless(self.certificate)
 
-    @property
+    @cached_property
     def last_size(self) -> int:
         """Where the curves over the size end: nothing is certified beyond, and every attack is on them."""
         ends = [int(self.certificate.radius.max(initial=0)) + 1, 1]
@@ -71,17 +73,17 @@ class Summary:
             ends.append(int(self.added[np.isfinite(self.added)].max(initial=0)) + 1)
         return max([*ends, *(math.ceil(size) for size, _ in self.context.attacked)])
 
-    @property
+    @cached_property
     def certified(self) -> Curve:
         """Certified accuracy (or share) over the size of the attack."""
         return over_size(self.certificate.radius, self.counted, self.last_size)
 
-    @property
+    @cached_property
     def certified_additions(self) -> Curve | None:
         """The same over what :attr:`added` counts."""
         return None if self.added is None else over_size(self.added, self.counted, self.last_size)
 
-    @property
+    @cached_property
     def certified_over_degree(self) -> Curve | None:
         """Certified accuracy (or share) over size divided by degree, if degrees are known."""
         if self.degree is None or not (self.degree > 0).any():
@@ -96,14 +98,19 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
         SettingsError: The context does not fit the certificate.
     """
     context = context or ReportContext()
-    n = len(certificate.label)
-    truth = per_target("truth", context.truth, n)
+    n, num_classes = certificate.counts.shape
+    if context.class_names is not None and len(context.class_names) != num_classes:
+        raise SettingsError(
+            f"ReportContext(class_names=…) has {len(context.class_names)} class names: the votes are for "
+            f"{num_classes} classes."
+        )
+    truth = per_target("truth", certificate.truth if context.truth is None else context.truth, n)
     counted = np.ones(n, dtype=bool) if truth is None else truth == certificate.label
     return Summary(
         certificate=certificate,
         context=context,
         truth=truth,
-        degree=per_target("degree", context.degree, n),
+        degree=per_target("degree", certificate.degree if context.degree is None else context.degree, n),
         counted=counted,
         added=_additions_withstood(certificate),
         references=_references(certificate, context, truth),
@@ -116,9 +123,7 @@ def _additions_withstood(certificate: "Certificate") -> "FloatArray | None":
     if not isinstance(evidence, BallotEvidence):
         return None
     if RULES[evidence.rule].by_neighbours:
-        deletions = {"delete_nodes": math.inf} if evidence.ids == "node_id" else {}
-        unlimited = {"delete_edges": math.inf, "change_edges": math.inf, "change_features": math.inf}
-        return certificate.largest("add_edges", **unlimited, **deletions)
+        return certificate.new_neighbours
     if evidence.rule in ("edge-centric/graph", "node-centric/graph"):
         return certificate.largest("inject_nodes", edges_per_injected=math.inf)
     return None

@@ -137,6 +137,16 @@ def _median(values: Any) -> float:
     return float(np.quantile(values, 0.5, method="lower"))
 
 
+def conceded(summary: Summary) -> str:
+    """The share of ballots that were too close to a tie to be relied on; empty if there are none."""
+    if summary.ballots is None or not summary.num_targets:
+        return ""
+    votes = summary.ballots.votes
+    shaky = int((~votes.stable).sum()) + int(votes.num_unlisted[~votes.default_stable].sum())
+    share = shaky / (votes.num_targets * votes.num_groups)
+    return "" if not shaky else percent(share) if share >= 0.0005 else f"{whole(shaky)}"
+
+
 def structure_notes(summary: Summary) -> list[str]:
     """How much the graph matters to these labels: a certificate that ignores the graph is easy to get."""
     evidence = summary.ballots
@@ -153,6 +163,18 @@ def structure_notes(summary: Summary) -> list[str]:
     if summary.degree is not None:
         notes.append(f"The nodes have {summary.degree.mean():.1f} edges on average.")
     return notes
+
+
+def contradictions(summary: Summary) -> list[str]:
+    """Attacks that did better than the certificate allows; nobody should have to find them in the chart."""
+    curve = summary.certified
+    if summary.truth is None:
+        return []
+    return [
+        f"At size {size:g} the attack left {percent(left)}, but {percent(curve.at(size))} is certified there."
+        for size, left in sorted(summary.context.attacked)
+        if left < curve.at(size) - 1e-9
+    ]
 
 
 def facts(summary: Summary) -> list[tuple[str, str]]:

@@ -56,7 +56,7 @@ function drawAccuracy(chart, width) {
   }
   const placed = spreadLabels(labels, margin.top, height - margin.bottom);
   const marks = [
-    Plot.axisY({ tickFormat: (v) => `${Math.round(100 * v)} %`, ticks: 5, tickSize: 0, label: null, fontSize: 12 }),
+    Plot.axisY({ tickFormat: (v) => `${Math.round(100 * v)}\u00a0%`, ticks: 5, tickSize: 0, label: null, fontSize: 12 }),
     Plot.axisX({ label: chart.x_label, labelAnchor: "center", labelArrow: "none", tickSize: 4, ticks: Math.max(3, Math.round(width / 110)), tickFormat: (v) => (Number.isInteger(v) ? WHOLE.format(v) : ""), fontSize: 12, labelOffset: 40 }),
     Plot.gridY({ ticks: 5, stroke: "var(--line)", strokeOpacity: 1 }),
     Plot.areaY(chart.certified, { x: "x", y: "y", curve: "step-after", fill: colour("certified"), fillOpacity: 0.1 }),
@@ -139,7 +139,7 @@ function drawDegree(chart, width) {
     x: { type: "log", domain: chart.domain }, y: { domain: [0, 1] }, style: { background: "transparent", fontSize: "12px" },
     ariaLabel: chart.summary,
     marks: [
-      Plot.axisY({ tickFormat: (v) => `${Math.round(100 * v)} %`, ticks: 5, tickSize: 0, label: null, fontSize: 12 }),
+      Plot.axisY({ tickFormat: (v) => `${Math.round(100 * v)}\u00a0%`, ticks: 5, tickSize: 0, label: null, fontSize: 12 }),
       Plot.axisX({ label: chart.x_label, labelAnchor: "center", labelArrow: "none", ticks: chart.ticks, tickFormat: (v) => `${v}`, tickSize: 4, fontSize: 12, labelOffset: 40 }),
       Plot.gridY({ ticks: 5, stroke: "var(--line)", strokeOpacity: 1 }),
       chart.ceiling && high > 1 ? Plot.rect([{}], { x1: Math.max(1, low), x2: high, y1: 0, y2: 1, fill: "var(--ink)", fillOpacity: 0.045 }) : null,

@@ -9,6 +9,9 @@ function emptyBudget() {
   return { ...Object.fromEntries(COUNT_FIELDS.map((field) => [field, 0])), target_features: false };
 }
 
+// No attack; but whoever then injects nodes means nodes with any number of edges, until told otherwise.
+function restingBudget() { return { ...emptyBudget(), edges_per_injected: Infinity }; }
+
 // A whole number from 0 on, whatever was typed.
 function asCount(text) {
   const value = Math.floor(Number(text));
@@ -46,10 +49,7 @@ function budgetAsPython(budget) {
 function dimControls(budget) {
   for (const field of COUNT_FIELDS) {
     const unlimited = budget[field] === Infinity;
-    const number = byId(`f-${field}`);
-    number.disabled = byId(`r-${field}`).disabled = unlimited;
-    if (unlimited) number.value = ""; // shows ∞
-    else if (number.value === "" && document.activeElement !== number) number.value = byId(`r-${field}`).value;
+    byId(`f-${field}`).disabled = byId(`r-${field}`).disabled = unlimited;
   }
   byId("controls").querySelector('[data-field="edges_per_injected"]').classList.toggle("off", budget.inject_nodes === 0);
 }
@@ -126,7 +126,10 @@ function startExplorer(report) {
     slider.addEventListener("input", () => { number.value = slider.value; update(); });
     number.addEventListener("input", () => { slider.value = asCount(number.value); update(); });
     number.addEventListener("change", () => { number.value = asCount(number.value); });
-    unlimited.addEventListener("change", update);
+    unlimited.addEventListener("change", () => {
+      number.value = unlimited.checked ? "" : slider.value; // empty, it shows ∞
+      update();
+    });
   }
 
   COUNT_FIELDS.forEach(wireField);
@@ -137,7 +140,7 @@ function startExplorer(report) {
     type: "button",
     onclick: () => {
       const unlimited = Object.fromEntries(preset.unlimited.map((field) => [field, Infinity]));
-      showBudget({ ...emptyBudget(), ...preset.budget, ...unlimited });
+      showBudget({ ...restingBudget(), ...preset.budget, ...unlimited });
       state.page = 0;
       update();
     },
@@ -146,6 +149,6 @@ function startExplorer(report) {
     ? [["b1", "correct, and proved to stay so"], ["b2", "wrong, and proved to stay so"], ["", "not proved"]]
     : [["b1", "proved to keep the label"], ["", "not proved"]];
   byId("answer-keys").replaceChildren(...keys.map(([look, text]) => make("li", {}, make("i", { class: look }), text)));
-  showBudget({ ...emptyBudget(), edges_per_injected: Infinity });
+  showBudget(restingBudget());
   update();
 }

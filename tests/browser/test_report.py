@@ -1,0 +1,427 @@
+"""The page in a real browser: it says what the library says, and a person can use it."""
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agnncert.budget import COUNTS, Budget
+from agnncert.report import ReportContext, build_report
+
+from .synthetic import made_up_certificate, sampled_certificate
+
+pytestmark = pytest.mark.browser
+
+RULES = [
+    "edge-centric/node",
+    "node-centric/node",
+    "gated/node",
+    "edge-centric/graph",
+    "node-centric/graph",
+    "gnncert-e/node",
+    "gnncert-n/node",
+    "gnncert-en/graph",
+    "custom/node",
+]
+EVIL = '</script><script>alert("id")</script><img src=x onerror=alert(1)>'
+
+
+def report(tmp_path: Path, certificate: Any, **context: Any) -> Path:
+    return build_report(certificate, tmp_path / "report.html", context=ReportContext(**context))
+
+
+def some_truth(certificate: Any, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    guess = rng.integers(certificate.counts.shape[1], size=len(certificate.label))
+    return np.where(rng.random(len(guess)) < 0.7, certificate.label, guess)
+
+
+def random_budget(rng: np.random.Generator, task: str) -> Budget:
+    """A few kinds of change, mostly small, sometimes unlimited: where the answers differ between targets."""
+    fields = rng.choice(COUNTS, size=rng.choice([1, 1, 2, 3, len(COUNTS)]), replace=False)
+    sizes = [1, 2, int(rng.integers(3, 12)), math.inf]
+    amounts = {str(field): sizes[rng.choice(4, p=[0.3, 0.25, 0.3, 0.15])] for field in fields}
+    return Budget(**amounts, target_features=bool(task == "node" and rng.random() < 0.15))
+
+
+def enter(page: Any, budget: Budget, by_slider: bool) -> None:
+    """Sets the explorer as a person would: boxes, numbers, sliders."""
+    for field in COUNTS:
+        value = getattr(budget, field)
+        unlimited, number = page.locator(f"#u-{field}"), page.locator(f"#{'r' if by_slider else 'f'}-{field}")
+        if unlimited.is_checked() != (value == math.inf):
+            unlimited.set_checked(value == math.inf)
+        if value != math.inf and number.input_value() != str(value):
+            number.fill(str(value))
+    if page.locator("#f-target_features").count():
+        page.locator("#f-target_features").set_checked(budget.target_features)
+
+
+# The same without a person: the controls get their values and the events that a hand would cause.
+ENTER_MANY = """(budgets) => budgets.map((budget) => {
+  const set = (id, name, value, event) => {
+    const control = document.getElementById(id);
+    if (!control || control[name] === value) return;
+    control[name] = value;
+    control.dispatchEvent(new Event(event, { bubbles: true }));
+  };
+  for (const [field, value] of Object.entries(budget.counts)) {
+    set(`u-${field}`, "checked", value === null, "change");
+    if (value !== null) set(`${budget.by}-${field}`, "value", String(value), "input");
+  }
+  set("f-target_features", "checked", budget.own, "change");
+  const { kept, right, broken } = document.getElementById("answer").dataset;
+  return {
+    kept: Number(kept), right: Number(right), broken: Number(broken),
+    accuracy: document.getElementById("answer-accuracy").textContent,
+    ids: [...document.querySelectorAll("#survivors-list li")].map((item) => item.textContent),
+  };
+})"""
+
+
+def enter_many(page: Any, budgets: list[Budget]) -> list[dict[str, Any]]:
+    """Answers of the explorer to many budgets, set by slider and by number in turn."""
+    as_json = [
+        {
+            "by": "rf"[turn % 2],
+            "counts": {f: None if getattr(budget, f) == math.inf else getattr(budget, f) for f in COUNTS},
+            "own": budget.target_features,
+        }
+        for turn, budget in enumerate(budgets)
+    ]
+    return page.evaluate(ENTER_MANY, as_json)
+
+
+def shown(page: Any) -> dict[str, Any]:
+    """What the explorer says at the moment."""
+    return page.evaluate(
+        ENTER_MANY, [{"by": "f", "counts": {}, "own": page.locator("#f-target_features:checked").count() > 0}]
+    )[0]
+
+
+def said_by_library(certificate: Any, truth: np.ndarray, budget: Budget) -> dict[str, Any]:
+    """What the explorer ought to say."""
+    holds = certificate.holds_against(budget)
+    right = int((holds & (truth == certificate.label)).sum())
+    return {
+        "kept": int(holds.sum()),
+        "right": right,
+        "broken": certificate.broken_at_most(budget),
+        "accuracy": f"{100 * right / len(holds):.1f}\u00a0%",
+        "ids": [str(one) for one in certificate.target[holds]],
+    }
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_explorer_says_what_holds_against_says(rule: str, tmp_path: Path, open_page: Any) -> None:
+    rng = np.random.default_rng(len(rule))
+    certificate, _ = made_up_certificate(
+        rng, rule, num_targets=50, num_groups=20, num_classes=3, unstable=0.01
+    )
+    truth = some_truth(certificate)
+    page = open_page(report(tmp_path, certificate, truth=truth))
+    budgets = [random_budget(rng, certificate.claim.task) for _ in range(150)]
+    expected = [said_by_library(certificate, truth, budget) for budget in budgets]
+    for budget, page_says, library_says in zip(budgets, enter_many(page, budgets), expected, strict=True):
+        assert page_says == library_says, budget
+    assert len({answer["kept"] for answer in expected}) > 3, "the budgets were all alike: nothing was tested"
+
+
+@pytest.mark.parametrize("by_slider", [True, False])
+def test_a_person_at_the_controls_gets_the_library_answer(
+    by_slider: bool, tmp_path: Path, open_page: Any
+) -> None:
+    rng = np.random.default_rng(20 + by_slider)
+    certificate, _ = made_up_certificate(rng, "gated/node", num_targets=50, num_groups=20, num_classes=3)
+    truth = some_truth(certificate)
+    page = open_page(report(tmp_path, certificate, truth=truth))
+    for _ in range(4):
+        budget = random_budget(rng, "node")
+        enter(page, budget, by_slider)
+        assert shown(page) == said_by_library(certificate, truth, budget), budget
+
+
+def test_row_numbers_as_ids_refuse_deleted_nodes_on_the_page_too(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(1), "node-centric/node", 30, 20, 3, ids="row")
+    page = open_page(report(tmp_path, certificate))
+    enter(page, Budget(delete_nodes=1), by_slider=True)
+    assert not certificate.holds_against(Budget(delete_nodes=1)).any()
+    assert shown(page)["kept"] == 0
+    assert "row numbers" in page.locator("#answer-why").inner_text()
+
+
+def test_every_preset_gives_the_library_answer_for_the_code_it_shows(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(2), "gated/node", 40, 20, 3, mean_degree=9.0)
+    page = open_page(report(tmp_path, certificate))
+    for button in page.locator("#presets button").all():
+        button.click()
+        budget = eval(
+            page.locator("#answer-code")
+            .inner_text()
+            .removeprefix("certificate.holds_against(ac.")
+            .removesuffix(")"),
+            {"Budget": Budget, "math": math},
+        )
+        assert shown(page)["kept"] == certificate.holds_against(budget).sum(), button.inner_text()
+
+
+def test_typed_nonsense_counts_as_nothing(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 30, 20, 3)
+    page = open_page(report(tmp_path, certificate))
+    before = shown(page)
+    for text in ("", "-5", "0.7"):
+        page.locator("#f-add_edges").fill(text)
+        assert shown(page) == before
+    page.locator("#f-delete_nodes").focus()
+    assert page.locator("#f-add_edges").input_value() == "0"
+
+
+def test_one_target_withstands_what_largest_says(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(
+        np.random.default_rng(4), "edge-centric/node", 25, 20, 3, mean_degree=4.0
+    )
+    page = open_page(report(tmp_path, certificate))
+    asked = {
+        "Edges added": certificate.largest("add_edges"),
+        "Edges deleted": certificate.largest("delete_edges"),
+        "Nodes deleted": certificate.largest("delete_nodes"),
+        "Nodes injected, with any number of edges": certificate.largest(
+            "inject_nodes", edges_per_injected=math.inf
+        ),
+    }
+    for row in range(0, 25, 4):
+        page.locator("#choose-id").fill(str(certificate.target[row]))
+        page.locator("#choose button").click()
+        for name, most in asked.items():
+            cell = page.locator(f'#onetarget tr:has(td:text-is("{name}")) td.num')
+            amount = most[row]
+            assert cell.inner_text() == (
+                "any" if amount == math.inf else "none" if amount < 0 else f"{amount:.0f}"
+            )
+
+
+def test_the_ballots_of_one_target_are_the_ballots_that_were_cast(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(
+        np.random.default_rng(5), "node-centric/graph", 12, 15, 3, mean_degree=8.0
+    )
+    page = open_page(report(tmp_path, certificate))
+    ballots = certificate.evidence.votes.dense()
+    for row in range(12):
+        page.locator("#choose-id").fill(str(certificate.target[row]))
+        page.keyboard.press("Enter")
+        cells = page.locator("#onetarget .ballots span").all_inner_texts()
+        assert cells == ["–" if k < 0 else str(k) for k in ballots[row]]
+    page.locator("#choose-id").fill("nobody")
+    page.keyboard.press("Enter")
+    assert "no target" in page.locator("#choose-status").inner_text()
+
+
+def table_column(page: Any, place: int) -> list[str]:
+    return page.locator(f"#targets tbody tr td:nth-child({place})").all_inner_texts()
+
+
+def test_the_table_can_be_searched_sorted_and_filtered(tmp_path: Path, open_page: Any) -> None:
+    certificate, degree = made_up_certificate(np.random.default_rng(6), "edge-centric/node", 200, 30, 3)
+    truth = some_truth(certificate)
+    page = open_page(
+        report(tmp_path, certificate, truth=truth, degree=degree, class_names=["red", "green", "blue"])
+    )
+    assert table_column(page, 1)[:3] == ["7", "10", "13"], "ids sort as numbers, not as text"
+    page.locator("#targets th button", has_text="Radius").click()
+    assert [int(text) for text in table_column(page, 4)] == sorted(certificate.radius, reverse=True)[:25]
+    page.locator("#targets th button", has_text="Radius").click()
+    assert [text.replace("none", "-1") for text in table_column(page, 4)] == [
+        str(r) for r in sorted(certificate.radius)[:25]
+    ]
+    assert page.locator("#targets th[data-key=radius]").get_attribute("aria-sort") == "ascending"
+    page.locator("#t-search").fill("100")
+    assert set(table_column(page, 1)) == {str(one) for one in certificate.target if "100" in str(one)}
+    page.locator("#t-search").fill("")
+    page.locator("#t-label").select_option(label="green")
+    page.locator("#t-right").select_option("wrong")
+    page.locator("#t-radius").fill("5")
+    expected = ((certificate.label == 1) & (truth != 1) & (certificate.radius >= 5)).sum()
+    assert page.locator("#t-status").inner_text().startswith(f"{expected} target")
+    assert 0 < expected < 200
+
+
+def test_the_table_follows_the_budget(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(
+        np.random.default_rng(7), "node-centric/node", 60, 20, 3, mean_degree=8.0
+    )
+    page = open_page(report(tmp_path, certificate))
+    page.locator("#t-holds").select_option("open")
+    enter(page, Budget(add_edges=4), by_slider=True)
+    fails = ~certificate.holds_against(Budget(add_edges=4))
+    assert page.locator("#t-status").inner_text().startswith(f"{fails.sum()} target")
+    assert 0 < fails.sum() < 60
+
+
+def test_pages_of_the_table_show_every_target_once(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(8), "edge-centric/graph", 60, 20, 3)
+    page = open_page(report(tmp_path, certificate))
+    seen = table_column(page, 1)
+    while page.locator("#t-pager button", has_text="Next").is_enabled():
+        page.locator("#t-pager button", has_text="Next").click()
+        seen += table_column(page, 1)
+    assert sorted(seen) == sorted(str(one) for one in certificate.target)
+
+
+def test_names_from_the_data_cannot_become_markup(tmp_path: Path, open_page: Any) -> None:
+    ids = np.array([EVIL, "plain", '"&amp;<b>', "a\u2028b", "{{7*7}}"])
+    certificate, _ = made_up_certificate(np.random.default_rng(9), "edge-centric/node", 5, 10, 3, target=ids)
+    path = report(
+        tmp_path,
+        certificate,
+        truth=some_truth(certificate),
+        class_names=[EVIL, "</style>", "</title><script>alert(2)</script>"],
+        dataset=EVIL,
+        attack=EVIL,
+        attacked=[(1, 0.5)],
+        environment={EVIL: EVIL},
+        commands=[EVIL],
+        certificate_path=EVIL,
+    )
+    page = open_page(path)
+    page.locator("#targets th button", has_text="Node").click()
+    assert sorted(table_column(page, 1)) == sorted(ids.tolist())
+    for v in range(5):
+        page.locator("#targets tbody button").nth(v).click()
+        assert page.locator("#onetarget h3").inner_text().startswith("Node ")
+    assert page.locator("img, script:not(#meta):not(#data)").count() == 1, "one script, ours, and no image"
+    assert page.locator("b").count() == 0
+
+
+def test_twenty_thousand_targets_fit_and_answer_at_once(tmp_path: Path, open_page: Any) -> None:
+    certificate, degree = made_up_certificate(
+        np.random.default_rng(10), "edge-centric/node", 20_000, 300, 10, mean_degree=12.0, unstable=0.001
+    )
+    truth = some_truth(certificate)
+    path = report(tmp_path, certificate, truth=truth, degree=degree, undefended=0.85, mlp=0.71)
+    assert path.stat().st_size < 6_000_000
+    page = open_page(path)
+    budget = Budget(add_edges=40, delete_nodes=3)
+    enter(page, budget, by_slider=True)
+    holds = certificate.holds_against(budget)
+    assert shown(page)["kept"] == holds.sum()
+    assert shown(page)["broken"] == certificate.broken_at_most(budget)
+    took = page.evaluate(
+        """() => {
+          const slider = document.getElementById("r-add_edges"), took = [];
+          for (const value of [3, 60, 120, 140, 145, 150, 20]) {
+            slider.value = value;
+            const start = performance.now();
+            slider.dispatchEvent(new Event("input", { bubbles: true }));
+            took.push(performance.now() - start);
+          }
+          return took.sort((a, b) => a - b)[3];
+        }"""
+    )
+    assert took < 300, f"the median change of the budget took {took:.0f} ms"
+    for act in (
+        lambda: page.locator("#targets th button", has_text="Radius").click(),
+        lambda: page.locator("#t-search").fill("99"),
+        lambda: page.locator("#t-holds").select_option("kept"),
+    ):
+        start = time.perf_counter()
+        act()
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
+        assert time.perf_counter() - start < 1
+
+
+def test_everything_can_be_reached_and_named_by_keyboard_and_screen_reader(
+    tmp_path: Path, open_page: Any
+) -> None:
+    certificate, degree = made_up_certificate(np.random.default_rng(11), "gated/node", 30, 20, 3)
+    page = open_page(report(tmp_path, certificate, truth=some_truth(certificate), degree=degree))
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll("input, select, button, svg")]
+          .filter((one) => !one.ariaLabel && !one.labels?.length && !one.textContent.trim() && one.ariaHidden !== "true")
+          .map((one) => one.outerHTML.slice(0, 80))"""
+    )
+    assert unnamed == []
+    page.locator("#r-add_edges").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#f-add_edges").input_value() == "2"
+    order = []
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        order.append(page.evaluate("document.activeElement.id"))
+    assert order == ["f-add_edges", "u-add_edges", "r-delete_edges", "f-delete_edges"]
+    page.locator("#announce", has_text="certified").wait_for(state="attached")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1240])
+def test_the_page_fits_its_window_and_both_charts_are_drawn(
+    scheme: str, width: int, tmp_path: Path, open_page: Any
+) -> None:
+    certificate, degree = made_up_certificate(np.random.default_rng(12), "edge-centric/node", 80, 60, 4)
+    context = {
+        "truth": some_truth(certificate),
+        "degree": degree,
+        "attacked": [(0, 0.7), (5, 0.66)],
+        "mlp": 0.71,
+    }
+    page = open_page(report(tmp_path, certificate, **context), width=width, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for chart in ("accuracy", "degree"):
+        page.wait_for_selector(f"#{chart}-chart svg path", state="attached")
+        assert page.locator(f"#{chart}-chart svg").bounding_box()["width"] > 0.8 * (width - 300)
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (max(int(c) for c in background[4:-1].split(",")) < 60) == (scheme == "dark")
+
+
+def test_it_prints(tmp_path: Path, open_page: Any) -> None:
+    certificate, degree = made_up_certificate(np.random.default_rng(13), "node-centric/node", 80, 60, 4)
+    page = open_page(report(tmp_path, certificate, degree=degree))
+    printed = page.pdf(format="A4")
+    assert printed.startswith(b"%PDF")
+    assert 3 <= printed.count(b"/Type /Page\n") <= 14
+
+
+def test_the_claim_can_be_read_without_scripts(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(14), "edge-centric/node", 20, 20, 3)
+    page = open_page(
+        report(tmp_path, certificate, truth=some_truth(certificate)), ready=False, java_script_enabled=False
+    )
+    text = page.locator("main").inner_text()
+    for sentence in ("What is proved", certificate.claim.unit, "need JavaScript", *certificate.claim.assumes):
+        assert sentence in text
+
+
+def test_samples_get_a_page_that_says_how_sure_it_is(tmp_path: Path, open_page: Any) -> None:
+    certificate = sampled_certificate(np.random.default_rng(15), num_targets=30)
+    page = open_page(report(tmp_path, certificate, truth=some_truth(certificate)))
+    text = page.locator("body").inner_text()
+    assert "probabilistic" in text
+    assert f"{certificate.claim.alpha:g}" in text
+    assert page.locator("#controls").count() == 0
+    assert page.locator("#accuracy-chart svg path").count() > 0
+    assert len(table_column(page, 1)) == 25
+    page.locator("#targets tbody button").first.click()
+    assert "samples" in page.locator("#onetarget").inner_text()
+
+
+def test_no_targets_at_all_is_a_page_too(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(16), "edge-centric/node", 0, 10, 3)
+    page = open_page(report(tmp_path, certificate))
+    assert "Nothing is proved" in page.locator("h1").inner_text()
+
+
+def test_the_data_on_the_page_are_the_certificate_not_a_rounding_of_it(
+    tmp_path: Path, open_page: Any
+) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(17), "edge-centric/node", 40, 300, 3)
+    page = open_page(report(tmp_path, certificate))
+    stored = json.loads(page.locator("#meta").inner_text())
+    assert stored["num_targets"] == 40
+    page.locator("#t-search").fill("7")
+    for id_text, radius in zip(table_column(page, 1), table_column(page, 3), strict=True):
+        row = certificate.target.tolist().index(int(id_text))
+        assert radius == (f"{certificate.radius[row]}" if certificate.radius[row] >= 0 else "none")

@@ -1,0 +1,56 @@
+"""What the page unpacks is what was packed."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from agnncert.report.payload import ballot_arrays, json_for_html, num_detailed, pack
+
+from ...browser.synthetic import random_votes
+
+
+def unpack(places: list[dict[str, object]], packed: bytes) -> dict[str, np.ndarray]:
+    block = gzip.decompress(packed)
+    return {
+        p["name"]: np.frombuffer(block, np.dtype(p["type"]).newbyteorder("<"), p["length"], p["offset"])
+        for p in places
+    }
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 255), (-1, 127), (0, 256), (-1, 40_000), (-(2**31), 2**31 - 1)]
+)
+def test_whole_numbers_come_back_as_they_were(low: int, high: int) -> None:
+    array = np.array([low, 0, high, high])
+    places, packed = pack({"first": np.arange(3), "second": array})
+    assert unpack(places, packed)["second"].tolist() == array.tolist()
+    assert all(place["offset"] % 8 == 0 for place in places), "typed arrays of a browser need aligned places"
+
+
+def test_every_ballot_comes_back_with_its_group() -> None:
+    votes, _ = random_votes(np.random.default_rng(0), "gated/node", 40, 30, 4, unstable=0.1)
+    arrays = unpack(*pack(ballot_arrays(votes, 40)))
+    starts = np.concatenate([[0], np.cumsum(arrays["listed_len"], dtype=np.int64)])
+    for v in range(40):
+        mine = slice(starts[v], starts[v + 1])
+        assert (np.cumsum(arrays["group_step"][mine]) - 1).tolist() == votes.group[mine].tolist()
+    assert arrays["ballot"].tolist() == votes.ballot.tolist()
+    assert ((arrays["flags"] & 1) != 0).tolist() == votes.stable.tolist()
+    assert ((arrays["flags"] & 2) != 0).tolist() == votes.reached.tolist()
+
+
+def test_single_ballots_stay_out_when_they_would_make_the_page_too_large() -> None:
+    votes, _ = random_votes(np.random.default_rng(1), "custom/node", 200, 50, 10)
+    assert num_detailed(votes) == 200
+    some = num_detailed(votes, limit=2000)
+    assert 0 < some < 200
+    assert len(pack(ballot_arrays(votes, some))[1]) <= 2000
+
+
+def test_strings_cannot_leave_their_script_element() -> None:
+    evil = {"a": "</script><!-- & \u2028", "b": ["<b>"]}
+    text = json_for_html(evil)
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == evil
