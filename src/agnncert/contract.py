@@ -110,8 +110,10 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
     if all(finding.leaves for finding in found):  # else nothing is left to be found out
         try:
             probe = _Probe(model, task, _sample_features(model, data), _sample_edge_values(data))
-            probed = list(probe.graph_findings() if task == "graph" else probe.node_findings(division))
-        except ModelContractError:
+            probed = list(probe.findings(division))
+        except ModelContractError as error:
+            if not found and data is None:
+                raise ModelContractError(f"{error} (The number of features was guessed from the first layer: pass data= if it is another.)") from error
             if not found:  # a layer that was named explains why the model cannot be run
                 raise
         else:
@@ -235,10 +237,16 @@ class _Probe:
     def moved(self, a: Tensor, b: Tensor) -> bool:
         return self.apart(a, b) > self.threshold
 
-    def common_findings(self, base: Tensor) -> Iterator[Finding]:
-        if self.moved(base, self.run(self.graph)):
+    def findings(self, division: Division | None) -> Iterator[Finding]:
+        """Everything that the probes find out."""
+        base = self.run(self.graph)
+        if self.moved(base, self.run(self.graph)):  # then outputs say nothing more
             yield Finding("behaviour", "the same graph twice", "gives two different outputs", "Call model.eval(), and switch off sampling and dropout.")
             return
+        yield from self.common_findings(base)
+        yield from self.graph_findings(base) if self.task == "graph" else self.node_findings(base, division)
+
+    def common_findings(self, base: Tensor) -> Iterator[Finding]:
         other = _with_arcs(self.graph, torch.arange(0, self.graph.num_edges, 3))
         fresh = replace(self.call, model=self.untouched)
         if self.moved(self.run(other), self.run(other, fresh)):
@@ -259,9 +267,7 @@ class _Probe:
         shuffled.edge_index = place[shuffled.edge_index]
         return shuffled, order
 
-    def node_findings(self, division: Division | None) -> Iterator[Finding]:
-        base = self.run(self.graph)
-        yield from self.common_findings(base)
+    def node_findings(self, base: Tensor, division: Division | None) -> Iterator[Finding]:
         edge_centric = isinstance(division, EdgeCentric)
         leaves = ("edges",) if edge_centric else ()
         remedy = "Remove whatever looks at all nodes at once (norms over nodes, virtual nodes, global pooling or attention)."
@@ -306,12 +312,16 @@ class _Probe:
         half = self.graph.num_nodes // 2
         other = self.graph.clone()
         other.x = torch.cat([other.x[:half], 100 * torch.randn(other.x[half:].shape, generator=self.generator)])
-        keep = (other.edge_index[0] < half) | (torch.arange(other.num_edges) % 2 == 0)
-        return _with_arcs(other, keep.nonzero().view(-1))
+        # A hub of many edges: what is counted or compared over the whole graph, such as the largest degree, moves too.
+        hub = torch.full((other.num_nodes - half - 1,), half).repeat(3)
+        spokes = torch.arange(half + 1, other.num_nodes).repeat(3)
+        near = (other.edge_index[0] < half).nonzero().view(-1)
+        changed = _with_arcs(other, torch.cat([near, torch.arange(2 * len(hub)) % other.num_edges]))
+        star = torch.stack([torch.cat([spokes, hub]), torch.cat([hub, spokes])])
+        changed.edge_index = torch.cat([other.edge_index[:, near], star], dim=1)
+        return changed
 
-    def graph_findings(self) -> Iterator[Finding]:
-        base = self.run(self.graph)
-        yield from self.common_findings(base)
+    def graph_findings(self, base: Tensor) -> Iterator[Finding]:
         other = _rows(self.graph, 0)
         pair = canonical_set([self.graph, other])
         values = {n: pair[n] for n in self.call.takes}
