@@ -27,12 +27,14 @@ _OWNER = {
     "NodeCentric": "division",
     "NotCovered": "errors",
     "Perturbation": "perturbation",
+    "ReportContext": "report",
     "SettingsError": "errors",
     "Verdict": "verify",
     "Weights": "training",
     "audit": "contract",
     "build_model": "models",
-    "certify": "certify",
+    "build_report": "report",
+    "certify": "certifier",
     "dataset_digest": "datasets.digest",
     "fit": "training",
     "inductive_view": "datasets.protocol",
@@ -40,7 +42,9 @@ _OWNER = {
     "load_dataset": "datasets.load",
     "load_model": "models",
     "load_tables": "datasets.tables",
+    "save_figures": "report",
     "save_model": "models",
+    "save_tables": "report",
     "verify": "verify",
 }
 
@@ -49,7 +53,7 @@ __all__ = ["__version__", *sorted(_OWNER)]
 if TYPE_CHECKING:
     from agnncert.budget import Budget as Budget
     from agnncert.certificate import Certificate as Certificate
-    from agnncert.certify import certify as certify
+    from agnncert.certifier import certify as certify
     from agnncert.claim import Claim as Claim
     from agnncert.contract import AuditReport as AuditReport
     from agnncert.contract import audit as audit
@@ -76,6 +80,10 @@ if TYPE_CHECKING:
     from agnncert.models import load_model as load_model
     from agnncert.models import save_model as save_model
     from agnncert.perturbation import Perturbation as Perturbation
+    from agnncert.report import ReportContext as ReportContext
+    from agnncert.report import build_report as build_report
+    from agnncert.report import save_figures as save_figures
+    from agnncert.report import save_tables as save_tables
     from agnncert.training import Weights as Weights
     from agnncert.training import fit as fit
     from agnncert.verify import Verdict as Verdict

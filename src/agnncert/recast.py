@@ -7,7 +7,7 @@ import torch
 
 from agnncert.ballots import BallotEvidence
 from agnncert.certificate import Certificate
-from agnncert.certify import model_digest
+from agnncert.certifier import model_digest
 from agnncert.division import parse_division
 from agnncert.engines import cast, naive
 from agnncert.engines.call import Caller, bind
