@@ -1,20 +1,22 @@
 """For authors of divisions: does a division keep its promise?
 
-``check_division`` attacks small random graphs in every way a ``Perturbation`` can express and looks at what a target can see in each
+``check_division`` attacks small random graphs in all ways that a budget speaks of and looks at what a target can see in each
 subgraph: its in-component with features, ids and edge values (node task), or the whole subgraph (graph task). Whatever a
 model might be, a ballot whose view has not changed cannot change; so the check holds for all models at once.
 """
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from agnncert.budget import COUNTS
 from agnncert.division import Division
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graph import EDGE_VALUES, Task, canonical, canonical_set, one_graph
-from agnncert.perturbation import Perturbation
+from agnncert.perturbation import Perturbation, keys_of, pair_keys
 
 
 def check_division(division: Division, task: Task = "node", trials: int = 200, seed: int = 0) -> None:
@@ -27,8 +29,9 @@ def check_division(division: Division, task: Task = "node", trials: int = 200, s
         seed: Seed of the graphs and attacks.
 
     Raises:
-        DivisionError: A change moved more ballots than ``votes_moved`` allows, groups depend on more than ids, or a
-            method is missing or returns something of the wrong shape. The message holds the attack that shows it.
+        DivisionError: A change moved more ballots than ``votes_moved`` or ``unit_costs`` (if it has them) allow, groups
+            depend on more than ids, or a method is missing or returns something of the wrong shape. The message holds the
+            attack that shows it.
     """
     for method in ("groups", "subgraph", "votes_moved"):
         if not callable(getattr(division, method, None)):
@@ -43,19 +46,19 @@ def check_division(division: Division, task: Task = "node", trials: int = 200, s
 
 
 def random_graph(random: np.random.Generator, num_features: int = 2) -> Data:
-    """A small graph with stable ids, isolated nodes and, sometimes, edge weights."""
+    """A small graph with stable ids, isolated nodes and, sometimes, edge weights or one-way edges."""
     count = int(random.integers(2, 9))
     pairs = np.array([(u, v) for u in range(count) for v in range(u)]).reshape(-1, 2)
     chosen = pairs[random.random(len(pairs)) < random.choice([0.15, 0.4, 0.8])]
-    edge_index = torch.from_numpy(np.concatenate([chosen, chosen[:, ::-1]]).T.copy()).long()
+    back = chosen[random.random(len(chosen)) < random.choice([0.3, 1.0], p=[0.3, 0.7])]
+    edge_index = torch.from_numpy(np.concatenate([chosen, back[:, ::-1]]).T.copy()).long()
     graph = Data(
         x=torch.from_numpy(random.normal(size=(count, num_features))).float(),
         edge_index=edge_index.view(2, -1),
         node_id=torch.from_numpy(random.permutation(1000)[:count]),
     )
     if random.random() < 0.3:
-        weight = torch.from_numpy(random.random(len(chosen)) + 0.5).float()
-        graph.edge_weight = torch.cat([weight, weight])
+        graph.edge_weight = torch.from_numpy(random.random(graph.num_edges) + 0.5).float()
     return graph
 
 
@@ -68,12 +71,12 @@ def random_change(graph: Data, random: np.random.Generator, units: int | None = 
     added: list[tuple[int, int]] = []
     deleted: list[tuple[int, int]] = []
     altered: list[tuple[int, int, float]] = []
-    injected: dict[int, list[float]] = {}
+    injected: dict[int | str, list[float]] = {}
     gone: list[int] = []
     features: dict[int, list[float]] = {}
     width = graph.x.size(1)
     for _ in range(units or int(random.integers(1, 4))):
-        kind = random.choice(["add", "delete", "alter", "inject", "remove", "feature"])
+        kind = random.choice(["add", "delete", "alter", "inject", "remove", "replace", "feature"])
         living = [i for i in ids if i not in gone]
         if kind == "add" and free:
             added.append(free.pop(int(random.integers(len(free)))))
@@ -90,11 +93,16 @@ def random_change(graph: Data, random: np.random.Generator, units: int | None = 
                 added += [(new, i) for i in living if random.random() < 0.7]
         elif kind == "remove" and len(living) > 1 and not added and not injected:
             gone.append(int(random.choice(living)))
+        elif kind == "replace" and len(living) > 1 and not added and not injected:  # another node under a vacated id
+            gone.append(int(random.choice(living)))
+            injected[gone[-1]] = random.normal(size=width).tolist()
+            free = [pair for pair in free if gone[-1] not in pair]
+            added += [(gone[-1], i) for i in living if i != gone[-1] and random.random() < 0.7]
         elif kind == "feature" and living:
             features[int(random.choice(living))] = (10 * random.normal(size=width)).tolist()
     touched = set(gone)
     return Perturbation(
-        add_edges=[p for p in added if not touched & set(p)],
+        add_edges=[p for p in added if not (touched - set(injected)) & set(p)],
         delete_edges=[p for p in deleted if not touched & set(p)],
         change_edges=[c for c in altered if not touched & set(c[:2])],
         inject_nodes=injected,
@@ -141,7 +149,8 @@ def _describe(part: Data, nodes: torch.Tensor, root: int | None = None) -> str:
 def _check_groups(division: Division, data: Data, task: Task) -> None:
     graph = canonical(data) if task == "node" else one_graph(canonical_set([data]), 0)
     groups = division.groups(graph)
-    if groups.shape != (graph.num_edges,) or (groups.numel() and int(groups.max()) >= division.num_groups):
+    whole = not groups.is_floating_point() and groups.shape == (graph.num_edges,)
+    if not whole or (groups.numel() and not -1 <= int(groups.min()) <= int(groups.max()) < division.num_groups):
         raise DivisionError(f"groups() returned shape {tuple(groups.shape)} for {graph.num_edges} edges: expected one group from 0 to {division.num_groups - 1} for each.")
     if task == "node" and division.subgraph(graph, groups, 0).x.size(0) != graph.num_nodes:
         raise DivisionError("subgraph() dropped nodes: in the node task all nodes stay, so that each can cast its ballot.")
@@ -162,15 +171,33 @@ def _group_of_arcs(division: Division, data: Data, task: Task) -> dict[tuple[int
 
 def _check_promise(division: Division, data: Data, change: Perturbation, task: Task) -> None:
     after = dict(views(division, change.apply(data), task))
+    graph = canonical(data) if task == "node" else one_graph(canonical_set([data]), 0)
     for row, (target, seen) in enumerate(views(division, data, task)):
-        if target not in after:
-            continue
-        graph = canonical(data) if task == "node" else one_graph(canonical_set([data]), 0)
-        try:
-            promised = division.votes_moved(change, graph, row if task == "node" else None)
-        except NotCovered:
-            continue
+        if target not in after or target in keys_of(change.delete_nodes):
+            continue  # nothing is promised to a target that is deleted
         moved = [i for i, (old, new) in enumerate(zip(seen, after[target], strict=True)) if old != new]
-        if len(moved) > promised:
-            whom = "the graph" if target is None else f"target {target}"
-            raise DivisionError(f"{change} moved {len(moved)} ballots of {whom} (groups {moved}), but votes_moved promised at most {promised}.")
+        for name, promised in _promises(division, change, graph, row if task == "node" else None):
+            if len(moved) > promised:
+                whom = "the graph" if target is None else f"target {target}"
+                raise DivisionError(f"{change} moved {len(moved)} ballots of {whom} (groups {moved}), but {name} promised at most {promised}.")
+
+
+def _promises(division: Division, change: Perturbation, graph: Data, row: int | None) -> Iterator[tuple[str, int]]:
+    with contextlib.suppress(NotCovered):
+        yield "votes_moved", division.votes_moved(change, graph, row)
+    price = None if not hasattr(division, "unit_costs") else _price(division.unit_costs, change, graph, row)
+    if price is not None:
+        yield "unit_costs", price
+
+
+def _price(costs: Mapping[str, int], change: Perturbation, graph: Data, row: int | None) -> int | None:
+    """Ballots that the stated costs allow, or ``None`` if the change has a part without a price."""
+    units = {name: getattr(change.cost(), name) for name in COUNTS}
+    injected = set(keys_of(change.inject_nodes))
+    units["edges_per_injected"] = sum(bool(injected & set(pair)) for pair in pair_keys(change.add_edges))
+    if row is not None:
+        own = int(graph.node_key[row]) in keys_of(change.change_features)
+        units |= {"change_features": units["change_features"] - own, "target_features": int(own)}
+    if any(amount and name not in costs for name, amount in units.items()):
+        return None
+    return int(sum(amount * costs[name] for name, amount in units.items() if amount))
