@@ -320,3 +320,15 @@ def test_an_interrupted_save_leaves_the_old_file(data, tmp_path, monkeypatch) ->
     with pytest.raises(KeyboardInterrupt):
         save_model(small("gcn", data, seed=1), tmp_path / "gcn")
     assert file.read_bytes() == before
+
+
+def test_dropout_drops_its_share_keeps_the_mean_and_is_off_in_eval_mode():
+    from agnncert.models.layers import Dropout
+
+    torch.manual_seed(0)
+    layer, x = Dropout(0.8), torch.ones(1000, 101)
+    out = layer(x)
+    assert abs((out == 0).float().mean() - 0.8) < 0.01
+    assert abs(out.mean() - 1) < 0.03
+    assert torch.equal(layer.eval()(x), x)
+    assert torch.equal(Dropout(0.0)(x), x)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_pool
 
-from agnncert.models.layers import make_layer
+from agnncert.models.layers import Dropout, make_layer
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
@@ -71,7 +71,7 @@ class GNN(nn.Module):
         norm = nn.Identity if settings.norm is None else NORMS[settings.norm]
         self.norms = nn.ModuleList(norm(hidden) for _ in range(depth if headed else depth - 1))
         self.act = ACTIVATIONS[settings.act]()
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.lin = nn.Linear(hidden * depth if self.jump == "cat" else hidden, out) if headed else None
 
     def embed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:

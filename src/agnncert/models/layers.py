@@ -6,6 +6,7 @@ exchanged with it. But wide features are multiplied once per node instead of bei
 
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
@@ -35,6 +36,22 @@ class ProjectedGINConv(GINConv):  # type: ignore[misc]
         for layer in rest:
             out = layer(out)
         return out
+
+
+class Dropout(nn.Dropout):
+    """``nn.Dropout`` with eight random bits per entry: on a CPU the usual one takes 40 % of a training step.
+
+    The rate is rounded to a multiple of 1/256.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Entries dropped at random while training, the others scaled up to keep the mean."""
+        dropped = round(256 * self.p)
+        if not self.training or dropped == 0:
+            return x
+        words = torch.empty(x.numel() // 8 + 1, dtype=torch.int64).random_(-(2**63), None)
+        keep = words.view(torch.uint8)[: x.numel()].view_as(x) >= dropped
+        return x * keep * (256 / (256 - dropped))
 
 
 def make_layer(name: str, in_channels: int, out_channels: int, heads: int, logits: bool) -> Any:
