@@ -81,10 +81,10 @@ def certify(
     return Certificate(
         claim=claim,
         evidence=evidence,
-        target=_ids(data, rows, task),
+        target=target_ids(data, rows, task),
         row=rows,
-        truth=_truth(data, rows, task),
-        degree=_degree(graph, rows, task),
+        truth=target_truth(data, rows, task),
+        degree=target_degree(graph, rows, task),
     )
 
 
@@ -124,7 +124,8 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _ids(data: Any, rows: Any, task: Task) -> Any:
+def target_ids(data: Any, rows: Any, task: Task) -> Any:
+    """Ids of the targets: those of ``node_id`` if there are any, else row numbers."""
     if task == "graph":
         return rows
     ids = getattr(data, "node_id", None)
@@ -134,15 +135,17 @@ def _ids(data: Any, rows: Any, task: Task) -> Any:
     return picked.astype(np.int64) if picked.dtype.kind in "iu" else picked.astype(str)
 
 
-def _truth(data: Any, rows: Any, task: Task) -> Any:
+def target_truth(data: Any, rows: Any, task: Task) -> Any:
+    """True classes of the targets, ``None`` where they are not known."""
     if task == "graph":
         labels = [getattr(data[int(k)], "y", None) for k in rows]
-        return None if any(y is None for y in labels) else np.array([int(y) for y in labels], dtype=np.int64)
+        known = [int(y) for y in labels if y is not None]
+        return np.array(known, dtype=np.int64) if len(known) == len(labels) else None
     y = getattr(data, "y", None)
     return None if y is None or y.dim() != 1 else y.numpy()[rows].astype(np.int64)
 
 
-def _degree(graph: Any, rows: Any, task: Task) -> Any:
+def target_degree(graph: Any, rows: Any, task: Task) -> Any:
     """Distinct neighbours of each target node, or edges of each target graph."""
     source, head = graph.edge_index
     pairs = torch.unique(torch.minimum(source, head) * graph.num_nodes + torch.maximum(source, head))

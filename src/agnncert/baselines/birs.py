@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.baselines.defence import Smoothing, Words
+from agnncert.baselines.defence import Smoothing
 from agnncert.baselines.deletion_sampler import DeletionSampler, draw_survivors
 from agnncert.baselines.pairs import Pairs
 from agnncert.contract import AuditReport
 from agnncert.engines import EngineName
 from agnncert.engines.call import Caller
 from agnncert.errors import ModelContractError, SettingsError
-from agnncert.graph import EDGE_VALUES, Task
+from agnncert.graph import EDGE_VALUES
 from agnncert.smoothing import DeletionNoise
 from agnncert.votes import IntArray
 
@@ -80,16 +80,3 @@ class BiRS(Smoothing):
     def _check_model(self, report: AuditReport, engine: EngineName) -> None:
         if "nodes" not in report.fit_for:  # an injected node that lost its edges must not be noticed
             raise ModelContractError(str(report))
-
-    def _words(self, task: Task) -> Words:
-        unsound = (
-            "anything at all: the legacy test is unsound; one injected node can flip labels it certifies"
-        )
-        return Words(
-            covers=("nodes injected with any features and limited edges each, to old or new nodes",),
-            assumes=("a node without edges influences no other node (probed, not proved)",),
-            not_proved=(
-                *((unsound,) if self.test == "legacy-unsound" else ()),
-                "edges added or deleted between existing nodes, deleted nodes, changed features",
-            ),
-        )

@@ -1,10 +1,9 @@
 """What all smoothing defences share: from a model and data to evidence and a certificate."""
 
-import hashlib
+import copy
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,24 +11,18 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.baselines.counts import Progress, Sampler, check_samples, collect
+from agnncert.certificate import Certificate
+from agnncert.certifier import model_digest, target_degree, target_ids, target_truth
 from agnncert.contract import AuditReport, audit
 from agnncert.division import EdgeCentric
 from agnncert.engines import ENGINES, EngineName
 from agnncert.engines.call import Caller, bind
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.graph import Task, canonical, canonical_set, graph_digest, infer_task, target_rows
+from agnncert.graph import EDGE_VALUES, canonical, canonical_set, graph_digest, infer_task, target_rows
+from agnncert.smoothing.claims import sample_claim
 from agnncert.smoothing.evidence import EACH, SampleEvidence, check_alpha
 from agnncert.smoothing.noise import Noise
 from agnncert.votes import IntArray
-
-
-@dataclass(frozen=True)
-class Words:
-    """What a defence adds to the claim; see :class:`~agnncert.claim.Claim`."""
-
-    covers: tuple[str, ...]
-    assumes: tuple[str, ...]
-    not_proved: tuple[str, ...]
 
 
 class Smoothing(ABC):
@@ -58,9 +51,9 @@ class Smoothing(ABC):
         """
         if infer_task(data) == "graph":
             return [self.noisy(graph, generator) for graph in data]
-        graph = canonical(data)
+        graph = _plain(data)
         rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
-        result = data.clone()
+        result = copy.copy(data)
         for name, value in self._noisy_parts(graph, rng).items():
             if value is None:
                 del result[name]
@@ -70,7 +63,7 @@ class Smoothing(ABC):
 
     @abstractmethod
     def _noisy_parts(self, graph: Data, rng: np.random.Generator) -> dict[str, torch.Tensor | None]:
-        """What noise changes in a canonical graph, by name; ``None`` for what must be left out."""
+        """What noise changes in a graph, by name; ``None`` for what must be left out."""
 
     @abstractmethod
     def _sampler(self, call: Caller, graph: Data, rows: IntArray, naive: bool) -> Sampler: ...
@@ -78,17 +71,14 @@ class Smoothing(ABC):
     @abstractmethod
     def _check_model(self, report: AuditReport, engine: EngineName) -> None: ...
 
-    @abstractmethod
-    def _words(self, task: Task) -> Words: ...
-
     def drawn(self) -> dict[str, Any]:
         """The settings that samples depend on; counts drawn with others must not be mixed with these."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
-    def sample(
+    def certify(
         self,
         model: Any,
-        data: Data | Sequence[Data],
+        data: Any,
         targets: Any = None,
         *,
         n0: int = 100,
@@ -99,49 +89,65 @@ class Smoothing(ABC):
         engine: EngineName = "fast",
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Progress | None = None,
-    ) -> SampleEvidence:
-        """The evidence of a certificate; see :meth:`certify`."""
+    ) -> Certificate:
+        """What the vote of ``model`` under this noise withstands, with probability ``1 - alpha``.
+
+        Args:
+            model: A trained module, best trained on :meth:`noisy` data.
+            data: A graph (node task) or a list of graphs (graph task).
+            targets: Mask or row numbers of nodes or graphs; all when not given.
+            n0: Samples that choose the label.
+            n: Samples that bound its probability. Fix the number before looking at results: stopping when
+                one likes them voids ``alpha``.
+            alpha: Error probability.
+            scope: ``"each target"``: every statement about one target is wrong with probability ``alpha`` at
+                most. ``"all targets together"``: all of them are right with probability ``1 - alpha``.
+            seed: Seed of all samples.
+            engine: "fast", or "naive": the model runs on one whole noisy graph at a time.
+            checkpoint: File that keeps the counts. An interrupted run, called again, goes on from it to the
+                same counts; a larger ``n0`` or ``n`` adds samples.
+            progress: Called after each batch with the number of samples done and wanted.
+
+        Returns:
+            A certificate. Its radius is -1 where the samples do not decide.
+
+        Raises:
+            SettingsError: A number makes no sense, or ``checkpoint`` belongs to another run.
+            ModelContractError: The model does not fit the defence.
+            GraphError: The data cannot be used as it is.
+        """
         check_samples(n0, n, seed)
         check_alpha(alpha, scope)
         if engine not in ENGINES:
             raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
-        graph, rows = self._graph_and_rows(data, targets)
+        task = infer_task(data)
+        rows = target_rows(targets, len(data) if task == "graph" else int(data.num_nodes))
+        graph = canonical_set([data[int(k)] for k in rows]) if task == "graph" else canonical(data)
         self._check_model(audit(model, division=EdgeCentric(1), data=data), engine)
-        sampler = self._sampler(bind(model, graph, graph.task), graph, rows, engine == "naive")
-        key = self._key(model, graph, rows)
+        places = np.arange(len(rows)) if task == "graph" else rows  # of the targets in the canonical graph
+        sampler = self._sampler(bind(model, graph, task), graph, places, engine == "naive")
+        digests = {"graph": graph_digest(graph), "model": model_digest(model)}
+        key = {"method": self.method, "noise": self.drawn(), "targets": rows.tolist(), **digests}
         counts = collect(sampler, n0, n, seed, key, checkpoint, progress)
         noise = self.noise(int(graph.x.size(1)))
-        return SampleEvidence(
+        evidence = SampleEvidence(
             self.method, noise, counts.selection, counts.estimation, float(alpha), scope, int(seed)
         )
-
-    def _graph_and_rows(self, data: Data | Sequence[Data], targets: Any) -> tuple[Data, IntArray]:
-        """The canonical graph and the rows of the targets; in the graph task only targets are in it."""
-        if infer_task(data) == "node":
-            graph = canonical(data)  # type: ignore[arg-type]
-            return graph, target_rows(targets, int(graph.num_nodes))
-        chosen = target_rows(targets, len(data))
-        if len(chosen) == 0:
-            raise SettingsError("no targets are given: name at least one graph, or None for all.")
-        return canonical_set([data[int(k)] for k in chosen]), np.arange(len(chosen))
-
-    def _key(self, model: Any, graph: Data, rows: IntArray) -> dict[str, Any]:
-        """Everything that a sample depends on, besides the seed."""
-        return {
-            "method": self.method,
-            "noise": self.drawn(),
-            "graph": graph_digest(graph),
-            "model": model_digest(model),
-            "targets": hashlib.sha256(rows.tobytes()).hexdigest(),
-        }
+        claim = sample_claim(evidence, task, "node_id" if graph.stable_ids else "row", digests, (str(self),))
+        return Certificate(
+            claim=claim,
+            evidence=evidence,
+            target=target_ids(data, rows, task),
+            row=rows,
+            truth=target_truth(data, rows, task),
+            degree=target_degree(graph, rows, task),
+        )
 
 
-def model_digest(model: Any) -> str:
-    """sha256 of a module's printed form and weights; of its name alone for other callables."""
-    if not isinstance(model, torch.nn.Module):
-        return hashlib.sha256(repr(getattr(model, "__qualname__", type(model))).encode()).hexdigest()
-    digest = hashlib.sha256(repr(model).encode())
-    for name, value in model.state_dict().items():
-        digest.update(f"{name}:{value.dtype}:{tuple(value.shape)};".encode())
-        digest.update(np.ascontiguousarray(value.detach().cpu().numpy()).tobytes())
-    return digest.hexdigest()
+def _plain(data: Data) -> Data:
+    """What noise acts on, neither checked nor sorted: training asks for it at every step."""
+    kept = data.edge_index[0] != data.edge_index[1]  # certificates leave self-loops out, so training does too
+    values = {name: data[name][kept] for name in EDGE_VALUES if name in data}
+    return Data(
+        x=data.x, edge_index=data.edge_index[:, kept], node_key=torch.arange(data.num_nodes), **values
+    )

@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.baselines.defence import Smoothing, Words
+from agnncert.baselines.defence import Smoothing
 from agnncert.baselines.flip_sampler import FlipSampler, check_flippable
 from agnncert.baselines.flips import Flippable
 from agnncert.contract import AuditReport
 from agnncert.engines import EngineName
 from agnncert.engines.call import Caller
 from agnncert.errors import ModelContractError
-from agnncert.graph import EDGE_VALUES, Task
+from agnncert.graph import EDGE_VALUES
 from agnncert.smoothing import FlipNoise
 from agnncert.votes import IntArray
 
@@ -53,24 +53,3 @@ class FlipDefence(Smoothing):
                 f"{report}\nThis defence can do without, if noisy graphs are evaluated one by one: "
                 'engine="naive".'
             )
-
-    def _words(self, task: Task) -> Words:
-        noise = self.noise(1)
-        where = "" if task == "graph" else (" at the target" if noise.where == "target row" else ", anywhere")
-        edges = f"edges added and deleted between existing nodes{where}"
-        entries = "entries of binary features flipped, at any node"
-        covers = [words for words, noisy in ((edges, noise.on_edges), (entries, noise.on_features)) if noisy]
-        elsewhere = (
-            "edges between nodes other than the target: noise leaves them alone, so budgets of edges are "
-            "refused, and the radius counts edges at the target only",
-        )
-        return Words(
-            covers=tuple(covers),
-            assumes=("features stay 0 or 1",) if noise.on_features else (),
-            not_proved=(
-                *(elsewhere if noise.where == "target row" else ()),
-                *(() if noise.on_edges else ("changed edges",)),
-                *(() if noise.on_features else ("changed features",)),
-                "injected and deleted nodes, weights of edges",
-            ),
-        )

@@ -59,12 +59,9 @@ class Flippable:
         self._rank = _ranks(graph)
         if noise.on_features:
             require_binary(graph.x)
-        # Row numbers of ones in the flattened features; coins for them are drawn apart from those for zeros.
-        self._ones = (
-            graph.x.reshape(-1).nonzero().view(-1).numpy()
-            if noise.on_features
-            else np.empty(0, dtype=np.int64)
-        )
+        # Coins for ones in the features are drawn apart from those for zeros.
+        self._is_one = graph.x.reshape(-1).numpy() == 1 if noise.on_features else np.empty(0, dtype=bool)
+        self._ones = np.flatnonzero(self._is_one)
 
     @property
     def expected_flips(self) -> float:
@@ -126,9 +123,7 @@ class Flippable:
         copy, one = _split(heads(rng, copies * len(self._ones), self.noise.p_delete_feature), len(self._ones))
         gone = copy * size + self._ones[one]
         new = heads(rng, copies * size, self.noise.p_add_feature)
-        is_one = np.zeros(size, dtype=bool)
-        is_one[self._ones] = True
-        flipped = np.sort(np.concatenate([gone, new[~is_one[new % size]]]))
+        flipped = np.sort(np.concatenate([gone, new[~self._is_one[new % size]]]))
         return np.stack(_split(flipped, size))
 
     def edges(self, flips: Flips, copies: int) -> tuple[IntArray, IntArray]:
