@@ -29,7 +29,7 @@ _OWNER = {
     "Perturbation": "perturbation",
     "ReportContext": "report",
     "SettingsError": "errors",
-    "Verdict": "verify",
+    "Verdict": "verifier",
     "Weights": "training",
     "audit": "contract",
     "build_model": "models",
@@ -45,12 +45,15 @@ _OWNER = {
     "save_figures": "report",
     "save_model": "models",
     "save_tables": "report",
-    "verify": "verify",
+    "verify": "verifier",
 }
+
+_PACKAGES = ("baselines",)  # for names such as ac.baselines.BiRS
 
 __all__ = ["__version__", *sorted(_OWNER)]
 
 if TYPE_CHECKING:
+    from agnncert import baselines as baselines
     from agnncert.budget import Budget as Budget
     from agnncert.certificate import Certificate as Certificate
     from agnncert.certifier import certify as certify
@@ -86,15 +89,17 @@ if TYPE_CHECKING:
     from agnncert.report import save_tables as save_tables
     from agnncert.training import Weights as Weights
     from agnncert.training import fit as fit
-    from agnncert.verify import Verdict as Verdict
-    from agnncert.verify import verify as verify
+    from agnncert.verifier import Verdict as Verdict
+    from agnncert.verifier import verify as verify
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"agnncert.{name}")
     if name not in _OWNER:
         raise AttributeError(f"module 'agnncert' has no attribute '{name}'")
     return getattr(importlib.import_module(f"agnncert.{_OWNER[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return [*__all__, *_PACKAGES]

@@ -1,6 +1,6 @@
 """Certificate: what is proved about each target, the evidence for it, and the claim in words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.ballots import BallotEvidence
 from agnncert.budget import COUNTS, Budget
 from agnncert.claim import Claim
 from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
@@ -68,6 +69,13 @@ class Certificate:
                     f'"{name}" has shape {value.shape}: expected one entry for each target, which are '
                     f"{self.num_targets}."
                 )
+        if isinstance(self.evidence, BallotEvidence):
+            votes = self.evidence
+            facts = {"task": votes.task, "ids": votes.ids, "num_groups": votes.votes.num_groups}
+            for name, value in facts.items():
+                if getattr(self.claim, name) != value:
+                    found = getattr(self.claim, name)
+                    raise CertificateError(f"the claim says {name}={found!r}, the ballots say {value!r}.")
         for name in ("target", "row"):
             values, times = np.unique(getattr(self, name), return_counts=True)
             if (times > 1).any():
@@ -182,15 +190,25 @@ class Certificate:
         budget = everything_but_additions(self.claim.ids)
         return self.evidence.largest("add_edges", budget)
 
-    def save(self, path: str | Path) -> None:
-        """Writes the certificate to one file, which :func:`load_certificate` and ``agnncert verify`` read.
+    def save(self, path: str | Path, budgets: Iterable[Budget] | None = None) -> None:
+        """Writes the certificate to one file, which ``ac.load_certificate`` and ``agnncert verify`` read.
+
+        Args:
+            path: Where to write; an existing file is replaced.
+            budgets: What the file states target by target, besides labels and radii, so that a reader sees
+                it and a verifier derives it again; a few usual ones when not given. Any budget can be asked
+                later.
 
         Raises:
             CertificateError: The file cannot be written.
         """
         from agnncert.files import save_certificate
 
-        save_certificate(self, path)
+        save_certificate(self, path, budgets)
+
+    def __repr__(self) -> str:
+        made_by = self.claim.division or self.claim.method
+        return f"Certificate({self.num_targets} {self.claim.task} targets, {made_by})"
 
     def __str__(self) -> str:
         from agnncert.certificate_text import summary
