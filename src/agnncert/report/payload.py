@@ -66,7 +66,7 @@ def target_arrays(summary: Summary) -> dict[str, Array]:
     """One entry for each target: id, label, truth, radius, votes."""
     certificate = summary.certificate
     ids = json.dumps([str(one) for one in certificate.target.tolist()], ensure_ascii=False).encode()
-    arrays = {
+    arrays: dict[str, Array] = {
         "ids": np.frombuffer(ids, dtype=np.uint8),
         "label": certificate.label,
         "radius": np.minimum(certificate.radius, ANY),

@@ -15,6 +15,8 @@ from agnncert.theorems import RULES
 from agnncert.votes import BoolArray, IntArray
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from agnncert.certificate import Certificate
     from agnncert.evidence import FloatArray
 
@@ -59,11 +61,6 @@ class Summary:
         """The evidence if it consists of ballots."""
         evidence = self.certificate.evidence
         return evidence if isinstance(evidence, BallotEvidence) else None
-
-    @property
-    def votes_edgeless(self) -> bool:
-        """Whether default ballots are the predictions of the model without any edges."""
-        return _votes_edgeless(self.certificate)
 
     @cached_property
     def last_size(self) -> int:
@@ -133,15 +130,15 @@ def _references(
     certificate: "Certificate", context: ReportContext, truth: IntArray | None
 ) -> tuple[tuple[str, str, float], ...]:
     values = {key: getattr(context, key) for key in NAMES}
-    evidence = certificate.evidence
-    if values["edgeless"] is None and truth is not None and len(truth) and _votes_edgeless(certificate):
-        values["edgeless"] = float((evidence.votes.default == truth).mean())
+    edgeless = edgeless_labels(certificate)
+    if values["edgeless"] is None and truth is not None and edgeless is not None and len(truth):
+        values["edgeless"] = float((edgeless == truth).mean())
     return tuple((key, NAMES[key], float(value)) for key, value in values.items() if value is not None)
 
 
-def _votes_edgeless(certificate: "Certificate") -> bool:
+def edgeless_labels(certificate: "Certificate") -> "npt.NDArray[np.int16] | None":
+    """What the model predicts for each target without any edges, if default ballots tell, shape ``[n]``."""
     evidence = certificate.evidence
-    return isinstance(evidence, BallotEvidence) and evidence.rule in (
-        "edge-centric/node",
-        "node-centric/node",
-    )
+    if isinstance(evidence, BallotEvidence) and evidence.rule in ("edge-centric/node", "node-centric/node"):
+        return evidence.votes.default
+    return None

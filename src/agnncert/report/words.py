@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.report.curves import Curve
-from agnncert.report.summary import Summary
+from agnncert.report.summary import Summary, edgeless_labels
 
 # The headline names the largest size at which this part of what holds without an attack is still certified.
 KEPT_MOST = 0.9
@@ -34,6 +34,16 @@ _STEPS = {
     "gnncert-n": ("node with changed features", "nodes with changed features"),
 }
 _BALLOTS = ("changed ballot", "changed ballots")
+
+# What an attacker of such a size does. Unless gated, a node's decision assumes that its own features stay.
+_DEEDS = {
+    "edge-centric": "when an attacker changes any {} edges",
+    "node-centric/node": "when an attacker changes any {} edges or other nodes",
+    "node-centric/graph": "when an attacker changes any {} edges or nodes",
+    "gated": "when an attacker changes any {} edges or nodes",
+    "gnncert-e": "when an attacker changes any {} edges",
+    "gnncert-n": "when an attacker changes the features of any {} nodes",
+}
 
 
 def percent(share: float) -> str:
@@ -103,9 +113,9 @@ def headline(summary: Summary) -> str:
     proved = f"At least {percent(curve.at(size))} of {whole(summary.num_targets)} decisions {stay}"
     if size == 0:
         return f"{proved} without an attack"
-    if summary.ballots is None:
-        return f"{proved} under any attack of size {whole(size)}"
-    return f"{proved}, whatever an attacker does with {steps(summary, size)}"
+    rule = summary.ballots.rule if summary.ballots else ""
+    deed = _DEEDS.get(rule) or _DEEDS.get(rule.split("/")[0], "under any attack of size {}")
+    return f"{proved} {deed.format(whole(size)) if size > 1 else 'under any attack of size 1'}"
 
 
 def key_figures(summary: Summary) -> list[dict[str, str]]:
@@ -149,11 +159,11 @@ def conceded(summary: Summary) -> str:
 
 def structure_notes(summary: Summary) -> list[str]:
     """How much the graph matters to these labels: a certificate that ignores the graph is easy to get."""
-    evidence = summary.ballots
-    if evidence is None or not summary.votes_edgeless or not summary.num_targets:
+    edgeless = edgeless_labels(summary.certificate)
+    if summary.ballots is None or edgeless is None or not summary.num_targets:
         return []
-    votes = evidence.votes
-    same = percent(float((votes.default == summary.certificate.label).mean()))
+    votes = summary.ballots.votes
+    same = percent(float((edgeless == summary.certificate.label).mean()))
     heard = percent(len(votes.ballot) / (votes.num_targets * votes.num_groups))
     notes = [
         f"For {same} of the nodes the elected label is the one that the model gives without any edges.",

@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
+from agnncert.certificate import Certificate
+from agnncert.report import ReportContext
 from agnncert.report.curves import changes_only, over_degree, over_size
+from agnncert.report.summary import summarise
+
+from ...browser.synthetic import made_up_certificate
 
 
 def test_a_share_is_the_counted_targets_that_withstand_the_size() -> None:
@@ -52,3 +57,22 @@ def test_steps_at_which_nothing_happens_can_go() -> None:
 
 def test_no_targets_give_an_empty_curve_not_an_error() -> None:
     assert over_size(np.zeros(0), np.zeros(0, dtype=bool), 1).share.tolist() == [0, 0]
+
+
+def test_the_curve_of_a_report_is_the_certified_accuracy_of_its_certificate() -> None:
+    certificate, _ = made_up_certificate(
+        np.random.default_rng(2), "edge-centric/node", 40, 30, 3, unstable=0.02
+    )
+    truth = np.arange(40) % 3
+    summary = summarise(certificate, ReportContext(truth=truth))
+    sizes = np.arange(summary.last_size + 1)
+    assert summary.certified.share.tolist() == certificate.certified_accuracy(truth, sizes).tolist()
+    assert summary.certified.share[-1] == 0, "the curve ends where nothing is certified any more"
+
+
+def test_truth_and_degree_of_the_certificate_are_used_unless_others_are_given() -> None:
+    made, degree = made_up_certificate(np.random.default_rng(3), "gated/node", 10, 30, 3)
+    certificate = Certificate(made.claim, made.evidence, made.target, truth=made.label, degree=degree)
+    assert summarise(certificate, None).counted.all()
+    assert summarise(certificate, None).degree.tolist() == degree.tolist()
+    assert not summarise(certificate, ReportContext(truth=(made.label + 1) % 3)).counted.any()

@@ -134,6 +134,7 @@ function drawDegree(chart, width) {
   const [low, high] = chart.domain;
   const note = width >= WIDE && chart.ceiling && high > 1 && low < 1;
   const room = (Math.log(high) / Math.log(high / low)) * (width - 62) > 340; // to the right of 1
+  const underneath = (chart.points.find((d) => d.x >= 1)?.y ?? 0) > 0.75; // then the note goes under the curve
   return Plot.plot({
     width, height, marginTop: 24, marginBottom: 44, marginLeft: 46, marginRight: 16,
     x: { type: "log", domain: chart.domain }, y: { domain: [0, 1] }, style: { background: "transparent", fontSize: "12px" },
@@ -146,7 +147,7 @@ function drawDegree(chart, width) {
       Plot.areaY(chart.points, { x: "x", y: "y", curve: "step-before", fill: colour("certified"), fillOpacity: 0.1 }),
       stepLine(chart.points, "certified", { curve: "step-before" }),
       chart.ceiling && low < 1 && high > 1 ? Plot.ruleX([1], { stroke: "var(--ink)", strokeDasharray: "3 3" }) : null,
-      note ? Plot.text([{ x: 1, y: 1 }], { x: "x", y: "y", text: () => chart.ceiling, textAnchor: room ? "start" : "end", lineAnchor: "top", dx: room ? 8 : -8, dy: 6, fill: "currentColor", fontSize: 12.5, lineWidth: 26, stroke: "var(--paper)", strokeWidth: 3 }) : null,
+      note ? Plot.text([{ x: 1, y: underneath ? 0 : 1 }], { x: "x", y: "y", text: () => chart.ceiling, textAnchor: room ? "start" : "end", lineAnchor: underneath ? "bottom" : "top", dx: room ? 8 : -8, dy: underneath ? -8 : 6, fill: "currentColor", fontSize: 12.5, lineWidth: 21, stroke: "var(--paper)", strokeWidth: 3 }) : null,
       Plot.tip(chart.points, Plot.pointerX({ x: "x", y: "y", title: (d) => `${chart.ratio_word} ${Number(d.x.toPrecision(3))}\n${percent(d.y)} ${chart.y_word}`, fill: "var(--paper)", stroke: "var(--strong-line)", fontSize: 12.5 })),
     ],
   });

@@ -3,7 +3,7 @@
 function prepare({ meta, arrays }) {
   const report = { meta, arrays, rules: null, onHolds() {}, showTarget() {} };
   const C = meta.num_classes;
-  report.className = (k) => meta.class_names?.[k] ?? `class ${k}`;
+  report.className = (k) => (k < 0 ? "unknown" : meta.class_names?.[k] ?? `class ${k}`);
   report.amount = (value) => (value === meta.any ? "any" : value === Infinity ? "any" : value < 0 ? "none" : whole(value));
   report.counts = (v) => arrays.counts.subarray(v * C, (v + 1) * C);
   report.topTwo = (v) => {
