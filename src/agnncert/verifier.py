@@ -16,7 +16,7 @@ from agnncert import __version__
 from agnncert.ballots import BallotEvidence
 from agnncert.budget import Budget
 from agnncert.claim import Claim, make_claim
-from agnncert.errors import AgnncertError, CertificateError, SettingsError
+from agnncert.errors import CertificateError, SettingsError
 from agnncert.files import Contents, certificate_of, read_contents
 from agnncert.recount import Limits, Piles, limits, sort_ballots
 
@@ -87,20 +87,52 @@ def verify(
 
 def _check_contents(contents: Contents) -> tuple[list[str], list[str]]:
     """What is wrong with a file's statements, and what was looked at."""
-    if contents.kind == BallotEvidence.kind:
-        evidence = BallotEvidence.load(contents.evidence, contents.settings)
-        wrong = [*_check_targets(contents, evidence.num_targets), *_check_claim(contents.claim, evidence)]
-        checked = [
-            "the claim follows from the rule" if _same_version(contents.claim) else "the claim's facts"
-        ]
-        if not wrong:
-            wrong += _check_votes(contents, evidence)
-    else:
-        wrong, checked = _check_samples(contents), ["the claim's facts"]
+    wrong = _check_ballots(contents) if contents.kind == BallotEvidence.kind else _check_samples(contents)
     n, stated = len(contents.arrays["target"]), len(contents.budgets)
-    checked.append(f"labels, radii and new neighbours of {n:,} targets")
-    checked += [f"{stated} stated budgets"] if stated else []
-    return wrong, checked
+    checked = [
+        "the claim, word for word" if _same_version(contents.claim) else "the facts of the claim",
+        f"label, radius and new neighbours of {n:,} targets",
+    ]
+    return wrong, checked + ([f"{stated} stated budgets"] if stated else [])
+
+
+def _check_ballots(contents: Contents) -> list[str]:
+    """Ballots are counted again by code of its own."""
+    evidence = BallotEvidence.load(contents.evidence, contents.settings)
+    claim = contents.claim
+    expected = make_claim(
+        rule=evidence.rule,
+        division=claim.division,
+        num_groups=evidence.votes.num_groups,
+        ids=evidence.ids,
+        tolerance=claim.tolerance,
+        digests=claim.digests,
+        parameters=evidence.parameters,
+        notes=claim.notes,
+        library_version=claim.library_version,
+    )
+    wrong = [*_check_targets(contents, evidence.num_targets), *_check_claim(claim, expected)]
+    return wrong or _check_votes(contents, evidence)
+
+
+def _check_samples(contents: Contents) -> list[str]:
+    """Statements from random samples are derived again from the counts."""
+    from agnncert.smoothing.claims import sample_claim
+    from agnncert.smoothing.evidence import SampleEvidence
+
+    certificate, claim = certificate_of(contents, "the file"), contents.claim
+    assert isinstance(certificate.evidence, SampleEvidence)  # there is no third kind
+    expected = sample_claim(
+        certificate.evidence, claim.task, claim.ids, claim.digests, claim.notes, claim.library_version
+    )
+    wrong = [*_check_targets(contents, certificate.num_targets), *_check_claim(claim, expected)]
+    if not np.array_equal(certificate.new_neighbours, contents.arrays["new_neighbours"]):
+        wrong.append("the numbers of new neighbours do not follow from the samples")
+    for i, budget in enumerate(contents.budgets):
+        held, broken = certificate.holds_against(budget), certificate.broken_at_most(budget)
+        if not np.array_equal(held, contents.arrays["holds"][i]) or broken != contents.broken_at_most[i]:
+            wrong.append(f"the answer for {budget} does not follow from the samples")
+    return wrong
 
 
 def _check_targets(contents: Contents, num_targets: int) -> Iterator[str]:
@@ -118,22 +150,22 @@ def _same_version(claim: Claim) -> bool:
     return claim.library_version == __version__
 
 
-def _check_claim(claim: Claim, evidence: BallotEvidence) -> Iterator[str]:
-    expected = make_claim(
-        rule=evidence.rule,
-        division=claim.division,
-        num_groups=evidence.votes.num_groups,
-        ids=evidence.ids,
-        tolerance=claim.tolerance,
-        digests=claim.digests,
-        parameters=evidence.parameters,
-        notes=claim.notes,
-        library_version=claim.library_version,
+def _check_claim(claim: Claim, expected: Claim) -> Iterator[str]:
+    facts = (
+        "task",
+        "method",
+        "division",
+        "num_groups",
+        "guarantee",
+        "alpha",
+        "alpha_scope",
+        "ids",
+        "tolerance",
     )
     words = ("unit", "covers", "assumes", "not_proved") if _same_version(claim) else ()
-    for name in ("task", "method", "guarantee", "alpha", "alpha_scope", "ids", "num_groups", *words):
+    for name in (*facts, *words):
         if getattr(claim, name) != getattr(expected, name):
-            yield f'the claim\'s "{name}" is not what the ballots and their rule allow to say'
+            yield f'the claim\'s "{name}" is not what its evidence allows it to say'
 
 
 def _check_votes(contents: Contents, evidence: BallotEvidence) -> list[str]:
@@ -220,31 +252,3 @@ def _broken(task: str, budget: Budget, prices: Any, fails: Any) -> int:
             break
         left, broken = left - price, broken + 1
     return int(min(len(prices), broken + touched))
-
-
-def _check_samples(contents: Contents) -> list[str]:
-    """Statements from random samples, derived again from the counts."""
-    try:
-        certificate = certificate_of(contents, "the file")
-        held = [certificate.holds_against(budget) for budget in contents.budgets]
-        broken = [certificate.broken_at_most(budget) for budget in contents.budgets]
-        neighbours = certificate.new_neighbours
-    except AgnncertError as error:
-        return [str(error)]
-    wrong = list(_check_targets(contents, certificate.num_targets))
-    if not np.array_equal(neighbours, contents.arrays["new_neighbours"]):
-        wrong.append("the numbers of new neighbours do not follow from the samples")
-    for i, budget in enumerate(contents.budgets):
-        if (
-            not np.array_equal(held[i], contents.arrays["holds"][i])
-            or broken[i] != contents.broken_at_most[i]
-        ):
-            wrong.append(f"the answer for {budget} does not follow from the samples")
-    claim, settings = contents.claim, contents.settings
-    if (
-        claim.guarantee != "probabilistic"
-        or claim.alpha != settings.get("alpha")
-        or claim.method != settings.get("method")
-    ):
-        wrong.append("the claim's guarantee is not that of the samples")
-    return wrong
