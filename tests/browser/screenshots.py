@@ -76,8 +76,9 @@ def take_screenshots(report: Path, folder: Path) -> None:
         page = browser.new_page(viewport={"width": 1240, "height": 1050}, device_scale_factor=1.5)
         _open(page, report)
         page.screenshot(path=folder / "top.png")
-        page.locator("#presets button").nth(4).click()
-        page.locator("#r-add_edges").fill("16")
+        page.locator("#presets button").last.click()
+        if page.locator("#r-add_edges").is_enabled():
+            page.locator("#r-add_edges").fill("16")
         page.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
         page.evaluate("window.scrollTo(0, document.getElementById('explore').offsetTop + 20)")
         page.screenshot(path=folder / "explorer.png")

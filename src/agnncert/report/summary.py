@@ -121,7 +121,7 @@ def _additions_withstood(certificate: "Certificate") -> "FloatArray | None":
         return None
     if RULES[evidence.rule].by_neighbours:
         return certificate.new_neighbours
-    if evidence.rule in ("edge-centric/graph", "node-centric/graph"):
+    if evidence.rule == "node-centric/graph":  # edge-centric, a node with any edges reaches every subgraph
         return certificate.largest("inject_nodes", edges_per_injected=math.inf)
     return None
 
