@@ -1,6 +1,7 @@
 """The models: a stack of layers, and on top of it one head per task."""
 
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -63,10 +64,8 @@ class GNN(nn.Module):
         first = hidden if self.residual else settings.in_channels
         widths = [first, *[hidden] * (depth - 1), hidden if headed else out]
         self.convs = nn.ModuleList(
-            make_layer(
-                settings.name, widths[k], widths[k + 1], settings.heads, logits=k == depth - 1 and not headed
-            )
-            for k in range(depth)
+            make_layer(settings.name, *ends, hidden, settings.heads, logits=k == depth - 1 and not headed)
+            for k, ends in enumerate(pairwise(widths))
         )
         norm = nn.Identity if settings.norm is None else NORMS[settings.norm]
         self.norms = nn.ModuleList(norm(hidden) for _ in range(depth if headed else depth - 1))

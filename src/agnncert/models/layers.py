@@ -4,7 +4,7 @@ A mean or a sum commutes with a linear map, so the outcome is that of PyG's own 
 exchanged with it. But wide features are multiplied once per node instead of being carried along every edge.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -54,18 +54,29 @@ class Dropout(nn.Dropout):
         return x * keep * (256 / (256 - dropped))
 
 
-def make_layer(name: str, in_channels: int, out_channels: int, heads: int, logits: bool) -> Any:
-    """One layer of the model called ``name``; one that returns ``logits`` averages its heads."""
+def make_layer(
+    name: str, in_channels: int, out_channels: int, hidden_channels: int, heads: int, logits: bool
+) -> nn.Module:
+    """One layer of the model called ``name``; in a GAT, one that returns ``logits`` averages its heads."""
+    layer: Any
     if name in ("gcn", "resgcn"):
-        return GCNConv(in_channels, out_channels)
-    if name == "sage":
-        return ProjectedSAGEConv(in_channels, out_channels)
-    if name == "gat":
+        layer = GCNConv(in_channels, out_channels)
+    elif name == "sage":
+        layer = ProjectedSAGEConv(in_channels, out_channels)
+    elif name == "gat":
         width = out_channels if logits else out_channels // heads
-        return GATConv(in_channels, width, heads=heads, concat=not logits)
-    if name == "gin":
-        network = nn.Sequential(
-            nn.Linear(in_channels, out_channels), nn.ReLU(), nn.Linear(out_channels, out_channels)
+        layer = GATConv(in_channels, width, heads=heads, concat=not logits)
+    elif name == "gin":
+        # A sum grows with the degree. Normalised, node by node, one network serves full graph and subgraphs;
+        # without that, training on Cora-ML failed altogether.
+        layer = ProjectedGINConv(
+            nn.Sequential(
+                nn.Linear(in_channels, hidden_channels),
+                nn.LayerNorm(hidden_channels),
+                nn.ReLU(),
+                nn.Linear(hidden_channels, out_channels),
+            )
         )
-        return ProjectedGINConv(network)
-    return nn.Linear(in_channels, out_channels)
+    else:
+        layer = nn.Linear(in_channels, out_channels)
+    return cast(nn.Module, layer)
