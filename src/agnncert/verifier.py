@@ -123,7 +123,7 @@ def _check_samples(contents: Contents) -> list[str]:
     certificate, claim = certificate_of(contents, "the file"), contents.claim
     assert isinstance(certificate.evidence, SampleEvidence)  # there is no third kind
     expected = sample_claim(
-        certificate.evidence, claim.task, claim.ids, claim.digests, claim.notes, claim.library_version
+        certificate.evidence, claim.ids, claim.digests, claim.notes, claim.library_version
     )
     wrong = [*_check_targets(contents, certificate.num_targets), *_check_claim(claim, expected)]
     if not np.array_equal(certificate.new_neighbours, contents.arrays["new_neighbours"]):

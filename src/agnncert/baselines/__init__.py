@@ -9,5 +9,6 @@ deletion_sampler.py flip_sampler.py unions.py   predictions on noisy graphs, man
 
 from agnncert.baselines.birs import BiRS as BiRS
 from agnncert.baselines.counts import SampleCounts as SampleCounts
+from agnncert.baselines.recount import recount as recount
 from agnncert.baselines.rs import RS as RS
 from agnncert.baselines.sparse_rs import SparseRS as SparseRS

@@ -131,9 +131,9 @@ class Smoothing(ABC):
         counts = collect(sampler, n0, n, seed, key, checkpoint, progress)
         noise = self.noise(int(graph.x.size(1)))
         evidence = SampleEvidence(
-            self.method, noise, counts.selection, counts.estimation, float(alpha), scope, int(seed)
+            self.method, noise, counts.selection, counts.estimation, float(alpha), scope, int(seed), task
         )
-        claim = sample_claim(evidence, task, "node_id" if graph.stable_ids else "row", digests, (str(self),))
+        claim = sample_claim(evidence, "node_id" if graph.stable_ids else "row", digests, (str(self),))
         return Certificate(
             claim=claim,
             evidence=evidence,

@@ -23,7 +23,6 @@ _UNSOUND = (
 
 def sample_claim(
     evidence: SampleEvidence,
-    task: str,
     ids: str = "node_id",
     digests: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
@@ -33,7 +32,6 @@ def sample_claim(
 
     Args:
         evidence: Counts, noise and error probability.
-        task: ``"node"`` or ``"graph"``.
         ids: ``"node_id"`` or ``"row"``.
         digests: SHA-256 of the graph and the model.
         notes: Further remarks.
@@ -45,9 +43,9 @@ def sample_claim(
         method += f" ({noise.test})" if noise.test == "legacy-unsound" else ""
     else:
         assert isinstance(noise, FlipNoise)  # there are two kinds
-        covers, assumes, not_proved = _about_flips(noise, task)
+        covers, assumes, not_proved = _about_flips(noise, evidence.task)
     return Claim(
-        task=task,
+        task=evidence.task,
         method=method,
         division="",
         num_groups=0,

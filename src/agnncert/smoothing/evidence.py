@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.budget import Budget
-from agnncert.errors import CertificateError, SettingsError, did_you_mean
+from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
 from agnncert.evidence import Evidence
 from agnncert.smoothing.bounds import ClassBounds, class_bounds
 from agnncert.smoothing.deletions import DeletionNoise
@@ -39,6 +39,7 @@ class SampleEvidence(Evidence):
         alpha: Error probability.
         scope: ``"each target"`` or ``"all targets together"``.
         seed: Seed that the samples were drawn from.
+        task: ``"node"`` or ``"graph"``.
     """
 
     kind: ClassVar[str] = "samples"
@@ -50,9 +51,12 @@ class SampleEvidence(Evidence):
     alpha: float
     scope: str = EACH
     seed: int = 0
+    task: str = "node"
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha, self.scope)
+        if self.task not in ("node", "graph"):
+            raise SettingsError(f'task="{self.task}": {did_you_mean(str(self.task), ("node", "graph"))}')
         if (
             self.selection.ndim != 2
             or self.selection.shape != self.estimation.shape
@@ -123,11 +127,12 @@ class SampleEvidence(Evidence):
     def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
         """How many targets one attacked graph can break at most: those that are not certified one by one.
 
-        This speaks about all targets at once, so it spends ``alpha`` on all of them together, whatever the
-        scope.
+        In the graph task a target is a graph, so an attacked graph breaks one at most. Either way this speaks
+        about all targets at once, so it spends ``alpha`` on all of them together, whatever the scope.
         """
         counted = np.ones(self.num_targets, dtype=bool) if among is None else among
-        return int((counted & ~self.noise.holds(budget, self._bounds_together)).sum())
+        broken = counted & ~self.noise.holds(budget, self._bounds_together)
+        return int(broken.any() if self.task == "graph" else broken.sum())
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """The counts."""
@@ -141,6 +146,7 @@ class SampleEvidence(Evidence):
             "alpha": self.alpha,
             "scope": self.scope,
             "seed": self.seed,
+            "task": self.task,
         }
 
     @classmethod
@@ -154,9 +160,9 @@ class SampleEvidence(Evidence):
             parameters = dict(settings["noise"])
             noise = _NOISES[parameters.pop("kind")].load(parameters)
             counts = [_whole(tensors[name]) for name in ("selection", "estimation")]
-            rest = {name: settings[name] for name in ("method", "alpha", "scope", "seed")}
+            rest = {name: settings[name] for name in ("method", "alpha", "scope", "seed", "task")}
             return cls(noise=noise, selection=counts[0], estimation=counts[1], **rest)
-        except (KeyError, TypeError, ValueError, SettingsError) as error:
+        except (KeyError, TypeError, ValueError, SettingsError, BudgetError) as error:
             raise CertificateError(f"the evidence of a smoothing certificate is damaged: {error}") from error
 
 

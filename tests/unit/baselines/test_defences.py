@@ -1,6 +1,7 @@
 """The three defences as a user meets them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, PairNorm, SAGEConv
 
-from agnncert.baselines import RS, BiRS, SparseRS
+from agnncert.baselines import RS, BiRS, SparseRS, recount
 from agnncert.budget import Budget
 from agnncert.errors import GraphError, ModelContractError, SettingsError
+from agnncert.files import load_certificate
+from agnncert.verifier import verify
 
 from .small import graph_model, node_model, random_graph
 
@@ -245,3 +248,22 @@ def test_error_for_all_targets_together_is_stricter(graph):
     assert together.claim.alpha_scope == "all targets together"
     budget = Budget(inject_nodes=1, edges_per_injected=math.inf)
     assert each.broken_at_most(budget) == int((~together.holds_against(budget)).sum())
+
+
+@pytest.mark.parametrize(
+    "defence", [BiRS(0.6, 0.7, "B1", math.inf), SparseRS(0.02, 0.4), RS(0.9), RS(0.9, "target row")], ids=repr
+)
+def test_a_certificate_survives_a_file_is_verified_and_its_samples_can_be_drawn_again(
+    graph, tmp_path, defence
+):
+    settings = {"targets": [3, 7], "n0": 10, "n": 60, "seed": 9}
+    certificate = defence.certify(node_model(), graph, **settings)
+    certificate.save(tmp_path / "it.cert")
+    loaded = load_certificate(tmp_path / "it.cert")
+    assert loaded.claim == certificate.claim
+    assert (loaded.radius == certificate.radius).all()
+    assert verify(tmp_path / "it.cert").holds
+    assert recount(loaded, graph, node_model()) == []
+    assert "model" in recount(loaded, graph, node_model(seed=3))[0]
+    forged = replace(loaded, evidence=replace(loaded.evidence, seed=10))
+    assert recount(forged, graph, node_model())[0].endswith("not those of seed 10")

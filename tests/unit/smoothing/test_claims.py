@@ -8,8 +8,8 @@ from agnncert.smoothing.claims import sample_claim
 COUNTS = np.array([[90, 10]])
 
 
-def claim_of(noise, task="node", **more):
-    return sample_claim(SampleEvidence("defence", noise, COUNTS, COUNTS, 0.05, **more), task)
+def claim_of(noise, **more):
+    return sample_claim(SampleEvidence("defence", noise, COUNTS, COUNTS, 0.05, **more))
 
 
 def test_a_claim_tells_its_error_probability_and_what_it_is_spent_on():

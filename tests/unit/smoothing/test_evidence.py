@@ -47,6 +47,11 @@ def test_targets_broken_are_those_not_certified_at_the_error_probability_of_all_
     assert each.broken_at_most(Budget()) == 1
 
 
+def test_one_attacked_graph_of_many_breaks_one_target():
+    assert evidence(task="graph").broken_at_most(Budget(add_edges=99)) == 1
+    assert evidence(task="graph").broken_at_most(Budget(), among=np.array([True, False, True])) == 0
+
+
 def test_the_largest_amount_comes_from_the_same_test():
     bi = evidence(DeletionNoise(0.8, 0.9), method="bi-rs")
     largest = bi.largest("inject_nodes", Budget(edges_per_injected=5))
@@ -68,7 +73,7 @@ def test_flips_are_certified_in_their_own_unit():
 )
 def test_evidence_survives_a_file(noise):
     found = evidence(noise)
-    again = SampleEvidence.load(found.tensors(), json.loads(json.dumps(found.settings())))
+    again = SampleEvidence.load(found.tensors(), json.loads(json.dumps(found.settings(), allow_nan=False)))
     assert again.noise == noise
     assert again.settings() == found.settings()
     assert all(
@@ -87,6 +92,7 @@ def test_evidence_survives_a_file(noise):
         lambda t, s: s.pop("alpha"),
         lambda t, s: s.update(alpha=1.5),
         lambda t, s: s.update(scope="nobody"),
+        lambda t, s: s.update(task="edge"),
         lambda t, s: s.update(noise={"kind": "snow"}),
         lambda t, s: s.update(noise={"kind": "flips", "p_add": 0.2, "p_ad": 0.1}),
         lambda t, s: s.update(noise={"kind": "deletions", "p_edge": 0.2}),

@@ -1,0 +1,68 @@
+"""Draws the samples of a certificate again: same seed, same graph, same model, same counts."""
+
+from typing import Any
+
+from agnncert.baselines.birs import BiRS
+from agnncert.baselines.defence import Smoothing
+from agnncert.baselines.rs import RS
+from agnncert.baselines.sparse_rs import SparseRS
+from agnncert.certificate import Certificate
+from agnncert.engines import EngineName
+from agnncert.errors import CertificateError
+from agnncert.smoothing import DeletionNoise, FlipNoise, SampleEvidence
+
+
+def defence_of(evidence: SampleEvidence) -> Smoothing:
+    """The defence that some evidence was drawn with.
+
+    Raises:
+        CertificateError: No defence of this library draws it.
+    """
+    noise, method = evidence.noise, evidence.method
+    if method == BiRS.method and isinstance(noise, DeletionNoise):
+        return BiRS(noise.p_edge, noise.p_node, noise.test, noise.edges_per_injected)
+    if method == SparseRS.method and isinstance(noise, FlipNoise):
+        return SparseRS(noise.p_add, noise.p_delete, noise.p_add_feature, noise.p_delete_feature)
+    if method == RS.method and isinstance(noise, FlipNoise):
+        return RS(1 - noise.p_add, noise.where)
+    raise CertificateError(f'"{method}" with {noise.kind} noise is no defence that can be drawn again.')
+
+
+def recount(certificate: Certificate, data: Any, model: Any, engine: EngineName = "fast") -> list[str]:
+    """What is wrong with the counts of a certificate, given graph and model; empty when nothing is.
+
+    Costs as much as certifying. Other versions of numpy may draw other random numbers from the same seed; the
+    counts then differ although nothing is wrong, so compare under the version that made them.
+
+    Args:
+        certificate: A certificate from random samples.
+        data: The graph, or the whole list of graphs, that it was made from.
+        model: The module.
+        engine: The engine it was made with.
+    """
+    evidence = certificate.evidence
+    if not isinstance(evidence, SampleEvidence):
+        raise CertificateError("this certificate is no count of random samples: use verify(…, ballots=…).")
+    if not certificate.num_targets:
+        return []
+    again = defence_of(evidence).certify(
+        model,
+        data,
+        targets=certificate.row,
+        n0=int(evidence.selection[0].sum()),
+        n=int(evidence.estimation[0].sum()),
+        alpha=evidence.alpha,
+        scope=evidence.scope,
+        seed=evidence.seed,
+        engine=engine,
+    )
+    wrong = [
+        f"the {name} of the certificate is not the one given"
+        for name, digest in again.claim.digests.items()
+        if certificate.claim.digests.get(name) != digest
+    ]
+    drawn = again.evidence.tensors()
+    for name, counts in evidence.tensors().items():
+        if counts.shape != drawn[name].shape or (counts != drawn[name]).any():
+            wrong.append(f"the {name} counts are not those of seed {evidence.seed}")
+    return wrong
