@@ -12,13 +12,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.engines.gathered import Gathered
-from agnncert.errors import ModelContractError
+from agnncert.errors import GraphError, ModelContractError
 from agnncert.graph import EDGE_VALUES, Task
 
 
 @dataclass(frozen=True)
 class Caller:
-    """A model bound to one kind of graph: casts features to its type and passes the edge values it asks for.
+    """A model bound to one kind of graph: casts inputs to its type and passes the edge values it asks for.
 
     A model that writes into its input (``x.relu_()``) gets a copy, or it would alter the graph for every later call.
     """
@@ -61,7 +61,7 @@ class Caller:
 
     def bare(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
         """Nothing but the call."""
-        extra = {name: values[name] for name in self.takes}
+        extra = {name: _in(self.dtype, values[name]) for name in self.takes}
         inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
         return self.model(*inputs, **extra)  # type: ignore[no-any-return]
 
@@ -80,6 +80,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
 
     Raises:
         ModelContractError: The module cannot be called as documented, or returns something else than logits.
+        GraphError: The graph has numbers that the model's type cannot hold.
     """
     forward = model.forward if isinstance(model, torch.nn.Module) else model
     if not callable(forward):
@@ -87,6 +88,9 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     names = _parameter_names(forward)
     takes = tuple(name for name in EDGE_VALUES if name in names and name in graph)
     dtype = _dtype(model, graph.x)
+    for name in ("x", *takes):
+        if not bool(torch.isfinite(_in(dtype, graph[name])).all()):
+            raise GraphError(f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use model.double().")
     none, no_values = no_edges(graph, takes)
     batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
     x = graph.x[:1].to(dtype).clone()
@@ -129,6 +133,10 @@ def _parameter_names(forward: Callable[..., Any]) -> set[str]:
         return set(inspect.signature(forward).parameters)
     except (TypeError, ValueError):
         return set()
+
+
+def _in(dtype: torch.dtype, value: Tensor) -> Tensor:
+    return value.to(dtype) if value.is_floating_point() else value
 
 
 def _version(x: Tensor) -> int:
