@@ -88,9 +88,12 @@ class Vote:
         elif self.division == "gnncert-en":
             yield "Edges between existing nodes, and features of existing nodes, changed in one attack."
         else:
-            prices = [
-                f"{_PRICE_NAMES[name]} moves at most {price}" for name, price in self.parameters.items()
+            named = [
+                (words, self.parameters[name])
+                for name, words in _PRICE_NAMES.items()
+                if name in self.parameters
             ]
+            prices = [f"{words} moves at most {price}" for words, price in named]
             yield f"In ballots: {', '.join(prices)}." if prices else "Nothing beyond the unchanged graph."
 
     def assumes(self) -> Iterator[str]:

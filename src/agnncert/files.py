@@ -150,7 +150,7 @@ def read_contents(path: str | Path) -> Contents:
 def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
     if sorted(header) != sorted(_FIELDS):
         raise CertificateError(f"the header has the fields {sorted(header)}: expected {sorted(_FIELDS)}.")
-    if header["kind"] not in EVIDENCE:
+    if not isinstance(header["kind"], str) or header["kind"] not in EVIDENCE:
         raise CertificateError(
             f"unknown kind of evidence {header['kind']!r}: expected {', '.join(EVIDENCE)}."
         )
@@ -191,7 +191,7 @@ def _statements(stored: Any) -> tuple[tuple[Budget, ...], tuple[int, ...]]:
     good = isinstance(stored, list) and all(
         isinstance(one, dict)
         and set(one) == {"budget", "broken_at_most"}
-        and isinstance(one["broken_at_most"], int)
+        and type(one["broken_at_most"]) is int
         and isinstance(one["budget"], dict)
         for one in stored
     )
