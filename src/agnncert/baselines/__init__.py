@@ -1,14 +1,15 @@
 """Other certified defences, under the same certificate: RS, sparsity-aware RS and Bi-RS.
 
-defence.py           what they share: audit, sampling, certificate, noisy training data
-rs.py sparse_rs.py birs.py   the defences
-counts.py            counting by batches that can be resumed and extended
-coins.py pairs.py flips.py   drawing noise at the cost of what it changes
-deletion_sampler.py flip_sampler.py unions.py   predictions on noisy graphs, many at once
+- ``defence.py``: what they share, from audit and sampling to the certificate, and noisy training data
+- ``birs.py``, ``rs.py``, ``sparse_rs.py`` (``flip_defence.py`` is common to the latter two): the defences
+- ``redraw.py``: draws the samples of a certificate again
+- ``counts.py``: counts by batches that can be resumed and extended
+- ``coins.py``, ``pairs.py``, ``flips.py``: draw noise at the cost of what it changes
+- ``deletion_sampler.py``, ``flip_sampler.py``, ``unions.py``: predictions on many noisy graphs at once
 """
 
 from agnncert.baselines.birs import BiRS as BiRS
 from agnncert.baselines.counts import SampleCounts as SampleCounts
-from agnncert.baselines.recount import recount as recount
+from agnncert.baselines.redraw import redraw as redraw
 from agnncert.baselines.rs import RS as RS
 from agnncert.baselines.sparse_rs import SparseRS as SparseRS

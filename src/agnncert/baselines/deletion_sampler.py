@@ -68,9 +68,8 @@ class DeletionSampler:
         self._target_of = np.full(graph.num_nodes, -1, dtype=np.int64)
         self._target_of[rows] = np.arange(len(rows))
         self._edgeless = self._unions.edgeless()
-        self._alone = np.full(
-            (len(self.pairs), 2), -1, dtype=np.int64
-        )  # predictions on single edges, -1: not yet
+        # Predictions at both ends of every pair that survives alone; -1 where not needed so far.
+        self._alone = np.full((len(self.pairs), 2), -1, dtype=np.int64)
 
     def draw(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Surviving edges of a whole batch: the sample and the pair of each, ascending by sample."""

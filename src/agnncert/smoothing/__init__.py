@@ -1,10 +1,11 @@
 """Certificates from random samples: the pure part of the smoothing defences, without torch.
 
-bounds.py      counts → bounds on class probabilities (Clopper–Pearson)
-regions.py     the worst any classifier can do under noise (Neyman–Pearson), and tables for flips
-flips.py       what flip noise proves: RS, sparsity-aware RS
-deletions.py   what deletion noise proves: Bi-RS
-evidence.py    SampleEvidence: counts, noise and error probability of a certificate
+- ``bounds.py``: counts to bounds on class probabilities (Clopper and Pearson)
+- ``regions.py``: the worst any classifier can do under noise (Neyman and Pearson), and tables for flips
+- ``flips.py``: what flip noise proves (RS, sparsity-aware RS)
+- ``deletions.py``: what deletion noise proves (Bi-RS)
+- ``evidence.py``: ``SampleEvidence``, the counts, noise and error probability of a certificate
+- ``claims.py``: what follows from it, in words
 """
 
 from agnncert.smoothing.deletions import DeletionNoise as DeletionNoise

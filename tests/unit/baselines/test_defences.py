@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, PairNorm, SAGEConv
 
-from agnncert.baselines import RS, BiRS, SparseRS, recount
+from agnncert.baselines import RS, BiRS, SparseRS, redraw
 from agnncert.budget import Budget
 from agnncert.errors import GraphError, ModelContractError, SettingsError
 from agnncert.files import load_certificate
@@ -263,7 +263,7 @@ def test_a_certificate_survives_a_file_is_verified_and_its_samples_can_be_drawn_
     assert loaded.claim == certificate.claim
     assert (loaded.radius == certificate.radius).all()
     assert verify(tmp_path / "it.cert").holds
-    assert recount(loaded, graph, node_model()) == []
-    assert "model" in recount(loaded, graph, node_model(seed=3))[0]
+    assert redraw(loaded, graph, node_model()) == []
+    assert "model" in redraw(loaded, graph, node_model(seed=3))[0]
     forged = replace(loaded, evidence=replace(loaded.evidence, seed=10))
-    assert recount(forged, graph, node_model())[0].endswith("not those of seed 10")
+    assert redraw(forged, graph, node_model())[0].endswith("not those of seed 10")

@@ -28,7 +28,7 @@ def defence_of(evidence: SampleEvidence) -> Smoothing:
     raise CertificateError(f'"{method}" with {noise.kind} noise is no defence that can be drawn again.')
 
 
-def recount(certificate: Certificate, data: Any, model: Any, engine: EngineName = "fast") -> list[str]:
+def redraw(certificate: Certificate, data: Any, model: Any, engine: EngineName = "fast") -> list[str]:
     """What is wrong with the counts of a certificate, given graph and model; empty when nothing is.
 
     Costs as much as certifying. Other versions of numpy may draw other random numbers from the same seed; the
