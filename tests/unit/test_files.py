@@ -46,7 +46,7 @@ def path(cert, tmp_path):
 def sampled(rng) -> Certificate:
     counts = rng.multinomial(100, [0.9, 0.05, 0.05], size=8)
     evidence = SampleEvidence("bi-rs", DeletionNoise(0.8, 0.9), counts, counts * 10, alpha=0.01)
-    return Certificate(sample_claim(evidence, "node"), evidence, np.arange(8))
+    return Certificate(sample_claim(evidence), evidence, np.arange(8))
 
 
 def open_up(path) -> tuple[dict, dict]:
