@@ -1,0 +1,30 @@
+"""Certificates of every format version so far still verify, and still prove the same."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agnncert.budget import Budget
+from agnncert.files import VERSION, load_certificate
+from agnncert.verifier import verify
+
+from .make import summary
+
+HERE = Path(__file__).parent
+FILES = sorted(HERE.glob("v*/*.cert"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_an_example_certificate_still_verifies_and_proves_the_same(file):
+    verdict = verify(file)
+    assert verdict.holds, f"{verdict}\nIf only words changed before a release: python tests/golden/make.py"
+    proved = json.loads((file.parent / "proved.json").read_text())[file.stem]
+    certificate = load_certificate(file)
+    assert summary(certificate) == proved
+    assert certificate.holds_against(Budget()).tolist() == (certificate.radius >= 0).tolist()
+
+
+def test_there_are_examples_of_every_version():
+    assert {file.parent.name for file in FILES} == {f"v{version}" for version in range(1, VERSION + 1)}
+    assert all(len(list(folder.glob("*.cert"))) >= 8 for folder in HERE.glob("v*"))
