@@ -33,10 +33,12 @@ def make_data(
     )
 
 
-def random_data(seed: int, directed: bool = False, largest: int = 8, density: float | None = None) -> Data:
-    """A graph of 3 to ``largest`` nodes with isolated ones among them."""
+def random_data(
+    seed: int, directed: bool = False, largest: int = 8, density: float | None = None, smallest: int = 3
+) -> Data:
+    """A graph with isolated nodes among its ``smallest`` to ``largest`` ones."""
     random = np.random.default_rng(seed)
-    count = int(random.integers(3, largest + 1))
+    count = int(random.integers(smallest, largest + 1))
     density = float(random.choice([0.2, 0.5])) if density is None else density
     pairs = [(u, v) for u in range(count) for v in range(u) if random.random() < density]
     back = [(v, u) for u, v in pairs if not directed or random.random() < 0.3]
