@@ -22,6 +22,9 @@ DTYPES = {
     "cover": np.int32,
 }
 
+MOST_GROUPS = 2**24  # so that a verifier can lay out the ballots of a target one by one
+MOST_CLASSES = np.iinfo(np.int16).max
+
 _USE_COVER = ("edge-centric/node", "edge-centric/graph")
 _ALL_REACHED = ("edge-centric/node", "node-centric/node", "edge-centric/graph")
 
@@ -54,9 +57,10 @@ def _check_settings(votes: Votes, rule: str, ids: str, parameters: Mapping[str, 
         raise CertificateError(f'unknown rule "{rule}": {did_you_mean(str(rule), RULES)}')
     if ids not in ("node_id", "row"):
         raise CertificateError(f'unknown kind of ids "{ids}": expected "node_id" or "row".')
-    for name, size in (("num_groups", votes.num_groups), ("num_classes", votes.num_classes)):
-        if not _is_whole(size) or not 1 <= size < 2**31:
-            raise CertificateError(f"{name} is {size!r}: expected a whole number from 1 on.")
+    sizes = (("num_groups", votes.num_groups, MOST_GROUPS), ("num_classes", votes.num_classes, MOST_CLASSES))
+    for name, size, most in sizes:
+        if not _is_whole(size) or not 1 <= size <= most:
+            raise CertificateError(f"{name} is {size!r}: expected a whole number from 1 to {most:,}.")
     known = (*RULES[rule].parameters, *RULES[rule].optional)
     missing = [name for name in RULES[rule].parameters if name not in parameters]
     odd = [

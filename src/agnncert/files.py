@@ -35,6 +35,7 @@ _FIELDS = ("format", "version", "file_sha256", "kind", "settings", "claim", "sta
 _PER_TARGET = {"row": np.int64, "label": np.int64, "radius": np.int64, "new_neighbours": np.float64}
 _OPTIONAL = {"truth": np.int64, "degree": np.int64}
 _PREFIX = "evidence."
+_EXACT = 2**53  # whole numbers up to here are exact in floating point
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,8 @@ def _budget_to_json(budget: Budget) -> dict[str, Any]:
 
 def _budget_from_json(stored: dict[str, Any]) -> Budget:
     fields: dict[str, Any] = {name: INF if value == "inf" else value for name, value in stored.items()}
+    if any(not isinstance(value, bool) and value != INF and value > _EXACT for value in fields.values()):
+        raise BudgetError(f"a number is larger than {_EXACT:,}, but not infinite.")
     return Budget(**fields)
 
 

@@ -82,6 +82,8 @@ def verify(
             checked += [f"{ballots:,.0f} ballots cast again"] if ballots else []
     except CertificateError as error:
         return Verdict(False, (str(error),), ())
+    except MemoryError:
+        return Verdict(False, (f"{file} describes more ballots than there is memory to count them in.",), ())
     return Verdict(not wrong, tuple(wrong), tuple(checked))
 
 

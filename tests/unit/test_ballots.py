@@ -78,6 +78,7 @@ WRONG_SETTINGS = {
     "a rule that is no text": ({"rule": 3}, "unknown rule"),
     "unknown ids": ({"ids": "name"}, "unknown kind of ids"),
     "no groups": ({"num_groups": 0}, "num_groups is 0"),
+    "more groups than can be laid out": ({"num_groups": 2**30}, "num_groups is 1073741824"),
     "half a class": ({"num_classes": 2.5}, "num_classes is 2.5"),
     "too few groups": ({"num_groups": 3}, '"group" has values'),
     "parameters of another rule": ({"parameters": {"edge_groups": 3}}, "parameters of the rule"),

@@ -243,6 +243,7 @@ def test_altered_numbers_of_broken_targets_and_budgets_are_refused_even_if_seale
             statement | {"budget": {"add_edges": -1}},
             statement | {"budget": {"add_edges": "many"}},
             statement | {"budget": {"unknown": 1}},
+            statement | {"budget": {"add_edges": 10**400}},
             statement | {"broken_at_most": 1.5},
         ):
             statements = [odd if j == i else other for j, other in enumerate(header["statements"])]
