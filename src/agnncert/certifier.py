@@ -66,7 +66,7 @@ def certify(
         call, graph, voted, positions, "naive" if edges_only else engine, tolerance, memory_limit
     )
     ids = "node_id" if graph.stable_ids else "row"
-    rule, parameters = ("custom", voted.unit_costs) if edges_only else rule_of(division, task)  # type: ignore[attr-defined]
+    rule, parameters = (f"custom/{task}", voted.unit_costs) if edges_only else rule_of(division, task)  # type: ignore[attr-defined]
     evidence = BallotEvidence(votes, rule, cover_ptr, cover.astype(np.int32), ids, parameters)
     claim = make_claim(
         rule=rule,

@@ -250,7 +250,7 @@ def rule_of(division: Division, task: Task) -> tuple[str, dict[str, int]]:
         return ("gated/node" if division.gate_features and task == "node" else f"node-centric/{task}"), {}
     if hasattr(division, "rule"):
         return f"{division.rule}/{task}", dict(getattr(division, "parameters", {}))
-    return "custom", dict(getattr(division, "unit_costs", {}))
+    return f"custom/{task}", dict(getattr(division, "unit_costs", {}))
 
 
 def parse_division(text: str) -> EdgeCentric | NodeCentric:

@@ -38,6 +38,7 @@ def cast(
     engine: EngineName = "fast",
     tolerance: float = 0.0,
     memory_limit: int | None = None,
+    layout: fast.Plan | None = None,
 ) -> tuple[Votes, Cover]:
     """Votes of the targets, and their cover tables (empty where the division needs none).
 
@@ -49,12 +50,13 @@ def cast(
         engine: "fast" or "naive"; the ballots are the same.
         tolerance: Relative distance that two computations of the same logits may lie apart.
         memory_limit: Bytes that one chunk of work may take, about; ``None`` chooses what is fastest.
+        layout: ``fast.plan`` of the same graph, division and targets, if it has been made before.
     """
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
     if not hasattr(division, "pieces"):
         return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit), _no_cover(len(rows))
-    layout = fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
+    layout = layout or fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
     listing = _listing(layout.pieces, rows, division.num_groups, graph)
     if engine == "naive":
         default, listed = _naive_ballots(call, graph, division, rows, listing, tolerance)

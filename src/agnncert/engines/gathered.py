@@ -7,6 +7,7 @@ as ``linear(X)[rows]``, once per node, whatever module asks for it. Any other op
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 import torch
@@ -73,24 +74,33 @@ class Features:
 
 
 class SparseRows:
-    """A matrix in compressed rows (and, for gradients, columns)."""
+    """A matrix in compressed rows (and, once a gradient is asked for, columns)."""
 
     def __init__(self, x: Tensor) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # torch calls its compressed rows a beta feature
-            self.rows = x.to_sparse_csr()
-            self.columns = x.t().contiguous().to_sparse_csr()
+        self._x = x
+        self.rows = _compressed(x)
+
+    @cached_property
+    def columns(self) -> Tensor:
+        """The transposed matrix in compressed rows."""
+        return _compressed(self._x.t().contiguous())
 
     @classmethod
     def of(cls, x: Tensor) -> "SparseRows | None":
         """The compressed form, or ``None`` when ``x`` is too dense to gain from it."""
-        if x.numel() == 0 or float((x != 0).float().mean()) > SPARSE_BELOW:
+        if x.numel() == 0 or int(torch.count_nonzero(x)) > SPARSE_BELOW * x.numel():
             return None
         return cls(x)
 
     def times(self, right: Tensor) -> Tensor:
         """``x @ right``, differentiable in ``right``."""
         return cast(Tensor, _SparseTimes.apply(self, right))  # type: ignore[no-untyped-call]
+
+
+def _compressed(x: Tensor) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # torch calls its compressed rows a beta feature
+        return x.to_sparse_csr()
 
 
 class _SparseTimes(torch.autograd.Function):

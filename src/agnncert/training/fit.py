@@ -15,13 +15,14 @@ from torch_geometric.data import Data
 
 from agnncert.datasets import inductive_view
 from agnncert.division import Division
-from agnncert.engines import cast
+from agnncert.engines import cast, fast
 from agnncert.engines.call import Caller, bind
 from agnncert.errors import DatasetError, SettingsError, did_you_mean
 from agnncert.graph import canonical, canonical_set, infer_task, target_rows
 from agnncert.rules import certified_radius, tally
 from agnncert.training.objective import GraphObjective, NodeObjective, ObjectiveName, Weights
 from agnncert.training.state import Progress, load_state, save_state
+from agnncert.votes import IntArray
 
 log = logging.getLogger(__name__)
 
@@ -150,14 +151,14 @@ class _Run:
             call = bind(model, joined, "graph")
             of_graphs = GraphObjective.of(call, joined, y[train], trained, objective, weights)
             rows = np.arange(len(val))
-            return cls(of_graphs, batch_size, lambda: _score(call, held_out, division, rows, y[val].numpy(), select_size))
+            return cls(of_graphs, batch_size, _scorer(call, held_out, division, rows, y[val].numpy(), select_size))
         data = inductive_view(data) if protocol == "inductive" else data
         graph = canonical(data, loops)
         rows = target_rows(_mask(data, "train_mask"), graph.num_nodes)
         val = target_rows(_mask(data, "val_mask"), graph.num_nodes)
         call = bind(model, graph, "node")
         of_nodes = NodeObjective.of(call, graph, data.y, torch.from_numpy(rows), trained, objective, weights)
-        return cls(of_nodes, batch_size, lambda: _score(call, graph, division, val, data.y.numpy()[val], select_size))
+        return cls(of_nodes, batch_size, _scorer(call, graph, division, val, data.y.numpy()[val], select_size))
 
     def steps(self) -> Iterator[Callable[[], float]]:
         """The steps of one epoch, each a function that adds a gradient."""
@@ -195,9 +196,25 @@ def _look(
     return score[0]
 
 
+def _scorer(
+    call: Caller, graph: Data, division: Division | None, rows: IntArray, truth: IntArray, size: int
+) -> Callable[[], tuple[float, ...]]:
+    """A function that scores the model as it is; the subgraphs are laid out once."""
+    layout = None
+    if division is not None and hasattr(division, "pieces"):
+        layout = fast.plan(graph, division, None if "batch" in graph else rows, call.dtype)
+    return lambda: _score(call, graph, division, rows, truth, size, layout)
+
+
 @torch.no_grad()
 def _score(
-    call: Caller, graph: Data, division: Division | None, rows: np.ndarray, truth: np.ndarray, size: int  # type: ignore[type-arg]
+    call: Caller,
+    graph: Data,
+    division: Division | None,
+    rows: IntArray,
+    truth: IntArray,
+    size: int,
+    layout: fast.Plan | None,
 ) -> tuple[float, ...]:
     """Accuracy of the vote (certified, at a size above 0), then mean margin in favour of the truth, to break ties."""
     if division is None:
@@ -205,7 +222,7 @@ def _score(
         picked = logits if "batch" in graph else logits[torch.from_numpy(rows)]
         loss = torch.nn.functional.cross_entropy(picked, torch.from_numpy(truth))
         return float((picked.argmax(1).numpy() == truth).mean()), -float(loss)
-    votes, _ = cast(call, graph, division, rows)
+    votes, _ = cast(call, graph, division, rows, layout=layout)
     counts, counted = votes.counts, tally(votes)
     label, radius = counted.label, certified_radius(counted)
     share = counts[np.arange(len(truth)), truth] / np.maximum(counts.sum(1), 1)
