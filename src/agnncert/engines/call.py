@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.engines.gathered import Gathered
-from agnncert.errors import GraphError, ModelContractError
+from agnncert.errors import DivisionError, GraphError, ModelContractError
 from agnncert.graph import EDGE_VALUES, Task
 
 
@@ -67,6 +67,9 @@ class Caller:
 
     def edge_values(self, graph: Data, edge: Tensor | None = None) -> dict[str, Tensor]:
         """The edge values that the model takes, of all edges or of some."""
+        for name in self.takes:
+            if name not in graph:
+                raise DivisionError(f"subgraph() left out {name}, which the graph has and the model takes: pass on that of the edges it keeps.")
         return {name: graph[name] if edge is None else graph[name].index_select(0, edge) for name in self.takes}
 
 

@@ -136,7 +136,8 @@ def custom_table(
         starts = torch.cumsum(sizes, 0) - sizes
         x = torch.cat([part.x for part in parts]).to(call.dtype)
         edge_index = torch.cat([p.edge_index + s for p, s in zip(parts, starts.tolist(), strict=True)], dim=1)
-        values = {name: torch.cat([part[name] for part in parts]) for name in call.takes}
+        valued = [call.edge_values(part) for part in parts]
+        values = {name: torch.cat([value[name] for value in valued]) for name in call.takes}
         batch = torch.repeat_interleave(torch.arange(len(parts)), sizes) if on_graphs else None
         vote, sure = judge(call(x, edge_index, values, batch), tolerance)
         for k, ((row, group), start) in enumerate(zip(places, starts.tolist(), strict=True)):
