@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, fields, replace
+from numbers import Integral
 from typing import Any
 
 from agnncert.errors import BudgetError, did_you_mean
@@ -50,6 +51,9 @@ class Budget:
     def __post_init__(self) -> None:
         for name in COUNTS:
             value = getattr(self, name)
+            if isinstance(value, Integral) and not isinstance(value, int):  # numpy's integers
+                value = int(value)
+                object.__setattr__(self, name, value)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_count(value):
                 raise BudgetError(
                     f"Budget({name}={value!r}): expected a whole number from 0 on, or math.inf for any number."
