@@ -16,11 +16,11 @@ from .harness import KINDS, Score, changes, evidence, flips, random_table, run, 
 from .tiny import Cell
 
 GRAPHS = {
-    "edge-centric/node": 90,
-    "node-centric/node": 110,
-    "gated/node": 110,
-    "edge-centric/graph": 120,
-    "node-centric/graph": 200,
+    "edge-centric/node": 55,
+    "node-centric/node": 70,
+    "gated/node": 65,
+    "edge-centric/graph": 80,
+    "node-centric/graph": 120,
 }
 
 
@@ -29,7 +29,7 @@ def test_no_mixed_attack_flips_a_certified_label_and_the_bound_is_attained(rule)
     score = run(KINDS[rule], seed=7, graphs=GRAPHS[rule], cells=5)
     assert score.exceeded == 0, score.examples[0]
     assert score.false == 0, score.examples[0]
-    assert score.attacks > 20_000
+    assert score.attacks > 10_000
     assert score.attained > 0.8 * score.cells  # some attack does move as many ballots as the theorem allows
     assert score.certified > 0.7 * score.robust > 20  # and few labels that no attack can flip are missed
 

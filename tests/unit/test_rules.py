@@ -151,7 +151,7 @@ def test_giving_every_moved_ballot_to_one_rival_is_the_strongest_attack():
                 assert simple == can_flip(list(ballots), label, moved, 3)
 
 
-@pytest.mark.parametrize(("num_classes", "num_groups", "share"), [(2, 4, 1.0), (3, 4, 0.5), (2, 6, 0.1)])
+@pytest.mark.parametrize(("num_classes", "num_groups", "share"), [(2, 4, 1.0), (3, 4, 0.4), (2, 6, 0.05)])
 def test_the_tiered_test_is_exact_with_the_guard(num_classes, num_groups, share):
     random = np.random.default_rng(0)
     held = broke = 0
@@ -168,7 +168,7 @@ def test_the_tiered_test_is_exact_with_the_guard(num_classes, num_groups, share)
             answer = bool(withstands(counted, reach(*limits))[0])
             assert answer == (not flips_within(ballots, tiers, stable, num_classes, limits))
             held, broke = held + answer, broke + (not answer)
-    assert held > 200
+    assert held > 100
     assert broke > 200
 
 
