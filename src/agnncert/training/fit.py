@@ -54,6 +54,8 @@ def fit(
     batch_size: int = 64,
     objective: ObjectiveName = "balanced",
     weights: Weights | None = None,
+    balance_classes: bool = False,
+    groups_per_step: int | None = None,
     protocol: Protocol = "transductive",
     select_size: int = 0,
     evaluate_every: int = 5,
@@ -75,6 +77,8 @@ def fit(
         batch_size: Graphs per step (graph task).
         objective: "balanced" averages the terms each for itself; "paper" is the paper's sum over T + 1 graphs.
         weights: How much whole graph, ballots and edgeless prediction count.
+        balance_classes: Let every class count the same, however many members it has.
+        groups_per_step: Graph task: subgraphs, drawn anew for each step, that stand for all; all of them when not given.
         protocol: "inductive" hides the test nodes and their edges while training (node task).
         select_size: Keep the weights with the best *certified* accuracy at this size; 0 for the accuracy of the vote.
         evaluate_every: Epochs between two looks at the validation set.
@@ -86,10 +90,12 @@ def fit(
     """
     _check_settings(epochs, lr, batch_size, evaluate_every, protocol)
     torch.manual_seed(seed)
-    run = _Run.of(model.eval(), data, division, objective, weights, protocol, select_size, batch_size)
+    terms = {"objective": objective, "weights": weights, "balance_classes": balance_classes}
+    run = _Run.of(model.eval(), data, division, terms, groups_per_step, protocol, select_size, batch_size)
     settings = {
         "division": str(division), "epochs": epochs, "lr": lr, "weight_decay": weight_decay, "clip": clip,
-        "batch_size": batch_size, "objective": objective, "weights": str(weights), "protocol": protocol,
+        "batch_size": batch_size, "objective": objective, "weights": str(weights),
+        "balance_classes": balance_classes, "groups_per_step": groups_per_step, "protocol": protocol,
         "select_size": select_size, "evaluate_every": evaluate_every, "patience": patience, "seed": seed,
     }  # fmt: skip
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
@@ -133,8 +139,8 @@ class _Run:
         model: torch.nn.Module,
         data: Any,
         division: Division | None,
-        objective: ObjectiveName,
-        weights: Weights | None,
+        terms: dict[str, Any],
+        groups_per_step: int | None,
         protocol: Protocol,
         select_size: int,
         batch_size: int,
@@ -149,7 +155,7 @@ class _Run:
             joined = canonical_set([data[int(k)] for k in train], loops)
             held_out = canonical_set([data[int(k)] for k in val], loops)
             call = bind(model, joined, "graph")
-            of_graphs = GraphObjective.of(call, joined, y[train], trained, objective, weights)
+            of_graphs = GraphObjective.of(call, joined, y[train], trained, **terms, groups_per_step=groups_per_step)
             rows = np.arange(len(val))
             return cls(of_graphs, batch_size, _scorer(call, held_out, division, rows, y[val].numpy(), select_size))
         data = inductive_view(data) if protocol == "inductive" else data
@@ -157,7 +163,7 @@ class _Run:
         rows = target_rows(_mask(data, "train_mask"), graph.num_nodes)
         val = target_rows(_mask(data, "val_mask"), graph.num_nodes)
         call = bind(model, graph, "node")
-        of_nodes = NodeObjective.of(call, graph, data.y, torch.from_numpy(rows), trained, objective, weights)
+        of_nodes = NodeObjective.of(call, graph, data.y, torch.from_numpy(rows), trained, **terms)
         return cls(of_nodes, batch_size, _scorer(call, graph, division, val, data.y.numpy()[val], select_size))
 
     def steps(self) -> Iterator[Callable[[], float]]:

@@ -56,6 +56,7 @@ class NodeObjective:
         layout: The union of all subgraphs, or ``None`` to train on the whole graph only.
         sparse: The features in compressed rows, if they are sparse.
         factors: What the mean loss over the whole graph, each listed ballot and each edgeless prediction count.
+        class_weight: How much each class counts, if not all the same.
     """
 
     call: Caller
@@ -65,6 +66,7 @@ class NodeObjective:
     layout: fast.Plan | None
     sparse: SparseRows | None
     factors: tuple[float, Tensor, Tensor]
+    class_weight: Tensor | None = None
 
     @classmethod
     def of(
@@ -76,17 +78,20 @@ class NodeObjective:
         division: Division | None,
         objective: ObjectiveName = "balanced",
         weights: Weights | None = None,
+        balance_classes: bool = False,
     ) -> "NodeObjective":
         """The paper's sum over T + 1 graphs, or the three terms averaged each for itself ("balanced")."""
         if objective not in OBJECTIVES:
             raise SettingsError(f'unknown objective "{objective}": {did_you_mean(str(objective), OBJECTIVES)}')
         weights = weights or Weights()
+        per_class = class_weights(y[rows], call) if balance_classes else None
         if division is None:
             empty = torch.empty(0)
-            return cls(call, graph, y, rows, None, SparseRows.of(graph.x.to(call.dtype)), (1.0, empty, empty))
+            sparse = SparseRows.of(graph.x.to(call.dtype))
+            return cls(call, graph, y, rows, None, sparse, (1.0, empty, empty), per_class)
         layout = fast.plan(graph, division, rows.numpy(), call.dtype)
         factors = _factors(layout, rows, division, objective, weights)
-        return cls(call, graph, y, rows, layout, layout.sparse, factors)
+        return cls(call, graph, y, rows, layout, layout.sparse, factors, per_class)
 
     def backward(self) -> float:
         """Adds the gradient of the objective to the parameters; returns its value."""
@@ -104,19 +109,19 @@ class NodeObjective:
         if full:
             values = self.call.edge_values(self.graph)
             logits = self.call(features.rows(torch.arange(self.graph.num_nodes)), self.graph.edge_index, values)
-            yield full * F.cross_entropy(logits[self.rows], y)
+            yield full * F.cross_entropy(logits[self.rows], y, self.class_weight)
         if self.layout is None:
             return
         if bool(edgeless.any()):
             logits = self.call(features.rows(self.rows), *no_edges(self.graph, self.call.takes))
-            yield edgeless @ F.cross_entropy(logits, y, reduction="none")
+            yield edgeless @ F.cross_entropy(logits, y, self.class_weight, reduction="none")
         if bool(ballots.any()):
             for chunk in self.layout.chunks(fast.CHUNK_ROWS):
                 counted = ballots[chunk.copies]
                 mine = counted.nonzero().view(-1)
                 logits = fast.evaluate(self.call, self.layout, features, chunk)[mine]
                 target = self.y[self.layout.pieces.node[chunk.copies][mine]]
-                yield counted[mine] @ F.cross_entropy(logits, target, reduction="none")
+                yield counted[mine] @ F.cross_entropy(logits, target, self.class_weight, reduction="none")
 
 
 def _factors(
@@ -149,6 +154,8 @@ class GraphObjective:
         num_groups: Subgraphs per graph.
         weights: How much the terms count.
         paper: Whether a graph's subgraphs count one each, instead of together as much as the whole graph.
+        class_weight: How much each class counts, if not all the same.
+        groups_per_step: How many groups, drawn anew, a step looks at; all of them when not given.
     """
 
     call: Caller
@@ -158,6 +165,8 @@ class GraphObjective:
     num_groups: int
     weights: Weights
     paper: bool
+    class_weight: Tensor | None = None
+    groups_per_step: int | None = None
 
     @classmethod
     def of(
@@ -168,13 +177,17 @@ class GraphObjective:
         division: Division | None,
         objective: ObjectiveName = "balanced",
         weights: Weights | None = None,
+        balance_classes: bool = False,
+        groups_per_step: int | None = None,
     ) -> "GraphObjective":
         """The paper's sum over T + 1 graphs, or whole graphs and subgraphs in equal parts ("balanced")."""
         if objective not in OBJECTIVES:
             raise SettingsError(f'unknown objective "{objective}": {did_you_mean(str(objective), OBJECTIVES)}')
         layout = None if division is None else fast.plan(joined, division, dtype=call.dtype)
         groups = 0 if division is None else division.num_groups
-        return cls(call, joined, y, layout, groups, weights or Weights(), objective == "paper")
+        per_class = class_weights(y, call) if balance_classes else None
+        paper = objective == "paper"
+        return cls(call, joined, y, layout, groups, weights or Weights(), paper, per_class, groups_per_step)
 
     def backward(self, graphs: Tensor) -> float:
         """Adds the gradient of the mean loss of some graphs (ascending) to the parameters; returns the loss."""
@@ -187,7 +200,7 @@ class GraphObjective:
     def _terms(self, graphs: Tensor) -> Iterator[Tensor]:
         if self.weights.full or self.layout is None:
             logits = self._run(self.joined.batch, torch.arange(self.joined.num_nodes), self.joined.edge_index, None, graphs)[1]
-            yield (self.weights.full or 1.0) * F.cross_entropy(logits, self.y[graphs])
+            yield (self.weights.full or 1.0) * F.cross_entropy(logits, self.y[graphs], self.class_weight)
         if self.layout is None or not self.weights.ballots:
             return
         pieces = self.layout.pieces
@@ -196,9 +209,10 @@ class GraphObjective:
         if len(cell) == 0:
             return
         owner = torch.div(cell, self.num_groups, rounding_mode="floor")
-        loss = F.cross_entropy(logits, self.y[owner], reduction="none")
+        loss = F.cross_entropy(logits, self.y[owner], self.class_weight, reduction="none")
         if self.paper:
-            yield self.weights.ballots * loss.sum() / len(graphs)
+            drawn = self.groups_per_step or self.num_groups
+            yield self.weights.ballots * loss.sum() / len(graphs) * (self.num_groups / drawn)
         else:
             size = torch.bincount(owner, minlength=len(self.y))[owner]
             yield self.weights.ballots * (loss / size).sum() / len(graphs)
@@ -209,6 +223,11 @@ class GraphObjective:
         """Logits of some graphs, or of their cells: everything is ordered by graph, so each is a run of copies."""
         picked = _runs(owner, graphs)
         arcs = _runs(owner[edge_index[0]], graphs)
+        if cell is not None and self.groups_per_step is not None:
+            drawn = torch.zeros(self.num_groups, dtype=torch.bool)
+            drawn[torch.randperm(self.num_groups)[: self.groups_per_step]] = True
+            picked = picked[drawn[cell[picked] % self.num_groups]]
+            arcs = arcs[drawn[cell[edge_index[0, arcs]] % self.num_groups]]
         place = torch.empty(len(owner), dtype=torch.int64)
         place[picked] = torch.arange(len(picked))
         key = owner[picked] if cell is None else cell[picked]
@@ -218,6 +237,12 @@ class GraphObjective:
         x = Features(self.joined.x.to(self.call.dtype)).rows(node[picked])
         values = self.call.edge_values(self.joined, arcs if edge is None else edge[arcs])
         return present, self.call(x, place[edge_index[:, arcs]], values, batch)
+
+
+def class_weights(y: Tensor, call: Caller) -> Tensor:
+    """Weights that let every class count the same: a rare class would otherwise lose every vote it has weak evidence for."""
+    count = torch.bincount(y, minlength=call.num_classes).clamp(min=1)
+    return (len(y) / (call.num_classes * count)).to(call.dtype)
 
 
 def _runs(owner: Tensor, wanted: Tensor) -> Tensor:
