@@ -1,6 +1,7 @@
 """What can be loaded by name. Imports no torch, so that a list of the datasets appears at once."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from agnncert.errors import DatasetError, did_you_mean
@@ -57,3 +58,8 @@ def dataset_info(name: str) -> DatasetInfo:
     if name not in DATASETS:
         raise DatasetError(f'no dataset is called "{name}": {did_you_mean(name, DATASETS)}')
     return DATASETS[name]
+
+
+def default_root() -> Path:
+    """The folder in the user's cache where datasets are kept."""
+    return Path.home() / ".cache" / "agnncert" / "data"

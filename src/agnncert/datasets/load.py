@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from agnncert.datasets.catalog import DatasetInfo, dataset_info
+from agnncert.datasets.catalog import DatasetInfo, dataset_info, default_root
 from agnncert.datasets.graphset import GraphSet
 from agnncert.datasets.splits import GRAPH_FRACTIONS, NODE_FRACTIONS, set_masks, stratified_split
 from agnncert.errors import DatasetError
@@ -49,11 +49,6 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
     y = torch.tensor([int(graph.y) for graph in graphs])
     train, val, test = stratified_split(y, GRAPH_FRACTIONS, seed)
     return GraphSet(graphs, train, val, test, num_classes=info.classes, name=info.name)
-
-
-def default_root() -> Path:
-    """The folder in the user's cache where datasets are kept."""
-    return Path.home() / ".cache" / "agnncert" / "data"
 
 
 def _graphs(info: DatasetInfo, root: Path) -> list[Data]:

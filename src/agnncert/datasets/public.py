@@ -13,7 +13,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,61 +21,13 @@ import torch_geometric.datasets as pyg
 from torch_geometric.data import Data
 
 from agnncert.datasets.catalog import DatasetInfo
+from agnncert.datasets.sources import SOURCES, Source
 from agnncert.errors import DatasetError
 
 _log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10
-_PLANETOID_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 
-
-@dataclass(frozen=True)
-class Source:
-    """Where a dataset comes from: the class of PyG that reads it, its files, and their address."""
-
-    kind: str
-    pyg_name: str
-    folder: str
-    url: str
-    files: tuple[str, ...]
-
-    def raw(self, root: Path) -> Path:
-        """The folder that holds the files as downloaded."""
-        return root / self.folder / "raw"
-
-    def missing(self, root: Path) -> list[str]:
-        """Files that are not in place."""
-        return [file for file in self.files if not (self.raw(root) / file).is_file()]
-
-
-def _planetoid(name: str) -> Source:
-    files = tuple(f"ind.{name.lower()}.{part}" for part in _PLANETOID_PARTS)
-    return Source("Planetoid", name, name, f"{pyg.Planetoid.url}/{files[0]}", files)
-
-
-def _tu(name: str, attributes: bool = False) -> Source:
-    parts = ["A", "graph_indicator", "graph_labels", "node_labels"] + ["node_attributes"] * attributes
-    url = f"{pyg.TUDataset.url}/{name}.zip"
-    return Source("TUDataset", name, name, url, tuple(f"{name}_{part}.txt" for part in parts))
-
-
-def _npz(kind: str, name: str, folder: str, file: str) -> Source:
-    url = getattr(pyg, kind).url
-    return Source(kind, name, folder, url.format(name.lower()) if "{}" in url else url + file, (file,))
-
-
-SOURCES = {
-    "cora-ml": _npz("CitationFull", "Cora_ML", "cora_ml", "cora_ml.npz"),
-    "citeseer": _planetoid("CiteSeer"),
-    "pubmed": _planetoid("PubMed"),
-    "amazon-c": _npz("Amazon", "Computers", "Computers", "amazon_electronics_computers.npz"),
-    "coauthor-physics": _npz("Coauthor", "Physics", "Physics", "ms_academic_phy.npz"),
-    "aids": _tu("AIDS", attributes=True),
-    "mutag": _tu("Mutagenicity"),
-    "proteins": _tu("PROTEINS", attributes=True),
-    "dd": _tu("DD"),
-    "mutag-188": _tu("MUTAG"),
-}
 
 # The Planetoid files are pickles, and unpickling runs whatever code a file contains.
 PICKLES_SHA256 = {
