@@ -1,0 +1,122 @@
+"""Arsenal: features that push their neighbours' ballots to a class, and the nodes that do so as they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from agnncert.attacks.scene import Scene
+from agnncert.engines.call import no_edges
+from agnncert.votes import IntArray
+
+PROBES = 32
+SCALES = (1.0, 10.0, 100.0)
+STEPS = 20
+
+
+@dataclass(frozen=True)
+class Arsenal:
+    """Feature rows an attacker would inject, and existing nodes he would join to a target.
+
+    Attributes:
+        features: All rows, shape ``[num_rows, num_features]``.
+        lists: The same rows as lists, shared by all perturbations that use them.
+        best: For every class the rows that push to it most often, best first.
+        strong: For every class all nodes, those first that predict it most clearly by themselves.
+    """
+
+    features: Tensor
+    lists: Sequence[list[float]]
+    best: list[list[int]]
+    strong: list[IntArray]
+
+    @classmethod
+    def of(cls, scene: Scene, seed: int = 0, keep: int = 3) -> "Arsenal":
+        """Tries copies of real nodes, as they are and magnified, and features found by gradient ascent, on a sample of nodes.
+
+        Args:
+            scene: The model and its data.
+            seed: Seed of the sample.
+            keep: Rows to keep for each class.
+        """
+        random = np.random.default_rng(seed)
+        x = scene.graph.x.to(scene.call.dtype)
+        sample = x[torch.from_numpy(random.choice(len(x), min(PROBES, len(x)), replace=False))]
+        lead = _lead(_alone(scene, x))
+        strong = [np.argsort(-lead[:, k].numpy(), kind="stable") for k in range(scene.call.num_classes)]
+        rows: list[Tensor] = []
+        best: list[list[int]] = []
+        for k in range(scene.call.num_classes):
+            tried = _candidates(scene, x, strong[k], sample, k)
+            share, mean = _pushed(scene, sample, tried, k)
+            order = np.lexsort([-mean, -share])[:keep]
+            best.append(list(range(len(rows), len(rows) + len(order))))
+            rows += [tried[int(r)] for r in order]
+        features = torch.stack(rows).to(scene.graph.x.dtype)
+        return cls(features, features.tolist(), best, strong)
+
+
+def _candidates(scene: Scene, x: Tensor, strong: IntArray, sample: Tensor, label: int) -> Tensor:
+    copies = torch.unique(x[torch.from_numpy(strong[:8].copy())], dim=0)[:3]
+    found = _ascend(scene, sample, copies.mean(0), label)
+    rows = [*(scale * copies for scale in SCALES), *(scale * found[None] for scale in SCALES)]
+    tried = torch.cat(rows)
+    return tried[torch.isfinite(tried).all(1)]
+
+
+def _ascend(scene: Scene, sample: Tensor, start: Tensor, label: int) -> Tensor:
+    """Features that raise the score of ``label`` for the sampled nodes, when joined to them."""
+    features = start.clone()
+    length = float(start.norm()) or 1.0
+    for _ in range(STEPS):
+        features = features.detach().requires_grad_(True)
+        with torch.enable_grad():
+            lead = _lead(_joined(scene, sample, features.expand(len(sample), -1)))[:, label]
+            loss = lead.clamp(max=5.0).mean()  # nodes that are won already need no more
+            slope = torch.autograd.grad(loss, features, allow_unused=True)[0] if loss.requires_grad else None
+        if slope is None or float(slope.norm()) == 0 or not bool(torch.isfinite(slope).all()):
+            break
+        features = features + 0.5 * length * slope / slope.norm()
+    return features.detach()
+
+
+def _pushed(scene: Scene, sample: Tensor, tried: Tensor, label: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    """How often each row pushes a sampled node to ``label``, and by how much."""
+    with torch.no_grad():
+        lead = torch.stack(
+            [_lead(_joined(scene, sample, row.expand(len(sample), -1)))[:, label] for row in tried]
+        )
+    return (lead > 0).float().mean(1).numpy(), lead.clamp(-5, 5).mean(1).numpy()
+
+
+def _joined(scene: Scene, targets: Tensor, others: Tensor) -> Tensor:
+    """Logits of targets that have one neighbour each (of the pairs, in the graph task)."""
+    count = len(targets)
+    here = torch.arange(count)
+    edge_index = torch.cat([torch.stack([here + count, here]), torch.stack([here, here + count])], dim=1)
+    values = {
+        name: torch.ones(2 * count, *scene.graph[name].shape[1:], dtype=scene.graph[name].dtype)
+        for name in scene.call.takes
+    }
+    if scene.task == "graph":
+        both = torch.stack([targets, others], dim=1).reshape(2 * count, -1)
+        edge_index = torch.stack([2 * here, 2 * here + 1])
+        edge_index = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+        return scene.call(both, edge_index, values, torch.arange(2 * count) // 2)
+    return scene.call(torch.cat([targets, others]), edge_index, values)[:count]
+
+
+@torch.no_grad()
+def _alone(scene: Scene, x: Tensor) -> Tensor:
+    """Logits of every node by itself."""
+    batch = torch.arange(len(x)) if scene.task == "graph" else None
+    return scene.call(x, *no_edges(scene.graph, scene.call.takes), batch)
+
+
+def _lead(logits: Tensor) -> Tensor:
+    """By how much each class is ahead of the best other one, shape as ``logits``."""
+    top = logits.topk(2, dim=1).values
+    is_top = logits == top[:, :1]
+    return logits - torch.where(is_top, top[:, 1:], top[:, :1])

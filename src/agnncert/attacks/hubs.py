@@ -1,0 +1,103 @@
+"""Hubs: injected nodes joined to as many targets as the budget allows. One attacked graph, many targets."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from agnncert.attacks.arsenal import Arsenal
+from agnncert.attacks.edits import gap
+from agnncert.attacks.fresh_ids import FreshIds
+from agnncert.attacks.results import AttackResult
+from agnncert.attacks.scene import Ballots, Scene
+from agnncert.budget import Budget
+from agnncert.division import NodeCentric
+from agnncert.errors import BudgetError, SettingsError
+from agnncert.perturbation import Id, Perturbation
+from agnncert.votes import IntArray
+
+IDS_TO_TRY = 256
+
+
+def hubs(scene: Scene, targets: Any, budget: Budget, *, seed: int = 0) -> list[AttackResult]:
+    """Attacks many nodes with one perturbation for each class that they are pushed to.
+
+    Every hub is joined to all targets of which the same class is the closest rival (to the weakest of them, if
+    ``edges_per_injected`` is finite), under an id that leads to ballots which are still to be moved. Results that share a class
+    share their perturbation: the graph is the same, and its cost is that of all of it.
+
+    Args:
+        scene: Model, data and division; node task, built-in division.
+        targets: Rows, a mask, or ``None`` for all.
+        budget: How many hubs, and how many edges each.
+        seed: Seed of what is sampled.
+    """
+    if scene.task == "graph":
+        raise SettingsError(
+            'hubs attack many nodes of one graph; whole graphs are attacked one by one with "injection".'
+        )
+    if not isinstance(budget, Budget):
+        raise BudgetError("hubs attack all targets at once, with one budget for all of them.")
+    rows = scene.rows(targets)
+    before = scene.votes(rows)
+    labels = np.array([scene.winner(ballots) for ballots in before])
+    gaps = np.array([_gaps(scene, ballots) for ballots in before]).reshape(len(rows), -1)
+    rival = gaps.argmin(axis=1)
+    arsenal = Arsenal.of(scene, seed)
+    found: dict[int, AttackResult] = {}
+    for k in np.unique(rival):
+        here = np.flatnonzero(rival == k)
+        here = here[np.argsort(gaps[here, k], kind="stable")]  # the weakest first
+        change = _join(scene, rows[here], before[here], labels[here], arsenal, int(k), budget)
+        after = scene.recast_whole(rows[here].tolist(), change)
+        results = scene.results([(int(row), change) for row in rows[here]], before[here], "hubs", after)
+        found.update(zip(here.tolist(), results, strict=True))
+    return [found[k] for k in range(len(rows))]
+
+
+def _gaps(scene: Scene, ballots: Ballots) -> list[int]:
+    label, counts = scene.winner(ballots), scene.counts(ballots)
+    far = 2 * scene.num_groups + 2
+    return [far if k == label else gap(counts, label, k) for k in range(len(counts))]
+
+
+def _join(
+    scene: Scene,
+    rows: IntArray,
+    before: Ballots,
+    labels: IntArray,
+    arsenal: Arsenal,
+    rival: int,
+    budget: Budget,
+) -> Perturbation:
+    """The hubs that push ``rows`` to ``rival``, one after the other."""
+    count = int(min(budget.inject_nodes, scene.num_groups))
+    reach = int(min(budget.edges_per_injected, len(rows)))
+    if not count or not reach:
+        return Perturbation()
+    served = rows[:reach]
+    fresh = FreshIds(scene.graph.node_key, scene.has_ids(), max(IDS_TO_TRY, count))
+    groups = _groups(scene, fresh, served)
+    worth = (before[:reach] == labels[:reach, None]).astype(float) + (before[:reach] != rival)
+    picked: list[int] = []
+    for turn in range(count):
+        value = np.take_along_axis(worth, groups.T, axis=1).sum(axis=0)  # [num_ids]
+        value[picked] = -1
+        pick = int(value.argmax()) if fresh.chosen else turn
+        worth[np.arange(reach), groups[pick]] = 0
+        picked.append(pick)
+    ids, features = scene.ids(), arsenal.lists[arsenal.best[rival][0]]
+    new: Sequence[Id] = [int(fresh.ids[pick]) for pick in picked]
+    return Perturbation(
+        inject_nodes=dict.fromkeys(new, features),
+        add_edges=[(hub, ids[int(row)]) for hub in new for row in served],
+    )
+
+
+def _groups(scene: Scene, fresh: FreshIds, rows: IntArray) -> IntArray:
+    """Group in which a hub under each id would reach each target, shape ``[num_ids, len(rows)]``."""
+    division = scene.built_in()
+    if isinstance(division, NodeCentric):
+        return np.repeat(fresh.node_groups(division)[:, None], len(rows), axis=1)
+    return fresh.pair_groups(division, scene.graph.node_key[torch.from_numpy(rows)])

@@ -1,0 +1,155 @@
+"""What an attack found: one result per target, and a report that sets it beside what is certified."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from torch_geometric.data import Data
+
+from agnncert.budget import COUNTS, Budget
+from agnncert.certificate import Certificate
+from agnncert.errors import SettingsError
+from agnncert.perturbation import Id, Perturbation, keys_of
+from agnncert.votes import BoolArray
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """What an attack did to one target. The labels were voted on the graph as it really is after the change.
+
+    Attributes:
+        target: Id of the node, or position of the graph.
+        row: Row of the node in the data, or position of the graph.
+        kind: Which attack found it.
+        perturbation: What was changed; ``perturbed(data)`` is the attacked graph.
+        cost: The smallest budget that allows it.
+        label_before: Voted label of the graph as given.
+        label_after: Voted label of the attacked graph.
+        ballots_moved: Ballots of the target that differ between the two.
+        tried: Attacked graphs that were voted on in search of this one.
+        undefended: Label of the model itself, without any vote, before and after; ``None`` if it was not asked.
+    """
+
+    target: Id
+    row: int
+    kind: str
+    perturbation: Perturbation
+    cost: Budget
+    label_before: int
+    label_after: int
+    ballots_moved: int
+    tried: int = 1
+    undefended: tuple[int, int] | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the voted label changed."""
+        return self.label_before != self.label_after
+
+    def perturbed(self, data: Any) -> Data:
+        """The attacked graph: of ``data`` itself, or of the target among a list of graphs."""
+        return self.perturbation.apply(data if isinstance(data, Data) else data[self.row])
+
+
+@dataclass(frozen=True)
+class AttackReport:
+    """Results of one attack on many targets, beside what a certificate proves about them.
+
+    Attributes:
+        results: One for each target.
+        certificate: The certificate of the same targets, in the same order, if there is one.
+    """
+
+    results: tuple[AttackResult, ...]
+    certificate: Certificate | None = None
+
+    @property
+    def succeeded(self) -> BoolArray:
+        """Whether each target's label changed, shape ``[n]``."""
+        return np.array([result.succeeded for result in self.results], dtype=bool)
+
+    @cached_property
+    def certified(self) -> BoolArray:
+        """Whether each target is certified against what its attack cost, shape ``[n]``."""
+        certificate = self._required()
+        holds = np.zeros(len(self.results), dtype=bool)
+        costs = [result.cost for result in self.results]
+        for cost in dict.fromkeys(costs):
+            here = np.array([other == cost for other in costs], dtype=bool)
+            holds[here] = certificate.holds_against(cost)[here]
+        return holds
+
+    @property
+    def violations(self) -> tuple[AttackResult, ...]:
+        """Attacks that changed a label although the certificate holds against what they cost; there must be none."""
+        broken = np.flatnonzero(self.succeeded & self.certified)
+        return tuple(self.results[k] for k in broken)
+
+    @property
+    def attacked_accuracy(self) -> float:
+        """Share of targets that are correct and stayed so: no certificate for this attack can promise more."""
+        return float((self._correct() & ~self.succeeded).mean())
+
+    @property
+    def certified_accuracy(self) -> float:
+        """Share of targets that are correct and certified against what their attack cost."""
+        return float((self._correct() & self.certified).mean())
+
+    def _required(self) -> Certificate:
+        if self.certificate is None:
+            raise SettingsError(
+                "this report has no certificate to compare with: pass one to attack(…, certificate=…)."
+            )
+        return self.certificate
+
+    def _correct(self) -> BoolArray:
+        truth = self._required().truth
+        if truth is None:
+            raise SettingsError("the certificate holds no true classes, so no accuracy can be told.")
+        return np.asarray([result.label_before for result in self.results] == truth)
+
+    def __str__(self) -> str:
+        total, broken = len(self.results), int(self.succeeded.sum())
+        kinds = ", ".join(sorted({result.kind for result in self.results}))
+        moved = np.mean([result.ballots_moved for result in self.results]) if total else 0
+        lines = [
+            f"{total} targets attacked ({kinds}): {broken} labels changed, {moved:.1f} ballots moved on average"
+        ]
+        if self.certificate is not None:
+            lines.append(
+                f"certified against what it cost: {int(self.certified.sum())} targets, of which {len(self.violations)} changed"
+            )
+            if self.certificate.truth is not None and total:
+                lines.append(
+                    f"accuracy: certified {self.certified_accuracy:.3f} ≤ true ≤ attacked {self.attacked_accuracy:.3f}"
+                )
+        return "\n".join(lines)
+
+
+def cost_of(perturbation: Perturbation, target: Id | None) -> Budget:
+    """What a perturbation costs an attacker of ``target``, whose own features count for themselves."""
+    cost = perturbation.cost()
+    if target is None or not perturbation.change_features:
+        return cost
+    if keys_of([target])[0] not in keys_of(perturbation.change_features):
+        return cost
+    return cost.but(change_features=cost.change_features - 1, target_features=True)
+
+
+def fits(cost: Budget, budget: Budget) -> bool:
+    """Whether ``budget`` allows an attack that costs ``cost``.
+
+    Example:
+        >>> fits(Budget(add_edges=2), Budget(add_edges=3)), fits(Budget(add_edges=2), Budget(delete_edges=9))
+        (True, False)
+    """
+    counts = all(getattr(cost, name) <= getattr(budget, name) for name in COUNTS)
+    return counts and (budget.target_features or not cost.target_features)
+
+
+def best_of(results: Sequence[AttackResult]) -> AttackResult:
+    """The result that changed the label, else the one that moved the most ballots; ``tried`` is added up."""
+    best = max(results, key=lambda result: (result.succeeded, result.ballots_moved))
+    return replace(best, tried=sum(result.tried for result in results))
