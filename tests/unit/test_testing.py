@@ -1,0 +1,206 @@
+"""The check that authors of divisions run: it passes ours and catches each kind of broken promise."""
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from agnncert.division import EdgeCentric, NodeCentric
+from agnncert.errors import DivisionError, NotCovered
+from agnncert.graph import node_keys
+from agnncert.testing import check_division, random_change, random_graph
+
+FEW = 40  # attacked graphs; enough for the faults below
+
+
+@pytest.mark.parametrize(
+    ("division", "task"),
+    [
+        (EdgeCentric(5), "node"),
+        (EdgeCentric(5), "graph"),
+        (EdgeCentric(5, self_loops=True), "graph"),
+        (NodeCentric(5), "node"),
+        (NodeCentric(5), "graph"),
+        (NodeCentric(5, self_loops=True), "graph"),
+        (NodeCentric(5, gate_features=True), "node"),
+    ],
+    ids=str,
+)
+def test_built_in_divisions_keep_their_promise(division, task):
+    check_division(division, task, trials=FEW)
+
+
+class Mine:
+    """A correct division of one's own: the smaller end decides; features are not covered."""
+
+    num_groups = 4
+    unit_costs = {"add_edges": 1, "delete_edges": 1, "change_edges": 1}  # noqa: RUF012
+
+    def groups(self, graph):
+        return node_keys(graph)[graph.edge_index].amin(0) % 4
+
+    def subgraph(self, graph, groups, index):
+        inside = groups == index
+        part = Data(x=graph.x, edge_index=graph.edge_index[:, inside])
+        if "edge_weight" in graph:
+            part.edge_weight = graph.edge_weight[inside]
+        return part
+
+    def votes_moved(self, change, graph, target):
+        if change.inject_nodes or change.delete_nodes or change.change_features:
+            raise NotCovered("nodes")
+        return len(change.add_edges) + len(change.delete_edges) + len(change.change_edges)
+
+
+def test_a_correct_division_of_ones_own_passes():
+    check_division(Mine(), trials=FEW)
+    assert isinstance(Mine().num_groups, int)
+
+
+class Optimist(Mine):
+    def votes_moved(self, change, graph, target):
+        return 0
+
+
+class OwnFeatures(NodeCentric):
+    """Forgets that the target's own features are in every ballot."""
+
+    def votes_moved(self, change, graph, target):
+        return (
+            len(change.change_features) + 3 * (change.cost().inject_nodes + 1)
+            if not change.delete_nodes
+            else 9
+        )
+
+
+class BySize(Mine):
+    """Its groups depend on the number of nodes."""
+
+    def groups(self, graph):
+        return (graph.edge_index.sum(0) * graph.num_nodes) % 4
+
+
+class KeepsSilentNodes(EdgeCentric):
+    """Graph task: every subgraph has all nodes."""
+
+    def subgraph(self, graph, groups, index):
+        inside = groups == index
+        part = Data(x=graph.x, edge_index=graph.edge_index[:, inside])
+        if "edge_weight" in graph:
+            part.edge_weight = graph.edge_weight[inside]
+        return part
+
+
+class ForgetsReborn(EdgeCentric):
+    """Looks up touched nodes in the list of edges it is told of, not in the graph."""
+
+    def votes_moved(self, change, graph, target):
+        if change.delete_nodes or change.change_features:
+            super().votes_moved(change, graph, target)
+            return len(change.add_edges) + len(change.delete_edges) + len(change.change_edges)
+        return super().votes_moved(change, graph, target)
+
+
+class CheapNodes(Mine):
+    """Prices an injected node like an edge, but it moves several ballots."""
+
+    unit_costs = {**Mine.unit_costs, "inject_nodes": 1, "edges_per_injected": 0}  # noqa: RUF012
+
+
+class FreeOwnFeatures(Mine):
+    unit_costs = {**Mine.unit_costs, "change_features": 4, "target_features": 1}  # noqa: RUF012
+
+
+@pytest.mark.parametrize(
+    ("division", "task", "message"),
+    [
+        (Optimist(), "node", "moved 1 ballots of target .* but votes_moved promised at most 0"),
+        (OwnFeatures(12), "node", r"change_features=.*but votes_moved promised at most"),
+        (BySize(), "node", "moved from group . to . when something else changed .*depend on ids only"),
+        (KeepsSilentNodes(12), "graph", "ballots of the graph .* but votes_moved promised"),
+        (ForgetsReborn(12), "node", "but votes_moved promised at most"),
+        (CheapNodes(), "node", "but unit_costs promised at most"),
+        (FreeOwnFeatures(), "node", "but unit_costs promised at most"),
+    ],
+    ids=lambda case: type(case).__name__,
+)
+def test_broken_promises_are_caught_with_the_attack_that_shows_it(division, task, message):
+    with pytest.raises(DivisionError, match=message):
+        check_division(division, task, trials=200)
+
+
+class WrongShape(Mine):
+    def groups(self, graph):
+        return torch.zeros(3 + graph.num_edges, dtype=torch.int64)
+
+
+class TooLarge(Mine):
+    def groups(self, graph):
+        return torch.full((graph.num_edges,), 4)
+
+
+class TooSmall(Mine):
+    def groups(self, graph):
+        return torch.full((graph.num_edges,), -2)
+
+
+class Fractions(Mine):
+    def groups(self, graph):
+        return torch.zeros(graph.num_edges)
+
+
+class Drops(Mine):
+    def subgraph(self, graph, groups, index):
+        return Data(x=graph.x[1:], edge_index=torch.empty(2, 0, dtype=torch.int64))
+
+
+@pytest.mark.parametrize(
+    ("division", "message"),
+    [
+        (WrongShape(), r"groups\(\) returned shape .* expected one group from 0 to 3"),
+        (TooLarge(), r"groups\(\) returned"),
+        (TooSmall(), r"groups\(\) returned"),
+        (Fractions(), r"groups\(\) returned"),
+        (Drops(), r"subgraph\(\) dropped nodes: in the node task all nodes stay"),
+        (object(), r"object has no method groups\(\)"),
+    ],
+    ids=lambda case: type(case).__name__,
+)
+def test_methods_that_return_something_else_are_named(division, message):
+    with pytest.raises(DivisionError, match=message):
+        check_division(division, trials=FEW)
+
+
+def test_the_attacks_tried_are_of_every_kind():
+    random = np.random.default_rng(0)
+    seen = set()
+    for _ in range(150):
+        graph = random_graph(random)
+        change = random_change(graph, random)
+        change.apply(graph)
+        cost = change.cost()
+        seen |= {name for name in cost.__dataclass_fields__ if getattr(cost, name)}
+        if set(change.delete_nodes) & set(change.inject_nodes):
+            seen.add("vacated id")
+        if "edge_weight" in graph:
+            seen.add("weights")
+        arcs = set(map(tuple, graph.edge_index.t().tolist()))
+        if any((v, u) not in arcs for u, v in arcs):
+            seen.add("one-way")
+    everything = {
+        "add_edges",
+        "delete_edges",
+        "change_edges",
+        "inject_nodes",
+        "edges_per_injected",
+        "delete_nodes",
+        "change_features",
+    }
+    assert seen == everything | {"vacated id", "weights", "one-way"}
+
+
+def test_the_same_seed_tries_the_same_attacks():
+    changes = [
+        random_change(random_graph(r), r) for r in (np.random.default_rng(3), np.random.default_rng(3))
+    ]
+    assert changes[0] == changes[1]
