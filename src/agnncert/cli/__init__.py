@@ -1,5 +1,8 @@
-"""The command line: one verb per job."""
+"""The command line: one verb per job, one file per verb.
 
+Everything heavy is imported inside the commands, so that help and ``agnncert verify FILE`` answer at once.
+"""
 
-def main() -> None:
-    """Entry point of the ``agnncert`` command."""
+from agnncert.cli.main import main
+
+__all__ = ["main"]

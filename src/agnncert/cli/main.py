@@ -1,0 +1,68 @@
+"""``main``: runs a command and turns whatever happens into a message and an exit status.
+
+Exit status: 0 it holds, or it is done; 1 refuted; 2 the call or the input was wrong; 130 interrupted.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from agnncert.errors import AgnncertError
+
+DONE, REFUTED, WRONG, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point of the ``agnncert`` command; returns the exit status."""
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        from agnncert.cli.app import app
+    except ModuleNotFoundError as error:
+        return _fail(f'the command line needs {error.name}: pip install "agnncert[cli]"')
+    try:
+        status = app(args=words, prog_name="agnncert", standalone_mode=False)
+        return status if isinstance(status, int) else DONE
+    except AgnncertError as error:
+        return _fail(str(error))
+    except KeyboardInterrupt as error:
+        print(f"stopped: {error}" if str(error) else "stopped.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever reads our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except Exception as error:
+        if "--debug" in words:
+            raise
+        return _fail(_explained(error))
+
+
+def _fail(message: str) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return WRONG
+
+
+def _explained(error: Exception) -> str:
+    """What went wrong, for errors that are not ours."""
+    if hasattr(error, "format_message"):  # typer's own: an unknown option, a value of the wrong type, …
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "agnncert"
+        message = error.format_message().replace("(Possible options:", "(did you mean:").rstrip(".")
+        return f"{message}. See {command} --help."
+    if isinstance(error, ModuleNotFoundError):
+        return f'{error.name} is not installed: pip install "agnncert[all]"'
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    if isinstance(error, MemoryError):
+        return "there is not enough memory: set a limit with --memory, or certify fewer targets."
+    return f"{type(error).__name__}: {error}{_place(error)}. (--debug shows where it comes from.)"
+
+
+def _place(error: Exception) -> str:
+    """The last line of code outside of installed packages: most likely that of a user's own model."""
+    trace, found = error.__traceback__, ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if "site-packages" not in file and "importlib" not in file and not file.startswith("<"):
+            found = f" ({Path(file).name}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return found

@@ -1,0 +1,161 @@
+"""What a command shows: lines for people, JSON for machines, progress for whoever waits."""
+
+import json
+import logging
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from agnncert.runs.progress import OnProgress, Progress
+
+_SECONDS_BETWEEN_LINES = 15.0
+
+
+class Screen:
+    """Where a command writes. With ``--json`` stdout is kept for the JSON alone.
+
+    Attributes:
+        as_json: Whether machines are reading.
+    """
+
+    def __init__(self, as_json: bool = False) -> None:
+        self.as_json = as_json
+
+    def say(self, text: str = "") -> None:
+        """A line for people."""
+        print(text, file=self._lines, flush=True)
+
+    def result(self, result: dict[str, Any], text: str = "") -> None:
+        """The outcome: as JSON for machines, as ``text`` for people."""
+        print(json.dumps(_plain(result), indent=2, ensure_ascii=False) if self.as_json else text, flush=True)
+
+    @property
+    def _lines(self) -> TextIO:
+        return sys.stderr if self.as_json else sys.stdout
+
+    @contextmanager
+    def following(self) -> Iterator[OnProgress]:
+        """Shows what a run logs, and its progress: a bar on a terminal, now and then a line elsewhere."""
+        handler = logging.StreamHandler(self._lines)
+        handler.addFilter(_is_for_people)
+        handler.setFormatter(_Plain())
+        library = logging.getLogger("agnncert")
+        level = library.level
+        library.addHandler(handler)
+        library.setLevel(logging.INFO)
+        show = _Bar() if sys.stderr.isatty() else _Lines()
+        try:
+            yield show
+        finally:
+            show.close()
+            library.removeHandler(handler)
+            library.setLevel(level)
+
+
+def _is_for_people(record: logging.LogRecord) -> bool:
+    wanted = record.name.startswith("agnncert.runs") or record.levelno >= logging.WARNING
+    return wanted and not getattr(record, "file_only", False)
+
+
+class _Plain(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        prefix = "warning: " if record.levelno >= logging.WARNING else ""
+        return prefix + record.getMessage()
+
+
+class _Lines:
+    """Progress where nobody watches: a line at the end of each piece of work, and now and then in between."""
+
+    def __init__(self) -> None:
+        self.last = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        """Tells how far it is, unless it was told a moment ago."""
+        if time.monotonic() - self.last < _SECONDS_BETWEEN_LINES:
+            return
+        self.last = time.monotonic()
+        left = f", {progress.seconds_left:.0f} s left"
+        print(f"{progress.what}: {progress.done} of {progress.total}{left}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Nothing to clean up."""
+
+
+class _Bar:
+    """Progress on a terminal."""
+
+    def __init__(self) -> None:
+        self.bar: Any = None
+        self.what = ""
+
+    def __call__(self, progress: Progress) -> None:
+        """Moves the bar; a new piece of work gets a new one."""
+        if self.what != progress.what:
+            self.close()
+            self._open(progress)
+        left = f"{progress.seconds_left:.0f} s left" if progress.seconds_left >= 1 else ""
+        self.bar.update(self.task, completed=progress.done, left=left, detail=progress.detail)
+
+    def _open(self, progress: Progress) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        details = (TextColumn("{task.fields[left]}"), TextColumn("{task.fields[detail]}"))
+        self.bar = RichProgress(*columns, *details, console=Console(stderr=True), transient=True)
+        self.bar.start()
+        self.task = self.bar.add_task(progress.what, total=progress.total, left="", detail="")
+        self.what = progress.what
+
+    def close(self) -> None:
+        """Takes the bar off the screen."""
+        if self.bar is not None:
+            self.bar.stop()
+        self.bar, self.what = None, ""
+
+
+def percent(share: float) -> str:
+    """A share for people."""
+    return f"{100 * share:.1f} %"
+
+
+def table(titles: list[str], rows: list[list[Any]]) -> str:
+    """Rows as aligned columns; numbers to the right.
+
+    Example:
+        >>> print(table(["name", "size"], [["a", 10], ["bc", 7]]))
+        name  size
+        a       10
+        bc       7
+    """
+    cells = [titles, *([_cell(value) for value in row] for row in rows)]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(titles))]
+    right = [all(isinstance(row[k], int | float) for row in rows) and bool(rows) for k in range(len(titles))]
+    lines = [
+        "  ".join(
+            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.2f}" if not value.is_integer() else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """The same in JSON's terms: it has no infinity, no paths and no numpy."""
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "inf" if value > 0 else None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,94 @@
+"""``agnncert train``."""
+
+from typing import Annotated
+
+import typer
+
+from agnncert.cli import options as opt
+from agnncert.cli.screen import Screen, percent
+
+TRAINING = "Training"
+
+
+def train(
+    data: Annotated[
+        str, typer.Argument(help="A dataset (see agnncert datasets) or a folder with tables.")
+    ] = "",
+    *,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="gcn, sage, gat, gin, resgcn, mlp, or package.module:factory.", rich_help_panel=opt.MODEL
+        ),
+    ] = "gcn",
+    set: opt.Set,
+    division: opt.Division = None,
+    groups: opt.Groups = None,
+    hash: opt.Hash = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the data.", rich_help_panel=TRAINING)
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate.", rich_help_panel=TRAINING)] = None,
+    weight_decay: Annotated[
+        float | None, typer.Option(help="Weight decay.", rich_help_panel=TRAINING)
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Graphs per step.", rich_help_panel=TRAINING)] = None,
+    objective: Annotated[str, typer.Option(help="balanced or paper.", rich_help_panel=TRAINING)] = "balanced",
+    protocol: Annotated[
+        str,
+        typer.Option(help="transductive, or inductive: test nodes are not seen.", rich_help_panel=TRAINING),
+    ] = "transductive",
+    select_size: Annotated[
+        int,
+        typer.Option(help="Keep the weights that are best certified at this size.", rich_help_panel=TRAINING),
+    ] = 0,
+    evaluate_every: Annotated[
+        int | None, typer.Option(help="Epochs between two evaluations.", rich_help_panel=TRAINING)
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(help="Evaluations without improvement before it ends.", rich_help_panel=TRAINING),
+    ] = None,
+    references: Annotated[
+        bool,
+        typer.Option(
+            help="Also train the models to compare with: undefended, no edges.", rich_help_panel=TRAINING
+        ),
+    ] = True,
+    root: opt.Root = None,
+    nodes: opt.Nodes = None,
+    edges: opt.Edges = None,
+    graphs: opt.Graphs = None,
+    column: opt.Column,
+    feature: opt.Feature,
+    directed: opt.Directed = False,
+    seed: opt.Seed = 0,
+    out: opt.Out = None,
+    fresh: opt.Fresh = False,
+    settings: opt.SettingsFile = None,
+    json: opt.Json = False,
+) -> None:
+    """Train a model that votes well, on the graph and all its subgraphs.
+
+    Leaves a run folder with the weights; agnncert certify FOLDER goes on from there. Interrupted, the same
+    command takes up where it stopped.
+    """
+    from agnncert.runs.settings import TrainSettings
+    from agnncert.runs.train import train_run
+
+    wanted = TrainSettings(
+        data=data, root=root, nodes=nodes, edges=edges, graphs=graphs, column=opt.texts("column", column),
+        feature=tuple(feature), directed=directed, seed=seed, model=model, set=opt.pairs("set", set),
+        division=division, groups=groups, hash=hash, epochs=epochs, lr=lr, weight_decay=weight_decay,
+        batch_size=batch_size, objective=objective, protocol=protocol, select_size=select_size,
+        evaluate_every=evaluate_every, patience=patience, references=references,
+    )  # fmt: skip
+    screen = Screen(json)
+    with screen.following() as on_progress:
+        trained = train_run(wanted, out, fresh, on_progress)
+    lines = [
+        f"  {name}: {percent(value) if 'accuracy' in name else f'{value:g}'}"
+        for name, value in trained.measured.items()
+    ]
+    text = "\n".join([*lines, f"The model is in {trained.folder}. Next: agnncert certify {trained.folder}"])
+    screen.result({"run": trained.folder, "settings": trained.settings.table(), **trained.measured}, text)
