@@ -1,0 +1,73 @@
+"""Cluster-GCN training: steps on parts of a graph that does not fit one pass.
+
+The clusters are those of METIS, which depend on the whole graph. They decide which edges a step of training
+sees, and nothing else: certificates know nothing of them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.graph import EDGE_VALUES
+from agnncert.partition import partition
+from agnncert.training.drawn import DrawnNodes
+from agnncert.training.objective import NodeObjective, Step
+
+MakeObjective = Callable[[Data, Tensor, Tensor], NodeObjective | DrawnNodes]
+
+
+@dataclass(frozen=True)
+class ClusterObjective:
+    """The objective of a node classifier on a few clusters at a time.
+
+    Attributes:
+        graph: The canonical graph.
+        y: Label of every node.
+        rows: Nodes to train on.
+        clusters: Nodes of each cluster.
+        per_step: Clusters that a step puts together, drawn anew in every epoch, with all edges among them.
+        make: The objective of one part, from its graph, its labels and its training rows.
+    """
+
+    graph: Data
+    y: Tensor
+    rows: Tensor
+    clusters: list[Tensor]
+    per_step: int
+    make: MakeObjective
+
+    @classmethod
+    def of(
+        cls, graph: Data, y: Tensor, rows: Tensor, num_clusters: int, per_step: int, make: MakeObjective
+    ) -> "ClusterObjective":
+        """Cuts the graph into about ``num_clusters`` clusters."""
+        return cls(graph, y, rows, partition(graph, num_clusters), per_step, make)
+
+    def steps(self) -> Iterator[Step]:
+        """A step for each few clusters that hold a training node, in random order."""
+        trains = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
+        trains[self.rows] = True
+        for drawn in torch.split(torch.randperm(len(self.clusters)), self.per_step):
+            nodes = torch.cat([self.clusters[k] for k in drawn.tolist()]).sort().values
+            rows = trains[nodes].nonzero().view(-1)
+            if len(rows):
+                yield self.make(induced(self.graph, nodes), self.y[nodes], rows).backward
+
+
+def induced(graph: Data, nodes: Tensor) -> Data:
+    """The part of a canonical graph on some nodes (ascending), canonical too.
+
+    Nodes keep their keys, hence edges their groups.
+    """
+    place = torch.full((graph.num_nodes,), -1, dtype=torch.int64)
+    place[nodes] = torch.arange(len(nodes))
+    kept = (place[graph.edge_index] >= 0).all(0)
+    part = Data(x=graph.x[nodes], edge_index=place[graph.edge_index[:, kept]])
+    for name in EDGE_VALUES:
+        if name in graph:
+            part[name] = graph[name][kept]
+    part.node_key, part.stable_ids, part.task = graph.node_key[nodes], graph.stable_ids, graph.task
+    return part

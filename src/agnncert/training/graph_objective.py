@@ -1,0 +1,187 @@
+"""The training objective of a graph classifier, in mini-batches of graphs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.division import Division
+from agnncert.engines.call import Caller
+from agnncert.engines.gathered import Features
+from agnncert.errors import SettingsError
+from agnncert.training.objective import ObjectiveName, Step, Weights, check_objective, class_weights, collect
+
+
+@dataclass(frozen=True)
+class GraphObjective:
+    """Loss of a graph classifier on graphs and, if they are divided, on all their non-empty subgraphs.
+
+    Attributes:
+        call: The model, bound to the graphs.
+        joined: The training graphs, joined.
+        y: Label of every training graph.
+        wholes: The training graphs side by side.
+        cells: Their non-empty subgraphs side by side, or ``None`` to train on whole graphs only.
+        num_groups: Subgraphs per graph.
+        weights: How much the terms count; there is no edgeless one.
+        paper: Whether a graph's subgraphs count one each, instead of together as much as the whole graph.
+        batch_size: Graphs per step.
+        class_weight: How much each class counts, if not all the same.
+        groups_per_step: How many groups, drawn anew, a step looks at.
+    """
+
+    call: Caller
+    joined: Data
+    y: Tensor
+    wholes: "_Union"
+    cells: "_Union | None"
+    num_groups: int
+    weights: Weights
+    paper: bool
+    batch_size: int
+    class_weight: Tensor | None
+    groups_per_step: int
+
+    @classmethod
+    def of(
+        cls,
+        call: Caller,
+        joined: Data,
+        y: Tensor,
+        division: Division | None,
+        objective: ObjectiveName = "balanced",
+        weights: Weights | None = None,
+        balance_classes: bool = False,
+        groups_per_step: int | None = None,
+        batch_size: int = 64,
+    ) -> "GraphObjective":
+        """The objective for a built-in division, or for whole graphs alone.
+
+        Args:
+            call: The model, bound to the graphs.
+            joined: The training graphs, joined.
+            y: Label of every training graph.
+            division: A division that offers ``pieces``, or ``None``.
+            objective: "paper" adds up the losses on a graph and on each of its non-empty subgraphs;
+                "balanced" adds the loss on the graph and the mean loss on its non-empty subgraphs. Both are
+                averaged over graphs.
+            weights: Factors of whole graphs and of subgraphs.
+            balance_classes: Let every class count the same, however many members it has.
+            groups_per_step: Groups, drawn anew for each step, that stand for all; all of them when not given.
+            batch_size: Graphs per step.
+
+        Raises:
+            SettingsError: The objective is unknown, or its terms count nothing.
+        """
+        check_objective(objective)
+        weights = Weights() if weights is None or division is None else weights
+        if not (weights.full or weights.ballots):
+            raise SettingsError(f"{weights}: graphs have no edgeless term, so another one needs a weight.")
+        nodes, arcs = torch.arange(joined.num_nodes), torch.arange(joined.num_edges)
+        wholes = _Union(joined.batch, joined.batch, nodes, joined.edge_index, arcs)
+        cells, groups = None, 0
+        if division is not None:
+            groups = division.num_groups
+            pieces = division.pieces(joined, division.groups(joined))  # type: ignore[attr-defined]
+            owner = torch.div(pieces.cell, groups, rounding_mode="floor")
+            cells = _Union(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
+        per_class = class_weights(y, call) if balance_classes else None
+        drawn = min(groups_per_step or groups, groups)
+        paper = objective == "paper"
+        return cls(call, joined, y, wholes, cells, groups, weights, paper, batch_size, per_class, drawn)
+
+    def steps(self) -> Iterator[Step]:
+        """A step for each batch of graphs, in random order."""
+        for batch in torch.split(torch.randperm(len(self.y)), self.batch_size):
+            yield lambda batch=batch: self.backward(batch.sort().values)  # type: ignore[misc]
+
+    def backward(self, graphs: Tensor) -> float:
+        """Adds the gradient of the mean loss of some graphs (ascending); returns that loss."""
+        nodes = _runs(self.joined.batch, graphs)
+        place = torch.empty(self.joined.num_nodes, dtype=torch.int64)
+        place[nodes] = torch.arange(len(nodes))
+        features = Features(self.joined.x[nodes].to(self.call.dtype), cut=True)
+        return collect(self._terms(graphs, features, place), features)
+
+    def _terms(self, graphs: Tensor, features: Features, place: Tensor) -> Iterator[Tensor]:
+        if self.weights.full:
+            _, losses = self._losses(self.wholes, self.wholes.part(graphs), features, place)
+            yield self.weights.full * losses.mean()
+        if self.cells is None or not self.weights.ballots:
+            return
+        part = self.cells.part(graphs, self._drawn(self.cells))
+        owner, losses = self._losses(self.cells, part, features, place)
+        if len(owner) == 0:
+            return
+        if self.paper:
+            losses = losses * (self.num_groups / self.groups_per_step)
+        else:
+            losses = losses / torch.bincount(owner)[owner]
+        yield self.weights.ballots * losses.sum() / len(graphs)
+
+    def _drawn(self, cells: "_Union") -> Tensor | None:
+        """Which copies belong to the groups that this step looks at; ``None`` for all."""
+        if self.groups_per_step == self.num_groups:
+            return None
+        drawn = torch.zeros(self.num_groups, dtype=torch.bool)
+        drawn[torch.randperm(self.num_groups)[: self.groups_per_step]] = True
+        return drawn[cells.cell % self.num_groups]
+
+    def _losses(
+        self, union: "_Union", part: tuple[Tensor, Tensor, Tensor], features: Features, place: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Training graph and loss of each of the graphs in a part of the union."""
+        copies, arcs, edge_index = part
+        cell, batch = torch.unique_consecutive(union.cell[copies], return_inverse=True)
+        if len(cell) == 0:
+            return cell, torch.empty(0)
+        values = self.call.edge_values(self.joined, union.edge[arcs])
+        logits = self.call(features.rows(place[union.node[copies]]), edge_index, values, batch)
+        owner = torch.empty_like(cell)
+        owner[batch] = union.owner[copies]
+        return owner, F.cross_entropy(logits, self.y[owner], self.class_weight, reduction="none")
+
+
+@dataclass(frozen=True)
+class _Union:
+    """Whole graphs or subgraphs side by side, ordered by the training graph that they belong to.
+
+    Attributes:
+        owner: Training graph of each copy, ascending.
+        cell: Which of the graphs side by side it belongs to, ascending.
+        node: Which node it is a copy of.
+        edge_index: Edges between copies, in the order of their owners.
+        edge: Which edge of the joined graphs each one is.
+    """
+
+    owner: Tensor
+    cell: Tensor
+    node: Tensor
+    edge_index: Tensor
+    edge: Tensor
+
+    @cached_property
+    def _edge_owner(self) -> Tensor:
+        return self.owner[self.edge_index[0]]
+
+    def part(self, graphs: Tensor, wanted: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Wanted copies and their edges in some graphs (ascending), and these edges between these copies."""
+        copies = _runs(self.owner, graphs)
+        arcs = _runs(self._edge_owner, graphs)
+        if wanted is not None:
+            copies, arcs = copies[wanted[copies]], arcs[wanted[self.edge_index[0, arcs]]]
+        place = torch.empty(len(self.owner), dtype=torch.int64)
+        place[copies] = torch.arange(len(copies))
+        return copies, arcs, place[self.edge_index[:, arcs]]
+
+
+def _runs(owner: Tensor, wanted: Tensor) -> Tensor:
+    """Positions of the wanted owners in a sorted sequence."""
+    first = torch.searchsorted(owner, wanted)
+    length = torch.searchsorted(owner, wanted, right=True) - first
+    shift = torch.cumsum(length, 0) - length
+    return torch.repeat_interleave(first - shift, length) + torch.arange(int(length.sum()))

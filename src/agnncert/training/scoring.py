@@ -1,0 +1,66 @@
+"""How good the weights are: by the vote on the validation set, or by what is certified there."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch_geometric.data import Data
+
+from agnncert.division import Division, is_graph_task
+from agnncert.engines import cast, fast
+from agnncert.engines.call import Caller
+from agnncert.rules import certified_radius, tally
+from agnncert.votes import IntArray
+
+Score = tuple[float, float]
+
+
+def scorer(
+    call: Caller, graph: Data, division: Division | None, rows: IntArray, truth: IntArray, size: int
+) -> Callable[[], Score]:
+    """A function that scores the model as it is; larger is better, compared from left to right.
+
+    The first number is the accuracy of the vote, or its certified accuracy at ``size``; without a division it
+    is the accuracy on the whole graph. The second breaks ties: the mean share of ballots for the truth, or
+    minus the loss.
+
+    Args:
+        call: The model, bound to the graph.
+        graph: The canonical graph, or the joined graphs to look at.
+        division: How it is divided. The subgraphs are laid out once.
+        rows: Nodes to look at, or the numbers of all joined graphs.
+        truth: Their labels.
+        size: Perturbation size.
+    """
+    if division is None:
+        return lambda: _plain_score(call, graph, rows, truth)
+    layout = None
+    if hasattr(division, "pieces"):
+        layout = fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
+    return lambda: _vote_score(call, graph, division, rows, truth, size, layout)
+
+
+@torch.no_grad()
+def _plain_score(call: Caller, graph: Data, rows: IntArray, truth: IntArray) -> Score:
+    batch = graph.batch if is_graph_task(graph) else None
+    logits = call(graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph), batch)
+    picked = logits if is_graph_task(graph) else logits[torch.from_numpy(rows)]
+    loss = F.cross_entropy(picked, torch.from_numpy(truth))
+    return float((picked.argmax(1).numpy() == truth).mean()), -float(loss)
+
+
+def _vote_score(
+    call: Caller,
+    graph: Data,
+    division: Division,
+    rows: IntArray,
+    truth: IntArray,
+    size: int,
+    layout: fast.Plan | None,
+) -> Score:
+    votes, _ = cast(call, graph, division, rows, layout=layout)
+    counts, counted = votes.counts, tally(votes)
+    share = counts[np.arange(len(truth)), truth] / np.maximum(counts.sum(1), 1)
+    right = (counted.label == truth) & (certified_radius(counted) >= size)
+    return float(right.mean()), float(share.mean())

@@ -1,0 +1,84 @@
+"""How a model is trained: every setting of ``fit``, checked once."""
+
+from dataclasses import asdict, dataclass, fields
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+
+from agnncert.errors import SettingsError, did_you_mean
+from agnncert.training.objective import ObjectiveName, Weights, check_objective
+
+Protocol = Literal["transductive", "inductive"]
+PROTOCOLS: tuple[Protocol, ...] = ("transductive", "inductive")
+
+_COUNTS = (
+    "epochs",
+    "batch_size",
+    "evaluate_every",
+    "patience",
+    "groups_per_step",
+    "clusters",
+    "clusters_per_step",
+)
+_OPTIONAL = ("patience", "groups_per_step", "clusters", "clip")
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """The arguments of ``fit`` that decide which weights come out; see there."""
+
+    epochs: int = 200
+    lr: float = 0.01
+    weight_decay: float = 5e-4
+    clip: float | None = None
+    batch_size: int = 64
+    objective: ObjectiveName = "balanced"
+    weights: Weights = Weights()
+    balance_classes: bool = False
+    groups_per_step: int | None = None
+    clusters: int | None = None
+    clusters_per_step: int = 1
+    protocol: Protocol = "transductive"
+    select_size: int = 0
+    evaluate_every: int = 5
+    patience: int | None = 20
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None and field.name in _OPTIONAL:
+                continue
+            if field.name in _COUNTS and not _is_whole(value, 1):
+                raise SettingsError(f"{field.name}={value!r}: expected a whole number from 1 on.")
+            if field.name in ("select_size", "seed") and not _is_whole(value, 0):
+                raise SettingsError(f"{field.name}={value!r}: expected a whole number from 0 on.")
+            if field.name in ("lr", "clip") and not _is_number(value, above=0):
+                raise SettingsError(f"{field.name}={value!r}: expected a positive number.")
+        if not (_is_number(self.weight_decay, above=0) or self.weight_decay == 0):
+            raise SettingsError(f"weight_decay={self.weight_decay!r}: expected a number from 0 on.")
+        if not isinstance(self.weights, Weights):
+            raise SettingsError(f"weights={self.weights!r}: expected Weights(full=…, ballots=…, edgeless=…).")
+        check_objective(self.objective)
+        if self.protocol not in PROTOCOLS:
+            raise SettingsError(
+                f'unknown protocol "{self.protocol}": {did_you_mean(str(self.protocol), PROTOCOLS)}'
+            )
+
+    def table(self) -> dict[str, Any]:
+        """The settings as JSON has them."""
+        return {k: v.item() if isinstance(v, np.generic) else v for k, v in asdict(self).items()}
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What every objective takes."""
+        return {"objective": self.objective, "weights": self.weights, "balance_classes": self.balance_classes}
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def _is_number(value: object, above: float) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and above < float(value) < float("inf")

@@ -1,0 +1,150 @@
+"""What one run of ``fit`` works on: the objective on the training part, the score on the validation part."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.datasets import inductive_view
+from agnncert.division import Division
+from agnncert.engines.call import Caller, bind
+from agnncert.errors import DatasetError, SettingsError
+from agnncert.graph import canonical, canonical_set, infer_task, target_rows
+from agnncert.training.clusters import ClusterObjective
+from agnncert.training.drawn import DrawnGraphs, DrawnNodes
+from agnncert.training.graph_objective import GraphObjective
+from agnncert.training.objective import NodeObjective, Objective
+from agnncert.training.scoring import Score, scorer
+from agnncert.training.settings import FitSettings
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is trained on, and how the result is scored."""
+
+    objective: Objective
+    score: Callable[[], Score]
+
+
+def prepare(model: torch.nn.Module, data: Any, division: Division | None, settings: FitSettings) -> Workload:
+    """Checks the data and lays out everything that stays the same from step to step.
+
+    Args:
+        model: The module, in eval mode.
+        data: A ``Data`` with masks or a ``GraphSet`` with splits.
+        division: Whose subgraphs to train on, if any.
+        settings: How to train.
+
+    Raises:
+        DatasetError: Labels or splits are missing or do not fit the model.
+        SettingsError: Settings do not fit the data or the division.
+    """
+    size, groups = settings.select_size, 0 if division is None else division.num_groups
+    if 2 * size > groups:
+        found = (
+            "there is no division"
+            if division is None
+            else f"{groups} ballots certify at most size {groups // 2}"
+        )
+        raise SettingsError(f"select_size={size}, but {found}: choose a smaller size, or more groups.")
+    if infer_task(data) == "graph":
+        return _on_graphs(model, data, division, settings)
+    data = inductive_view(data) if settings.protocol == "inductive" else data
+    graph = canonical(data, bool(getattr(division, "self_loops", False)))
+    train, val = (_masked(data, name) for name in ("train_mask", "val_mask"))
+    call = bind(model, graph, "node")
+    y = checked_labels(
+        getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes
+    )
+    objective = _node_objective(call, graph, y, torch.from_numpy(train), division, settings)
+    return Workload(objective, scorer(call, graph, division, val, y.numpy()[val], settings.select_size))
+
+
+def _on_graphs(
+    model: torch.nn.Module, data: Any, division: Division | None, settings: FitSettings
+) -> Workload:
+    if settings.clusters is not None:
+        raise SettingsError(
+            f"clusters={settings.clusters} cuts one large graph, but these are many: use batch_size."
+        )
+    loops = bool(getattr(division, "self_loops", False))
+    train, val = (_part(data, name) for name in ("train", "val"))
+    joined, held_out = (canonical_set([data[int(k)] for k in part], loops) for part in (train, val))
+    call = bind(model, joined, "graph")
+    known = torch.tensor([-1 if g.y is None or g.y.numel() != 1 else int(g.y) for g in data])
+    y = checked_labels(known, len(data), torch.cat([train, val]).numpy(), call.num_classes)
+    how = {**settings.terms, "groups_per_step": settings.groups_per_step, "batch_size": settings.batch_size}
+    objective: Objective
+    if division is None or hasattr(division, "pieces"):
+        objective = GraphObjective.of(call, joined, y[train], division, **how)
+    else:
+        objective = DrawnGraphs.of(call, joined, y[train], division, **how)
+    score = scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings.select_size)
+    return Workload(objective, score)
+
+
+def _node_objective(
+    call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Division | None, settings: FitSettings
+) -> Objective:
+    def on(part: Data, labels: Tensor, mine: Tensor) -> NodeObjective | DrawnNodes:
+        if division is None or hasattr(division, "pieces"):
+            return NodeObjective.of(call, part, labels, mine, division, **settings.terms)
+        drawn = settings.groups_per_step
+        return DrawnNodes.of(call, part, labels, mine, division, **settings.terms, groups_per_step=drawn)
+
+    if settings.clusters is None:
+        return on(graph, y, rows)
+    return ClusterObjective.of(graph, y, rows, settings.clusters, settings.clusters_per_step, on)
+
+
+def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: int) -> Tensor:
+    """Labels of all rows as int64, after a check of those that are used.
+
+    Raises:
+        DatasetError: There are none, or one of them is not a class of the model.
+    """
+    if y is None:
+        raise DatasetError("the graph has no labels y: training needs them.")
+    labels = torch.as_tensor(y)
+    if labels.shape != (total,) or labels.is_floating_point() or labels.is_complex():
+        raise DatasetError(
+            f"labels y have shape {tuple(labels.shape)} and type {labels.dtype}: expected one class number "
+            f"per row, integers of shape [{total}]."
+        )
+    used = labels[torch.from_numpy(rows)]
+    wrong = rows[((used < 0) | (used >= num_classes)).numpy()]
+    if len(wrong):
+        raise DatasetError(
+            f"row {wrong[0]} has label {int(labels[wrong[0]])}, but the model has classes 0 to "
+            f"{num_classes - 1}: leave rows without a label out of training and validation, and build the "
+            "model with as many classes as there are."
+        )
+    return labels.long()
+
+
+def _masked(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    mask = getattr(data, name, None)
+    if mask is None:
+        raise DatasetError(
+            f"the graph has no {name}: training needs train_mask and val_mask, such as load_dataset gives."
+        )
+    rows = target_rows(torch.as_tensor(mask).bool().numpy(), int(data.num_nodes))
+    if len(rows) == 0:
+        raise DatasetError(
+            f"{name} is empty: training needs at least one node in train_mask and one in val_mask."
+        )
+    return rows
+
+
+def _part(data: Any, name: str) -> Tensor:
+    rows = getattr(data, name, None)
+    if rows is None or len(rows) == 0:
+        raise DatasetError(
+            f'the graphs have no "{name}" part: training needs GraphSet(graphs, train=…, val=…), such as '
+            "load_dataset gives."
+        )
+    return torch.as_tensor(np.asarray(rows), dtype=torch.int64)
