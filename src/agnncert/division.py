@@ -24,7 +24,8 @@ class Division(Protocol):
     """What ``certify`` asks of a division; a user's own needs nothing more.
 
     A user's division may also state ``unit_costs``, a mapping from a field of ``Budget`` to the ballots that one unit of it moves
-    at most; budgets with other fields are then refused.
+    at most; budgets with other fields are then refused. If many of its subgraphs are alike, ``same_as(graph, groups)`` may name
+    for each the first that is the very same graph, shape ``[num_groups]``; the fast engine evaluates only those.
     """
 
     @property

@@ -6,9 +6,10 @@ import numpy as np
 import torch
 
 from agnncert.ballots import BallotEvidence
+from agnncert.baselines.gnncert import parse_division
+from agnncert.baselines.redraw import redraw
 from agnncert.certificate import Certificate
 from agnncert.certifier import model_digest
-from agnncert.division import parse_division
 from agnncert.engines import cast, naive
 from agnncert.engines.call import Caller, bind
 from agnncert.graph import canonical, canonical_set, graph_digest, infer_task, one_graph
@@ -23,23 +24,23 @@ def check_against_graph(certificate: Certificate, data: Any, model: Any, ballots
         certificate: The certificate, loaded.
         data: The graph, or the whole list of graphs it was made from.
         model: The module; ``None`` checks the graph only.
-        ballots: How many ballots to cast again, chosen at random; ``math.inf`` for all.
+        ballots: How many ballots to cast again, chosen at random; ``math.inf`` for all. A certificate from
+            random samples is drawn again as a whole, whatever the number above 0.
         seed: Seed of that choice.
     """
     claim, evidence = certificate.claim, certificate.evidence
     if infer_task(data) != claim.task:
         return [f"the certificate is about {claim.task} classification, the data is for the other task"]
-    if not isinstance(evidence, BallotEvidence):
-        return ["this certificate counts random samples, which cannot be cast again one by one"]
-    division = parse_division(claim.division)
     rows, total = certificate.row, len(data) if claim.task == "graph" else data.num_nodes
     if len(rows) and int(rows.max()) >= total:
         return [f"the certificate names row {int(rows.max())}, the data has {total}: it belongs to another graph"]
+    division = parse_division(claim.division) if isinstance(evidence, BallotEvidence) else None
+    loops = getattr(division, "self_loops", False)
     if claim.task == "graph":
-        graph = canonical_set([data[int(k)] for k in rows], division.self_loops)
+        graph = canonical_set([data[int(k)] for k in rows], loops)
         rows = np.arange(len(rows))
     else:
-        graph = canonical(data, division.self_loops)
+        graph = canonical(data, loops)
     wrong = []
     if graph_digest(graph) != claim.digests["graph"]:
         wrong.append("the graph is not the one that was certified (its digest differs)")
@@ -47,8 +48,11 @@ def check_against_graph(certificate: Certificate, data: Any, model: Any, ballots
         wrong.append("the model is not the one that was certified (its digest differs)")
     if wrong or model is None:
         return wrong
-    call = bind(model, graph, claim.task)  # type: ignore[arg-type]
-    wrong += _structure(certificate.evidence, cast(call, graph, division, rows, tolerance=claim.tolerance))
+    if not isinstance(evidence, BallotEvidence) or division is None:
+        # Samples have no ballots of their own: all of them are drawn again, or none.
+        return redraw(certificate, data, model) if ballots else []
+    call = bind(model, graph, claim.task)
+    wrong += _structure(evidence, cast(call, graph, division, rows, tolerance=claim.tolerance))
     pairs = _chosen(evidence.votes, ballots, np.random.default_rng(seed))
     recast = _graph_ballots if claim.task == "graph" else _node_ballots
     again, sure = recast(call, graph, division, rows, pairs, claim.tolerance)

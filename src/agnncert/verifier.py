@@ -54,6 +54,7 @@ def verify(
         data: The graph (or list of graphs) that it speaks about: is it the same, with the same subgraphs?
         model: The model: is it the same?
         ballots: How many ballots to cast again, chosen at random; ``math.inf`` for all. Needs data and model.
+            A certificate from random samples is drawn again as a whole, at the cost of certifying.
         seed: Seed of that choice.
 
     Returns:
@@ -79,7 +80,12 @@ def verify(
 
             wrong += check_against_graph(certificate_of(contents, file), data, model, ballots, seed)
             checked += ["the graph", *(["the model"] if model is not None else [])]
-            checked += [f"{ballots:,.0f} ballots cast again"] if ballots else []
+            again = (
+                f"{ballots:,.0f} ballots cast again"
+                if contents.kind == BallotEvidence.kind
+                else "all samples drawn again"
+            )
+            checked += [again] if ballots else []
     except CertificateError as error:
         return Verdict(False, (str(error),), ())
     except MemoryError:

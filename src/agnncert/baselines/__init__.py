@@ -1,6 +1,7 @@
-"""Other certified defences, under the same certificate: RS, sparsity-aware RS and Bi-RS.
+"""Other certified defences, under the same certificate: GNNCert, RS, sparsity-aware RS and Bi-RS.
 
-- ``defence.py``: what they share, from audit and sampling to the certificate, and noisy training data
+- ``gnncert.py``: GNNCert-E, -N and -EN, deterministic; they are divisions, for ``ac.certify``
+- ``defence.py``: what the random ones share: audit, sampling, certificate, noisy training data
 - ``birs.py``, ``rs.py``, ``sparse_rs.py`` (``flip_defence.py`` is common to the latter two): the defences
 - ``redraw.py``: draws the samples of a certificate again
 - ``counts.py``: counts by batches that can be resumed and extended
@@ -10,6 +11,9 @@
 
 from agnncert.baselines.birs import BiRS as BiRS
 from agnncert.baselines.counts import SampleCounts as SampleCounts
+from agnncert.baselines.gnncert import GNNCertE as GNNCertE
+from agnncert.baselines.gnncert import GNNCertEN as GNNCertEN
+from agnncert.baselines.gnncert import GNNCertN as GNNCertN
 from agnncert.baselines.redraw import redraw as redraw
 from agnncert.baselines.rs import RS as RS
 from agnncert.baselines.sparse_rs import SparseRS as SparseRS

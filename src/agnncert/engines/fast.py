@@ -140,31 +140,36 @@ def custom_table(
         values = {name: torch.cat([value[name] for value in valued]) for name in call.takes}
         batch = torch.repeat_interleave(torch.arange(len(parts)), sizes) if on_graphs else None
         vote, sure = judge(call(x, edge_index, values, batch), tolerance)
-        for k, ((row, group), start) in enumerate(zip(places, starts.tolist(), strict=True)):
+        for k, ((row, alike), start) in enumerate(zip(places, starts.tolist(), strict=True)):
             if on_graphs:
-                ballots[row, group], stable[row, group] = vote[k], sure[k]
+                ballots[row, alike], stable[row, alike] = vote[k], sure[k]
                 continue
             here = rows + start
             silent = parts[k].abstain.numpy()[rows] if "abstain" in parts[k] else np.zeros(len(rows), dtype=bool)
-            ballots[:, group] = np.where(silent, ABSTAIN, vote[here])
-            stable[:, group] = silent | sure[here]
+            ballots[:, alike] = np.where(silent, ABSTAIN, vote[here])[:, None]
+            stable[:, alike] = (silent | sure[here])[:, None]
     return ballots, stable
 
 
-def _subgraphs(graph: Data, division: Division, rows: npt.NDArray[np.int64]) -> Iterator[tuple[tuple[int, int], Data]]:
+Place = tuple[int, npt.NDArray[np.int64]]  # a target and the groups that see the same subgraph
+
+
+def _subgraphs(graph: Data, division: Division, rows: npt.NDArray[np.int64]) -> Iterator[tuple[Place, Data]]:
     wholes = [one_graph(graph, k) for k in range(len(rows))] if is_graph_task(graph) else [graph]
+    everything = torch.arange(division.num_groups)
     for row, whole in enumerate(wholes):
         groups = division.groups(whole)
-        for group in range(division.num_groups):
+        same = (division.same_as(whole, groups) if hasattr(division, "same_as") else everything).numpy()
+        for group in np.unique(same).tolist():
             part = division.subgraph(whole, groups, group)
             if part.x.size(0):
-                yield (row, group), part
+                yield (row, np.flatnonzero(same == group)), part
 
 
 def _packed(
-    items: Iterator[tuple[tuple[int, int], Data]], limit: int
-) -> Iterator[tuple[list[tuple[int, int]], list[Data]]]:
-    places: list[tuple[int, int]] = []
+    items: Iterator[tuple[Place, Data]], limit: int
+) -> Iterator[tuple[list[Place], list[Data]]]:
+    places: list[Place] = []
     parts: list[Data] = []
     total = 0
     for place, part in items:

@@ -267,3 +267,18 @@ def test_a_certificate_survives_a_file_is_verified_and_its_samples_can_be_drawn_
     assert "model" in redraw(loaded, graph, node_model(seed=3))[0]
     forged = replace(loaded, evidence=replace(loaded.evidence, seed=10))
     assert redraw(forged, graph, node_model())[0].endswith("not those of seed 10")
+
+
+def test_verify_draws_the_samples_again_when_it_is_given_graph_and_model(graph, tmp_path):
+    certificate = BiRS(0.6, 0.7).certify(node_model(), graph, targets=[3, 7], n0=10, n=60, seed=9)
+    certificate.save(tmp_path / "true.cert")
+    verdict = verify(tmp_path / "true.cert", data=graph, model=node_model(), ballots=1)
+    assert verdict.holds
+    assert "all samples drawn again" in verdict.checked
+    assert not verify(tmp_path / "true.cert", data=graph, model=node_model(seed=3)).holds
+    other = replace(certificate, evidence=replace(certificate.evidence, seed=10))
+    other.save(tmp_path / "forged.cert")
+    assert verify(tmp_path / "forged.cert").holds  # from the file alone it cannot be told
+    verdict = verify(tmp_path / "forged.cert", data=graph, model=node_model(), ballots=1)
+    assert not verdict.holds
+    assert "not those of seed 10" in verdict.reasons[0]
