@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agnncert.division import EdgeCentric, NodeCentric
 from agnncert.errors import NotCovered
 
-from ..oracle.checks import check_change, check_growth, check_outside_unmoved, checked
+from ..oracle.checks import check_change, check_growth, check_outside_unmoved, check_reach, checked
 from ..oracle.graphs import CHANGES, make_data, random_change, random_data
 from ..oracle.models import KINDS, build
 
@@ -95,3 +95,12 @@ def test_a_ballot_moves_only_where_the_target_has_an_edge_before_or_after(divisi
     change = random_change(kind, data, seed)
     assume(change is not None)
     check_outside_unmoved(models(model, "node", 0), data, division, change)
+
+
+@pytest.mark.parametrize("model", KINDS)
+@settings(max_examples=8)
+@given(data=graphs(), kind=st.sampled_from(["delete node", "change features"]), seed=st.integers(0, 99))
+def test_a_node_moves_a_ballot_only_where_a_path_joins_it_to_the_target(model, data, kind, seed):
+    change = random_change(kind, data, seed)
+    assume(change is not None)
+    check_reach(models(model, "node", 0), data, EdgeCentric(3), change)

@@ -3,6 +3,7 @@
 Each raises ``AssertionError`` (or one of the library's own errors) when the law it states is broken.
 """
 
+import inspect
 import itertools
 from typing import Any
 
@@ -15,7 +16,7 @@ from agnncert.division import Division, EdgeCentric, NodeCentric
 from agnncert.engines import cast, coverage
 from agnncert.engines.call import bind
 from agnncert.errors import NotCovered
-from agnncert.graph import canonical, canonical_set, one_graph
+from agnncert.graph import EDGE_VALUES, canonical, canonical_set, one_graph
 from agnncert.perturbation import Perturbation
 from agnncert.votes import ABSTAIN, Votes
 
@@ -128,12 +129,11 @@ def check_outputs(
 def outputs(model: Any, data: Data, division: Any, task: str) -> dict[Any, list[np.ndarray | None]]:
     """Logits of every target in every subgraph, ``None`` where it abstains; subgraphs as the division makes them."""
     graph = checked(data, division) if task == "node" else one_graph(checked([data], division), 0)
-    call, groups = bind(model, graph, task), division.groups(graph)
+    groups = division.groups(graph)
     parts = [division.subgraph(graph, groups, i) for i in range(division.num_groups)]
     if task == "graph":
-        return {None: [_graph_output(call, part) for part in parts]}
-    with torch.no_grad():
-        tables = [call(part.x, part.edge_index, call.edge_values(part)).numpy() for part in parts]
+        return {None: [_output(model, part, task) if len(part.x) else None for part in parts]}
+    tables = [_output(model, part, task) for part in parts]
     silent = [part.abstain.tolist() if "abstain" in part else [False] * len(graph.x) for part in parts]
     return {
         target: [None if silent[i][row] else tables[i][row] for i in range(division.num_groups)]
@@ -141,13 +141,12 @@ def outputs(model: Any, data: Data, division: Any, task: str) -> dict[Any, list[
     }
 
 
-def _graph_output(call: Any, part: Data) -> np.ndarray | None:
-    if len(part.x) == 0:
-        return None
+def _output(model: Any, part: Data, task: str) -> np.ndarray:
+    takes = inspect.signature(model.forward).parameters
+    values = {name: part[name] for name in EDGE_VALUES if name in takes and name in part}
+    batch = [torch.zeros(len(part.x), dtype=torch.int64)] if task == "graph" else []
     with torch.no_grad():
-        return call(
-            part.x, part.edge_index, call.edge_values(part), torch.zeros(len(part.x), dtype=torch.int64)
-        ).numpy()
+        return model(part.x.clone(), part.edge_index, *batch, **values).numpy()
 
 
 def differ(a: np.ndarray | None, b: np.ndarray | None) -> bool:
@@ -204,6 +203,21 @@ def check_outside_unmoved(model: Any, data: Data, division: Any, change: Perturb
             i for i, (a, b) in enumerate(zip(before[target], after[target], strict=True)) if differ(a, b)
         }
         assert moved <= set(reach[0][target]) | set(reach[1][target])
+
+
+def check_reach(model: Any, data: Data, division: EdgeCentric, change: Perturbation) -> None:
+    """Edge-centric, node task: a deleted or altered node moves a ballot only where a path joins it to the target."""
+    before, after = (outputs(model, d, division, "node") for d in (data, change.apply(data)))
+    touched = {*change.delete_nodes, *change.change_features}
+    for row, target in enumerate(ids_of(data)):
+        if target in touched:
+            continue
+        others = [u for k, u in enumerate(ids_of(data)) if k != row]
+        reach = dict(zip(others, node_reaches(data, division, row), strict=True))
+        moved = {
+            i for i, (a, b) in enumerate(zip(before[target], after[target], strict=True)) if differ(a, b)
+        }
+        assert moved <= set().union(*(reach[u] for u in touched))
 
 
 # Coverage
