@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from agnncert.baselines.coins import TRAINING, stream
 from agnncert.baselines.counts import Progress, Sampler, check_samples, collect
 from agnncert.certificate import Certificate
 from agnncert.certifier import model_digest, target_degree, target_ids, target_truth
@@ -71,10 +72,32 @@ class Smoothing(ABC):
     @abstractmethod
     def _check_model(self, report: AuditReport, engine: EngineName) -> None: ...
 
+    @torch.no_grad()
+    def count(self, call: Caller, graph: Data, rows: IntArray, samples: int, seed: int) -> IntArray:
+        """Class counts of targets on some noisy graphs, to see how training goes; nothing is proved by them.
+
+        Args:
+            call: The model, bound to the graph.
+            graph: A canonical graph; in the graph task the joined targets.
+            rows: Node task: rows of the targets. Graph task: all graphs, in order.
+            samples: Number of noisy graphs.
+            seed: Seed of the noise, which is not the noise of any certificate.
+
+        Returns:
+            Counts of shape ``[num_targets, num_classes]``.
+        """
+        sampler = self._sampler(call, graph, rows, naive=False)
+        counts = np.zeros((sampler.num_targets, sampler.num_classes), dtype=np.int64)
+        for batch, first in enumerate(range(0, samples, sampler.batch)):
+            last = min(sampler.batch, samples - first)
+            counts += sampler.counts(stream(seed, TRAINING, batch), 0, last)
+        return counts
+
     def drawn(self) -> dict[str, Any]:
         """The settings that samples depend on; counts drawn with others must not be mixed with these."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
+    @torch.no_grad()
     def certify(
         self,
         model: Any,

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from agnncert.baselines.defence import Smoothing
 from agnncert.datasets import GraphSet, dataset_digest
 from agnncert.division import Division
 from agnncert.errors import ModelContractError, SettingsError
@@ -48,7 +49,7 @@ class Step:
 def fit(
     model: Module,
     data: Any,
-    division: Division | None = None,
+    division: Division | Smoothing | None = None,
     *,
     epochs: int = 200,
     lr: float = 0.01,
@@ -77,7 +78,8 @@ def fit(
         model: Any module; see ``certify`` for how it is called.
         data: A ``Data`` with ``y``, ``train_mask`` and ``val_mask``, or a ``GraphSet`` with ``train`` and
             ``val``.
-        division: Train on its subgraphs too; ``None`` trains a plain, undefended model.
+        division: Train on its subgraphs too; ``None`` trains a plain, undefended model. A smoothing defence,
+            such as ``ac.baselines.BiRS()``: train under its noise, drawn anew for each step.
         epochs: Passes over the training set.
         lr: Learning rate of Adam.
         weight_decay: Its weight decay.
@@ -143,10 +145,10 @@ def fit(
     return model.eval()
 
 
-def division_name(division: Division | None) -> str | None:
+def division_name(division: Division | Smoothing | None) -> str | None:
     """What a division is called: what it prints as, unless that is an address in memory."""
-    if division is None:
-        return None
+    if division is None or isinstance(division, Smoothing):
+        return None if division is None else str(division)
     cls = type(division)
     told = cls.__str__ is not object.__str__ or cls.__repr__ is not object.__repr__
     return str(division) if told else f"{cls.__qualname__}(T={division.num_groups})"

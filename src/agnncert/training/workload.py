@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from agnncert.baselines.defence import Smoothing
 from agnncert.datasets import inductive_view
 from agnncert.division import Division
 from agnncert.engines.call import Caller, bind
@@ -17,6 +18,7 @@ from agnncert.graph import canonical, canonical_set, infer_task, target_rows
 from agnncert.training.clusters import ClusterObjective
 from agnncert.training.drawn import DrawnGraphs, DrawnNodes
 from agnncert.training.graph_objective import GraphObjective
+from agnncert.training.noisy import NoisyNodes, noisy_graphs, noisy_scorer
 from agnncert.training.objective import NodeObjective, Objective
 from agnncert.training.scoring import Score, scorer
 from agnncert.training.settings import FitSettings
@@ -30,27 +32,23 @@ class Workload:
     score: Callable[[], Score]
 
 
-def prepare(model: torch.nn.Module, data: Any, division: Division | None, settings: FitSettings) -> Workload:
+Defence = Division | Smoothing | None
+
+
+def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> Workload:
     """Checks the data and lays out everything that stays the same from step to step.
 
     Args:
         model: The module, in eval mode.
         data: A ``Data`` with masks or a ``GraphSet`` with splits.
-        division: Whose subgraphs to train on, if any.
+        division: Whose subgraphs to train on, if any; or a defence under whose noise to train.
         settings: How to train.
 
     Raises:
         DatasetError: Labels or splits are missing or do not fit the model.
         SettingsError: Settings do not fit the data or the division.
     """
-    size, groups = settings.select_size, 0 if division is None else division.num_groups
-    if 2 * size > groups:
-        found = (
-            "there is no division"
-            if division is None
-            else f"{groups} ballots certify at most size {groups // 2}"
-        )
-        raise SettingsError(f"select_size={size}, but {found}: choose a smaller size, or more groups.")
+    _check_settings(division, settings)
     if infer_task(data) == "graph":
         return _on_graphs(model, data, division, settings)
     data = inductive_view(data) if settings.protocol == "inductive" else data
@@ -61,12 +59,31 @@ def prepare(model: torch.nn.Module, data: Any, division: Division | None, settin
         getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes
     )
     objective = _node_objective(call, graph, y, torch.from_numpy(train), division, settings)
-    return Workload(objective, scorer(call, graph, division, val, y.numpy()[val], settings.select_size))
+    return Workload(objective, _scorer(call, graph, division, val, y.numpy()[val], settings))
 
 
-def _on_graphs(
-    model: torch.nn.Module, data: Any, division: Division | None, settings: FitSettings
-) -> Workload:
+def _check_settings(division: Defence, settings: FitSettings) -> None:
+    size = settings.select_size
+    groups = 0 if division is None or isinstance(division, Smoothing) else division.num_groups
+    if 2 * size > groups:
+        found = f"{groups} ballots certify at most size {groups // 2}" if groups else "there is no division"
+        raise SettingsError(f"select_size={size}, but {found}: choose a smaller size, or more groups.")
+    if isinstance(division, Smoothing) and settings.clusters is not None:
+        raise SettingsError(
+            f"clusters={settings.clusters}: training under noise sees the whole graph at once; leave it out."
+        )
+
+
+def _scorer(
+    call: Caller, graph: Data, division: Defence, rows: Any, truth: Any, settings: FitSettings
+) -> Callable[[], Score]:
+    if isinstance(division, Smoothing):
+        division.count(call, graph, rows, 1, settings.seed)  # explains now what would fail after an epoch
+        return noisy_scorer(call, graph, division, rows, truth, settings.seed)
+    return scorer(call, graph, division, rows, truth, settings.select_size)
+
+
+def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> Workload:
     if settings.clusters is not None:
         raise SettingsError(
             f"clusters={settings.clusters} cuts one large graph, but these are many: use batch_size."
@@ -78,18 +95,25 @@ def _on_graphs(
     known = torch.tensor([-1 if g.y is None or g.y.numel() != 1 else int(g.y) for g in data])
     y = checked_labels(known, len(data), torch.cat([train, val]).numpy(), call.num_classes)
     how = {**settings.terms, "groups_per_step": settings.groups_per_step, "batch_size": settings.batch_size}
+    score = _scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings)
     objective: Objective
-    if division is None or hasattr(division, "pieces"):
+    if isinstance(division, Smoothing):
+        objective = noisy_graphs(
+            call, joined, y[train], division, settings.balance_classes, settings.batch_size
+        )
+    elif division is None or hasattr(division, "pieces"):
         objective = GraphObjective.of(call, joined, y[train], division, **how)
     else:
         objective = DrawnGraphs.of(call, joined, y[train], division, **how)
-    score = scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings.select_size)
     return Workload(objective, score)
 
 
 def _node_objective(
-    call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Division | None, settings: FitSettings
+    call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Defence, settings: FitSettings
 ) -> Objective:
+    if isinstance(division, Smoothing):
+        return NoisyNodes(NodeObjective.of(call, graph, y, rows, None, **settings.terms), division)
+
     def on(part: Data, labels: Tensor, mine: Tensor) -> NodeObjective | DrawnNodes:
         if division is None or hasattr(division, "pieces"):
             return NodeObjective.of(call, part, labels, mine, division, **settings.terms)

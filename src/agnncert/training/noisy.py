@@ -1,0 +1,89 @@
+"""Training for a smoothing defence: every step sees the graph, or its batch of graphs, under fresh noise."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.baselines.defence import Smoothing
+from agnncert.engines.call import Caller
+from agnncert.engines.gathered import SparseRows
+from agnncert.graph import one_graph
+from agnncert.training.drawn import DrawnGraphs, Terms
+from agnncert.training.objective import NodeObjective, Step, class_weights
+from agnncert.training.scoring import Score
+from agnncert.votes import IntArray
+
+SCORED_SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class NoisyNodes:
+    """Loss of a node classifier on one noisy graph per step.
+
+    Attributes:
+        plain: The same loss on the graph as it is.
+        defence: Draws the noise.
+    """
+
+    plain: NodeObjective
+    defence: Smoothing
+
+    def steps(self) -> Iterator[Step]:
+        """One step on all nodes."""
+        yield self.backward
+
+    def backward(self) -> float:
+        """Adds the gradient of the loss under noise to the parameters; returns that loss."""
+        graph = self.defence.noisy(self.plain.graph)
+        sparse = self.plain.sparse
+        if graph.x is not self.plain.graph.x:
+            sparse = SparseRows.of(graph.x.to(self.plain.call.dtype))
+        return replace(self.plain, graph=graph, sparse=sparse).backward()
+
+
+def noisy_graphs(
+    call: Caller, joined: Data, y: Tensor, defence: Smoothing, balance_classes: bool, batch_size: int
+) -> DrawnGraphs:
+    """Loss of a graph classifier on one noisy version of each graph per step."""
+    terms = Terms(0.0, 1.0, 1, None, class_weights(y, call) if balance_classes else None)
+    graphs = tuple(one_graph(joined, k) for k in range(len(y)))
+    return DrawnGraphs(
+        call, graphs, tuple(g.edge_index[0] for g in graphs), y, _Drawing(defence), terms, batch_size
+    )
+
+
+class _Drawing:
+    """Noise in the shape of a division: its only subgraph is a noisy version of the graph."""
+
+    num_groups = 1
+
+    def __init__(self, defence: Smoothing) -> None:
+        self.defence = defence
+
+    def groups(self, graph: Data) -> Tensor:
+        return torch.zeros(graph.num_edges, dtype=torch.int64)
+
+    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
+        noisy: Data = self.defence.noisy(graph)
+        return noisy
+
+    def votes_moved(self, change: object, graph: Data, target: int | None) -> int:
+        return 1
+
+
+def noisy_scorer(
+    call: Caller, graph: Data, defence: Smoothing, rows: IntArray, truth: IntArray, seed: int
+) -> Callable[[], Score]:
+    """A function that scores the model by its vote on a few noisy graphs, the same ones at every look."""
+
+    def score() -> Score:
+        counts = defence.count(call, graph, rows, SCORED_SAMPLES, seed)
+        right = counts.argmax(axis=1) == truth
+        share = counts[np.arange(len(truth)), truth] / SCORED_SAMPLES
+        return float(right.mean()), float(share.mean())
+
+    return score
