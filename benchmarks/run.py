@@ -46,7 +46,9 @@ def measure(name: str, root: str, repeats: int) -> list[dict[str, object]]:
     rows = []
     for division in (ac.EdgeCentric, ac.NodeCentric):
         measured = node_votes if name in NODE else graph_votes
-        rows.append({"dataset": name, **measured(model, data, division(300 if name in NODE else 30), repeats)})
+        rows.append(
+            {"dataset": name, **measured(model, data, division(300 if name in NODE else 30), repeats)}
+        )
     return rows
 
 
@@ -163,7 +165,9 @@ def table(rows: list[dict[str, object]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--root", default=".cache/data")
     parser.add_argument("--only", nargs="*", default=[*NODE, *GRAPH])
     parser.add_argument("--repeats", type=int, default=7)
@@ -174,13 +178,31 @@ def main() -> None:
         return
     rows: list[dict[str, object]] = []
     for name in options.only:
-        command = [sys.executable, "-m", "benchmarks.run", "--inside", name, "--root", options.root, "--repeats", str(options.repeats)]
-        rows += json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1])
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.run",
+            "--inside",
+            name,
+            "--root",
+            options.root,
+            "--repeats",
+            str(options.repeats),
+        ]
+        rows += json.loads(
+            subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
+        )
         print(table(rows[-2:]), flush=True)
     RESULTS.mkdir(exist_ok=True)
     import torch
 
-    machine = {"cpu": platform.machine(), "cores": os.cpu_count(), "threads": torch.get_num_threads(), "python": platform.python_version(), "torch": torch.__version__}
+    machine = {
+        "cpu": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
     (RESULTS / "engines.json").write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
     head = f"Made by `make bench` on {machine['cores']} cores ({machine['cpu']}), torch {machine['torch']}, Python {machine['python']}."
     (RESULTS / "engines.md").write_text(f"# What the votes cost\n\n{head}\n\n{table(rows)}\n")

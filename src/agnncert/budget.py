@@ -62,20 +62,30 @@ class Budget:
             raise BudgetError(f"Budget(target_features={self.target_features!r}): expected True or False.")
 
     def __repr__(self) -> str:
-        shown = (f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default)
+        shown = (
+            f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default
+        )
         return f"Budget({', '.join(shown)})"
 
     def but(self, **changes: Any) -> "Budget":
         """This budget with some fields replaced; an unknown field is met with the nearest one."""
         for name in changes:
             if name not in self.__dataclass_fields__:
-                raise BudgetError(f'unknown budget field "{name}": {did_you_mean(name, self.__dataclass_fields__)}')
+                raise BudgetError(
+                    f'unknown budget field "{name}": {did_you_mean(name, self.__dataclass_fields__)}'
+                )
         return replace(self, **changes)
 
     @property
     def injected_edges(self) -> float:
-        """All edges of injected nodes together; no nodes bring no edges, however many each might (0·inf = 0)."""
-        return self.inject_nodes * self.edges_per_injected if self.inject_nodes and self.edges_per_injected else 0
+        """All edges of injected nodes together; no nodes bring no edges, however many each might (0·inf =
+        0).
+        """
+        return (
+            self.inject_nodes * self.edges_per_injected
+            if self.inject_nodes and self.edges_per_injected
+            else 0
+        )
 
 
 def _is_count(value: float) -> bool:

@@ -33,15 +33,18 @@ def certify(
     """Proves how much of a graph an attacker may change without changing the model's voted labels.
 
     Args:
-        model: A trained module, in eval mode. Node task: ``model(x, edge_index) -> [num_nodes, classes]``; graph task:
-            ``model(x, edge_index, batch) -> [num_graphs, classes]``. ``edge_weight`` and ``edge_attr`` are passed on when the
-            data has them and ``forward`` takes them.
-        data: A ``Data`` (node classification) or a list of ``Data`` (graph classification), ideally with ``node_id``.
+        model: A trained module, in eval mode. Node task: ``model(x, edge_index) -> [num_nodes, classes]``;
+            graph task: ``model(x, edge_index, batch) -> [num_graphs, classes]``. ``edge_weight`` and
+            ``edge_attr`` are passed on when the data has them and ``forward`` takes them.
+        data: A ``Data`` (node classification) or a list of ``Data`` (graph classification), ideally with
+            ``node_id``.
         division: ``EdgeCentric``, ``NodeCentric``, or one of your own.
         targets: Mask or row numbers of the nodes (graphs) to certify; all when not given.
         engine: "fast" or "naive"; the ballots are the same.
-        attacks: "edges" certifies a model that mixes all nodes in the edge-centric division, against changes of edges alone.
-        tolerance: How far two computations of one logit may lie apart, relative to the largest; measured when not given.
+        attacks: "edges" certifies a model that mixes all nodes in the edge-centric division, against changes
+            of edges alone.
+        tolerance: How far two computations of one logit may lie apart, relative to the largest; measured when
+            not given.
         memory_limit: Bytes that one chunk of work may take, about.
 
     Returns:
@@ -75,7 +78,11 @@ def certify(
         num_groups=division.num_groups,
         ids=ids,
         tolerance=tolerance,
-        digests={"graph": graph_digest(graph), "model": model_digest(model), "division": _sha256(str(division))},
+        digests={
+            "graph": graph_digest(graph),
+            "model": model_digest(model),
+            "division": _sha256(str(division)),
+        },
         parameters=parameters,
     )
     return Certificate(
@@ -99,11 +106,17 @@ def model_digest(model: Any) -> str:
 
 
 class _PlainBallots:
-    """The edge-centric division for a model that mixes nodes: one edge moves one ballot, and nothing more is known."""
+    """The edge-centric division for a model that mixes nodes: one edge moves one ballot, and nothing more is
+    known.
+    """
 
     def __init__(self, division: Division) -> None:
         self.num_groups = division.num_groups
-        self.groups, self.subgraph, self.votes_moved = division.groups, division.subgraph, division.votes_moved
+        self.groups, self.subgraph, self.votes_moved = (
+            division.groups,
+            division.subgraph,
+            division.votes_moved,
+        )
         self.unit_costs = {"add_edges": 1, "delete_edges": 1, "change_edges": 1}
 
 
@@ -152,5 +165,7 @@ def target_degree(graph: Any, rows: Any, task: Task) -> Any:
     low, high = torch.div(pairs, graph.num_nodes, rounding_mode="floor"), pairs % graph.num_nodes
     if task == "graph":
         return torch.bincount(graph.batch[low], minlength=len(rows)).numpy()
-    degree = torch.bincount(low, minlength=graph.num_nodes) + torch.bincount(high[high != low], minlength=graph.num_nodes)
+    degree = torch.bincount(low, minlength=graph.num_nodes) + torch.bincount(
+        high[high != low], minlength=graph.num_nodes
+    )
     return degree.numpy()[rows]

@@ -1,8 +1,9 @@
 """May this module be certified, and against what?
 
-The proofs need a model that is deterministic and looks at a node only through the edges that lead to it. ``audit`` inspects the
-layers it knows and probes the behaviour of all others: it adds an isolated node, a node that only receives edges, changes a
-distant part of the graph, shuffles nodes and edges, and watches outputs that must not move. Probes can refute; they do not prove.
+The proofs need a model that is deterministic and looks at a node only through the edges that lead to it.
+``audit`` inspects the layers it knows and probes the behaviour of all others: it adds an isolated node, a
+node that only receives edges, changes a distant part of the graph, shuffles nodes and edges, and watches
+outputs that must not move. Probes can refute; they do not prove.
 """
 
 import copy
@@ -33,7 +34,8 @@ class Finding:
         why: Why it breaks the guarantee.
         remedy: What to do.
         leaves: Attacks for which the guarantee still holds.
-        alone: Whether the fault lies only in evaluating several graphs at once, which ``engine="naive"`` does not do.
+        alone: Whether the fault lies only in evaluating several graphs at once, which ``engine="naive"`` does
+            not do.
     """
 
     where: str
@@ -53,7 +55,8 @@ class AuditReport:
         division: The division it was asked about.
         findings: Everything that breaks the guarantee; empty when the model is fit.
         deviation: Largest relative difference seen between two ways of computing the same logits.
-        tolerance: What ``certify`` allows for such differences: ten times the deviation, at least 32 units of rounding.
+        tolerance: What ``certify`` allows for such differences: ten times the deviation, at least 32 units of
+            rounding.
     """
 
     task: Task
@@ -74,13 +77,18 @@ class AuditReport:
 
     @property
     def fit_for(self) -> tuple[str, ...]:
-        """Kinds of attack ("edges", "nodes", "features") that a certificate for this model may speak about."""
+        """Kinds of attack ("edges", "nodes", "features") that a certificate for this model may speak
+        about.
+        """
         serious = [f for f in self.findings if not f.alone]
         return tuple(a for a in ALL_ATTACKS if all(a in f.leaves for f in serious))
 
     def __str__(self) -> str:
         if self.ok:
-            return f"fit for certification ({self.task} task, {self.division}) against changes of edges, nodes and features."
+            return (
+                f"fit for certification ({self.task} task, {self.division}) against changes of edges, "
+                "nodes and features."
+            )
         count = len(self.findings)
         head = f"cannot certify this model, {count} {'thing breaks' if count == 1 else 'things break'} the guarantee:"
         width = max(len(f.where) for f in self.findings)
@@ -88,7 +96,11 @@ class AuditReport:
         lines = [f"  {f.where:<{width}}  {f.what:<{wide}}  {f.why}" for f in self.findings]
         remedies = dict.fromkeys(f.remedy for f in self.findings)
         fit = ", ".join(self.fit_for)
-        tail = [f"As it is, it is fit only for attacks on: {fit} (certify(..., attacks=\"edges\"))."] if fit else []
+        tail = (
+            [f'As it is, it is fit only for attacks on: {fit} (certify(..., attacks="edges")).']
+            if fit
+            else []
+        )
         return "\n".join([head, *lines, *remedies, *tail])
 
 
@@ -100,8 +112,8 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
         model: The module.
         task: "node" or "graph"; taken from ``data`` when given.
         division: The division that is going to be used; ``None`` asks for the strictest.
-        data: A graph (or list of graphs) like those to be certified. Without it the number of features is taken from the
-            module's first layer.
+        data: A graph (or list of graphs) like those to be certified. Without it the number of features is
+            taken from the module's first layer.
     """
     if data is not None:
         task = infer_task(data)
@@ -113,7 +125,10 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
             probed = list(probe.findings(division))
         except ModelContractError as error:
             if not found and data is None:
-                raise ModelContractError(f"{error} (The number of features was guessed from the first layer: pass data= if it is another.)") from error
+                raise ModelContractError(
+                    f"{error} (The number of features was guessed from the first layer: pass data= if it "
+                    "is another.)"
+                ) from error
             if not found:  # a layer that was named explains why the model cannot be run
                 raise
         else:
@@ -123,7 +138,14 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
     return AuditReport(task, str(division), tuple(found), deviation, max(10 * deviation, 32 * rounding))
 
 
-_MIXING_NORMS = {"PairNorm", "GraphNorm", "InstanceNorm", "InstanceNorm1d", "GraphSizeNorm", "MeanSubtractionNorm"}
+_MIXING_NORMS = {
+    "PairNorm",
+    "GraphNorm",
+    "InstanceNorm",
+    "InstanceNorm1d",
+    "GraphSizeNorm",
+    "MeanSubtractionNorm",
+}
 _MIXING_LAYERS = {"GPSConv", "PerformerAttention", "PolynormerAttention", "SGFormerAttention"}
 _BOTH_WAYS = {"DirGNNConv", "ChebConv", "HypergraphConv"}
 
@@ -136,24 +158,56 @@ def _inspect(model: Any, task: Task, division: Division | None) -> Iterator[Find
         kind = type(layer).__name__
         place = name or "model"
         if getattr(layer, "cached", False) is True:
-            yield Finding(place, f"{kind}(cached=True)", "every subgraph would reuse the first subgraph's edges", f"Build {kind} with cached=False.")
+            yield Finding(
+                place,
+                f"{kind}(cached=True)",
+                "every subgraph would reuse the first subgraph's edges",
+                f"Build {kind} with cached=False.",
+            )
         if layer.training and _drops(layer):
-            yield Finding(place, f"{kind} in training mode", "drops inputs at random", "Call model.eval() first.")
+            yield Finding(
+                place, f"{kind} in training mode", "drops inputs at random", "Call model.eval() first."
+            )
         if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and layer.training:
-            yield Finding(place, f"{kind} in training mode", "normalises over all nodes", "Call model.eval() first.")
+            yield Finding(
+                place, f"{kind} in training mode", "normalises over all nodes", "Call model.eval() first."
+            )
         if task == "graph":
             continue  # an untouched subgraph is literally the same graph: nothing else is asked
         leaves = ("edges",) if edge_centric else ()
         if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and not layer.track_running_stats:
-            yield Finding(place, f"{kind}(track_running_stats=False)", "normalises over all nodes", f"Build {kind} with track_running_stats=True.", leaves)
+            yield Finding(
+                place,
+                f"{kind}(track_running_stats=False)",
+                "normalises over all nodes",
+                f"Build {kind} with track_running_stats=True.",
+                leaves,
+            )
         if kind in _MIXING_NORMS or (kind == "LayerNorm" and getattr(layer, "mode", None) == "graph"):
             shown = f'{kind}(mode="graph")' if kind == "LayerNorm" else kind
-            remedy = 'Use LayerNorm(mode="node").' if kind == "LayerNorm" else f"Replace {kind} (BatchNorm in eval mode is fine)."
-            yield Finding(place, shown, "mixes all nodes, so one change can alter every ballot", remedy, leaves)
+            remedy = (
+                'Use LayerNorm(mode="node").'
+                if kind == "LayerNorm"
+                else f"Replace {kind} (BatchNorm in eval mode is fine)."
+            )
+            yield Finding(
+                place, shown, "mixes all nodes, so one change can alter every ballot", remedy, leaves
+            )
         if kind in _MIXING_LAYERS or "quantized.dynamic" in type(layer).__module__:
-            yield Finding(place, kind, "lets every node influence every other", f"Replace {kind} by layers that pass messages along edges.", leaves)
+            yield Finding(
+                place,
+                kind,
+                "lets every node influence every other",
+                f"Replace {kind} by layers that pass messages along edges.",
+                leaves,
+            )
         if not edge_centric and (kind in _BOTH_WAYS or _flows_backwards(layer)):
-            yield Finding(place, kind, "also reads edges that leave a node, so one node can alter many ballots", f"Use EdgeCentric, or replace {kind}.")
+            yield Finding(
+                place,
+                kind,
+                "also reads edges that leave a node, so one node can alter many ballots",
+                f"Use EdgeCentric, or replace {kind}.",
+            )
 
 
 def _drops(layer: torch.nn.Module) -> bool:
@@ -241,7 +295,12 @@ class _Probe:
         """Everything that the probes find out."""
         base = self.run(self.graph)
         if self.moved(base, self.run(self.graph)):  # then outputs say nothing more
-            yield Finding("behaviour", "the same graph twice", "gives two different outputs", "Call model.eval(), and switch off sampling and dropout.")
+            yield Finding(
+                "behaviour",
+                "the same graph twice",
+                "gives two different outputs",
+                "Call model.eval(), and switch off sampling and dropout.",
+            )
             return
         yield from self.common_findings(base)
         yield from self.graph_findings(base) if self.task == "graph" else self.node_findings(base, division)
@@ -250,12 +309,22 @@ class _Probe:
         other = _with_arcs(self.graph, torch.arange(0, self.graph.num_edges, 3))
         fresh = replace(self.call, model=self.untouched)
         if self.moved(self.run(other), self.run(other, fresh)):
-            yield Finding("behaviour", "another graph in between", "the model remembers earlier graphs", "Switch off caching between calls.")
+            yield Finding(
+                "behaviour",
+                "another graph in between",
+                "the model remembers earlier graphs",
+                "Switch off caching between calls.",
+            )
         shuffled, order = self._shuffled()
         again = self.run(shuffled)
         again = again if self.task == "graph" else again[torch.argsort(order)]
         if self.moved(base, again):
-            yield Finding("behaviour", "nodes and edges in another order", "the output depends on the order", "Use aggregations that do not depend on order.")
+            yield Finding(
+                "behaviour",
+                "nodes and edges in another order",
+                "the output depends on the order",
+                "Use aggregations that do not depend on order.",
+            )
         else:
             self.deviation = max(self.deviation, self.apart(base, again))
 
@@ -270,23 +339,32 @@ class _Probe:
     def node_findings(self, base: Tensor, division: Division | None) -> Iterator[Finding]:
         edge_centric = isinstance(division, EdgeCentric)
         leaves = ("edges",) if edge_centric else ()
-        remedy = "Remove whatever looks at all nodes at once (norms over nodes, virtual nodes, global pooling or attention)."
+        remedy = (
+            "Remove whatever looks at all nodes at once (norms over nodes, virtual nodes, global "
+            "pooling or attention)."
+        )
         alone = self._edgeless(self.graph)
         each = torch.cat([self._edgeless(_rows(self.graph, k)) for k in range(self.graph.num_nodes)])
         changes: list[tuple[str, Callable[[], tuple[Tensor, Tensor]]]] = [
             ("an isolated node was added", lambda: (base, self.run(self._with_isolated())[: len(base)])),
-            ("an unconnected part was changed", lambda: (base[: len(base) // 2], self.run(self._far_change())[: len(base) // 2])),
+            (
+                "an unconnected part was changed",
+                lambda: (base[: len(base) // 2], self.run(self._far_change())[: len(base) // 2]),
+            ),
             ("nodes without edges one by one", lambda: (alone, each)),
         ]
         for what, outputs in changes:
             a, b = outputs()
             if self.moved(a, b):
-                yield Finding("behaviour", what, "moved the output of nodes it is not connected to", remedy, leaves)
+                yield Finding(
+                    "behaviour", what, "moved the output of nodes it is not connected to", remedy, leaves
+                )
                 return
         self.deviation = max(self.deviation, self.apart(alone, each))
         if not edge_centric and self.moved(base, self.run(self._with_sink())[: len(base)]):
             yield Finding(
-                "behaviour", "a node that only receives edges was added", "moved the output of the nodes it receives from",
+                "behaviour", "a node that only receives edges was added",
+                "moved the output of the nodes it receives from",
                 "Use EdgeCentric, or layers that read incoming edges only.",
             )  # fmt: skip
 
@@ -296,7 +374,9 @@ class _Probe:
     def _grown(self, arcs: Tensor) -> Data:
         large = 100 * (1 + self.graph.x.abs().amax())
         new = large * torch.randn(1, self.graph.x.size(1), generator=self.generator)
-        grown = _with_arcs(self.graph, torch.arange(self.graph.num_edges + arcs.size(1)) % self.graph.num_edges)
+        grown = _with_arcs(
+            self.graph, torch.arange(self.graph.num_edges + arcs.size(1)) % self.graph.num_edges
+        )
         grown.x, grown.node_id = torch.cat([self.graph.x, new]), torch.arange(self.graph.num_nodes + 1)
         grown.edge_index = torch.cat([self.graph.edge_index, arcs], dim=1)
         return grown
@@ -311,7 +391,9 @@ class _Probe:
     def _far_change(self) -> Data:
         half = self.graph.num_nodes // 2
         other = self.graph.clone()
-        other.x = torch.cat([other.x[:half], 100 * torch.randn(other.x[half:].shape, generator=self.generator)])
+        other.x = torch.cat(
+            [other.x[:half], 100 * torch.randn(other.x[half:].shape, generator=self.generator)]
+        )
         # A hub of many edges: what is counted or compared over the whole graph, such as the largest degree, moves too.
         hub = torch.full((other.num_nodes - half - 1,), half).repeat(3)
         spokes = torch.arange(half + 1, other.num_nodes).repeat(3)
@@ -341,12 +423,18 @@ def _twin(model: Any) -> Any:
     if not isinstance(model, torch.nn.Module):
         return model
     # Results that a module keeps of an earlier training step cannot be copied with the graph of their gradients.
-    kept = [v for layer in model.modules() for v in vars(layer).values() if isinstance(v, Tensor) and v.grad_fn is not None]
+    kept = [
+        v
+        for layer in model.modules()
+        for v in vars(layer).values()
+        if isinstance(v, Tensor) and v.grad_fn is not None
+    ]
     try:
         return copy.deepcopy(model, {id(value): value.detach().clone() for value in kept})
     except Exception as error:
         raise ModelContractError(
-            f"the model cannot be copied to see whether it remembers earlier graphs ({type(error).__name__}: {error}). "
+            "the model cannot be copied to see whether it remembers earlier graphs "
+            f"({type(error).__name__}: {error}). "
             "Build it anew and load its weights, or delete what it keeps of earlier calls."
         ) from error
 

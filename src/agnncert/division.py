@@ -1,7 +1,8 @@
 """Divisions: a graph split into ``num_groups`` subgraphs so that a small change reaches few of them.
 
-``EdgeCentric`` puts every edge into the group of its pair of ids; ``NodeCentric`` puts all outgoing edges of a node into
-the group of its id. Groups depend on ids alone, so whatever an attacker does elsewhere leaves them where they are.
+``EdgeCentric`` puts every edge into the group of its pair of ids; ``NodeCentric`` puts all outgoing edges of
+a node into the group of its id. Groups depend on ids alone, so whatever an attacker does elsewhere leaves
+them where they are.
 """
 
 import re
@@ -23,9 +24,10 @@ from agnncert.perturbation import Perturbation, keys_of, pair_keys
 class Division(Protocol):
     """What ``certify`` asks of a division; a user's own needs nothing more.
 
-    A user's division may also state ``unit_costs``, a mapping from a field of ``Budget`` to the ballots that one unit of it moves
-    at most; budgets with other fields are then refused. If many of its subgraphs are alike, ``same_as(graph, groups)`` may name
-    for each the first that is the very same graph, shape ``[num_groups]``; the fast engine evaluates only those.
+    A user's division may also state ``unit_costs``, a mapping from a field of ``Budget`` to the ballots that
+    one unit of it moves at most; budgets with other fields are then refused. If many of its subgraphs are
+    alike, ``same_as(graph, groups)`` may name for each the first that is the very same graph, shape
+    ``[num_groups]``; the fast engine evaluates only those.
     """
 
     @property
@@ -33,17 +35,21 @@ class Division(Protocol):
         """Number of subgraphs T."""
 
     def groups(self, graph: Data) -> Tensor:
-        """Group of every directed edge, shape ``[num_edges]``; −1 for an edge in no subgraph. Depends on ids only."""
+        """Group of every directed edge, shape ``[num_edges]``; −1 for an edge in no subgraph. Depends on ids
+        only.
+        """
 
     def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
         """What the model sees when casting ballot ``index``.
 
-        In the node task all nodes stay, in their order, and ``abstain`` may mark nodes that cast no ballot here. In the graph
-        task (``graph.task == "graph"``) nodes may be dropped; a subgraph without nodes casts no ballot.
+        In the node task all nodes stay, in their order, and ``abstain`` may mark nodes that cast no ballot
+        here. In the graph task (``graph.task == "graph"``) nodes may be dropped; a subgraph without nodes
+        casts no ballot.
         """
 
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
-        """Upper bound on the ballots of ``target`` (a row; ``None`` in the graph task) that ``change`` can alter.
+        """Upper bound on the ballots of ``target`` (a row; ``None`` in the graph task) that ``change`` can
+        alter.
 
         Raises:
             NotCovered: ``change`` touches something this division proves nothing about.
@@ -54,8 +60,8 @@ class Division(Protocol):
 class Pieces:
     """All subgraphs at once: their disjoint union, without nodes that no edge of theirs reaches.
 
-    ``p`` copies of nodes and ``m`` edges, ordered by cell. A *cell* is one subgraph: its group in the node task,
-    ``graph * num_groups + group`` in the graph task.
+    ``p`` copies of nodes and ``m`` edges, ordered by cell. A *cell* is one subgraph: its group in the node
+    task, ``graph * num_groups + group`` in the graph task.
 
     Attributes:
         cell: Subgraph of each copy, ascending, shape ``[p]``.
@@ -104,7 +110,9 @@ class EdgeCentric:
         return torch.from_numpy(hashing.edge_groups(keys[0], keys[1], self.num_groups, self.hash))
 
     def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
-        """Edges of one group; in the graph task only their endpoints stay, so that no silent node is read out."""
+        """Edges of one group; in the graph task only their endpoints stay, so that no silent node is read
+        out.
+        """
         inside = groups == index
         if not is_graph_task(graph):
             return _with_edges(graph, inside)
@@ -121,7 +129,9 @@ class EdgeCentric:
         return Pieces(cell, node, edge_index, edge, votes=everyone, reached=everyone)
 
     def moved_groups(self, change: Perturbation, graph: Data, target: int | None) -> set[int]:
-        """Groups whose ballot ``change`` can alter: those of touched edges and of all edges of touched nodes."""
+        """Groups whose ballot ``change`` can alter: those of touched edges and of all edges of touched
+        nodes.
+        """
         _require_covered(change, graph, target, own_features=False)
         nodes, keys = _touched_nodes(change), node_keys(graph)
         at_nodes = torch.isin(keys, torch.tensor(sorted(nodes), dtype=torch.int64))[graph.edge_index].any(0)
@@ -149,8 +159,8 @@ class NodeCentric:
     Attributes:
         num_groups: Number of subgraphs T.
         hash: "md5", "sha1", "sha256" or "blake2b".
-        gate_features: Node task only: a subgraph shows the features of its own group's nodes alone. This protects the
-            target's own features too, at the price of at most degree + 1 ballots per target.
+        gate_features: Node task only: a subgraph shows the features of its own group's nodes alone. This
+            protects the target's own features too, at the price of at most degree + 1 ballots per target.
         self_loops: Whether self-loops are kept as ordinary edges; dropped otherwise.
     """
 
@@ -178,7 +188,9 @@ class NodeCentric:
         return torch.where(source == head, source, -1) if is_graph_task(graph) else source
 
     def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
-        """Edges that leave the nodes of one group; in the graph task just those nodes and the edges between them."""
+        """Edges that leave the nodes of one group; in the graph task just those nodes and the edges between
+        them.
+        """
         inside = groups == index
         if is_graph_task(graph):
             return _induced(graph, (self.node_groups(graph) == index).nonzero().view(-1), inside)
@@ -204,7 +216,9 @@ class NodeCentric:
         if own is None:
             return Pieces(cell, node, edge_index, edge, votes=has_edge, reached=has_edge)
         at_home = own[node] == cell
-        return Pieces(cell, node, edge_index, edge, votes=has_edge | at_home, reached=has_edge, blank=~at_home)
+        return Pieces(
+            cell, node, edge_index, edge, votes=has_edge | at_home, reached=has_edge, blank=~at_home
+        )
 
     def _graph_pieces(self, graph: Data, groups: Tensor, cell_of_node: Tensor) -> Pieces:
         node = torch.argsort(cell_of_node, stable=True)
@@ -235,7 +249,9 @@ class NodeCentric:
         return moved
 
     def _groups_of(self, keys: list[int]) -> dict[int, int]:
-        hashed = hashing.node_groups(np.array(keys, dtype=np.int64).view(np.uint64), self.num_groups, self.hash)
+        hashed = hashing.node_groups(
+            np.array(keys, dtype=np.int64).view(np.uint64), self.num_groups, self.hash
+        )
         return dict(zip(keys, hashed.tolist(), strict=True))
 
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
@@ -264,7 +280,9 @@ def parse_division(text: str) -> EdgeCentric | NodeCentric:
         >>> parse_division("node-centric(T=60, hash=sha1, key=u64le)")
         NodeCentric(num_groups=60, hash='sha1', gate_features=False, self_loops=False)
     """
-    found = re.fullmatch(r"(edge|node)-centric\(T=(\d+), hash=(\w+), key=u64le(, gated features)?(, self-loops kept)?\)", text)
+    found = re.fullmatch(
+        r"(edge|node)-centric\(T=(\d+), hash=(\w+), key=u64le(, gated features)?(, self-loops kept)?\)", text
+    )
     if found is None or (found[1] == "edge" and found[4]):
         raise DivisionError(f'cannot rebuild the division "{text}": it is not one of the built-in ones.')
     if found[1] == "edge":
@@ -298,7 +316,9 @@ def _induced(graph: Data, nodes: Tensor, inside: Tensor) -> Data:
 
 
 def _union(graph: Data, cells: Tensor, copies: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Copies the endpoints of every edge into the edge's cell; ``copies`` (cell * num_nodes + node) are added."""
+    """Copies the endpoints of every edge into the edge's cell; ``copies`` (cell * num_nodes + node) are
+    added.
+    """
     edge = torch.argsort(cells, stable=True)
     ends = cells[edge] * graph.num_nodes + graph.edge_index[:, edge]
     wanted = ends.view(-1) if copies is None else torch.cat([ends.view(-1), copies])
@@ -317,14 +337,21 @@ def _touched_pairs(change: Perturbation) -> list[tuple[int, int]]:
 
 
 def _require_covered(change: Perturbation, graph: Data, target: int | None, own_features: bool) -> None:
-    """Raises NotCovered for changes that no division speaks about; ``own_features`` says whether one of the target's does."""
+    """Raises NotCovered for changes that no division speaks about; ``own_features`` says whether one of the
+    target's does.
+    """
     if change.delete_nodes and not getattr(graph, "stable_ids", getattr(graph, "node_id", None) is not None):
-        raise NotCovered("the change deletes nodes of a graph whose ids are row numbers: all later nodes are renamed. Give it node_id.")
+        raise NotCovered(
+            "the change deletes nodes of a graph whose ids are row numbers: all later nodes are renamed. "
+            "Give it node_id."
+        )
     if target is None:
         return
     own = int(node_keys(graph)[target])
     if own in keys_of(change.delete_nodes):
-        raise NotCovered("the change deletes the target itself: no certificate speaks of a node that is gone.")
+        raise NotCovered(
+            "the change deletes the target itself: no certificate speaks of a node that is gone."
+        )
     if own in keys_of(change.change_features) and not own_features:
         raise NotCovered(
             "the change alters the target's own features, which take part in every ballot of the target. "

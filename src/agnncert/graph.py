@@ -1,8 +1,8 @@
 """From a user's ``Data`` to the checked, canonical graph that everything else works on.
 
-Checking happens once, at the door. Behind it a graph has finite float features, unique ids, no self-loops (unless
-kept on purpose) and edges in an order that depends on ids only, so that order-dependent layers see the same sequence
-whenever they see the same neighbours.
+Checking happens once, at the door. Behind it a graph has finite float features, unique ids, no self-loops
+(unless kept on purpose) and edges in an order that depends on ids only, so that order-dependent layers see
+the same sequence whenever they see the same neighbours.
 """
 
 import hashlib
@@ -29,7 +29,8 @@ def infer_task(data: object) -> Task:
     if isinstance(data, Sequence) or (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
         return "graph"
     raise GraphError(
-        f"cannot tell the task from a {type(data).__name__}: pass a torch_geometric Data (node classification) "
+        f"cannot tell the task from a {type(data).__name__}: pass a torch_geometric Data (node "
+        "classification) "
         "or a list of Data (graph classification)."
     )
 
@@ -37,8 +38,8 @@ def infer_task(data: object) -> Task:
 def canonical(data: Data, keep_self_loops: bool = False) -> Data:
     """Checks one graph for the node task and puts it into canonical form.
 
-    The result has ``x``, ``edge_index``, the edge values it came with, and ``node_key`` (the 64-bit key of each node),
-    ``stable_ids`` (whether ``node_id`` was given) and ``task``.
+    The result has ``x``, ``edge_index``, the edge values it came with, and ``node_key`` (the 64-bit key of
+    each node), ``stable_ids`` (whether ``node_id`` was given) and ``task``.
     """
     if not isinstance(data, Data):
         raise GraphError(f"expected a torch_geometric Data, got {type(data).__name__}.")
@@ -63,7 +64,9 @@ def canonical_set(graphs: Sequence[Data], keep_self_loops: bool = False) -> Data
     starts = torch.cumsum(sizes, 0) - sizes
     joined = Data(
         x=torch.cat([g.x for g in checked]),
-        edge_index=torch.cat([g.edge_index + s for g, s in zip(checked, starts.tolist(), strict=True)], dim=1),
+        edge_index=torch.cat(
+            [g.edge_index + s for g, s in zip(checked, starts.tolist(), strict=True)], dim=1
+        ),
     )
     for name in EDGE_VALUES:
         present = [getattr(g, name, None) is not None for g in checked]
@@ -94,7 +97,9 @@ def one_graph(joined: Data, index: int) -> Data:
 
 
 def node_keys(graph: Data) -> Tensor:
-    """64-bit key of every node (bits of an int64), from ``node_key``, else ``node_id``, else the row number."""
+    """64-bit key of every node (bits of an int64), from ``node_key``, else ``node_id``, else the row
+    number.
+    """
     return graph.node_key if "node_key" in graph else _keys(graph)
 
 
@@ -118,10 +123,14 @@ def target_rows(targets: object, total: int) -> np.ndarray[tuple[int], np.dtype[
         rows = rows.reshape(1)
     if rows.dtype == bool:
         if rows.shape != (total,):
-            raise GraphError(f"the target mask has shape {rows.shape}, the data has {total} rows: they must agree.")
+            raise GraphError(
+                f"the target mask has shape {rows.shape}, the data has {total} rows: they must agree."
+            )
         return np.flatnonzero(rows).astype(np.int64)
     if rows.ndim != 1 or (rows.size and not np.issubdtype(rows.dtype, np.integer)):
-        raise GraphError(f"targets must be a mask or row numbers, got an array of {rows.dtype} with shape {rows.shape}.")
+        raise GraphError(
+            f"targets must be a mask or row numbers, got an array of {rows.dtype} with shape {rows.shape}."
+        )
     rows = rows.astype(np.int64)
     outside = rows[(rows < 0) | (rows >= total)]
     if outside.size:
@@ -142,9 +151,13 @@ def _keys(data: Data, where: str = "") -> Tensor:
     if isinstance(ids, Tensor):
         ids = ids.cpu().numpy()
     if not hasattr(ids, "__len__"):
-        raise IdError(f"{where}node_id is a {type(ids).__name__}: give a list or tensor with one id per node.")
+        raise IdError(
+            f"{where}node_id is a {type(ids).__name__}: give a list or tensor with one id per node."
+        )
     if len(ids) != data.num_nodes:
-        raise IdError(f"{where}node_id has {len(ids)} entries for {data.num_nodes} nodes: one id per node is needed.")
+        raise IdError(
+            f"{where}node_id has {len(ids)} entries for {data.num_nodes} nodes: one id per node is needed."
+        )
     try:
         return torch.from_numpy(id_keys(ids).view(np.int64))
     except IdError as error:
@@ -157,13 +170,17 @@ def _checked(data: Data, where: str) -> Data:
         raise GraphError(f"{where} is a {type(data).__name__}, expected a torch_geometric Data.")
     x = data.x
     if x is None:
-        raise GraphError(f"{where} has no node features x: give every node a feature row (ones, if there is nothing else).")
+        raise GraphError(
+            f"{where} has no node features x: give every node a feature row (ones, if there is nothing else)."
+        )
     if not isinstance(x, Tensor) or x.layout != torch.strided or x.dim() != 2:
         raise GraphError(f"{where}: x must be a dense tensor of shape [num_nodes, num_features].")
     if x.size(0) == 0:
         raise GraphError(f"{where} has no nodes: nothing to certify.")
     if x.is_complex():
-        raise GraphError(f"{where}: x is complex ({x.dtype}): give real features, e.g. torch.view_as_real(x).flatten(1).")
+        raise GraphError(
+            f"{where}: x is complex ({x.dtype}): give real features, e.g. torch.view_as_real(x).flatten(1)."
+        )
     x = x if x.is_floating_point() else x.float()
     _require_finite(x, f"{where}: features x", "node")
     edge_index = data.edge_index
@@ -171,15 +188,22 @@ def _checked(data: Data, where: str) -> Data:
         _require_no_adjacency(data, where)
         edge_index = torch.empty(2, 0, dtype=torch.int64)
     if not isinstance(edge_index, Tensor):
-        raise GraphError(f"{where}: edge_index is a {type(edge_index).__name__}, expected an integer tensor [2, num_edges].")
+        raise GraphError(
+            f"{where}: edge_index is a {type(edge_index).__name__}, expected an integer tensor [2, "
+            "num_edges]."
+        )
     if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
         shape = tuple(edge_index.shape)
-        raise GraphError(f"{where}: edge_index has shape {shape} and type {edge_index.dtype}, expected integers [2, num_edges].")
+        raise GraphError(
+            f"{where}: edge_index has shape {shape} and type {edge_index.dtype}, expected integers [2, "
+            "num_edges]."
+        )
     edge_index = edge_index.long()
     if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= x.size(0)):
         bad = int(((edge_index < 0) | (edge_index >= x.size(0))).any(0).nonzero()[0])
         raise GraphError(
-            f"{where}: edge {bad} joins rows {edge_index[:, bad].tolist()}, but there are only {x.size(0)} nodes "
+            f"{where}: edge {bad} joins rows {edge_index[:, bad].tolist()}, but there are only "
+            f"{x.size(0)} nodes "
             f"(0 to {x.size(0) - 1}): remove it or add the node."
         )
     graph = Data(x=x, edge_index=edge_index)
@@ -188,8 +212,13 @@ def _checked(data: Data, where: str) -> Data:
         if value is None:
             continue
         if not isinstance(value, Tensor) or value.dim() == 0 or value.size(0) != edge_index.size(1):
-            found = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"type {type(value).__name__}"
-            raise GraphError(f"{where}: {name} has {found} for {edge_index.size(1)} edges: a tensor with one row per edge is needed.")
+            found = (
+                f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"type {type(value).__name__}"
+            )
+            raise GraphError(
+                f"{where}: {name} has {found} for {edge_index.size(1)} edges: a tensor with one row per "
+                "edge is needed."
+            )
         _require_finite(value, f"{where}: {name}", "edge")
         graph[name] = value
     return graph
@@ -197,7 +226,10 @@ def _checked(data: Data, where: str) -> Data:
 
 def _require_no_adjacency(data: Data, where: str) -> None:
     if getattr(data, "adj_t", None) is not None:  # else it would count as a graph without edges
-        raise GraphError(f"{where} has its edges in adj_t: give them as edge_index (leave out the ToSparseTensor transform).")
+        raise GraphError(
+            f"{where} has its edges in adj_t: give them as edge_index (leave out the ToSparseTensor "
+            "transform)."
+        )
 
 
 def _require_finite(value: Tensor, what: str, unit: str) -> None:
@@ -205,7 +237,8 @@ def _require_finite(value: Tensor, what: str, unit: str) -> None:
     if value.is_floating_point() and not bool(torch.isfinite(value).all()):
         bad = (~torch.isfinite(value)).view(value.size(0), -1).any(1).nonzero().view(-1)
         raise GraphError(
-            f"{what} of {len(bad)} {unit}(s) are not finite (first: row {int(bad[0])}): replace NaN and infinity before certifying."
+            f"{what} of {len(bad)} {unit}(s) are not finite (first: row {int(bad[0])}): replace NaN and "
+            "infinity before certifying."
         )
 
 
@@ -219,7 +252,12 @@ def _ordered(graph: Data, keep_self_loops: bool) -> Data:
         rank += graph.batch * len(rank)
     kept = keep.nonzero().view(-1)
     tail_key, head_key = rank[source[kept]].numpy(), rank[head[kept]].numpy()
-    columns = [c for n in EDGE_VALUES if n in graph for c in graph[n][kept].reshape(len(kept), _width(graph[n])).unbind(1)]
+    columns = [
+        c
+        for n in EDGE_VALUES
+        if n in graph
+        for c in graph[n][kept].reshape(len(kept), _width(graph[n])).unbind(1)
+    ]
     order = np.lexsort([*(c.detach().numpy() for c in reversed(columns)), tail_key, head_key])
     kept = kept[torch.from_numpy(order)]
     graph.edge_index = graph.edge_index[:, kept]

@@ -26,8 +26,10 @@ class Perturbation:
     Attributes:
         add_edges: Pairs to join; pairs with an injected node belong here too.
         delete_edges: Pairs to separate, in both directions and all copies.
-        change_edges: ``(u, v, value)``: a new edge weight or attribute row; on a graph with neither, a number of copies.
-        inject_nodes: New nodes and their features. An id is free when no node has it, or when its node is deleted.
+        change_edges: ``(u, v, value)``: a new edge weight or attribute row; on a graph with neither, a number
+            of copies.
+        inject_nodes: New nodes and their features. An id is free when no node has it, or when its node is
+            deleted.
         delete_nodes: Nodes removed with all their edges.
         change_features: New feature rows of existing nodes.
         directed: Whether ``add_edges`` adds only ``u -> v`` instead of both directions.
@@ -42,7 +44,9 @@ class Perturbation:
     directed: bool = False
 
     def cost(self) -> Budget:
-        """The smallest budget that allows this attack (whether the target is among the changed nodes is not counted)."""
+        """The smallest budget that allows this attack (whether the target is among the changed nodes is not
+        counted).
+        """
         injected = set(keys_of(self.inject_nodes))
         ends = [[w for w in dict.fromkeys(pair) if w in injected] for pair in pair_keys(self.add_edges)]
         return Budget(
@@ -78,12 +82,16 @@ def keys_of(ids: Any) -> list[int]:
 
 def pair_keys(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
     """Distinct unordered pairs as pairs of keys, smaller key first, in order of appearance."""
-    known = {w: keys_of([w])[0] for pair in pairs for w in pair}  # one by one: 7 and "7" may both be used for one node
+    known = {
+        w: keys_of([w])[0] for pair in pairs for w in pair
+    }  # one by one: 7 and "7" may both be used for one node
     return list(dict.fromkeys(tuple(sorted((known[u], known[v]))) for u, v in pairs))  # type: ignore[misc]
 
 
 def _least_load(ends: list[list[int]]) -> int:
-    """The most edges that one node brings, when edges between two of these nodes are shared out as evenly as possible."""
+    """The most edges that one node brings, when edges between two of these nodes are shared out as evenly as
+    possible.
+    """
     load = Counter(nodes[0] for nodes in ends if len(nodes) == 1)
     shared = [nodes for nodes in ends if len(nodes) == 2]
     taker: list[int] = []
@@ -124,9 +132,14 @@ class _Draft:
                 del self.data[derived]
         self.had_ids = getattr(data, "node_id", None) is not None
         if getattr(data, "stable_ids", False) and not self.had_ids:
-            raise GraphError("this graph is in canonical form, without its ids: apply the change to the graph it was made from.")
+            raise GraphError(
+                "this graph is in canonical form, without its ids: apply the change to the graph it was "
+                "made from."
+            )
         self.keys: list[int] = node_keys(data).tolist()
-        self.ids: list[Any] = list(np.asarray(data.node_id).tolist()) if self.had_ids else list(range(len(self.keys)))
+        self.ids: list[Any] = (
+            list(np.asarray(data.node_id).tolist()) if self.had_ids else list(range(len(self.keys)))
+        )
         self.row = {key: row for row, key in enumerate(self.keys)}
         self.num_deleted = 0
         if self.data.edge_index is None:
@@ -160,7 +173,10 @@ class _Draft:
                 self.data[name][found] = torch.as_tensor(value, dtype=self.data[name].dtype)
                 continue
             if value != int(value) or value < 1:
-                raise GraphError(f"cannot give the edge ({u!r}, {v!r}) {value!r} copies: expected a whole number from 1 on.")
+                raise GraphError(
+                    f"cannot give the edge ({u!r}, {v!r}) {value!r} copies: expected a whole number from "
+                    "1 on."
+                )
             arcs = torch.unique(self.data.edge_index[:, found], dim=1).repeat(1, int(value))
             self.data.edge_index = torch.cat([self.data.edge_index[:, ~found], arcs], dim=1)
 
@@ -194,10 +210,14 @@ class _Draft:
             return
         for node, key in zip(nodes, keys_of(nodes), strict=True):
             if key in self.row:
-                raise IdError(f"cannot inject a node under the id {node!r}: a living node has it. Delete that node first.")
+                raise IdError(
+                    f"cannot inject a node under the id {node!r}: a living node has it. Delete that node "
+                    "first."
+                )
             if not self.had_ids and key != len(self.keys) + self.num_deleted:
                 raise IdError(
-                    f"cannot inject a node under the id {node!r}: the graph has no node_id, so row numbers are the ids and the "
+                    f"cannot inject a node under the id {node!r}: the graph has no node_id, so row "
+                    "numbers are the ids and the "
                     f"next one is {len(self.keys) + self.num_deleted}. Use that, or give the graph ids."
                 )
             self.keys.append(key)
@@ -245,4 +265,6 @@ class _Draft:
         for name in EDGE_VALUES:
             value = getattr(self.data, name, None)
             if value is not None:
-                self.data[name] = torch.cat([value, torch.ones(len(arcs), *value.shape[1:], dtype=value.dtype)])
+                self.data[name] = torch.cat(
+                    [value, torch.ones(len(arcs), *value.shape[1:], dtype=value.dtype)]
+                )

@@ -17,7 +17,9 @@ from agnncert.votes import IntArray, Votes
 
 
 @torch.no_grad()
-def check_against_graph(certificate: Certificate, data: Any, model: Any, ballots: float, seed: int = 0) -> list[str]:
+def check_against_graph(
+    certificate: Certificate, data: Any, model: Any, ballots: float, seed: int = 0
+) -> list[str]:
     """What is wrong with a certificate, given graph and model; empty when nothing is.
 
     Args:
@@ -33,7 +35,9 @@ def check_against_graph(certificate: Certificate, data: Any, model: Any, ballots
         return [f"the certificate is about {claim.task} classification, the data is for the other task"]
     rows, total = certificate.row, len(data) if claim.task == "graph" else data.num_nodes
     if len(rows) and int(rows.max()) >= total:
-        return [f"the certificate names row {int(rows.max())}, the data has {total}: it belongs to another graph"]
+        return [
+            f"the certificate names row {int(rows.max())}, the data has {total}: it belongs to another graph"
+        ]
     division = parse_division(claim.division) if isinstance(evidence, BallotEvidence) else None
     loops = getattr(division, "self_loops", False)
     if claim.task == "graph":
@@ -61,7 +65,8 @@ def check_against_graph(certificate: Certificate, data: Any, model: Any, ballots
     if differ.size:
         target, group = pairs[differ[0]]
         wrong.append(
-            f"{differ.size} of {len(pairs)} ballots cast again differ, first: target {certificate.target[target]} in subgraph {group} "
+            f"{differ.size} of {len(pairs)} ballots cast again differ, first: target "
+            f"{certificate.target[target]} in subgraph {group} "
             f"votes {again[differ[0]]}, the certificate says {stored[differ[0]]}"
         )
     return wrong
@@ -79,7 +84,11 @@ def _structure(evidence: BallotEvidence, again: tuple[Votes, tuple[IntArray, Int
             (evidence.cover, cover),
         )
     ]
-    return [] if all(same) else ["the subgraphs in which targets have edges are not those of this graph and division"]
+    return (
+        []
+        if all(same)
+        else ["the subgraphs in which targets have edges are not those of this graph and division"]
+    )
 
 
 def _chosen(votes: Votes, ballots: float, random: np.random.Generator) -> IntArray:
@@ -89,7 +98,11 @@ def _chosen(votes: Votes, ballots: float, random: np.random.Generator) -> IntArr
         everything = np.arange(total)
     else:
         listed = votes.owner * votes.num_groups + votes.group
-        some = random.choice(listed, min(len(listed), int(ballots) // 2), replace=False) if len(listed) else listed
+        some = (
+            random.choice(listed, min(len(listed), int(ballots) // 2), replace=False)
+            if len(listed)
+            else listed
+        )
         everything = np.unique(np.concatenate([some, random.integers(0, total, int(ballots) - len(some))]))
     return np.stack([everything // votes.num_groups, everything % votes.num_groups], axis=1)
 
@@ -106,7 +119,9 @@ def _stored(votes: Votes, pairs: IntArray) -> tuple[Any, Any]:
     return ballot, stable
 
 
-def _node_ballots(call: Caller, graph: Any, division: Any, rows: IntArray, pairs: IntArray, tolerance: float) -> tuple[Any, Any]:
+def _node_ballots(
+    call: Caller, graph: Any, division: Any, rows: IntArray, pairs: IntArray, tolerance: float
+) -> tuple[Any, Any]:
     groups = division.groups(graph)
     again, sure = np.empty(len(pairs), dtype=np.int16), np.empty(len(pairs), dtype=bool)
     for group in np.unique(pairs[:, 1]):
@@ -116,7 +131,9 @@ def _node_ballots(call: Caller, graph: Any, division: Any, rows: IntArray, pairs
     return again, sure
 
 
-def _graph_ballots(call: Caller, graph: Any, division: Any, rows: IntArray, pairs: IntArray, tolerance: float) -> tuple[Any, Any]:
+def _graph_ballots(
+    call: Caller, graph: Any, division: Any, rows: IntArray, pairs: IntArray, tolerance: float
+) -> tuple[Any, Any]:
     again, sure = np.empty(len(pairs), dtype=np.int16), np.empty(len(pairs), dtype=bool)
     for target in np.unique(pairs[:, 0]):
         here = pairs[:, 0] == target

@@ -1,7 +1,9 @@
 """For authors of divisions: does a division keep its promise?
 
-``check_division`` attacks small random graphs in all ways that a budget speaks of and looks at what a target can see in each
-subgraph: its in-component with features, ids and edge values (node task), or the whole subgraph (graph task). Whatever a
+``check_division`` attacks small random graphs in all ways that a budget speaks of and looks at what a target
+can see in each
+subgraph: its in-component with features, ids and edge values (node task), or the whole subgraph (graph task).
+    Whatever a
 model might be, a ballot whose view has not changed cannot change; so the check holds for all models at once.
 """
 
@@ -29,13 +31,16 @@ def check_division(division: Division, task: Task = "node", trials: int = 200, s
         seed: Seed of the graphs and attacks.
 
     Raises:
-        DivisionError: A change moved more ballots than ``votes_moved`` or ``unit_costs`` (if it has them) allow, groups
-            depend on more than ids, or a method is missing or returns something of the wrong shape. The message holds the
-            attack that shows it.
+        DivisionError: A change moved more ballots than ``votes_moved`` or ``unit_costs`` (if it has them)
+            allow, groups depend on more than ids, or a method is missing or returns something of the wrong
+            shape. The message holds the attack that shows it.
     """
     for method in ("groups", "subgraph", "votes_moved"):
         if not callable(getattr(division, method, None)):
-            raise DivisionError(f"{type(division).__name__} has no method {method}(): a division needs groups, subgraph and votes_moved.")
+            raise DivisionError(
+                f"{type(division).__name__} has no method {method}(): a division needs groups, subgraph "
+                "and votes_moved."
+            )
     random = np.random.default_rng(seed)
     for _ in range(trials):
         graph = random_graph(random)
@@ -93,7 +98,9 @@ def random_change(graph: Data, random: np.random.Generator, units: int | None = 
                 added += [(new, i) for i in living if random.random() < 0.7]
         elif kind == "remove" and len(living) > 1 and not added and not injected:
             gone.append(int(random.choice(living)))
-        elif kind == "replace" and len(living) > 1 and not added and not injected:  # another node under a vacated id
+        elif (
+            kind == "replace" and len(living) > 1 and not added and not injected
+        ):  # another node under a vacated id
             gone.append(int(random.choice(living)))
             injected[gone[-1]] = random.normal(size=width).tolist()
             free = [pair for pair in free if gone[-1] not in pair]
@@ -118,7 +125,10 @@ def views(division: Division, data: Data, task: Task) -> Iterator[tuple[int | No
     groups = division.groups(graph)
     parts = [division.subgraph(graph, groups, i) for i in range(division.num_groups)]
     if task == "graph":
-        yield None, [_describe(part, torch.arange(part.x.size(0))) if part.x.size(0) else "-" for part in parts]
+        yield (
+            None,
+            [_describe(part, torch.arange(part.x.size(0))) if part.x.size(0) else "-" for part in parts],
+        )
         return
     for row, key in enumerate(graph.node_key.tolist()):
         yield key, [_node_view(part, row) for part in parts]
@@ -141,7 +151,12 @@ def _describe(part: Data, nodes: torch.Tensor, root: int | None = None) -> str:
     inside = [k for k, (u, v) in enumerate(part.edge_index.t().tolist()) if u in name and v in name]
     values = [n for n in EDGE_VALUES if n in part]
     arcs = sorted(
-        (name[int(part.edge_index[0, k])], name[int(part.edge_index[1, k])], *(part[n][k].tolist() for n in values)) for k in inside
+        (
+            name[int(part.edge_index[0, k])],
+            name[int(part.edge_index[1, k])],
+            *(part[n][k].tolist() for n in values),
+        )
+        for k in inside
     )
     return f"{None if root is None else name[root]}|{sorted(name.values())}|{arcs}"
 
@@ -150,17 +165,27 @@ def _check_groups(division: Division, data: Data, task: Task) -> None:
     graph = canonical(data) if task == "node" else one_graph(canonical_set([data]), 0)
     groups = division.groups(graph)
     whole = not groups.is_floating_point() and groups.shape == (graph.num_edges,)
-    if not whole or (groups.numel() and not -1 <= int(groups.min()) <= int(groups.max()) < division.num_groups):
-        raise DivisionError(f"groups() returned shape {tuple(groups.shape)} for {graph.num_edges} edges: expected one group from 0 to {division.num_groups - 1} for each.")
+    if not whole or (
+        groups.numel() and not -1 <= int(groups.min()) <= int(groups.max()) < division.num_groups
+    ):
+        raise DivisionError(
+            f"groups() returned shape {tuple(groups.shape)} for {graph.num_edges} edges: expected one "
+            f"group from 0 to {division.num_groups - 1} for each."
+        )
     if task == "node" and division.subgraph(graph, groups, 0).x.size(0) != graph.num_nodes:
-        raise DivisionError("subgraph() dropped nodes: in the node task all nodes stay, so that each can cast its ballot.")
+        raise DivisionError(
+            "subgraph() dropped nodes: in the node task all nodes stay, so that each can cast its ballot."
+        )
 
 
 def _check_growth(division: Division, data: Data, change: Perturbation, task: Task) -> None:
     before, after = _group_of_arcs(division, data, task), _group_of_arcs(division, change.apply(data), task)
     for arc, group in before.items():
         if after.get(arc, group) != group:
-            raise DivisionError(f"the edge {arc} moved from group {group} to {after[arc]} when something else changed ({change}): groups must depend on ids only.")
+            raise DivisionError(
+                f"the edge {arc} moved from group {group} to {after[arc]} when something else changed "
+                f"({change}): groups must depend on ids only."
+            )
 
 
 def _group_of_arcs(division: Division, data: Data, task: Task) -> dict[tuple[int, int], int]:
@@ -179,10 +204,15 @@ def _check_promise(division: Division, data: Data, change: Perturbation, task: T
         for name, promised in _promises(division, change, graph, row if task == "node" else None):
             if len(moved) > promised:
                 whom = "the graph" if target is None else f"target {target}"
-                raise DivisionError(f"{change} moved {len(moved)} ballots of {whom} (groups {moved}), but {name} promised at most {promised}.")
+                raise DivisionError(
+                    f"{change} moved {len(moved)} ballots of {whom} (groups {moved}), but {name} promised "
+                    f"at most {promised}."
+                )
 
 
-def _promises(division: Division, change: Perturbation, graph: Data, row: int | None) -> Iterator[tuple[str, int]]:
+def _promises(
+    division: Division, change: Perturbation, graph: Data, row: int | None
+) -> Iterator[tuple[str, int]]:
     with contextlib.suppress(NotCovered):
         yield "votes_moved", division.votes_moved(change, graph, row)
     price = None if not hasattr(division, "unit_costs") else _price(division.unit_costs, change, graph, row)

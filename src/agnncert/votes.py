@@ -29,9 +29,9 @@ class Votes:
         group: Subgraph of each listed ballot, ascending within a target, shape ``[m]``.
         ballot: The class voted for, or ``ABSTAIN``, shape ``[m]``.
         stable: As ``default_stable``, shape ``[m]``.
-        reached: Whether the graph as it is reaches this ballot, shape ``[m]``: in the node task the target has an
-            edge in that subgraph (``S_v``); in the node-centric graph task the subgraph can hold an edge. A ballot
-            not reached moves only when something is *added*.
+        reached: Whether the graph as it is reaches this ballot, shape ``[m]``: in the node task the target
+            has an edge in that subgraph (``S_v``); in the node-centric graph task the subgraph can hold an
+            edge. A ballot not reached moves only when something is *added*.
     """
 
     num_groups: int

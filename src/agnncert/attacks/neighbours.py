@@ -1,12 +1,16 @@
-"""Who is joined to whom inside each subgraph of the node task."""
+"""Who is joined to whom inside each subgraph of the node task, and what an attack adds to that."""
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 from torch_geometric.data import Data
 
+from agnncert import hashing
 from agnncert.division import EdgeCentric, NodeCentric
 
 Arc = tuple[int, int]  # where it comes from, and which edge of the graph it is
+Place = tuple[int, int]  # a group, and a node in it
 
 
 class Neighbours:
@@ -17,45 +21,71 @@ class Neighbours:
     """
 
     def __init__(self, graph: Data, division: EdgeCentric | NodeCentric) -> None:
+        self.division = division
         self.row_of = {key: row for row, key in enumerate(graph.node_key.tolist())}
-        self._into: dict[tuple[int, int], list[Arc]] = defaultdict(list)
-        self._around: dict[tuple[int, int], list[int]] = defaultdict(list)
+        self._into: dict[Place, list[Arc]] = defaultdict(list)
+        self._around: dict[Place, list[int]] = defaultdict(list)
         self._groups: dict[int, set[int]] = defaultdict(set)
-        both_ways = isinstance(
-            division, EdgeCentric
-        )  # whose theorem also covers models that read outgoing edges
         source, head = graph.edge_index.tolist()
-        for edge, (u, v, group) in enumerate(zip(source, head, division.groups(graph).tolist(), strict=True)):
+        for edge, (u, v, group) in enumerate(
+            zip(source, head, division.groups(graph).tolist(), strict=True)
+        ):
             self._into[group, v].append((u, edge))
-            self._around[group, v].append(u)
-            self._groups[v].add(group)
-            if both_ways:
-                self._around[group, u].append(v)
-                self._groups[u].add(group)
-        self._reach: dict[int, frozenset[int]] = {}
+            for tail, end in self._hears(u, v):
+                self._around[group, end].append(tail)
+                self._groups[end].add(group)
+
+    def _hears(self, u: int, v: int) -> Sequence[tuple[int, int]]:
+        """Who hears whom along an arc; the edge-centric theorem also covers models that listen both ways."""
+        return [(u, v), (v, u)] if isinstance(self.division, EdgeCentric) else [(u, v)]
 
     def into(self, group: int, node: int) -> list[Arc]:
         """Arcs that end at ``node`` in one subgraph."""
         return self._into.get((group, node), [])
 
+    def heard(self, group: int, node: int) -> list[int]:
+        """Where those arcs come from, each node once."""
+        return list(dict.fromkeys(u for u, _ in self.into(group, node)))
+
     def groups(self, node: int) -> list[int]:
         """Subgraphs in which something reaches ``node``, ascending."""
         return sorted(self._groups.get(node, ()))
 
-    def within(self, group: int, node: int) -> list[int]:
+    def within(self, group: int, node: int, added: Mapping[Place, Sequence[int]] | None = None) -> list[int]:
         """All nodes that can reach ``node`` in one subgraph, nearest first, itself included."""
         seen = {node: None}
         for here in (queue := [node]):
-            for other in self._around.get((group, here), ()):
+            for other in (*self._around.get((group, here), ()), *(added or {}).get((group, here), ())):
                 if other not in seen:
                     seen[other] = None
                     queue.append(other)
         return list(seen)
 
-    def reach(self, node: int) -> frozenset[int]:
-        """All nodes that can reach ``node`` in some subgraph, itself included."""
-        if node not in self._reach:
-            self._reach[node] = frozenset(
-                {node}.union(*(self.within(group, node) for group in self.groups(node)))
-            )
-        return self._reach[node]
+    def reach(self, node: int, pairs: Sequence[tuple[int, int]] = ()) -> set[int]:
+        """Rows of all nodes that can reach ``node`` in some subgraph once pairs of keys have been joined."""
+        added = self._places(pairs)
+        groups = {*self.groups(node), *(group for group, end in added if end == node)}
+        return {node}.union(*(self.within(group, node, added) for group in groups)) - set(self._new(pairs))
+
+    def _new(self, pairs: Sequence[tuple[int, int]]) -> range:
+        """Stand-ins for nodes without a row."""
+        return range(-len({key for pair in pairs for key in pair if key not in self.row_of}), 0)
+
+    def _places(self, pairs: Sequence[tuple[int, int]]) -> dict[Place, list[int]]:
+        """Where new pairs let whom be heard."""
+        if not pairs:
+            return {}
+        unknown = dict.fromkeys(key for pair in pairs for key in pair if key not in self.row_of)
+        row = {key: -1 - k for k, key in enumerate(unknown)} | self.row_of
+        ends = np.array(pairs, dtype=np.int64)
+        ends = np.concatenate([ends, ends[:, ::-1]])  # an added pair is joined in both directions
+        keys = ends.view(np.uint64)
+        settings = self.division.num_groups, self.division.hash
+        if isinstance(self.division, NodeCentric):
+            groups = hashing.node_groups(keys[:, 0].copy(), *settings)
+        else:
+            groups = hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), *settings)
+        found: dict[Place, list[int]] = defaultdict(list)
+        for (tail, head), group in zip(ends.tolist(), groups.tolist(), strict=True):
+            found[group, row[head]].append(row[tail])
+        return found

@@ -16,7 +16,7 @@ from agnncert.engines import EngineName, cast
 from agnncert.engines.call import bind
 from agnncert.errors import GraphError, ModelContractError, SettingsError
 from agnncert.graph import EDGE_VALUES, Task, canonical, canonical_set, infer_task, node_keys, target_rows
-from agnncert.perturbation import Id, Perturbation, keys_of
+from agnncert.perturbation import Id, Perturbation, keys_of, pair_keys
 from agnncert.votes import IntArray
 
 Ballots = npt.NDArray[np.int16]
@@ -209,11 +209,9 @@ class Scene:
         return self._cast(joined, np.array(rows, dtype=np.int64))
 
     def _within_reach(self, row: int, change: Perturbation) -> Data:
-        """The part of the graph that can reach the target, or something that the change touches, in some subgraph."""
-        touched = {row, *self._touched_rows(change)}
-        if len(touched) > 64:
-            return self.data
-        nodes = torch.tensor(sorted(set().union(*(self.neighbours.reach(u) for u in touched))))
+        """The part of the graph that can reach the target in some subgraph, and what the change names."""
+        seen = self.neighbours.reach(row, pair_keys(change.add_edges))
+        nodes = torch.tensor(sorted({*seen, *self._named(change)}))
         position = torch.full((self.graph.num_nodes,), -1, dtype=torch.int64)
         position[nodes] = torch.arange(len(nodes))
         inside = (position[self.graph.edge_index] >= 0).all(0)
@@ -224,13 +222,14 @@ class Scene:
         part.node_id = [self._ids[u] for u in nodes.tolist()]
         return part
 
-    def _touched_rows(self, change: Perturbation) -> Iterator[int]:
-        pairs = [*change.add_edges, *change.delete_edges, *((u, v) for u, v, _ in change.change_edges)]
-        named = {*change.delete_nodes, *change.change_features, *(end for pair in pairs for end in pair)}
-        for node in named:
-            found = self.neighbours.row_of.get(keys_of([node])[0])
-            if found is not None:  # an injected node has no row
-                yield found
+    def _named(self, change: Perturbation) -> Iterator[int]:
+        """Rows of all nodes that a change names."""
+        altered = [(u, v) for u, v, _ in change.change_edges]
+        pairs = [*change.add_edges, *change.delete_edges, *altered]
+        for node in {*change.delete_nodes, *change.change_features, *(end for pair in pairs for end in pair)}:
+            row = self.neighbours.row_of.get(keys_of([node])[0])
+            if row is not None:  # an injected node has none
+                yield row
 
 
 def _rows_of(keys: Tensor, graph: Data) -> IntArray:

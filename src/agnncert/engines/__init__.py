@@ -1,4 +1,6 @@
-"""Engines cast the ballots: ``naive`` as the method is defined, ``fast`` the same ballots at a fraction of the cost."""
+"""Engines cast the ballots: ``naive`` as the method is defined, ``fast`` the same ballots at a fraction of
+the cost.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -62,11 +64,18 @@ def cast(
         default, listed = _naive_ballots(call, graph, division, rows, listing, tolerance)
     else:
         default, listed = _fast_ballots(call, layout, rows, listing, tolerance, memory_limit)
-    return _votes(call, division, len(rows), listing, default, listed), _cover(layout.pieces, division, rows, graph)
+    return _votes(call, division, len(rows), listing, default, listed), _cover(
+        layout.pieces, division, rows, graph
+    )
 
 
 def _fast_ballots(
-    call: Caller, layout: fast.Plan, rows: IntArray, listing: Listing, tolerance: float, memory_limit: int | None
+    call: Caller,
+    layout: fast.Plan,
+    rows: IntArray,
+    listing: Listing,
+    tolerance: float,
+    memory_limit: int | None,
 ) -> tuple[fast.Ballots, fast.Ballots]:
     if is_graph_task(layout.graph):
         _, (ballots, stable) = fast.graph_ballots(call, layout, tolerance, memory_limit)
@@ -96,8 +105,10 @@ def _naive_ballots(
     if differs.any():
         target, group = np.argwhere(differs)[0]
         raise ModelContractError(
-            f"target {rows[target]} votes {ballots[target, group]} in subgraph {group}, where it has no edge, but {default[0][target]} "
-            "without any edges: the model looks beyond the edges of a node, and nothing can be proved about it."
+            f"target {rows[target]} votes {ballots[target, group]} in subgraph {group}, where it has no "
+            f"edge, but {default[0][target]} "
+            "without any edges: the model looks beyond the edges of a node, and nothing can be proved "
+            "about it."
         )
     return default, (ballots[listing.owner, listing.group], stable[listing.owner, listing.group])
 
@@ -116,7 +127,12 @@ def _listing(pieces: Pieces, rows: IntArray, num_groups: int, graph: Data) -> Li
 
 
 def _votes(
-    call: Caller, division: Division, num_targets: int, listing: Listing, default: fast.Ballots, listed: fast.Ballots
+    call: Caller,
+    division: Division,
+    num_targets: int,
+    listing: Listing,
+    default: fast.Ballots,
+    listed: fast.Ballots,
 ) -> Votes:
     counts = np.bincount(listing.owner, minlength=num_targets)
     return Votes(
@@ -151,7 +167,9 @@ def _all_listed(
     owner, group = (index.reshape(-1) for index in np.indices(ballots.shape))
     everywhere = np.ones(len(owner), dtype=bool)
     listing = Listing(owner, group, everywhere, np.arange(len(owner)))
-    return _votes(call, division, len(rows), listing, _abstaining(len(rows)), (ballots.reshape(-1), stable.reshape(-1)))
+    return _votes(
+        call, division, len(rows), listing, _abstaining(len(rows)), (ballots.reshape(-1), stable.reshape(-1))
+    )
 
 
 def _cover(pieces: Pieces, division: Division, rows: IntArray, graph: Data) -> Cover:

@@ -1,4 +1,6 @@
-"""How a module is called: what its ``forward`` takes, what it must return, and what is wrong when it does not."""
+"""How a module is called: what its ``forward`` takes, what it must return, and what is wrong when it does
+not.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -20,7 +22,8 @@ from agnncert.graph import EDGE_VALUES, Task
 class Caller:
     """A model bound to one kind of graph: casts inputs to its type and passes the edge values it asks for.
 
-    A model that writes into its input (``x.relu_()``) gets a copy, or it would alter the graph for every later call.
+    A model that writes into its input (``x.relu_()``) gets a copy, or it would alter the graph for every
+    later call.
     """
 
     model: Callable[..., Any]
@@ -38,12 +41,15 @@ class Caller:
         rows = x.size(0) if batch is None else int(batch[-1]) + 1
         if logits.shape != (rows, self.num_classes):
             raise ModelContractError(
-                f"the model returned shape {tuple(logits.shape)} for {rows} {self.task}(s), after {self.num_classes} classes before: "
+                f"the model returned shape {tuple(logits.shape)} for {rows} {self.task}(s), after "
+                f"{self.num_classes} classes before: "
                 f"expected [{rows}, {self.num_classes}]."
             )
         return logits
 
-    def run(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
+    def run(
+        self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None
+    ) -> Tensor:
         """The call without a look at its result.
 
         Raises:
@@ -54,12 +60,15 @@ class Caller:
         logits = self.bare(x, edge_index, values, batch)
         if not self.writes_input and _version(x) != before:
             raise ModelContractError(
-                "the model writes into the features x on some graphs, which alters them for every later subgraph: "
+                "the model writes into the features x on some graphs, which alters them for every later "
+                "subgraph: "
                 "leave x as it is in forward (x = x.relu() instead of x.relu_())."
             )
         return logits
 
-    def bare(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
+    def bare(
+        self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None
+    ) -> Tensor:
         """Nothing but the call."""
         extra = {name: _in(self.dtype, values[name]) for name in self.takes}
         inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
@@ -69,8 +78,13 @@ class Caller:
         """The edge values that the model takes, of all edges or of some."""
         for name in self.takes:
             if name not in graph:
-                raise DivisionError(f"subgraph() left out {name}, which the graph has and the model takes: pass on that of the edges it keeps.")
-        return {name: graph[name] if edge is None else graph[name].index_select(0, edge) for name in self.takes}
+                raise DivisionError(
+                    f"subgraph() left out {name}, which the graph has and the model takes: pass on that "
+                    "of the edges it keeps."
+                )
+        return {
+            name: graph[name] if edge is None else graph[name].index_select(0, edge) for name in self.takes
+        }
 
 
 def no_edges(graph: Data, takes: tuple[str, ...]) -> tuple[Tensor, dict[str, Tensor]]:
@@ -93,7 +107,10 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     dtype = _dtype(model, graph.x)
     for name in ("x", *takes):
         if not bool(torch.isfinite(_in(dtype, graph[name])).all()):
-            raise GraphError(f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use model.double().")
+            raise GraphError(
+                f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use "
+                "model.double()."
+            )
     none, no_values = no_edges(graph, takes)
     batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
     x = graph.x[:1].to(dtype).clone()
@@ -105,23 +122,36 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
             logits = caller.bare(x, none, no_values, batch)
     except Exception as error:
         raise ModelContractError(
-            f"model({signature}) failed on a single node without edges, with x of shape [1, {graph.x.size(1)}]: "
+            f"model({signature}) failed on a single node without edges, with x of shape [1, "
+            f"{graph.x.size(1)}]: "
             f"{type(error).__name__}: {error}. Subgraphs can be this small: the model must accept them."
         ) from error
     expected = f"logits of shape [num_{'graphs' if task == 'graph' else 'nodes'}, num_classes]"
-    if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.size(0) != 1 or not logits.is_floating_point():
-        found = f"shape {tuple(logits.shape)}, {logits.dtype}" if isinstance(logits, Tensor) else type(logits).__name__
+    if (
+        not isinstance(logits, Tensor)
+        or logits.dim() != 2
+        or logits.size(0) != 1
+        or not logits.is_floating_point()
+    ):
+        found = (
+            f"shape {tuple(logits.shape)}, {logits.dtype}"
+            if isinstance(logits, Tensor)
+            else type(logits).__name__
+        )
         raise ModelContractError(f"model({signature}) returned {found} for one {task}, expected {expected}.")
     if logits.size(1) < 2:
-        raise ModelContractError(f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two.")
+        raise ModelContractError(
+            f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two."
+        )
     return Caller(model, task, takes, dtype, int(logits.size(1)), writes_input=_version(x) != untouched)
 
 
 def judge(logits: Tensor, tolerance: float) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]:
     """The class each row votes for, and whether the vote is beyond numerical doubt.
 
-    A vote is stable when the best class leads the next by more than twice the tolerance, which bounds how far two ways of
-    computing the same logits can lie apart (relative to the largest logit of the row, absolute below 1).
+    A vote is stable when the best class leads the next by more than twice the tolerance, which bounds how far
+    two ways of computing the same logits can lie apart (relative to the largest logit of the row, absolute
+    below 1).
     """
     best, ballot = logits.max(dim=1)
     runner_up = logits.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
@@ -152,9 +182,12 @@ def _dtype(model: Callable[..., Any], x: Tensor) -> torch.dtype:
         return x.dtype
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if torch.nn.parameter.is_lazy(tensor):
-            raise ModelContractError(f"parameter {name} is not initialised yet: run the model once on the training graph first.")
+            raise ModelContractError(
+                f"parameter {name} is not initialised yet: run the model once on the training graph first."
+            )
         if tensor.device != x.device:
             raise ModelContractError(
-                f"the model has {name} on {tensor.device} and the graph is on {x.device}: move one to the other, e.g. model.to('{x.device}')."
+                f"the model has {name} on {tensor.device} and the graph is on {x.device}: move one to the "
+                f"other, e.g. model.to('{x.device}')."
             )
     return next((p.dtype for p in model.parameters() if p.is_floating_point()), x.dtype)

@@ -1,7 +1,8 @@
 """How many ballots of a target the worst k other nodes can reach, in the edge-centric division.
 
-A node whose features change, or that is deleted, matters to a target only in subgraphs where both lie in one component. The
-exact worst case over sets of k nodes is a maximum-coverage problem; the k largest single reaches added up bound it from above.
+A node whose features change, or that is deleted, matters to a target only in subgraphs where both lie in one
+component. The exact worst case over sets of k nodes is a maximum-coverage problem; the k largest single
+reaches added up bound it from above.
 """
 
 import numpy as np
@@ -67,7 +68,9 @@ def _reaches(
     chosen: np.ndarray[tuple[int], np.dtype[np.bool_]],
     num_nodes: int,
 ) -> tuple[IntArray, IntArray]:
-    """For every pair (target, other node) that meets somewhere: the target, and in how many subgraphs they meet."""
+    """For every pair (target, other node) that meets somewhere: the target, and in how many subgraphs they
+    meet.
+    """
     by_label = np.argsort(label, kind="stable")
     start = np.cumsum(size) - size
     mine = np.flatnonzero(chosen)
@@ -81,7 +84,9 @@ def _reaches(
 
 
 def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> Cover:
-    """Sums of the k largest reaches of each owner, never above ``cap``; rows end where they stop growing, at ``cap``."""
+    """Sums of the k largest reaches of each owner, never above ``cap``; rows end where they stop growing, at
+    ``cap``.
+    """
     order = np.lexsort([-reach, owner])
     owner, reach = owner[order], reach[order]
     count = np.bincount(owner, minlength=len(cap))

@@ -1,8 +1,8 @@
 """The same ballots as the oracle for the price of a few forward passes.
 
-A node without an edge in a subgraph votes there as it votes without any edge; so only copies of nodes *with* an edge are
-evaluated, all subgraphs side by side in one disjoint union, and the rest take the edgeless prediction. The union is cut between
-subgraphs into chunks that do not depend on each other.
+A node without an edge in a subgraph votes there as it votes without any edge; so only copies of nodes *with*
+an edge are evaluated, all subgraphs side by side in one disjoint union, and the rest take the edgeless
+prediction. The union is cut between subgraphs into chunks that do not depend on each other.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,10 @@ class Chunk:
 
 
 def plan(
-    graph: Data, division: Division, rows: npt.NDArray[np.int64] | None = None, dtype: torch.dtype = torch.float32
+    graph: Data,
+    division: Division,
+    rows: npt.NDArray[np.int64] | None = None,
+    dtype: torch.dtype = torch.float32,
 ) -> Plan:
     """Lays out all subgraphs of a built-in division side by side.
 
@@ -77,7 +80,9 @@ def plan(
 
 
 def chunk_rows(call: Caller, graph: Data, memory_limit: int | None) -> int:
-    """How many copies fit a memory limit (bytes), supposing that a dozen tensors of the widest layer live at once."""
+    """How many copies fit a memory limit (bytes), supposing that a dozen tensors of the widest layer live at
+    once.
+    """
     if memory_limit is None:
         return CHUNK_ROWS
     parameters = getattr(call.model, "parameters", lambda: [])()
@@ -95,7 +100,9 @@ def node_ballots(
     ballots = np.empty(len(layout.pieces.cell), dtype=np.int16)
     stable = np.empty(len(layout.pieces.cell), dtype=bool)
     for chunk in layout.chunks(chunk_rows(call, layout.graph, memory_limit)):
-        ballots[chunk.copies], stable[chunk.copies] = judge(evaluate(call, layout, features, chunk), tolerance)
+        ballots[chunk.copies], stable[chunk.copies] = judge(
+            evaluate(call, layout, features, chunk), tolerance
+        )
     return edgeless, (ballots, stable)
 
 
@@ -114,7 +121,9 @@ def graph_ballots(
     return cells, (np.concatenate([b for b, _ in parts]), np.concatenate([s for _, s in parts]))
 
 
-def evaluate(call: Caller, layout: Plan, features: Features, chunk: Chunk, batch: Tensor | None = None) -> Tensor:
+def evaluate(
+    call: Caller, layout: Plan, features: Features, chunk: Chunk, batch: Tensor | None = None
+) -> Tensor:
     """Logits of one chunk: of its copies, or of its cells when ``batch`` says which copy belongs to which."""
     pieces = layout.pieces
     blank = None if pieces.blank is None else pieces.blank[chunk.copies]
@@ -124,9 +133,16 @@ def evaluate(call: Caller, layout: Plan, features: Features, chunk: Chunk, batch
 
 
 def custom_table(
-    call: Caller, graph: Data, division: Division, rows: npt.NDArray[np.int64], tolerance: float, memory_limit: int | None
+    call: Caller,
+    graph: Data,
+    division: Division,
+    rows: npt.NDArray[np.int64],
+    tolerance: float,
+    memory_limit: int | None,
 ) -> Ballots:
-    """Ballots of a division that offers only subgraphs: those, many at a time; shape ``[num_targets, num_groups]``."""
+    """Ballots of a division that offers only subgraphs: those, many at a time; shape ``[num_targets,
+    num_groups]``.
+    """
     on_graphs = is_graph_task(graph)
     ballots = np.full((len(rows), division.num_groups), ABSTAIN, dtype=np.int16)
     stable = np.ones(ballots.shape, dtype=bool)
@@ -145,7 +161,9 @@ def custom_table(
                 ballots[row, alike], stable[row, alike] = vote[k], sure[k]
                 continue
             here = rows + start
-            silent = parts[k].abstain.numpy()[rows] if "abstain" in parts[k] else np.zeros(len(rows), dtype=bool)
+            silent = (
+                parts[k].abstain.numpy()[rows] if "abstain" in parts[k] else np.zeros(len(rows), dtype=bool)
+            )
             ballots[:, alike] = np.where(silent, ABSTAIN, vote[here])[:, None]
             stable[:, alike] = (silent | sure[here])[:, None]
     return ballots, stable
@@ -166,9 +184,7 @@ def _subgraphs(graph: Data, division: Division, rows: npt.NDArray[np.int64]) -> 
                 yield (row, np.flatnonzero(same == group)), part
 
 
-def _packed(
-    items: Iterator[tuple[Place, Data]], limit: int
-) -> Iterator[tuple[list[Place], list[Data]]]:
+def _packed(items: Iterator[tuple[Place, Data]], limit: int) -> Iterator[tuple[list[Place], list[Data]]]:
     places: list[Place] = []
     parts: list[Data] = []
     total = 0
@@ -191,7 +207,9 @@ def components(pieces: Pieces) -> npt.NDArray[np.int64]:
     """Connected component of every copy in the union, edges taken in both directions."""
     source, head = pieces.edge_index.numpy()
     size = len(pieces.cell)
-    _, label = connected_components(coo_matrix((np.ones(len(source), dtype=np.int8), (source, head)), (size, size)), directed=False)
+    _, label = connected_components(
+        coo_matrix((np.ones(len(source), dtype=np.int8), (source, head)), (size, size)), directed=False
+    )
     return label.astype(np.int64)  # type: ignore[no-any-return]
 
 

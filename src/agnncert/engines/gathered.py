@@ -1,8 +1,9 @@
 """``X[rows]`` that is not evaluated until a layer has projected it.
 
-In the union of all subgraphs a node appears many times with the same features. A model whose first step is linear then
-repeats the same wide product for every copy. ``Gathered`` stands in for the copied features: ``linear(X[rows])`` is computed
-as ``linear(X)[rows]``, once per node, whatever module asks for it. Any other operation sees ordinary copied features.
+In the union of all subgraphs a node appears many times with the same features. A model whose first step is
+linear then repeats the same wide product for every copy. ``Gathered`` stands in for the copied features:
+``linear(X[rows])`` is computed as ``linear(X)[rows]``, once per node, whatever module asks for it. Any other
+operation sees ordinary copied features.
 """
 
 import warnings
@@ -24,8 +25,8 @@ class Features:
     Args:
         x: Features, shape ``[num_nodes, num_features]``.
         sparse: A ``SparseRows`` of the same matrix, if it has been made before.
-        cut: Training in several backward passes: gradients stop at the projections and are collected there, until
-            ``finish_backward`` sends them on to the weights, once.
+        cut: Training in several backward passes: gradients stop at the projections and are collected there,
+            until ``finish_backward`` sends them on to the weights, once.
     """
 
     def __init__(self, x: Tensor, sparse: "SparseRows | None" = None, cut: bool = False) -> None:
@@ -124,7 +125,9 @@ class Gathered(Tensor):
     def __new__(cls, features: Features, index: Tensor) -> "Gathered":
         """A tensor with shape and type but no storage."""
         shape = (index.numel(), features.x.size(1))
-        made: Gathered = Tensor._make_wrapper_subclass(cls, shape, dtype=features.x.dtype, device=features.x.device)
+        made: Gathered = Tensor._make_wrapper_subclass(
+            cls, shape, dtype=features.x.dtype, device=features.x.device
+        )
         made.features, made.index, made._copied = features, index, None
         return made
 
@@ -137,14 +140,18 @@ class Gathered(Tensor):
         return self._copied
 
     def written(self) -> bool:
-        """Whether something has been written into the copied rows, so that they are no longer those of the matrix."""
+        """Whether something has been written into the copied rows, so that they are no longer those of the
+        matrix.
+        """
         return self._copied is not None and (self._copied.is_inference() or self._copied._version > 0)
 
     @classmethod
     def __torch_function__(
         cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Projections act on the whole matrix, questions about shape and type on the stand-in, the rest on copied rows."""
+        """Projections act on the whole matrix, questions about shape and type on the stand-in, the rest on
+        copied rows.
+        """
         kwargs = kwargs or {}
         if func in _QUESTIONS:
             with torch._C.DisableTorchFunctionSubclass():
@@ -155,13 +162,17 @@ class Gathered(Tensor):
         return _on_copies(func, args, kwargs)
 
     @classmethod
-    def __torch_dispatch__(cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
+    ) -> Any:
         """Operations that reach the tensor core without passing ``__torch_function__`` see copied rows."""
         return _on_copies(func, args, kwargs or {})
 
 
 def _on_copies(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    plain = torch.utils._pytree.tree_map(lambda a: a.copied() if isinstance(a, Gathered) else a, (args, kwargs))
+    plain = torch.utils._pytree.tree_map(
+        lambda a: a.copied() if isinstance(a, Gathered) else a, (args, kwargs)
+    )
     return func(*plain[0], **plain[1])
 
 
@@ -184,7 +195,9 @@ def _project(func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor | None:
 
 
 def _lasts(weight: object) -> bool:
-    """Whether a weight is there for good; a product with one that is computed anew in every call is not worth keeping."""
+    """Whether a weight is there for good; a product with one that is computed anew in every call is not
+    worth keeping.
+    """
     return isinstance(weight, torch.nn.Parameter)
 
 
@@ -198,6 +211,17 @@ _QUESTIONS = {
     Tensor.get_device,
     *(
         getattr(Tensor, name).__get__
-        for name in ("shape", "dtype", "device", "layout", "is_cuda", "is_sparse", "is_quantized", "requires_grad", "ndim", "is_sparse_csr")
+        for name in (
+            "shape",
+            "dtype",
+            "device",
+            "layout",
+            "is_cuda",
+            "is_sparse",
+            "is_quantized",
+            "requires_grad",
+            "ndim",
+            "is_sparse_csr",
+        )
     ),
 }

@@ -27,7 +27,9 @@ def node_table(
     )
 
 
-def node_ballots(call: Caller, graph: Data, division: Division, groups: torch.Tensor, index: int, tolerance: float) -> Table:
+def node_ballots(
+    call: Caller, graph: Data, division: Division, groups: torch.Tensor, index: int, tolerance: float
+) -> Table:
     """Ballot of every node in one subgraph."""
     part = division.subgraph(graph, groups, index)
     ballots, stable = judge(call(part.x.to(call.dtype), part.edge_index, call.edge_values(part)), tolerance)
@@ -42,7 +44,9 @@ def edgeless_ballots(call: Caller, graph: Data, tolerance: float) -> Table:
     return judge(call(graph.x.to(call.dtype), *no_edges(graph, call.takes)), tolerance)
 
 
-def graph_table(call: Caller, joined: Data, division: Division, rows: npt.NDArray[np.int64], tolerance: float) -> Table:
+def graph_table(
+    call: Caller, joined: Data, division: Division, rows: npt.NDArray[np.int64], tolerance: float
+) -> Table:
     """Ballots and their stability for a set of graphs, both of shape ``[num_targets, num_groups]``."""
     tables = [graph_ballots(call, graph, division, tolerance) for graph in _graphs(joined, rows)]
     return np.stack([ballots for ballots, _ in tables]), np.stack([stable for _, stable in tables])
@@ -58,7 +62,9 @@ def graph_ballots(call: Caller, graph: Data, division: Division, tolerance: floa
         if part.x.size(0) == 0:
             continue  # nothing to read out: no ballot
         alone = torch.zeros(part.x.size(0), dtype=torch.int64)
-        vote, sure = judge(call(part.x.to(call.dtype), part.edge_index, call.edge_values(part), alone), tolerance)
+        vote, sure = judge(
+            call(part.x.to(call.dtype), part.edge_index, call.edge_values(part), alone), tolerance
+        )
         ballots[index], stable[index] = vote[0], sure[0]
     return ballots, stable
 

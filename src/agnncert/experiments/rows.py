@@ -36,7 +36,9 @@ def read_rows(path: Path) -> Iterator[Row]:
             yield json.loads(line)
         except ValueError as error:
             if number < len(lines):
-                raise SettingsError(f"{path.name}, line {number} is not a row of results: {error}.") from error
+                raise SettingsError(
+                    f"{path.name}, line {number} is not a row of results: {error}."
+                ) from error
 
 
 def append_row(path: Path, row: Row) -> None:

@@ -1,7 +1,7 @@
 """Runs settings and leaves rows: train, certify, compare with the models that need no proof."""
 
-import logging
 import math
+import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,6 +14,7 @@ from agnncert import __version__
 from agnncert.ballots import BallotEvidence
 from agnncert.budget import Budget
 from agnncert.datasets import dataset_digest, load_dataset
+from agnncert.datasets.catalog import dataset_info
 from agnncert.division import Division, EdgeCentric, NodeCentric, rule_of
 from agnncert.engines import cast
 from agnncert.engines.call import bind
@@ -21,10 +22,9 @@ from agnncert.experiments.rows import Row, append_row, read_rows, row_key
 from agnncert.experiments.spec import Setting
 from agnncert.graph import canonical, canonical_set, infer_task
 from agnncert.models import build_model
-from agnncert.training import fit
+from agnncert.runs.environment import environment
+from agnncert.training import Step, fit
 from agnncert.training.recipes import recipe
-
-log = logging.getLogger(__name__)
 
 # Sizes at which certified accuracy is stored: every one up to 50, then every tenth up to half of the largest T.
 SIZES = (*range(50), *range(50, 210, 10))
@@ -35,20 +35,49 @@ def run_all(
     file: Path,
     root: str | Path | None = None,
     each: Callable[[int, int, Setting, Row | None], None] | None = None,
+    progress: Callable[[Step], None] | None = None,
 ) -> list[Row]:
-    """Rows of all settings: those that the file has already, and the others, run and appended one by one."""
+    """Rows of all settings: those that the file has already, and the others, run and appended one by one.
+
+    A row that was made with another recipe than today's is made again.
+
+    Args:
+        settings: What to run.
+        file: The file of rows.
+        root: Folder that holds the datasets.
+        each: Told of every setting before it is run: number, how many, setting, and its row if there is one.
+        progress: Told of every epoch.
+    """
     wanted = list(dict.fromkeys(settings))
     done = {row["key"]: row for row in read_rows(file)}
     rows = []
     for number, setting in enumerate(wanted, start=1):
         key = row_key(setting.to_json())
+        row = done.get(key)
+        row = row if row is not None and is_current(row, setting) else None
         if each is not None:
-            each(number, len(wanted), setting, done.get(key))
-        if key not in done:
-            done[key] = {"key": key, **run_setting(setting, root)}
-            append_row(file, done[key])
-        rows.append(done[key])
+            each(number, len(wanted), setting, row)
+        if row is None:
+            row = {"key": key, **run_setting(setting, root, progress)}
+            append_row(file, row)
+        rows.append(row)
     return rows
+
+
+def is_current(row: Row, setting: Setting) -> bool:
+    """Whether a row was made with the recipe that its setting has today."""
+    model_args, fit_args = recipe_of(setting)
+    return bool(row["recipe"] == {"model": model_args, "fit": fit_args})
+
+
+def recipe_of(setting: Setting) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments for ``build_model`` and for ``fit``."""
+    model_args, fit_args = recipe(setting.dataset, dataset_info(setting.dataset).task)
+    if setting.num_layers is not None:
+        model_args = {**model_args, "num_layers": setting.num_layers}
+    elif setting.model == "resgcn":
+        model_args.pop("num_layers", None)
+    return model_args, fit_args
 
 
 def division_of(setting: Setting) -> EdgeCentric | NodeCentric | None:
@@ -59,15 +88,13 @@ def division_of(setting: Setting) -> EdgeCentric | NodeCentric | None:
     return kind(setting.num_groups, setting.hash)
 
 
-def run_setting(setting: Setting, root: str | Path | None = None) -> Row:
+def run_setting(
+    setting: Setting, root: str | Path | None = None, progress: Callable[[Step], None] | None = None
+) -> Row:
     """Trains and certifies one model; everything measured in one row."""
     data = load_dataset(setting.dataset, root=root, seed=setting.seed)
     task = infer_task(data)
-    model_args, fit_args = recipe(setting.dataset, task)
-    if setting.num_layers is not None:
-        model_args = {**model_args, "num_layers": setting.num_layers}
-    elif setting.model == "resgcn":
-        model_args.pop("num_layers", None)
+    model_args, fit_args = recipe_of(setting)
     model = build_model(setting.model, data, seed=setting.seed, **model_args)
     division = division_of(setting)
     in_training = None if setting.objective == "full" else division
@@ -79,6 +106,7 @@ def run_setting(setting: Setting, root: str | Path | None = None) -> Row:
         objective="paper" if setting.objective == "paper" else "balanced",
         protocol=setting.protocol,  # type: ignore[arg-type]
         seed=setting.seed,
+        progress=progress,
         **fit_args,
     )
     trained = time.perf_counter() - begin
@@ -88,12 +116,19 @@ def run_setting(setting: Setting, root: str | Path | None = None) -> Row:
         "recipe": {"model": model_args, "fit": fit_args},
         "digest": dataset_digest(data),
         "version": __version__,
+        "environment": _environment(),
         "seconds_training": round(trained, 2),
         "seconds_per_epoch": round(record["seconds_per_epoch"], 4),
         "epochs": record["epochs_run"],
         "best_epoch": record["best_epoch"],
     }
     return {**row, **_test(model, data, task, division)}
+
+
+def _environment() -> dict[str, Any]:
+    """What the seconds of a row depend on, with how busy the machine was."""
+    load = {"load": round(os.getloadavg()[0], 1)} if hasattr(os, "getloadavg") else {}
+    return {**environment(), "threads": torch.get_num_threads(), **load}
 
 
 @torch.no_grad()
@@ -137,16 +172,23 @@ def _certified(call: Any, graph: Any, division: Division, rows: Any, truth: Any,
         "certified": [round(float((right & (radius >= size)).mean()), 4) for size in SIZES],
         "median_radius": float(np.median(radius)),
         "unstable_ballots": int((~votes.stable).sum() + (votes.num_unlisted * ~votes.default_stable).sum()),
-        "reached_ballots": round(float(votes.reached.sum() / (votes.num_groups * max(1, votes.num_targets))), 5),
+        "reached_ballots": round(
+            float(votes.reached.sum() / (votes.num_groups * max(1, votes.num_targets))), 5
+        ),
     }
     if task == "node":
         neighbours = evidence.largest(
-            "add_edges", Budget(delete_edges=math.inf, change_edges=math.inf, delete_nodes=math.inf, change_features=math.inf)
+            "add_edges",
+            Budget(
+                delete_edges=math.inf, change_edges=math.inf, delete_nodes=math.inf, change_features=math.inf
+            ),
         )
         result |= {
             "accuracy_edgeless": round(float((votes.default == truth).mean()), 4),
             "vote_differs_from_edgeless": round(float((votes.default != label).mean()), 4),
-            "certified_neighbours": [round(float((right & (neighbours >= size)).mean()), 4) for size in SIZES],
+            "certified_neighbours": [
+                round(float((right & (neighbours >= size)).mean()), 4) for size in SIZES
+            ],
         }
     else:
         unlimited_edges = evidence.holds(Budget(add_edges=math.inf, delete_edges=math.inf))

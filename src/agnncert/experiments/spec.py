@@ -1,8 +1,12 @@
-"""Which runs make up each figure and table. A run is a ``Setting``; the same setting in two experiments is run once."""
+"""Which runs make up each figure and table. A run is a ``Setting``; the same setting in two experiments is
+run once.
+"""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+from agnncert.errors import SettingsError, did_you_mean
 
 NODE_SETS = ("cora-ml", "citeseer", "pubmed", "amazon-c")
 GRAPH_SETS = ("aids", "mutag", "proteins", "dd")
@@ -105,23 +109,49 @@ def _inductive() -> Iterator[Setting]:
 EXPERIMENTS = {
     "accuracy": ("normal accuracy, undefended and defended (Table 3)", _accuracy),
     "groups": ("certified accuracy over perturbation size, for several T", _groups),
-    "hashes": ("the hash function hardly matters", _hashes),
+    "hashes": ("md5, sha1 and sha256 as hash function", _hashes),
     "models": ("GraphSAGE and GAT as base models", _models),
     "subgraphs": ("training with and without subgraphs", _subgraphs),
     "larger": ("a six-layer residual GCN on PubMed", _larger),
     "protocols": ("transductive against inductive training", _inductive),
 }
 
-# What a first look runs: complete runs on small data, some of them also part of the full set.
-SMALL = (
-    *(Setting(d, model=m) for d in ("digits-knn", "digits-grid") for m in ("mlp", "gcn")),
-    *(s for d in ("digits-knn", "digits-grid") for s in defended(d)),
-    Setting("cora-ml", model="mlp"),
-    Setting("cora-ml"),
-    *defended("cora-ml"),
-)
+# What a first look runs: data that need no download, and the smallest of the paper's sets, where every run is one
+# of the full set too, so that both can be compared.
+SMALL: dict[str, tuple[Setting, ...]] = {
+    "accuracy": (
+        *(Setting(d, model=m) for d in ("digits-knn", "digits-grid", "cora-ml") for m in ("mlp", "gcn")),
+        *(s for d in ("digits-knn", "digits-grid", "cora-ml") for s in defended(d)),
+    ),
+    "groups": (*defended("cora-ml", num_groups=100), *defended("cora-ml"), *defended("digits-grid")),
+    "hashes": tuple(
+        Setting("cora-ml", division="edge", num_groups=300, hash=h) for h in ("md5", "sha1", "sha256")
+    ),
+    "models": tuple(
+        Setting("cora-ml", model=m, division="edge", num_groups=300) for m in ("gcn", "sage", "gat")
+    ),
+    "subgraphs": tuple(
+        Setting("cora-ml", division="edge", num_groups=300, objective=o)
+        for o in ("full", "paper", "balanced")
+    ),
+    "larger": (
+        Setting("digits-knn", division="edge", num_groups=300),
+        Setting("digits-knn", model="resgcn", num_layers=6, division="edge", num_groups=300),
+    ),
+    "protocols": tuple(
+        Setting("cora-ml", division=d, num_groups=300 if d == "edge" else 0, protocol=p)
+        for d in ("none", "edge")
+        for p in ("transductive", "inductive")
+    ),
+}
 
 
-def settings_of(name: str) -> list[Setting]:
-    """The runs of one experiment, each once."""
-    return list(dict.fromkeys(EXPERIMENTS[name][1]()))
+def settings_of(name: str, small: bool = False) -> list[Setting]:
+    """The runs of one experiment, each once; those of a first look if ``small``.
+
+    Raises:
+        SettingsError: No experiment has this name.
+    """
+    if name not in EXPERIMENTS:
+        raise SettingsError(f'no experiment is called "{name}": {did_you_mean(name, EXPERIMENTS)}')
+    return list(dict.fromkeys(SMALL[name] if small else EXPERIMENTS[name][1]()))

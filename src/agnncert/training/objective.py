@@ -60,8 +60,8 @@ def class_weights(y: Tensor, call: Caller) -> Tensor:
 
     Without them a rare class loses every vote for which its evidence is weak.
     """
-    count = torch.bincount(y, minlength=call.num_classes)
-    return (len(y) / (int((count > 0).sum()) * count.clamp(min=1))).to(call.dtype)
+    count = torch.bincount(y, minlength=call.num_classes).to(call.dtype)
+    return len(y) / (torch.count_nonzero(count) * count.clamp(min=1))
 
 
 def check_objective(objective: str) -> None:

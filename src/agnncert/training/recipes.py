@@ -9,7 +9,14 @@ _NODE = {
 _LARGE = {"lr": 0.01, "weight_decay": 5e-4, "epochs": 120, "evaluate_every": 4, "patience": 8}
 _GRAPH = {
     "model": {"norm": "batch_norm", "readout": "sum"},
-    "fit": {"lr": 0.005, "epochs": 40, "evaluate_every": 2, "patience": 8, "balance_classes": True, "groups_per_step": 8},
+    "fit": {
+        "lr": 0.005,
+        "epochs": 40,
+        "evaluate_every": 2,
+        "patience": 8,
+        "balance_classes": True,
+        "groups_per_step": 8,
+    },
 }
 _RECIPES: dict[str, dict[str, dict[str, Any]]] = {
     "citeseer": {"fit": {"weight_decay": 2e-2}},
@@ -21,7 +28,9 @@ _RECIPES: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def recipe(dataset: str | None, task: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments for ``build_model`` and for ``fit`` that do well on a dataset, or on its task when it is not known."""
+    """Arguments for ``build_model`` and for ``fit`` that do well on a dataset, or on its task when it is not
+    known.
+    """
     base = _GRAPH if task == "graph" else _NODE
     special = _RECIPES.get(dataset or "", {})
     return {**base["model"], **special.get("model", {})}, {**base["fit"], **special.get("fit", {})}
