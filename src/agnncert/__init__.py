@@ -16,6 +16,7 @@ _OWNER = {
     "Certificate": "certificate",
     "CertificateError": "errors",
     "Claim": "claim",
+    "Comparison": "comparison",
     "DatasetError": "errors",
     "Division": "division",
     "DivisionError": "errors",
@@ -35,6 +36,8 @@ _OWNER = {
     "build_model": "models",
     "build_report": "report",
     "certify": "certifier",
+    "compare": "comparison",
+    "choose_groups": "search",
     "dataset_digest": "datasets.digest",
     "fit": "training",
     "inductive_view": "datasets.protocol",
@@ -58,6 +61,8 @@ if TYPE_CHECKING:
     from agnncert.certificate import Certificate as Certificate
     from agnncert.certifier import certify as certify
     from agnncert.claim import Claim as Claim
+    from agnncert.comparison import Comparison as Comparison
+    from agnncert.comparison import compare as compare
     from agnncert.contract import AuditReport as AuditReport
     from agnncert.contract import audit as audit
     from agnncert.datasets.digest import dataset_digest as dataset_digest
@@ -87,6 +92,7 @@ if TYPE_CHECKING:
     from agnncert.report import build_report as build_report
     from agnncert.report import save_figures as save_figures
     from agnncert.report import save_tables as save_tables
+    from agnncert.search import choose_groups as choose_groups
     from agnncert.training import Weights as Weights
     from agnncert.training import fit as fit
     from agnncert.verifier import Verdict as Verdict

@@ -1,6 +1,6 @@
 """How a model is trained: every setting of ``fit``, checked once."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -34,7 +34,7 @@ class FitSettings:
     clip: float | None = None
     batch_size: int = 64
     objective: ObjectiveName = "balanced"
-    weights: Weights = Weights()
+    weights: Weights = field(default_factory=Weights)
     balance_classes: bool = False
     groups_per_step: int | None = None
     clusters: int | None = None
@@ -46,16 +46,16 @@ class FitSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is None and field.name in _OPTIONAL:
+        for name in (one.name for one in fields(self)):
+            value = getattr(self, name)
+            if value is None and name in _OPTIONAL:
                 continue
-            if field.name in _COUNTS and not _is_whole(value, 1):
-                raise SettingsError(f"{field.name}={value!r}: expected a whole number from 1 on.")
-            if field.name in ("select_size", "seed") and not _is_whole(value, 0):
-                raise SettingsError(f"{field.name}={value!r}: expected a whole number from 0 on.")
-            if field.name in ("lr", "clip") and not _is_number(value, above=0):
-                raise SettingsError(f"{field.name}={value!r}: expected a positive number.")
+            if name in _COUNTS and not _is_whole(value, 1):
+                raise SettingsError(f"{name}={value!r}: expected a whole number from 1 on.")
+            if name in ("select_size", "seed") and not _is_whole(value, 0):
+                raise SettingsError(f"{name}={value!r}: expected a whole number from 0 on.")
+            if name in ("lr", "clip") and not _is_number(value, above=0):
+                raise SettingsError(f"{name}={value!r}: expected a positive number.")
         if not (_is_number(self.weight_decay, above=0) or self.weight_decay == 0):
             raise SettingsError(f"weight_decay={self.weight_decay!r}: expected a number from 0 on.")
         if not isinstance(self.weights, Weights):

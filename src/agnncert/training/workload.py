@@ -53,7 +53,7 @@ def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitS
         return _on_graphs(model, data, division, settings)
     data = inductive_view(data) if settings.protocol == "inductive" else data
     graph = canonical(data, bool(getattr(division, "self_loops", False)))
-    train, val = (_masked(data, name) for name in ("train_mask", "val_mask"))
+    train, val = (masked_rows(data, name) for name in ("train_mask", "val_mask"))
     call = bind(model, graph, "node")
     y = checked_labels(
         getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes
@@ -89,11 +89,10 @@ def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: F
             f"clusters={settings.clusters} cuts one large graph, but these are many: use batch_size."
         )
     loops = bool(getattr(division, "self_loops", False))
-    train, val = (_part(data, name) for name in ("train", "val"))
+    train, val = (part_rows(data, name) for name in ("train", "val"))
     joined, held_out = (canonical_set([data[int(k)] for k in part], loops) for part in (train, val))
     call = bind(model, joined, "graph")
-    known = torch.tensor([-1 if g.y is None or g.y.numel() != 1 else int(g.y) for g in data])
-    y = checked_labels(known, len(data), torch.cat([train, val]).numpy(), call.num_classes)
+    y = checked_labels(graph_labels(data), len(data), torch.cat([train, val]).numpy(), call.num_classes)
     how = {**settings.terms, "groups_per_step": settings.groups_per_step, "batch_size": settings.batch_size}
     score = _scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings)
     objective: Objective
@@ -125,6 +124,11 @@ def _node_objective(
     return ClusterObjective.of(graph, y, rows, settings.clusters, settings.clusters_per_step, on)
 
 
+def graph_labels(graphs: Any) -> Tensor:
+    """Label of every graph, -1 where it is not known."""
+    return torch.tensor([-1 if g.y is None or g.y.numel() != 1 else int(g.y) for g in graphs])
+
+
 def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: int) -> Tensor:
     """Labels of all rows as int64, after a check of those that are used.
 
@@ -150,7 +154,8 @@ def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: 
     return labels.long()
 
 
-def _masked(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+def masked_rows(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Rows of the nodes in a mask, which must be there and not be empty."""
     mask = getattr(data, name, None)
     if mask is None:
         raise DatasetError(
@@ -164,7 +169,8 @@ def _masked(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     return rows
 
 
-def _part(data: Any, name: str) -> Tensor:
+def part_rows(data: Any, name: str) -> Tensor:
+    """Numbers of the graphs in a part of a graph set, which must be there and not be empty."""
     rows = getattr(data, name, None)
     if rows is None or len(rows) == 0:
         raise DatasetError(

@@ -1,0 +1,110 @@
+"""Cluster-GCN: parts of the graph in training, and no trace of them in certificates."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import agnncert as ac
+from agnncert.graph import canonical
+from agnncert.training.clusters import ClusterObjective, induced
+
+from .small import ThreeMethods, labelled_graph
+from .test_fit import graph_case, node_case, same, weights_of
+
+pytest.importorskip("pymetis")
+
+DIVISION = ac.NodeCentric(9)
+
+
+def test_a_part_is_the_graph_on_its_nodes_with_the_groups_they_had() -> None:
+    data = labelled_graph(30)
+    data.edge_weight = torch.rand(data.num_edges, generator=torch.Generator().manual_seed(0))
+    graph = canonical(data)
+    nodes = torch.tensor([1, 4, 5, 9, 12, 17, 20, 26])
+    part, expected = induced(graph, nodes), canonical(data.subgraph(nodes))
+    for name in ("x", "edge_index", "edge_weight", "node_key"):
+        assert torch.equal(part[name], expected[name]), name
+    inside = torch.isin(graph.edge_index, nodes).all(0)
+    assert 0 < int(inside.sum()) < graph.num_edges
+    for division in (ac.EdgeCentric(7), DIVISION):
+        assert torch.equal(division.groups(part), division.groups(graph)[inside])
+
+
+def test_an_epoch_trains_on_every_training_node_once_and_mixes_the_clusters_anew() -> None:
+    data = labelled_graph(60)
+    graph, rows = canonical(data), data.train_mask.nonzero().view(-1)
+    seen: list[tuple[int, ...]] = []
+
+    class Watched:
+        def __init__(self, part, y, mine) -> None:
+            place = [graph.node_key.tolist().index(key) for key in part.node_key[mine].tolist()]
+            assert torch.equal(y, data.y[[graph.node_key.tolist().index(k) for k in part.node_key.tolist()]])
+            seen.append(tuple(place))
+
+        def backward(self) -> float:
+            return 0.0
+
+    objective = ClusterObjective.of(graph, data.y, rows, 6, 2, Watched)
+    torch.manual_seed(0)
+    epochs = []
+    for _ in range(4):
+        seen.clear()
+        assert sum(step() for step in objective.steps()) == 0
+        epochs.append(sorted(seen))
+        assert sorted(sum(seen, ())) == rows.tolist()
+    assert len(epochs[0]) == 3
+    assert any(epoch != epochs[0] for epoch in epochs)
+
+
+def test_one_cluster_is_the_whole_graph() -> None:
+    found = []
+    for clusters in (None, 1):
+        model, data = node_case()
+        found.append(
+            weights_of(ac.fit(model, data, DIVISION, epochs=1, lr=1e-3, clusters=clusters, objective="paper"))
+        )
+    for name in found[0]:
+        torch.testing.assert_close(found[0][name], found[1][name])
+
+
+@pytest.mark.parametrize(
+    "division", [None, DIVISION, ac.EdgeCentric(9), ThreeMethods(DIVISION)], ids=["plain", "N", "E", "own"]
+)
+def test_a_model_learns_from_clusters(division) -> None:
+    model, data = node_case()
+    ac.fit(model, data, division, epochs=30, clusters=4, clusters_per_step=2, lr=0.02)
+    assert model.training_record["score"] > 0.7  # guessing gives a third
+    assert (model.training_record["clusters"], model.training_record["clusters_per_step"]) == (4, 2)
+
+
+def test_a_certificate_depends_on_the_weights_alone_and_not_on_how_clusters_were_cut(monkeypatch) -> None:
+    trained = {}
+    for clusters in (2, 5):
+        model, data = node_case()
+        trained[clusters] = ac.fit(model, data, DIVISION, epochs=5, clusters=clusters)
+    assert not same(weights_of(trained[2]), weights_of(trained[5]))
+    monkeypatch.setitem(sys.modules, "pymetis", None)  # from here on no graph can be cut
+    for model in trained.values():
+        fresh, _ = node_case()
+        fresh.load_state_dict(model.state_dict())
+        mine, theirs = (ac.certify(m.eval(), data, DIVISION) for m in (model, fresh))
+        assert np.array_equal(mine.counts, theirs.counts)
+        assert mine.claim == theirs.claim
+        naive = ac.certify(model, data, DIVISION, engine="naive")
+        assert np.array_equal(mine.counts, naive.counts)
+
+
+def test_clusters_are_for_one_large_graph() -> None:
+    model, graphs = graph_case()
+    with pytest.raises(ac.SettingsError, match="use batch_size"):
+        ac.fit(model, graphs, DIVISION, clusters=3)
+
+
+def test_a_senseless_number_of_clusters_is_refused() -> None:
+    model, data = node_case()
+    with pytest.raises(ac.SettingsError, match="expected a number from 1 to 48"):
+        ac.fit(model, data, DIVISION, clusters=49)
+    with pytest.raises(ac.SettingsError, match="clusters_per_step=0"):
+        ac.fit(model, data, DIVISION, clusters=4, clusters_per_step=0)

@@ -1,0 +1,152 @@
+"""The objective of a graph classifier, batch by batch, against one subgraph after the other."""
+
+from itertools import chain
+
+import pytest
+import torch
+
+import agnncert as ac
+from agnncert.engines.call import bind
+from agnncert.graph import canonical_set
+from agnncert.training.drawn import DrawnGraphs
+from agnncert.training.graph_objective import GraphObjective
+from agnncert.training.objective import Weights
+
+from .small import ThreeMethods, assert_same, gradient, labelled_graphs, naive_gradient, naive_graph_losses
+
+DIVISIONS = [ac.EdgeCentric(4), ac.NodeCentric(4)]
+BATCH = torch.tensor([0, 2, 3, 5, 8])  # among them the graph without edges and the one with a single node
+
+
+def setting(name="gcn", dtype=torch.float64, weighted=False, **model):
+    graphs = labelled_graphs()
+    for graph in graphs:
+        graph.x = graph.x.to(dtype)
+        if weighted:
+            graph.edge_weight = torch.linspace(0.2, 3.0, graph.num_edges, dtype=dtype)
+    model = ac.build_model(name, graphs, hidden_channels=8, num_layers=2, **model).to(dtype)
+    joined = canonical_set(graphs)
+    return model, bind(model, joined, "graph"), joined, graphs.y
+
+
+def naive(model, joined, y, division, combine):
+    losses = [naive_graph_losses(model, joined, y, division, k) for k in BATCH.tolist()]
+    return sum(combine(*pair) for pair in losses) / len(BATCH)
+
+
+def papers_sum(whole, parts):
+    return whole + sum(parts)
+
+
+def balanced(whole, parts):
+    return whole + sum(parts) / max(1, len(parts))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("division", DIVISIONS, ids=["E", "N"])
+@pytest.mark.parametrize("name", ["gcn", "sage", "gat", "gin"])
+def test_a_batch_costs_what_its_graphs_and_subgraphs_cost_one_by_one(name, division, dtype) -> None:
+    model, call, joined, y = setting(name, dtype)
+    found = gradient(model, lambda: GraphObjective.of(call, joined, y, division, "paper").backward(BATCH))
+    expected = naive_gradient(model, lambda: naive(model, joined, y, division, papers_sum))
+    assert_same(found, expected, 1e-5 if dtype == torch.float32 else 1e-10)
+
+
+@pytest.mark.parametrize("division", DIVISIONS, ids=["E", "N"])
+@pytest.mark.parametrize("readout", ["sum", "max"])
+def test_edge_weights_and_readouts_are_those_of_each_subgraph(readout, division) -> None:
+    model, call, joined, y = setting(weighted=True, readout=readout)
+    found = gradient(model, lambda: GraphObjective.of(call, joined, y, division, "paper").backward(BATCH))
+    assert_same(found, naive_gradient(model, lambda: naive(model, joined, y, division, papers_sum)), 1e-10)
+
+
+@pytest.mark.parametrize("division", DIVISIONS, ids=["E", "N"])
+def test_the_balanced_objective_averages_over_the_subgraphs_of_each_graph(division) -> None:
+    model, call, joined, y = setting()
+    found = gradient(model, lambda: GraphObjective.of(call, joined, y, division).backward(BATCH))
+    assert_same(found, naive_gradient(model, lambda: naive(model, joined, y, division, balanced)), 1e-10)
+
+
+def test_weights_scale_whole_graphs_and_subgraphs() -> None:
+    model, call, joined, y = setting()
+    terms = GraphObjective.of(call, joined, y, DIVISIONS[0], "paper", Weights(full=3, ballots=0.5))
+    expected = naive_gradient(
+        model, lambda: naive(model, joined, y, DIVISIONS[0], lambda whole, parts: 3 * whole + sum(parts) / 2)
+    )
+    assert_same(gradient(model, lambda: terms.backward(BATCH)), expected, 1e-10)
+
+
+def test_without_a_division_only_whole_graphs_count() -> None:
+    model, call, joined, y = setting()
+    found = gradient(
+        model, lambda: GraphObjective.of(call, joined, y, None, weights=Weights(full=5)).backward(BATCH)
+    )
+    expected = naive_gradient(model, lambda: naive(model, joined, y, DIVISIONS[0], lambda whole, _: whole))
+    assert_same(found, expected, 1e-10)
+
+
+def test_balanced_classes_weigh_every_graph_by_its_class() -> None:
+    model, call, joined, y = setting()
+    y = torch.tensor([0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0])
+    found = gradient(
+        model, lambda: GraphObjective.of(call, joined, y, None, balance_classes=True).backward(BATCH)
+    )
+
+    def expected():
+        weight = torch.tensor([12 / (2 * 9), 12 / (2 * 3)], dtype=torch.float64)
+        losses = [naive_graph_losses(model, joined, y, DIVISIONS[0], k)[0] for k in BATCH.tolist()]
+        return sum(weight[y[k]] * loss for k, loss in zip(BATCH, losses, strict=True)) / len(BATCH)
+
+    assert_same(found, naive_gradient(model, expected), 1e-10)
+
+
+@pytest.mark.parametrize("division", DIVISIONS, ids=["E", "N"])
+@pytest.mark.parametrize("make", [GraphObjective, DrawnGraphs])
+def test_drawn_groups_stand_for_all_on_average(make, division, monkeypatch) -> None:
+    model, call, joined, y = setting()
+    own = division if make is GraphObjective else ThreeMethods(division)
+    drawn = make.of(call, joined, y, own, "paper", groups_per_step=1)
+    found = []
+    for group in range(division.num_groups):  # every draw is equally likely
+        monkeypatch.setattr(torch, "randperm", lambda n, group=group: (torch.arange(n) + group) % n)
+        found.append(gradient(model, lambda: drawn.backward(BATCH)))
+    values, grads = zip(*found, strict=True)
+    mean = sum(values) / len(values), [sum(g) / len(values) for g in zip(*grads, strict=True)]
+    assert len({round(value, 9) for value in values}) > 1
+    assert_same(mean, naive_gradient(model, lambda: naive(model, joined, y, division, papers_sum)), 1e-10)
+
+
+@pytest.mark.parametrize("objective", ["paper", "balanced"])
+def test_a_division_of_ones_own_is_trained_on_like_a_built_in_one(objective) -> None:
+    model, call, joined, y = setting(weighted=True)
+    how = {"objective": objective, "weights": Weights(2, 0.5), "groups_per_step": 100}
+    fast, drawn = (
+        make.of(call, joined, y, division, **how)
+        for make, division in ((GraphObjective, DIVISIONS[0]), (DrawnGraphs, ThreeMethods(DIVISIONS[0])))
+    )
+    expected = gradient(model, lambda: fast.backward(BATCH))
+    assert_same(gradient(model, lambda: drawn.backward(BATCH)), expected, 1e-10)
+
+
+@pytest.mark.parametrize("make", [GraphObjective, DrawnGraphs])
+def test_an_epoch_sees_every_graph_once_in_random_batches(make) -> None:
+    _, call, joined, y = setting()
+    own = ThreeMethods(DIVISIONS[0]) if make is DrawnGraphs else DIVISIONS[0]
+    objective = make.of(call, joined, y, own, batch_size=5)
+    seen = []
+    object.__setattr__(objective, "backward", lambda batch: seen.append(batch.tolist()) or 0.0)
+    for _ in range(2):
+        for step in objective.steps():
+            step()
+    first, second = seen[:3], seen[3:]
+    assert [len(batch) for batch in first] == [5, 5, 2]
+    assert sorted(chain(*first)) == sorted(chain(*second)) == list(range(12))
+    assert first != second
+
+
+@pytest.mark.parametrize("make", [GraphObjective, DrawnGraphs])
+def test_graphs_have_no_edgeless_term(make) -> None:
+    _, call, joined, y = setting()
+    own = ThreeMethods(DIVISIONS[0]) if make is DrawnGraphs else DIVISIONS[0]
+    with pytest.raises(ac.SettingsError, match="no edgeless term"):
+        make.of(call, joined, y, own, weights=Weights(0, 0, 1))
