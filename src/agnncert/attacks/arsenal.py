@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -34,11 +35,11 @@ class Arsenal:
 
     @classmethod
     def of(cls, scene: Scene, seed: int = 0, keep: int = 3) -> "Arsenal":
-        """Tries copies of real nodes, as they are and magnified, and features found by gradient ascent, on a sample of nodes.
+        """Tries copies of real nodes, as they are and magnified, and features found by gradient ascent.
 
         Args:
             scene: The model and its data.
-            seed: Seed of the sample.
+            seed: Seed of the sample of nodes that they are tried on.
             keep: Rows to keep for each class.
         """
         random = np.random.default_rng(seed)
@@ -82,7 +83,9 @@ def _ascend(scene: Scene, sample: Tensor, start: Tensor, label: int) -> Tensor:
     return features.detach()
 
 
-def _pushed(scene: Scene, sample: Tensor, tried: Tensor, label: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _pushed(
+    scene: Scene, sample: Tensor, tried: Tensor, label: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """How often each row pushes a sampled node to ``label``, and by how much."""
     with torch.no_grad():
         lead = torch.stack(

@@ -1,4 +1,4 @@
-"""Greedy against the votes: knows the division, and picks the edits that move the most ballots to the strongest rival."""
+"""Greedy against the votes: knows the division, and picks the edits that move the most ballots to a rival."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,8 +40,8 @@ def greedy(
 ) -> list[AttackResult]:
     """Attacks every target by itself.
 
-    For each of the closest rivals it tries edits one by one (new neighbours, injected nodes under chosen ids, deletions, features),
-    each on the subgraphs it touches, and puts together those with the largest gain.
+    For each of the closest rivals it tries edits one by one (new neighbours, injected nodes under chosen ids,
+    deletions, features), each on the subgraphs it touches, and puts together those with the largest gain.
 
     Args:
         scene: Model, data and division; the division must be a built-in one.

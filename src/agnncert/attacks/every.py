@@ -37,7 +37,7 @@ def exhaustive(
         scene: Model, data and division; a tiny graph, any division.
         targets: Rows, a mask, or ``None`` for all.
         budgets: One for each target.
-        features: Feature rows for injected nodes and changed features; the largest and the smallest values of the data if not given.
+        features: Feature rows to give to nodes; the largest and the smallest values of the data when not given.
         ids: Ids for injected nodes; if not given, one for each group (node-centric) or the first few unused ones.
         limit: Refuse to try more attacks than this against one target.
 
@@ -66,8 +66,8 @@ def _require_few(count: float, limit: int, budget: Budget) -> None:
     if count > limit:
         shown = "endless" if count == math.inf else f"{count:,.0f}"
         raise BudgetError(
-            f"{budget} allows {shown} attacks on this graph, more than the limit of {limit:,}: take a smaller budget or a smaller "
-            'graph, or another attack ("greedy" knows where to look).'
+            f"{budget} allows {shown} attacks on this graph, more than the limit of {limit:,}: take a smaller "
+            'budget or a smaller graph, or another attack ("greedy" knows where to look).'
         )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from agnncert import hashing
@@ -56,5 +55,5 @@ class FreshIds:
 def pair_groups_of(division: EdgeCentric, key: Tensor, others: Tensor) -> IntArray:
     """Group of the pairs of one key and others in the edge-centric division, shape ``[len(others)]``."""
     theirs = others.contiguous().numpy().view(np.uint64)
-    mine = np.repeat(torch.atleast_1d(key).numpy().view(np.uint64), len(theirs))
+    mine = np.repeat(key.reshape(1).numpy().view(np.uint64), len(theirs))
     return hashing.edge_groups(mine, theirs, division.num_groups, division.hash)

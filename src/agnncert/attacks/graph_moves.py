@@ -1,11 +1,10 @@
 """Edits worth trying against a whole graph, by the subgraphs they reach."""
 
+import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
-import torch
 
 from agnncert import hashing
 from agnncert.attacks.arsenal import Arsenal
@@ -14,8 +13,9 @@ from agnncert.attacks.fresh_ids import FreshIds
 from agnncert.attacks.scene import Ballots, Scene
 from agnncert.attacks.trials import GraphStage
 from agnncert.attacks.values import edge_values_to_try
+from agnncert.attacks.wiring import GraphWiring, Priced, armed_by_node
 from agnncert.budget import Budget
-from agnncert.division import EdgeCentric, NodeCentric
+from agnncert.division import NodeCentric
 from agnncert.graph import node_keys
 
 Item = TypeVar("Item")
@@ -102,25 +102,21 @@ class GraphMoves:
 
     def _injections(self, stage: GraphStage, rivals: Sequence[int], budget: Budget) -> Iterator[Draft]:
         most = int(min(budget.edges_per_injected, stage.graph.num_nodes))
-        for group, r in (
-            (group, r)
-            for group in range(self.division.num_groups)
-            for k in rivals
-            for r in self.arsenal.best[k]
-        ):
+        looks = [r for k in rivals for r in self.arsenal.best[k]]
+        for group, r in itertools.product(range(self.division.num_groups), looks):
             members = stage.members[group]
             if isinstance(self.division, NodeCentric):
                 for linked in {0, min(most, len(members))}:
                     add = tuple((NEW, u) for u in members[:linked])
                     yield Edit("inject_nodes", add=add, new=r, new_group=group), [group]
             elif most:
-                # One node stands for all that might be joined; which ones fall into this group is for the id to say.
+                # One node stands for all that might be joined; which ones can be is for the id to say.
                 yield Edit("inject_nodes", add=((NEW, members[0] if members else 0),), new=r), [group]
 
     def armed(
         self, row: int, options: Sequence[Option], before: Ballots, label: int, rival: int, budget: Budget
     ) -> list[Option]:
-        """The options with injected nodes put together and given ids that lead their edges to the wanted groups."""
+        """The options, with injected nodes under ids that lead their edges to the wanted groups."""
         rest = [option for option in options if option.edit.new is None]
         new = [
             (option.gain(before, label, rival), option) for option in options if option.edit.new is not None
@@ -131,60 +127,19 @@ class GraphMoves:
         count = int(min(budget.inject_nodes, self.division.num_groups))
         fresh = self.fresh_of(row)
         if isinstance(self.division, NodeCentric):
-            return [*rest, *_armed_by_node(new, fresh, self.division, count)]
-        return [*rest, *self._armed_by_pair(graph.node_key, new, fresh, count, budget)]
-
-    def _armed_by_pair(
-        self, keys: torch.Tensor, new: list[tuple[int, Option]], fresh: FreshIds, count: int, budget: Budget
-    ) -> Iterator[Option]:
-        """Nodes one by one, each with the features and the id whose edges gain the most where nothing has been moved yet."""
-        assert isinstance(self.division, EdgeCentric)
-        groups = fresh.pair_groups(self.division, keys)
-        hits = np.zeros((len(groups), self.division.num_groups), dtype=bool)
-        hits[np.arange(len(groups))[:, None], groups] = True
-        gains: dict[int, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
-        ballots: dict[tuple[int, int], int] = {}
-        for gain, option in new:
-            assert option.edit.new is not None
-            group, ballot = next(iter(option.ballots.items()))
-            gains.setdefault(option.edit.new, np.zeros(self.division.num_groups))[group] = max(gain, 0)
-            ballots[option.edit.new, group] = ballot
-        most = int(min(budget.edges_per_injected, len(keys)))
-        for turn in range(min(count, len(groups))):
-            values = {r: np.sort(hits * worth, axis=1)[:, -most:].sum(1) for r, worth in gains.items()}
-            r = max(values, key=lambda row: values[row].max())
-            pick = int(values[r].argmax()) if fresh.chosen else turn  # row numbers must be taken in order
-            wanted = np.argsort(-(hits[pick] * gains[r]), kind="stable")[:most]
-            wanted = wanted[(hits[pick] * gains[r])[wanted] > 0]
-            if not len(wanted):
-                return
-            joined = [int(np.flatnonzero(groups[pick] == group)[0]) for group in wanted]
-            edit = Edit(
-                "inject_nodes", add=tuple((NEW, u) for u in joined), new=r, new_id=int(fresh.ids[pick])
-            )
-            yield Option(edit, {int(group): ballots[r, int(group)] for group in wanted})
-            hits[pick] = False
-            for worth in gains.values():
-                worth[wanted] = 0
+            return [*rest, *armed_by_node(_best_in_each(new), fresh, fresh.node_groups(self.division), count)]
+        groups = fresh.pair_groups(self.division, graph.node_key)
+        most = int(min(budget.edges_per_injected, graph.num_nodes))
+        return [*rest, *GraphWiring(groups, new, self.division.num_groups, most).nodes(fresh, count)]
 
 
-def _armed_by_node(
-    new: list[tuple[int, Option]], fresh: FreshIds, division: NodeCentric, count: int
-) -> Iterator[Option]:
-    best: dict[int, tuple[int, Option]] = {}
+def _best_in_each(new: Sequence[Priced]) -> dict[int, Priced]:
+    best: dict[int, Priced] = {}
     for gain, option in new:
         group = option.edit.new_group
         if gain > best.get(group, (-1, option))[0]:
             best[group] = (gain, option)
-    among = len(fresh.ids) if fresh.chosen else count  # row numbers must be taken in order
-    for new_id, group in zip(
-        fresh.ids[:among].tolist(), fresh.node_groups(division)[:among].tolist(), strict=True
-    ):
-        if group in best:
-            option = best[group][1]
-            yield Option(replace(option.edit, new_id=new_id), option.ballots)
-            if fresh.chosen:
-                del best[group]
+    return best
 
 
 def _groups_of(stage: GraphStage, node: int) -> list[int]:

@@ -24,8 +24,8 @@ def hubs(scene: Scene, targets: Any, budget: Budget, *, seed: int = 0) -> list[A
     """Attacks many nodes with one perturbation for each class that they are pushed to.
 
     Every hub is joined to all targets of which the same class is the closest rival (to the weakest of them, if
-    ``edges_per_injected`` is finite), under an id that leads to ballots which are still to be moved. Results that share a class
-    share their perturbation: the graph is the same, and its cost is that of all of it.
+    ``edges_per_injected`` is finite), under an id that leads to ballots which are still to be moved. Results that
+    share a class share their perturbation: the graph is the same, and its cost is that of all of it.
 
     Args:
         scene: Model, data and division; node task, built-in division.

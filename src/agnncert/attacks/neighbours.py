@@ -27,9 +27,7 @@ class Neighbours:
         self._around: dict[Place, list[int]] = defaultdict(list)
         self._groups: dict[int, set[int]] = defaultdict(set)
         source, head = graph.edge_index.tolist()
-        for edge, (u, v, group) in enumerate(
-            zip(source, head, division.groups(graph).tolist(), strict=True)
-        ):
+        for edge, (u, v, group) in enumerate(zip(source, head, division.groups(graph).tolist(), strict=True)):
             self._into[group, v].append((u, edge))
             for tail, end in self._hears(u, v):
                 self._around[group, end].append(tail)

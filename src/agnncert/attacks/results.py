@@ -59,10 +59,12 @@ class AttackReport:
 
     Attributes:
         results: One for each target.
+        budgets: What the attacker was allowed, one for each target.
         certificate: The certificate of the same targets, in the same order, if there is one.
     """
 
     results: tuple[AttackResult, ...]
+    budgets: tuple[Budget, ...]
     certificate: Certificate | None = None
 
     @property
@@ -72,42 +74,39 @@ class AttackReport:
 
     @cached_property
     def certified(self) -> BoolArray:
-        """Whether each target is certified against what its attack cost, shape ``[n]``."""
-        certificate = self._required()
-        holds = np.zeros(len(self.results), dtype=bool)
-        costs = [result.cost for result in self.results]
-        for cost in dict.fromkeys(costs):
-            here = np.array([other == cost for other in costs], dtype=bool)
-            holds[here] = certificate.holds_against(cost)[here]
-        return holds
+        """Whether each target is certified against its budget, shape ``[n]``."""
+        return holds_each(self._required(), self.budgets)
 
-    @property
+    @cached_property
     def violations(self) -> tuple[AttackResult, ...]:
-        """Attacks that changed a label although the certificate holds against what they cost; there must be none."""
-        broken = np.flatnonzero(self.succeeded & self.certified)
-        return tuple(self.results[k] for k in broken)
+        """Attacks that changed a label although the certificate holds against what they cost.
+
+        There must be none: one of these refutes the certificate.
+        """
+        holds = holds_each(self._required(), [result.cost for result in self.results])
+        return tuple(self.results[k] for k in np.flatnonzero(self.succeeded & holds))
 
     @property
     def attacked_accuracy(self) -> float:
-        """Share of targets that are correct and stayed so: no certificate for this attack can promise more."""
+        """Share of targets that are correct and stayed so: no certificate for these budgets can promise more."""
         return float((self._correct() & ~self.succeeded).mean())
 
     @property
     def certified_accuracy(self) -> float:
-        """Share of targets that are correct and certified against what their attack cost."""
+        """Share of targets that are correct and certified against their budgets."""
         return float((self._correct() & self.certified).mean())
 
     def _required(self) -> Certificate:
         if self.certificate is None:
             raise SettingsError(
-                "this report has no certificate to compare with: pass one to attack(…, certificate=…)."
+                "this report has no certificate to compare with: pass one to attack(certificate=…)."
             )
         return self.certificate
 
     def _correct(self) -> BoolArray:
         truth = self._required().truth
-        if truth is None:
-            raise SettingsError("the certificate holds no true classes, so no accuracy can be told.")
+        if truth is None or not self.results:
+            raise SettingsError("no accuracy can be told without targets and their true classes.")
         return np.asarray([result.label_before for result in self.results] == truth)
 
     def __str__(self) -> str:
@@ -118,14 +117,25 @@ class AttackReport:
             f"{total} targets attacked ({kinds}): {broken} labels changed, {moved:.1f} ballots moved on average"
         ]
         if self.certificate is not None:
+            certified, refuted = int(self.certified.sum()), len(self.violations)
             lines.append(
-                f"certified against what it cost: {int(self.certified.sum())} targets, of which {len(self.violations)} changed"
+                f"certified against the budget: {certified} targets; certificates refuted: {refuted}"
             )
             if self.certificate.truth is not None and total:
+                low, high = self.certified_accuracy, self.attacked_accuracy
                 lines.append(
-                    f"accuracy: certified {self.certified_accuracy:.3f} ≤ true ≤ attacked {self.attacked_accuracy:.3f}"
+                    f"accuracy under attack: at least {low:.3f} (certified), at most {high:.3f} (attacked)"
                 )
         return "\n".join(lines)
+
+
+def holds_each(certificate: Certificate, budgets: Sequence[Budget]) -> BoolArray:
+    """Whether each target is certified against a budget of its own, shape ``[n]``."""
+    holds = np.zeros(len(budgets), dtype=bool)
+    for budget in dict.fromkeys(budgets):
+        here = np.array([other == budget for other in budgets], dtype=bool)
+        holds[here] = certificate.holds_against(budget)[here]
+    return holds
 
 
 def cost_of(perturbation: Perturbation, target: Id | None) -> Budget:

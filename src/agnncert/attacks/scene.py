@@ -1,6 +1,6 @@
 """Scene: a model, its data and a division, and the vote on any attacked version of the data."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,8 @@ class Scene:
         if isinstance(self.division, (EdgeCentric, NodeCentric)):
             return self.division
         raise SettingsError(
-            f"this attack needs to know how edges are divided, and knows that only of EdgeCentric and NodeCentric, not of "
-            f'{type(self.division).__name__}: use "random" or "exhaustive".'
+            "this attack needs to know how edges are divided, and knows that only of EdgeCentric and NodeCentric, "
+            f'not of {type(self.division).__name__}: use "random" or "exhaustive".'
         )
 
     def rows(self, targets: Any) -> IntArray:
@@ -114,8 +114,8 @@ class Scene:
     def recast(self, attacks: Sequence[tuple[int, Perturbation]]) -> Ballots:
         """Ballots of one target in each of many attacked graphs, shape ``[len(attacks), num_groups]``.
 
-        In the node task the attacked graph is cut down to what can reach the target in any subgraph; ``recast_whole`` votes on all
-        of it.
+        In the node task the attacked graph is cut down to what can reach the target in any subgraph;
+        ``recast_whole`` votes on all of it.
         """
         if self.task == "node" and not isinstance(self.division, (EdgeCentric, NodeCentric)):
             return np.stack([self.recast_whole([row], change)[0] for row, change in attacks])
@@ -208,19 +208,22 @@ class Scene:
         del joined.batch, joined.starts
         return self._cast(joined, np.array(rows, dtype=np.int64))
 
-    def _within_reach(self, row: int, change: Perturbation) -> Data:
-        """The part of the graph that can reach the target in some subgraph, and what the change names."""
-        seen = self.neighbours.reach(row, pair_keys(change.add_edges))
-        nodes = torch.tensor(sorted({*seen, *self._named(change)}))
+    def part(self, nodes: Iterable[int]) -> Data:
+        """Some nodes with the edges between them, in the order of their rows and under their ids (node task)."""
+        rows = torch.tensor(sorted(nodes))
         position = torch.full((self.graph.num_nodes,), -1, dtype=torch.int64)
-        position[nodes] = torch.arange(len(nodes))
+        position[rows] = torch.arange(len(rows))
         inside = (position[self.graph.edge_index] >= 0).all(0)
-        part = Data(x=self.graph.x[nodes], edge_index=position[self.graph.edge_index[:, inside]])
+        part = Data(x=self.graph.x[rows], edge_index=position[self.graph.edge_index[:, inside]])
         for name in EDGE_VALUES:
             if name in self.graph:
                 part[name] = self.graph[name][inside]
-        part.node_id = [self._ids[u] for u in nodes.tolist()]
+        part.node_id = [self._ids[u] for u in rows.tolist()]
         return part
+
+    def _within_reach(self, row: int, change: Perturbation) -> Data:
+        """What can reach the target in some subgraph after the change, and what the change names."""
+        return self.part({*self.neighbours.reach(row, pair_keys(change.add_edges)), *self._named(change)})
 
     def _named(self, change: Perturbation) -> Iterator[int]:
         """Rows of all nodes that a change names."""

@@ -1,8 +1,8 @@
 """Trials: what would a ballot become? Many small edits at once, each on the one subgraph that it touches.
 
-A trial rebuilds only what the ballot's subgraph shows: in the node task the nodes that can reach the target there, in the graph task
-the subgraph itself. All trials run side by side in one pass. They serve the search; what is reported is voted anew on the attacked
-graph.
+A trial rebuilds only what the ballot's subgraph shows: in the node task the nodes that can reach the target there,
+in the graph task the subgraph itself. All trials run side by side in one pass. They serve the search; what is
+reported is voted anew on the attacked graph.
 """
 
 from dataclasses import dataclass, field
@@ -78,7 +78,7 @@ class NodeStage:
         return self.gated and self._group(node, edit) != group
 
     def _group(self, node: int, edit: Edit) -> int:
-        return edit.new_group if node == NEW else self.group_of[node]  # type: ignore[no-any-return]
+        return edit.new_group if node == NEW else self.group_of[node]
 
 
 class GraphStage:
