@@ -231,7 +231,8 @@ def _sample_features(model: Any, data: Any, count: int = 24) -> Tensor:
     else:
         return torch.randn(count, _num_features(model), generator=generator)
     picked = x[torch.randint(0, x.size(0), (count,), generator=generator)]
-    return picked if picked.is_floating_point() else picked.float()
+    sample: Tensor = picked if picked.is_floating_point() else picked.float()
+    return sample
 
 
 def _sample_edge_values(data: Any) -> dict[str, Tensor]:

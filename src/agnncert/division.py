@@ -143,7 +143,8 @@ class EdgeCentric:
         if not pairs:
             return []
         keys = np.array(pairs, dtype=np.int64).view(np.uint64)
-        return hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), self.num_groups, self.hash).tolist()
+        groups = hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), self.num_groups, self.hash)
+        return [int(group) for group in groups]
 
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
         """Number of distinct groups the change touches (paper, Theorems 2 to 5)."""

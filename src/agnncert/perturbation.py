@@ -77,7 +77,7 @@ class Perturbation:
 def keys_of(ids: Any) -> list[int]:
     """Keys of some ids, as Python integers (the bits of an int64)."""
     listed = list(ids)
-    return id_keys(listed).view(np.int64).tolist() if listed else []  # type: ignore[no-any-return]
+    return id_keys(listed).view(np.int64).tolist() if listed else []
 
 
 def pair_keys(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
@@ -154,7 +154,7 @@ class _Draft:
     def _between(self, u: Id, v: Id, what: str) -> Tensor:
         a, b = self.find(u), self.find(v)
         source, head = self.data.edge_index
-        found = ((source == a) & (head == b)) | ((source == b) & (head == a))
+        found: Tensor = ((source == a) & (head == b)) | ((source == b) & (head == a))
         if not bool(found.any()):
             raise GraphError(f"cannot {what} the edge ({u!r}, {v!r}): the graph has no such edge.")
         return found

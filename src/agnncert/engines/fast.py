@@ -5,7 +5,7 @@ an edge are evaluated, all subgraphs side by side in one disjoint union, and the
 prediction. The union is cut between subgraphs into chunks that do not depend on each other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,7 +85,7 @@ def chunk_rows(call: Caller, graph: Data, memory_limit: int | None) -> int:
     """
     if memory_limit is None:
         return CHUNK_ROWS
-    parameters = getattr(call.model, "parameters", lambda: [])()
+    parameters: Iterable[Tensor] = getattr(call.model, "parameters", list)()
     width = max([graph.x.size(1), *(max(p.shape, default=1) for p in parameters)])
     return int(max(1, memory_limit // (12 * width * call.dtype.itemsize)))
 
@@ -200,7 +200,8 @@ def _packed(items: Iterator[tuple[Place, Data]], limit: int) -> Iterator[tuple[l
 
 
 def _batch(layout: Plan, chunk: Chunk) -> Tensor:
-    return torch.unique_consecutive(layout.pieces.cell[chunk.copies], return_inverse=True)[1]
+    batch: Tensor = torch.unique_consecutive(layout.pieces.cell[chunk.copies], return_inverse=True)[1]
+    return batch
 
 
 def components(pieces: Pieces) -> npt.NDArray[np.int64]:

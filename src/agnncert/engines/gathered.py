@@ -119,7 +119,7 @@ class Gathered(Tensor):
     """A stand-in for ``features.x[index]`` that modules cannot tell from a tensor."""
 
     features: Features
-    index: Tensor
+    index: Tensor  # type: ignore[assignment]  # hides Tensor.index, which nothing calls
 
     @staticmethod
     def __new__(cls, features: Features, index: Tensor) -> "Gathered":
@@ -162,7 +162,7 @@ class Gathered(Tensor):
         return _on_copies(func, args, kwargs)
 
     @classmethod
-    def __torch_dispatch__(
+    def __torch_dispatch__(  # type: ignore[override]
         cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
     ) -> Any:
         """Operations that reach the tensor core without passing ``__torch_function__`` see copied rows."""
