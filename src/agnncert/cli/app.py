@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agnncert import __version__
-from agnncert.cli import audit, certify, datasets, repeat, report, train, verify
+from agnncert.cli import attack, audit, certify, datasets, demo, repeat, report, train, verify
 
 app = typer.Typer(
     name="agnncert", no_args_is_help=True, add_completion=False,
@@ -40,7 +40,5 @@ def _add(command: Callable[..., None]) -> None:
     app.command(help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))(command)
 
 
-for _command in (
-    datasets.datasets, train.train, certify.certify, verify.verify, audit.audit, report.report, repeat.repeat,
-):  # fmt: skip
-    _add(_command)
+for _module in (demo, datasets, train, certify, verify, audit, attack, report, repeat):
+    _add(getattr(_module, _module.__name__.rpartition(".")[2]))

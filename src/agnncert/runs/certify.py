@@ -68,6 +68,7 @@ def certify_run(
         if "train" in folder.settings:  # the rest is the training's, and stored there
             table = {key: value for key, value in table.items() if key in OWN}
     with folder.recording():
+        folder.forget("attack")  # was about an earlier certificate
         folder.begin("certify", table, about)
         copy_tables(subject.settings, folder)
         if "train" not in folder.settings:

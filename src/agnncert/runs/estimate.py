@@ -45,11 +45,13 @@ def estimate(
         graph = canonical(data)
         rows = target_rows(targets, graph.num_nodes)
     call = bind(model.eval(), graph, task)
-    copies = 0
+    copies = arcs = 0
     if division is not None and hasattr(division, "pieces"):
-        copies = len(fast.plan(graph, division, rows if task == "node" else None, call.dtype).pieces.cell)
+        pieces = fast.plan(graph, division, rows if task == "node" else None, call.dtype).pieces
+        copies, arcs = len(pieces.cell), pieces.edge_index.size(1)
     forward = min(_seconds(call, graph) for _ in range(2))  # the first pass also warms up
-    vote = forward * (1 + copies / max(1, graph.num_nodes))
+    # A pass costs about as much for every edge as for every node, in the graph as in the union of its parts.
+    vote = forward * (1 + (copies + arcs) / max(1, graph.num_nodes + graph.num_edges))
     seconds = vote if not epochs else epochs * _BACKWARD * (forward + vote) + looks * vote
     return Estimate(seconds, _memory(model, graph, copies, bool(epochs)))
 

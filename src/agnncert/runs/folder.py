@@ -88,6 +88,12 @@ class RunFolder:
         self.write(DATA, _json(data))
         self.write("environment.json", _json(environment()))
 
+    def forget(self, step: str) -> None:
+        """Removes what a step recorded, because what it was about has changed."""
+        if step in self.settings:
+            self.put_rows(step, [])
+            self.write(SETTINGS, toml_text({name: t for name, t in self.settings.items() if name != step}))
+
     def differs(self, step: str, table: Mapping[str, Any], digest: str) -> list[str]:
         """What keeps this folder from being the place for a step: other settings, or other data."""
         if not self.path.exists():

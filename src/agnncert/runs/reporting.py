@@ -55,7 +55,7 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
     """What a run folder knows beyond its certificate."""
     rows, data, steps = folder.rows(), folder.data, folder.settings
     known = {row["measure"]: row["value"] for row in rows if row["size"] is None}
-    attacks = [row for row in rows if row["measure"] == UNDER_ATTACK]
+    attacks = [row for row in rows if row["measure"].startswith(UNDER_ATTACK)]
     plain = known.get("accuracy, undefended", known.get("accuracy on the whole graph"))
     on_graphs = certificate.claim.task == "graph"
     no_edges = known.get("accuracy, no edges")
@@ -71,7 +71,7 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
         bag_of_nodes=no_edges if on_graphs else None,
         majority=known.get("accuracy, majority class") if on_graphs else None,
         attacked=[(row["size"], row["value"]) for row in attacks],
-        attack=str(attacks[0]["division"]) if attacks else "",
+        attack=attacks[0]["measure"].removeprefix(UNDER_ATTACK).strip(" ()") if attacks else "",
         environment={**folder.read_json("environment.json"), **times},
         commands=[f"agnncert {step} --settings settings.toml" for step in steps],
     )
