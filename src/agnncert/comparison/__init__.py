@@ -24,7 +24,7 @@ from agnncert.errors import SettingsError
 from agnncert.graph import infer_task, target_rows
 from agnncert.training.recipes import recipe
 
-__all__ = ["Comparison", "Threat", "compare", "make_row", "usual_defences"]
+__all__ = ["Comparison", "Threat", "compare", "make_row", "make_setup", "usual_defences"]
 
 SIZES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150)
 FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # where every split between edges and nodes is tried
@@ -91,7 +91,7 @@ def compare(
     chosen = _named(usual_defences(task, threat) if defences is None else defences)
     if references:
         chosen = {UNDEFENDED: UNDEFENDED, GRAPH_FREE: GRAPH_FREE, **chosen}
-    setup = _setup(
+    setup = make_setup(
         data, targets, model, model_args, fit_args, seed=seed, folder=None if folder is None else Path(folder),
         samples={"n0": n0, "n": n, "alpha": alpha, "scope": scope},
     )  # fmt: skip
@@ -142,7 +142,15 @@ def make_row(setup: Setup, defended: Defended, threat: Threat, sizes: tuple[int,
     }
 
 
-def _setup(data: Any, targets: Any, model: Any, model_args: Any, fit_args: Any, **rest: Any) -> Setup:
+def make_setup(
+    data: Any,
+    targets: Any = None,
+    model: str | torch.nn.Module = "gcn",
+    model_args: Mapping[str, Any] | None = None,
+    fit_args: Mapping[str, Any] | None = None,
+    **rest: Any,
+) -> Setup:
+    """What all defences share, with the usual settings where none are given: test part, recipe of the data."""
     task = infer_task(data)
     if targets is None:
         targets = data.test if task == "graph" else data.test_mask
