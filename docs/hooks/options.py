@@ -1,4 +1,4 @@
-"""Puts the options of a command into its page: ``<!-- options: certify -->`` becomes a table, made from the command itself."""
+"""Fills in the options of a command: ``<!-- options: certify -->`` becomes a table made from the command itself."""
 
 import re
 from typing import Any

@@ -7,8 +7,11 @@ All blocks of a page run in order, in one folder and one Python namespace, as a 
   exit status, which must otherwise be 0; ``bash`` blocks hold commands alone;
 - a block with a ``title`` is a file of that name, whatever its language.
 
-``...`` in what must be printed stands for anything. A comment right above a block leaves it out:
-``<!-- not run: why -->``, or, where the real datasets are missing, ``<!-- needs: data -->``.
+``...`` in what must be printed stands for anything. A comment right above a block says more about it:
+
+- ``<!-- not run: why -->`` leaves it out, and so does ``<!-- needs: data -->`` where the real datasets are missing;
+- ``<!-- numbers vary -->`` above the output: numbers need not be the same, because training rounds differently on
+  other machines.
 """
 
 import contextlib
@@ -27,7 +30,8 @@ from agnncert.cli import main
 SHELL = ("console", "bash")
 _FENCE = re.compile(r"(?P<indent>[ ]*)(?P<ticks>`{3,})(?P<language>\w*)(?P<rest>.*)")
 _TITLE = re.compile(r'title="([^"]+)"')
-_MARK = re.compile(r"\s*<!-- (not run|needs): (.+) -->")
+_MARK = re.compile(r"\s*<!-- (not run|needs|numbers vary)(: .+)? -->")
+_NUMBER = re.compile(r"-?\d[\d,]*(\.\d*)?(e[-+]?\d+)?")
 _OTHER_PROGRAMS = ("cat", "ls", "head")
 
 
@@ -42,6 +46,7 @@ class Block:
     title: str = ""
     mark: str = ""
     output: str | None = None
+    numbers_vary: bool = False
     right_below: bool = False
 
     @property
@@ -66,7 +71,9 @@ def blocks_of(page: Path) -> list[Block]:
             and after.language == "text"
             and after.right_below
         )
-        runnable.append(replace(block, output=after.text) if expects else block)
+        if expects:
+            block = replace(block, output=after.text, numbers_vary=after.numbers_vary)
+        runnable.append(block)
     return runnable
 
 
@@ -77,7 +84,7 @@ def _fenced(page: Path) -> Iterator[Block]:
         fence = _FENCE.fullmatch(lines[number])
         if fence is None:
             above = lines[number] if lines[number].strip() else above
-            if lines[number].strip():
+            if lines[number].strip() and not _MARK.fullmatch(lines[number]):
                 last_end = -1
             number += 1
             continue
@@ -92,6 +99,7 @@ def _fenced(page: Path) -> Iterator[Block]:
             dedent("\n".join(lines[number + 1 : end])),
             title=title[1] if title else "",
             mark=mark[1] if mark else "",
+            numbers_vary=bool(mark) and mark[1] == "numbers vary",
             right_below=last_end >= 0,
         )
         number, above, last_end = end + 1, "", end
@@ -120,7 +128,7 @@ def _run_python(block: Block, names: dict[str, object]) -> None:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(code, names)
     if block.output is not None:
-        require_output(printed.getvalue(), block.output, str(block))
+        require_output(printed.getvalue(), block.output, str(block), block.numbers_vary)
 
 
 def _run_commands(block: Block) -> None:
@@ -134,7 +142,7 @@ def _run_commands(block: Block) -> None:
             f"{block}: $ {command} ended with status {status}, not {expected}:\n{printed}"
         )
         if output:
-            require_output(printed, output, f"{block}: $ {command}")
+            require_output(printed, output, f"{block}: $ {command}", block.numbers_vary)
 
 
 def commands_of(block: Block) -> Iterator[tuple[str, str]]:
@@ -165,10 +173,13 @@ def _run_command(command: str, block: Block) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def require_output(printed: str, expected: str, where: str) -> None:
+def require_output(printed: str, expected: str, where: str, numbers_vary: bool = False) -> None:
     """Raises unless the output is the expected one, where ``...`` stands for anything."""
-    pieces = [re.escape(piece) for piece in _tidy(expected).split("...")]
-    if not re.fullmatch(".*?".join(pieces), _tidy(printed), flags=re.DOTALL):
+    found, wanted = _tidy(printed), _tidy(expected)
+    if numbers_vary:
+        found, wanted = (" ".join(_NUMBER.sub("0", text).split()) for text in (found, wanted))
+    pieces = [re.escape(piece) for piece in wanted.split("...")]
+    if not re.fullmatch(".*?".join(pieces), found, flags=re.DOTALL):
         raise AssertionError(f"{where} printed\n{printed}\nbut the page says\n{expected}")
 
 

@@ -15,7 +15,7 @@ PAGES = sorted([PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *(PROJECT / 
 def folder(tmp_path, monkeypatch):
     """An empty folder to work in; what a page imports from it is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
@@ -74,13 +74,14 @@ def test_blocks_of_a_page_run_in_order_in_one_namespace(folder):
     [
         ["```python", "1 / 0", "```"],
         ["```python", "print(3)", "```", "```text", "4", "```"],
+        ["```python", "print('a 3')", "```", "<!-- numbers vary -->", "```text", "b 4", "```"],
         ["```console", "$ agnncert verify no-such-file", "```"],
         ["```console", "$ agnncert --version", "agnncert 99", "```"],
         ["```console", "$ agnncert --version", "$ echo $?", "1", "```"],
         ["```bash", "agnncert --no-such-option", "```"],
         ["```bash", "make coffee", "```"],
     ],
-    ids=["error", "output", "status", "console output", "stated status", "bash", "program"],
+    ids=["error", "output", "words", "status", "console output", "stated status", "bash", "program"],
 )
 def test_a_block_that_does_something_else_is_noticed(lines, folder):
     with pytest.raises((AssertionError, ZeroDivisionError)):
@@ -109,6 +110,13 @@ def test_marked_blocks_are_left_out_and_titled_ones_are_files(folder):
     assert run_page(blocks, has_data=False) == 2
     with pytest.raises(ZeroDivisionError):
         run_page(blocks, has_data=True)
+
+
+def test_numbers_may_vary_only_where_the_page_says_so(folder):
+    block = ["```python", "print([0.71, 12])", "```"]
+    run_page(page_of(folder, *block, "<!-- numbers vary -->", "```text", "[0.7, 3]", "```"), has_data=False)
+    with pytest.raises(AssertionError):
+        run_page(page_of(folder, *block, "```text", "[0.7, 3]", "```"), has_data=False)
 
 
 def test_the_documentation_has_blocks_to_run():
