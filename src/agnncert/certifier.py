@@ -59,9 +59,9 @@ def certify(
     rows = target_rows(targets, total)
     loops = bool(getattr(division, "self_loops", False))
     graph = canonical_set([data[int(k)] for k in rows], loops) if task == "graph" else canonical(data, loops)
-    call = bind(model, graph, task)
     report = audit(model, task, division, data)
     edges_only = _agreed(report, division, attacks, engine)
+    call = bind(model, graph, task)  # after the audit, which names the layer that makes a call fail
     tolerance = report.tolerance if tolerance is None else tolerance
     positions = np.arange(len(rows)) if task == "graph" else rows
     voted = _PlainBallots(division) if edges_only else division

@@ -7,6 +7,7 @@ import torch_geometric.nn as pyg
 from torch import nn
 from torch_geometric.data import Data
 
+import agnncert as ac
 from agnncert.contract import ALL_ATTACKS, audit
 from agnncert.division import EdgeCentric, NodeCentric
 from agnncert.errors import ModelContractError
@@ -164,6 +165,12 @@ def test_training_mode_is_refused_and_eval_mode_is_not():
     assert findings(Network(norm=untracked).eval()) == {("norm", "BatchNorm1d(track_running_stats=False)")}
     for layer in (nn.BatchNorm1d(WIDTH), nn.Dropout(0.5)):
         assert audit(Network(norm=layer).eval()).ok
+
+
+def test_certify_names_the_layer_before_it_tries_the_model_on_a_node():
+    """A batch of one node fails in training mode with a message that does not help."""
+    with pytest.raises(ModelContractError, match=r"norm +BatchNorm1d in training mode.*\n.*model\.eval\(\)"):
+        ac.certify(Network(norm=nn.BatchNorm1d(WIDTH)), random_data(1), EdgeCentric(5))
 
 
 class AlwaysDrops(nn.Module):
