@@ -9,7 +9,7 @@ GNNCert-EN, on the graph datasets. Rows are appended as they come, so the same c
 import argparse
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,11 @@ from agnncert.baselines import BiRS, GNNCertE, GNNCertEN
 from agnncert.budget import Budget
 from agnncert.certificate import Certificate
 from agnncert.comparison import Threat, make_setup
-from agnncert.comparison.defended import GRAPH_FREE, UNDEFENDED, Defence, Defended, Setup, defend
+from agnncert.comparison.defended import GRAPH_FREE, Defence, Defended, Setup, defend
 from agnncert.datasets import dataset_digest, load_dataset
 from agnncert.division import EdgeCentric, NodeCentric
 from agnncert.experiments.rows import Row, append_row, read_rows, row_key
-from agnncert.experiments.spec import GRAPH_SETS, NODE_SETS, default_groups
+from agnncert.experiments.spec import NODE_SETS, Contest, contests
 from agnncert.smoothing import SampleEvidence
 
 log = logging.getLogger(__name__)
@@ -60,65 +60,23 @@ NODE_SIZES = (
 )
 GRAPH_SIZES = tuple(range(21))
 EDGES_PER_INJECTED = (1, 5, 20, float("inf"))
-NOISE = (0.7, 0.8, 0.9)
-SAMPLES = {"amazon-c": 10_000}  # 50,000 elsewhere: its 245,861 edges make a sample ten times as dear
 TESTS = ("B2", "sharp", "legacy-unsound")
 
 # Scoring the 900 ballots of every validation graph costs more than an epoch: fewer looks, no early stop.
 FIT = {"gnncert-en": {"evaluate_every": 10, "patience": None}}
 
 
-@dataclass(frozen=True)
-class Contest:
-    """One defence on one dataset.
-
-    Attributes:
-        dataset: Name of the dataset.
-        defence: ``"edge-centric"``, ``"node-centric"``, ``"bi-rs"``, ``"gnncert-e"``, ``"gnncert-en"``, or
-            one of the models to compare with, ``"undefended"`` and ``"graph-free MLP"``.
-        num_groups: Subgraphs T, or each side of GNNCert-EN's grid.
-        p_edge: Bi-RS: probability that an edge is deleted.
-        p_node: Bi-RS: probability that a node is deleted.
-        samples: Bi-RS: number of samples that bound probabilities.
-        seed: Seed of split, weights, training and samples.
-    """
-
-    dataset: str
-    defence: str
-    num_groups: int = 0
-    p_edge: float = 0.0
-    p_node: float = 0.0
-    samples: int = 0
-    seed: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """As stored in a row."""
-        return asdict(self)
-
-    def make(self) -> Defence:
-        """The defence itself."""
-        groups = self.num_groups
-        made: dict[str, Callable[[], Defence]] = {
-            "edge-centric": lambda: EdgeCentric(groups),
-            "node-centric": lambda: NodeCentric(groups),
-            "gnncert-e": lambda: GNNCertE(groups),
-            "gnncert-en": lambda: GNNCertEN(groups, groups),
-            "bi-rs": lambda: BiRS(self.p_edge, self.p_node),
-        }
-        return made[self.defence]() if self.defence in made else self.defence
-
-
-def contests(dataset: str, seed: int = 0) -> Iterator[Contest]:
-    """Everything that is compared on one dataset."""
-    plain = Contest(dataset, UNDEFENDED, seed=seed)
-    ours = replace(plain, num_groups=default_groups(dataset))
-    yield from (plain, replace(plain, defence=GRAPH_FREE))
-    yield from (replace(ours, defence="edge-centric"), replace(ours, defence="node-centric"))
-    if dataset in GRAPH_SETS:
-        yield from (replace(ours, defence="gnncert-e"), replace(ours, defence="gnncert-en"))
-        return
-    random = replace(plain, defence="bi-rs", samples=SAMPLES.get(dataset, 50_000))
-    yield from (replace(random, p_edge=p_edge, p_node=p_node) for p_edge in NOISE for p_node in NOISE)
+def make_defence(contest: Contest) -> Defence:
+    """The defence that a contest names."""
+    groups = contest.num_groups
+    made: dict[str, Callable[[], Defence]] = {
+        "edge-centric": lambda: EdgeCentric(groups),
+        "node-centric": lambda: NodeCentric(groups),
+        "gnncert-e": lambda: GNNCertE(groups),
+        "gnncert-en": lambda: GNNCertEN(groups, groups),
+        "bi-rs": lambda: BiRS(contest.p_edge, contest.p_node),
+    }
+    return made[contest.defence]() if contest.defence in made else contest.defence
 
 
 @dataclass(frozen=True)
@@ -146,7 +104,7 @@ def run_contest(contest: Contest, root: str | Path | None = None, folder: Path |
         data, fit_args=FIT.get(contest.defence), seed=contest.seed, folder=folder,
         samples={"n0": 100, "n": contest.samples or 1, "alpha": 0.01, "scope": "each target"},
     )  # fmt: skip
-    defended = defend(setup, contest.make())
+    defended = defend(setup, make_defence(contest))
     right = defended.label == setup.truth
     sizes = NODE_SIZES if setup.task == "node" else GRAPH_SIZES
     return {

@@ -6,19 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from agnncert.datasets.catalog import dataset_info
+from agnncert.experiments.defences import compared, comparison_panels
 from agnncert.experiments.panels import Curve, Level, Panel, draw_panels
-from agnncert.experiments.results import DIVISIONS, Results, certified_at, main_setting, share, spread_of
+from agnncert.experiments.results import (
+    DIVISIONS,
+    LETTER,
+    MODELS,
+    NAMES,
+    OBJECTIVES,
+    Results,
+    certified_at,
+    main_setting,
+    share,
+    spread_of,
+)
 from agnncert.experiments.rows import Row
 from agnncert.experiments.spec import Setting
 
-NAMES = {
-    "cora-ml": "Cora-ML", "citeseer": "Citeseer", "pubmed": "PubMed", "amazon-c": "Amazon-C", "aids": "AIDS",
-    "mutag": "MUTAG", "proteins": "PROTEINS", "dd": "DD", "digits-knn": "Digits, k-NN graph",
-    "digits-grid": "Digits, one graph each",
-}  # fmt: skip
-MODELS = {"gcn": "GCN", "sage": "GraphSAGE", "gat": "GAT", "mlp": "MLP", "resgcn": "residual GCN"}
-LETTER = {"edge": "E", "node": "N"}
-OBJECTIVES = {"balanced": "our weighting", "paper": "paper's sum", "full": "no subgraphs"}
 SIZE_WORDS = "size of the attack (E: edges, N: edges or nodes)"
 
 
@@ -44,7 +48,8 @@ def draw_figures(results: Results, folder: str | Path) -> list[Figure]:
     drawn = []
     for name, subject, panels in _figures(results):
         told = " ".join(_spoken(panel) for panel in panels)
-        path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", SIZE_WORDS, told)
+        size_words = "size of the attack" if name == "comparisons" else SIZE_WORDS
+        path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, told)
         drawn.append(Figure(name, subject, path, told))
     return drawn
 
@@ -63,6 +68,8 @@ def _figures(results: Results) -> Iterator[tuple[str, str, list[Panel]]]:
             yield from _present(name, task, _varied(results, datasets, field, label, least=2))
         yield from _present("larger", task, _larger(results, datasets))
         yield from _present("neighbours", task, _neighbours(results, datasets))
+    for dataset in compared(results):
+        yield from _present("comparisons", dataset, comparison_panels(results, dataset))
 
 
 def _present(name: str, subject: str, panels: list[Panel]) -> Iterator[tuple[str, str, list[Panel]]]:

@@ -13,6 +13,8 @@ _CURVES: tuple[dict[str, Any], ...] = (
     {"color": "#D55E00", "linestyle": (0, (5, 1.5)), "marker": "s"},
     {"color": "#009E73", "linestyle": (0, (2, 1.2)), "marker": "^"},
     {"color": "#AA4499", "linestyle": (0, (6, 1.5, 1.5, 1.5)), "marker": "D"},
+    {"color": "#8A6D00", "linestyle": (0, (1, 1)), "marker": "v"},
+    {"color": "#56B4E9", "linestyle": (0, (8, 2)), "marker": "P"},
 )
 _LEVELS: dict[str, dict[str, Any]] = {
     "undefended": {"color": "#000000", "linestyle": (0, (6, 3))},

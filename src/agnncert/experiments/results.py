@@ -5,13 +5,36 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agnncert.errors import SettingsError
 from agnncert.experiments.rows import Row, read_rows
-from agnncert.experiments.spec import GRAPH_SETS, NODE_SETS, Setting, default_groups, settings_of
+from agnncert.experiments.spec import (
+    GRAPH_SETS,
+    NODE_SETS,
+    Contest,
+    Run,
+    Setting,
+    default_groups,
+    settings_of,
+)
 
 DIVISIONS = ("edge", "node")
+LETTER = {"edge": "E", "node": "N"}
+NAMES = {
+    "cora-ml": "Cora-ML", "citeseer": "Citeseer", "pubmed": "PubMed", "amazon-c": "Amazon-C", "aids": "AIDS",
+    "mutag": "MUTAG", "proteins": "PROTEINS", "dd": "DD", "digits-knn": "Digits, k-NN graph",
+    "digits-grid": "Digits, one graph each", "coauthor-physics": "Coauthor-Physics", "mutag-188": "MUTAG (188)",
+}  # fmt: skip
+MODELS = {
+    "gcn": "GCN",
+    "sage": "GraphSAGE",
+    "gat": "GAT",
+    "gin": "GIN",
+    "mlp": "MLP",
+    "resgcn": "residual GCN",
+}
+OBJECTIVES = {"balanced": "our weighting", "paper": "paper's sum", "full": "no subgraphs"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +63,7 @@ class Results:
 
     Attributes:
         rows: The row of each setting.
-        comparisons: Rows of the other defences.
+        comparisons: The rows of the comparison with other defences.
         benchmarks: What ``make bench`` measured, by name of the file; empty if it has not run.
     """
 
@@ -50,8 +73,8 @@ class Results:
         comparisons: Iterable[Row] = (),
         benchmarks: Mapping[str, Any] | None = None,
     ) -> None:
-        self.rows: dict[Setting, Row] = {_setting(row): row for row in rows}
-        self.comparisons = tuple({row["key"]: row for row in comparisons}.values())
+        self.rows: dict[Setting, Row] = {_run(Setting, row): row for row in rows}
+        self.comparisons: dict[Contest, Row] = {_run(Contest, row): row for row in comparisons}
         self.benchmarks = dict(benchmarks or {})
 
     @classmethod
@@ -90,10 +113,14 @@ class Results:
         """One number of a setting over its seeds; None if no row has it."""
         return spread_of(self.of(setting), field)
 
-    def missing(self, names: Iterable[str], small: bool = False) -> list[Setting]:
-        """Settings of experiments that have no row yet, each once."""
-        wanted = dict.fromkeys(setting for name in names for setting in settings_of(name, small))
-        return [setting for setting in wanted if setting not in self.rows]
+    def get(self, run: Run) -> Row | None:
+        """The row of a run, if there is one."""
+        return self.rows.get(run) if isinstance(run, Setting) else self.comparisons.get(run)
+
+    def missing(self, names: Iterable[str], small: bool = False) -> list[Run]:
+        """Runs of experiments that have no row yet, each once."""
+        wanted = dict.fromkeys(run for name in names for run in settings_of(name, small))
+        return [run for run in wanted if self.get(run) is None]
 
 
 def main_setting(dataset: str, division: str, **changes: Any) -> Setting:
@@ -129,9 +156,12 @@ def share(value: float) -> str:
     return text[1:] if text.startswith("0") else text
 
 
-def _setting(row: Row) -> Setting:
+_Kind = TypeVar("_Kind", Setting, Contest)
+
+
+def _run(kind: type[_Kind], row: Row) -> _Kind:
     try:
-        return Setting(**row["setting"])
+        return kind(**row["setting"])
     except (KeyError, TypeError) as error:
         raise SettingsError(
             f"a row of results does not say how it was made ({error}): delete it, and run the experiment again."

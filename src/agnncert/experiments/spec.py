@@ -2,7 +2,7 @@
 run once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,6 +13,8 @@ GRAPH_SETS = ("aids", "mutag", "proteins", "dd")
 NODE_GROUPS = (100, 200, 300, 400)
 GRAPH_GROUPS = (10, 30, 50, 70)
 SEEDS = (0, 1, 2)
+BI_RS_NOISE = (0.7, 0.8, 0.9)
+BI_RS_SAMPLES = {"amazon-c": 10_000}  # 50,000 elsewhere: its 245,861 edges make a sample ten times as dear
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,37 @@ class Setting:
     def to_json(self) -> dict[str, Any]:
         """As stored in a row."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One defence on one dataset, to be compared with others.
+
+    Attributes:
+        dataset: Name of the dataset.
+        defence: ``"edge-centric"``, ``"node-centric"``, ``"bi-rs"``, ``"gnncert-e"``, ``"gnncert-en"``, or
+            one of the models to compare with, ``"undefended"`` and ``"graph-free MLP"``.
+        num_groups: Subgraphs T, or each side of GNNCert-EN's grid.
+        p_edge: Bi-RS: probability that an edge is deleted.
+        p_node: Bi-RS: probability that a node is deleted.
+        samples: Bi-RS: number of samples that bound probabilities.
+        seed: Seed of split, weights, training and samples.
+    """
+
+    dataset: str
+    defence: str
+    num_groups: int = 0
+    p_edge: float = 0.0
+    p_node: float = 0.0
+    samples: int = 0
+    seed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As stored in a row."""
+        return asdict(self)
+
+
+Run = Setting | Contest
 
 
 def default_groups(dataset: str) -> int:
@@ -106,7 +139,25 @@ def _inductive() -> Iterator[Setting]:
             yield from defended(dataset, protocol=protocol)
 
 
-EXPERIMENTS = {
+def contests(dataset: str, seed: int = 0) -> Iterator[Contest]:
+    """Everything that is compared on one dataset."""
+    plain = Contest(dataset, "undefended", seed=seed)
+    ours = replace(plain, num_groups=default_groups(dataset))
+    yield from (plain, replace(plain, defence="graph-free MLP"))
+    yield from (replace(ours, defence="edge-centric"), replace(ours, defence="node-centric"))
+    if dataset in GRAPH_SETS:
+        yield from (replace(ours, defence="gnncert-e"), replace(ours, defence="gnncert-en"))
+        return
+    random = replace(plain, defence="bi-rs", samples=BI_RS_SAMPLES.get(dataset, 50_000))
+    yield from (replace(random, p_edge=p, p_node=q) for p in BI_RS_NOISE for q in BI_RS_NOISE)
+
+
+def _comparisons() -> Iterator[Contest]:
+    for dataset in (*NODE_SETS, *GRAPH_SETS):
+        yield from contests(dataset)
+
+
+EXPERIMENTS: dict[str, tuple[str, Callable[[], Iterator[Run]]]] = {
     "accuracy": ("normal accuracy, undefended and defended (Table 3)", _accuracy),
     "groups": ("certified accuracy over perturbation size, for several T", _groups),
     "hashes": ("md5, sha1 and sha256 as hash function", _hashes),
@@ -114,11 +165,12 @@ EXPERIMENTS = {
     "subgraphs": ("training with and without subgraphs", _subgraphs),
     "larger": ("a six-layer residual GCN on PubMed", _larger),
     "protocols": ("transductive against inductive training", _inductive),
+    "comparisons": ("Bi-RS, GNNCert-E and GNNCert-EN beside ours", _comparisons),
 }
 
 # What a first look runs: data that need no download, and the smallest of the paper's sets, where every run is one
 # of the full set too, so that both can be compared.
-SMALL: dict[str, tuple[Setting, ...]] = {
+SMALL: dict[str, tuple[Run, ...]] = {
     "accuracy": (
         *(Setting(d, model=m) for d in ("digits-knn", "digits-grid", "cora-ml") for m in ("mlp", "gcn")),
         *(s for d in ("digits-knn", "digits-grid", "cora-ml") for s in defended(d)),
@@ -143,10 +195,16 @@ SMALL: dict[str, tuple[Setting, ...]] = {
         for d in ("none", "edge")
         for p in ("transductive", "inductive")
     ),
+    "comparisons": (
+        Contest("cora-ml", "edge-centric", num_groups=300),
+        Contest("cora-ml", "bi-rs", p_edge=0.8, p_node=0.8, samples=500),
+        Contest("mutag-188", "edge-centric", num_groups=30),
+        Contest("mutag-188", "gnncert-e", num_groups=30),
+    ),
 }
 
 
-def settings_of(name: str, small: bool = False) -> list[Setting]:
+def settings_of(name: str, small: bool = False) -> list[Run]:
     """The runs of one experiment, each once; those of a first look if ``small``.
 
     Raises:
