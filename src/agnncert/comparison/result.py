@@ -145,11 +145,15 @@ class Comparison:
         threat = {k: "inf" if v == float("inf") else v for k, v in asdict(self.threat).items()}
         return {**asdict(self), "threat": threat, "sizes": list(self.sizes), "rows": list(self.rows)}
 
-    def save(self, folder: str | Path) -> tuple[Path, ...]:
+    def save(self, folder: str | Path, name: str = "comparison") -> tuple[Path, ...]:
         """Writes rows, tables and figures into a folder.
 
+        Args:
+            folder: Where to write; made if it is missing.
+            name: What the files are called.
+
         Returns:
-            The files written: ``comparison.json``, ``.md``, ``.csv``, ``.tex``, ``.svg`` and ``.pdf``.
+            The files written, with the endings ``.json``, ``.md``, ``.csv``, ``.tex``, ``.svg`` and ``.pdf``.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -161,8 +165,8 @@ class Comparison:
         }
         written = []
         for ending, text in texts.items():
-            path, draft = folder / f"comparison.{ending}", folder / "comparison.part"
+            path, draft = folder / f"{name}.{ending}", folder / f"{name}.part"
             draft.write_text(text, encoding="utf-8")
             os.replace(draft, path)
             written.append(path)
-        return (*written, *(self.figure(folder / f"comparison{ending}") for ending in (".svg", ".pdf")))
+        return (*written, *(self.figure(folder / f"{name}{ending}") for ending in (".svg", ".pdf")))
