@@ -207,6 +207,9 @@ def main() -> None:
     head = f"Made by `make bench` on {machine['cores']} cores ({machine['cpu']}), torch {machine['torch']}, Python {machine['python']}."
     (RESULTS / "engines.md").write_text(f"# What the votes cost\n\n{head}\n\n{table(rows)}\n")
     print(f"\nwritten to {RESULTS / 'engines.md'}")
+    from benchmarks import smoothing
+
+    smoothing.main(options.root)
 
 
 if __name__ == "__main__":

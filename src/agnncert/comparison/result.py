@@ -129,8 +129,9 @@ class Comparison:
     def _draw(self, axes: Any) -> None:
         for number, row in enumerate(self.rows):
             line, remark = _LINES[row["guarantee"].split(",")[0].split(":")[0]]
-            axes.plot(
-                self.sizes, row["certified"], linestyle=line, label=row["defence"] + remark, linewidth=1.2,
+            axes.plot(  # between two sizes only what holds at the larger one is known
+                self.sizes, row["certified"], linestyle=line, drawstyle="steps-pre", linewidth=1.2,
+                label=row["defence"] + remark,
                 color=_COLOURS[number % len(_COLOURS)], marker=_MARKS[number % len(_MARKS)], markersize=3.5,
             )  # fmt: skip
         axes.set_xlim(self.sizes[0], max(self.sizes[-1], self.sizes[0] + 1))
