@@ -1,18 +1,37 @@
 """The commands, gathered."""
 
+import functools
 import inspect
+import os
+import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from agnncert import __version__
-from agnncert.cli import attack, audit, certify, datasets, demo, repeat, report, train, verify
+from agnncert.cli import (
+    attack,
+    audit,
+    certify,
+    compare,
+    datasets,
+    demo,
+    repeat,
+    report,
+    reproduce,
+    train,
+    verify,
+)  # fmt: skip
 
 app = typer.Typer(
     name="agnncert", no_args_is_help=True, add_completion=False,
     pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
+
+
+class Stopped(Exception):  # noqa: N818 - not an error
+    """The user interrupted a command; the message says how to go on."""
 
 
 def _version(wanted: bool) -> None:
@@ -37,8 +56,24 @@ def agnncert(
 def _add(command: Callable[..., None]) -> None:
     """Adds a command; the lines of each paragraph of its help are joined, to be wrapped anew."""
     paragraphs = str(inspect.getdoc(command)).split("\n\n")
-    app.command(help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))(command)
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    app.command(help=text)(_stoppable(command))
 
 
-for _module in (demo, datasets, train, certify, verify, audit, attack, report, repeat):
+def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
+    """The same command, whose interruption reaches us with its message; typer would drop that."""
+
+    @functools.wraps(command)
+    def run(**options: Any) -> None:
+        try:
+            command(**options)
+        except KeyboardInterrupt as error:
+            raise Stopped(str(error)) from None
+        except BrokenPipeError:  # whoever reads our output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    return run
+
+
+for _module in (demo, datasets, train, certify, verify, audit, attack, compare, report, repeat, reproduce):
     _add(getattr(_module, _module.__name__.rpartition(".")[2]))

@@ -7,7 +7,6 @@ import typer
 
 from agnncert.cli import options as opt
 from agnncert.cli.screen import Screen, table
-from agnncert.errors import SettingsError
 
 
 def attack(
@@ -49,8 +48,8 @@ def attack(
     from agnncert.runs.attacking import AttackSettings, attack_run
 
     wanted = AttackSettings(
-        kind=tuple(kind), vary=vary, sizes=_numbers("sizes", sizes), also=opt.pairs("also", also),
-        sample=None if sample == "all" else _numbers("sample", sample)[0], seed=seed,
+        kind=tuple(kind), vary=vary, sizes=opt.numbers("sizes", sizes), also=opt.pairs("also", also),
+        sample=None if sample == "all" else opt.numbers("sample", sample)[0], seed=seed,
     )  # fmt: skip
     screen = Screen(json)
     with screen.following():
@@ -74,10 +73,3 @@ def attack(
     outcome["rounds"] = [vars(one) for one in attacked.rounds]
     screen.result(outcome, f"{table(titles, rounds)}\n{last}\nReport: {attacked.page}")
     raise typer.Exit(0 if holds else 1)
-
-
-def _numbers(option: str, words: str) -> tuple[int, ...]:
-    found = [word.strip() for word in words.split(",") if word.strip()]
-    if not all(word.isdecimal() for word in found):
-        raise SettingsError(f"--{option} {words}: expected whole numbers, such as 1,5,20.")
-    return tuple(int(word) for word in found)

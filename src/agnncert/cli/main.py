@@ -3,7 +3,6 @@
 Exit status: 0 it holds, or it is done; 1 refuted; 2 the call or the input was wrong; 130 interrupted.
 """
 
-import os
 import sys
 from pathlib import Path
 
@@ -16,7 +15,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Entry point of the ``agnncert`` command; returns the exit status."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        from agnncert.cli.app import app
+        from agnncert.cli.app import Stopped, app
     except ModuleNotFoundError as error:
         return _fail(f'the command line needs {error.name}: pip install "agnncert[cli]"')
     try:
@@ -24,12 +23,10 @@ def main(arguments: list[str] | None = None) -> int:
         return status if isinstance(status, int) else DONE
     except AgnncertError as error:
         return _fail(str(error))
-    except KeyboardInterrupt as error:
-        print(f"stopped: {error}" if str(error) else "stopped.", file=sys.stderr)
+    except Stopped as stopped:
+        usual = "the same command goes on with what was finished."
+        print(f"stopped: {str(stopped) or usual}", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # whoever reads our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
     except Exception as error:
         if "--debug" in words:
             raise

@@ -63,6 +63,14 @@ def texts(option: str, words: list[str]) -> dict[str, str]:
     return {key: str(value) for key, value in pairs(option, words).items()}
 
 
+def numbers(option: str, words: str) -> tuple[int, ...]:
+    """Whole numbers with commas between them."""
+    found = [word.strip() for word in words.split(",") if word.strip()]
+    if not all(word.isdecimal() for word in found) or (words and not found):
+        raise SettingsError(f"--{option} {words}: expected whole numbers from 0 on, such as 1,5,20.")
+    return tuple(int(word) for word in found)
+
+
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text.lower() if text.lower() in ('true', 'false') else text}")[

@@ -56,7 +56,9 @@ class Screen:
 
 
 def _is_for_people(record: logging.LogRecord) -> bool:
-    wanted = record.name.startswith("agnncert.runs") or record.levelno >= logging.WARNING
+    wanted = (
+        record.name.startswith(("agnncert.runs", "agnncert.experiments")) or record.levelno >= logging.WARNING
+    )
     return wanted and not getattr(record, "file_only", False)
 
 

@@ -24,6 +24,14 @@ def train(
     set: opt.Set,
     division: opt.Division = None,
     groups: opt.Groups = None,
+    target_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Choose division and number of subgraphs for attacks of this size.",
+            rich_help_panel=opt.MODEL,
+            metavar="M",
+        ),
+    ] = None,
     hash: opt.Hash = None,
     epochs: Annotated[
         int | None, typer.Option(help="Passes over the data.", rich_help_panel=TRAINING)
@@ -32,22 +40,41 @@ def train(
     weight_decay: Annotated[
         float | None, typer.Option(help="Weight decay.", rich_help_panel=TRAINING)
     ] = None,
+    clip: Annotated[
+        float | None, typer.Option(help="Largest norm of the gradient.", rich_help_panel=TRAINING)
+    ] = None,
     batch_size: Annotated[int | None, typer.Option(help="Graphs per step.", rich_help_panel=TRAINING)] = None,
     objective: Annotated[str, typer.Option(help="balanced or paper.", rich_help_panel=TRAINING)] = "balanced",
+    balance_classes: Annotated[
+        bool | None, typer.Option(help="Let every class count the same.", rich_help_panel=TRAINING)
+    ] = None,
+    groups_per_step: Annotated[
+        int | None,
+        typer.Option(help="Subgraphs that stand for all in a step (graphs).", rich_help_panel=TRAINING),
+    ] = None,
+    clusters: Annotated[
+        int | None,
+        typer.Option(help="Train a large graph in so many clusters (nodes).", rich_help_panel=TRAINING),
+    ] = None,
+    clusters_per_step: Annotated[
+        int | None, typer.Option(help="How many of them a step sees.", rich_help_panel=TRAINING)
+    ] = None,
     protocol: Annotated[
         str,
         typer.Option(help="transductive, or inductive: test nodes are not seen.", rich_help_panel=TRAINING),
     ] = "transductive",
     select_size: Annotated[
-        int,
+        int | None,
         typer.Option(help="Keep the weights that are best certified at this size.", rich_help_panel=TRAINING),
-    ] = 0,
+    ] = None,
     evaluate_every: Annotated[
         int | None, typer.Option(help="Epochs between two evaluations.", rich_help_panel=TRAINING)
     ] = None,
     patience: Annotated[
         int | None,
-        typer.Option(help="Evaluations without improvement before it ends.", rich_help_panel=TRAINING),
+        typer.Option(
+            help="Evaluations without improvement before it ends; 0: never.", rich_help_panel=TRAINING
+        ),
     ] = None,
     references: Annotated[
         bool,
@@ -79,9 +106,11 @@ def train(
     wanted = TrainSettings(
         data=data, root=root, nodes=nodes, edges=edges, graphs=graphs, column=opt.texts("column", column),
         feature=tuple(feature), directed=directed, seed=seed, model=model, set=opt.pairs("set", set),
-        division=division, groups=groups, hash=hash, epochs=epochs, lr=lr, weight_decay=weight_decay,
-        batch_size=batch_size, objective=objective, protocol=protocol, select_size=select_size,
-        evaluate_every=evaluate_every, patience=patience, references=references,
+        division=division, groups=groups, target_size=target_size, hash=hash, epochs=epochs, lr=lr, clip=clip,
+        weight_decay=weight_decay, batch_size=batch_size, objective=objective, balance_classes=balance_classes,
+        groups_per_step=groups_per_step, clusters=clusters, clusters_per_step=clusters_per_step,
+        protocol=protocol, select_size=select_size, evaluate_every=evaluate_every, patience=patience,
+        references=references,
     )  # fmt: skip
     screen = Screen(json)
     with screen.following() as on_progress:

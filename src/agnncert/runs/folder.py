@@ -7,11 +7,11 @@ import logging
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from agnncert.errors import SettingsError
+from agnncert.errors import AgnncertError, SettingsError
 from agnncert.runs.environment import environment
 from agnncert.runs.toml import read_toml, toml_text
 
@@ -21,8 +21,9 @@ Row = dict[str, Any]
 
 SETTINGS = "settings.toml"
 DATA = "data.json"
+CHOICE = "choice.json"
 OWN_FILES = (
-    SETTINGS, DATA, "environment.json", "weights.safetensors", "weights.json", "certificate.cert",
+    SETTINGS, DATA, CHOICE, "environment.json", "weights.safetensors", "weights.json", "certificate.cert",
     "results.jsonl", "results.csv", "report.html", "log.txt",
 )  # fmt: skip
 _FILE_ONLY = {"file_only": True}  # whoever started the run shows these in another way
@@ -163,7 +164,11 @@ class RunFolder:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Keeps a log of what happens inside; says how to go on when it is interrupted."""
+        """Keeps a log of what happens inside; says how to go on when it is interrupted.
+
+        A new folder in which nothing could be done, because the input was wrong, is taken away again.
+        """
+        is_new = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
         handler = logging.FileHandler(self.path / "log.txt", encoding="utf-8")
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S"))
@@ -181,6 +186,11 @@ class RunFolder:
             raise KeyboardInterrupt(message) from None
         except Exception as error:
             log.error("%s: %s", type(error).__name__, error, extra=_FILE_ONLY)
+            if is_new and isinstance(error, AgnncertError):
+                handler.close()
+                self.clear()
+                with suppress(OSError):  # unless someone else has put something there
+                    self.path.rmdir()
             raise
         finally:
             library.removeHandler(handler)

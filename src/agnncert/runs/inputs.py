@@ -169,7 +169,13 @@ def run_name(data: dict[str, Any], settings: ModelSettings) -> str:
     """A name for the folder: what most runs differ in."""
     model = str(settings.model).replace(".py:", "-").replace(":", "-")
     seed = f"-seed{settings.seed}" if settings.seed else ""
-    name = f"{data['name']}-{model}-{settings.division}-{settings.groups}{seed}"
+    size = getattr(settings, "target_size", None)
+    division = (
+        f"{settings.division or 'any'}-size-{size}"
+        if size is not None
+        else f"{settings.division}-{settings.groups}"
+    )
+    name = f"{data['name']}-{model}-{division}{seed}"
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")
 
 

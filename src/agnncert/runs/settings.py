@@ -88,28 +88,40 @@ class ModelSettings(DataSettings):
 
 @dataclass(frozen=True)
 class TrainSettings(ModelSettings):
-    """How to train.
+    """How to train; see ``agnncert.fit``.
 
     Attributes:
+        target_size: Choose division and number of groups for attacks of this size, where they are not named.
         epochs: Passes over the training set.
         lr: Learning rate.
         weight_decay: Weight decay.
+        clip: Largest norm of the gradient.
         batch_size: Graphs per step.
         objective: ``"balanced"`` or ``"paper"``.
+        balance_classes: Whether every class counts the same.
+        groups_per_step: Subgraphs that stand for all in each step.
+        clusters: Cut the graph into so many clusters for training.
+        clusters_per_step: How many clusters a step sees.
         protocol: ``"transductive"`` or ``"inductive"``.
         select_size: Keep the weights that are best certified at this size.
         evaluate_every: Epochs between two looks at the validation set.
-        patience: Looks without improvement before training ends.
+        patience: Looks without improvement before training ends; 0 for never.
         references: Whether to train an undefended model and one without edges, to compare with.
     """
 
+    target_size: int | None = None
     epochs: int | None = None
     lr: float | None = None
     weight_decay: float | None = None
+    clip: float | None = None
     batch_size: int | None = None
     objective: str = "balanced"
+    balance_classes: bool | None = None
+    groups_per_step: int | None = None
+    clusters: int | None = None
+    clusters_per_step: int | None = None
     protocol: str = "transductive"
-    select_size: int = 0
+    select_size: int | None = None
     evaluate_every: int | None = None
     patience: int | None = None
     references: bool = True
@@ -118,6 +130,10 @@ class TrainSettings(ModelSettings):
         super().__post_init__()
         require_one_of("objective", self.objective, ("balanced", "paper"))
         require_one_of("protocol", self.protocol, ("transductive", "inductive"))
+        if self.target_size is not None and self.target_size < 0:
+            raise SettingsError(f"target_size={self.target_size}: expected a whole number from 0 on.")
+        if self.target_size is not None and self.groups is not None:
+            raise SettingsError("--target-size chooses the number of subgraphs: leave out --groups.")
 
 
 @dataclass(frozen=True)

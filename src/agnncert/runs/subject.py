@@ -6,7 +6,7 @@ from typing import Any
 from agnncert.division import EdgeCentric, NodeCentric
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graph import infer_task
-from agnncert.runs.folder import RunFolder
+from agnncert.runs.folder import CHOICE, RunFolder
 from agnncert.runs.inputs import describe, fresh_model, load_data, make_division, trained_model
 from agnncert.runs.modules import load_weights
 from agnncert.runs.settings import CertifySettings, TrainSettings, settings_from
@@ -68,6 +68,8 @@ def of_run(folder: RunFolder, changes: CertifySettings | None = None) -> Subject
             for name in CertifySettings.__dataclass_fields__
             if hasattr(training, name)
         }
+        best = folder.read_json(CHOICE)  # of the division, if training was to choose one
+        shared |= {name: best[name] for name in ("division", "groups") if name in best}
         settings = replace(CertifySettings(**shared), **chosen)
         data = _same_data(folder, training)
         if not folder.weights.is_file():

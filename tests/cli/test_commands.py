@@ -1,0 +1,142 @@
+"""The remaining commands, and what holds for all of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agnncert.cli.options import pairs
+from agnncert.runs.estimate import duration
+from agnncert.runs.settings import TrainSettings
+from agnncert.runs.toml import read_toml, toml_text
+from agnncert.training.recipes import _RECIPES, recipe
+
+
+def test_datasets_tells_which_are_there(agnncert, tmp_path) -> None:
+    (tmp_path / "cora_ml" / "raw").mkdir(parents=True)
+    (tmp_path / "cora_ml" / "raw" / "cora_ml.npz").touch()
+    told = json.loads(agnncert("datasets", "--root", tmp_path, "--json").out)
+    here = {one["name"]: one["here"] for one in told["datasets"]}
+    assert here["cora-ml"] == "yes"
+    assert here["pubmed"] == "no"
+    assert here["digits-knn"] == "built in"
+
+
+def test_graphs_in_tables_are_trained_and_certified(agnncert, place) -> None:
+    folder = Path("many")
+    folder.mkdir()
+    nodes, edges, graphs = ["graph,id,a"], ["graph,source,target"], ["graph,label"]
+    for g in range(20):
+        graphs.append(f"g{g},{'odd' if g % 2 else 'even'}")
+        nodes += [f"g{g},n{k},{g % 2 + k / 10}" for k in range(4)]
+        edges += [f"g{g},n{k},n{k + 1}" for k in range(3)]
+    for name, lines in (("nodes", nodes), ("edges", edges), ("graphs", graphs)):
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    answer = agnncert("train", "many", "--groups", 3, "--epochs", 2, "--set", "hidden_channels=4")
+    assert answer.status == 0, answer.err
+    assert agnncert("certify", "runs/many-gcn-node-3").status == 0
+    assert agnncert("verify", "runs/many-gcn-node-3", "--ballots", "all").status == 0
+    assert agnncert("certify", "runs/many-gcn-node-3", "--division", "gated").status == 2
+
+
+def test_defences_are_compared_on_own_data(agnncert) -> None:
+    words = [
+        "--defence",
+        "node:num_groups=5",
+        "--defence",
+        "bi-rs:p_edge=0.5",
+        "--samples",
+        50,
+        "--n0",
+        10,
+        "--epochs",
+        2,
+    ]
+    told = json.loads(agnncert("compare", "tables", "--attack", "injection", *words, "--json").out)
+    assert [row["guarantee"].split(",")[0] for row in told["rows"]][-2] == "deterministic"
+    assert {Path(file).suffix for file in told["files"]} >= {".svg", ".csv", ".json"}
+    assert all(Path(file).is_file() for file in told["files"])
+
+
+def test_an_experiment_is_reproduced_and_not_run_twice(agnncert, monkeypatch) -> None:
+    from agnncert.experiments import spec
+
+    tiny = (
+        spec.Setting("digits-knn", division="edge", num_groups=5),
+        spec.Setting("digits-knn", model="mlp"),
+    )
+    monkeypatch.setitem(spec.SMALL, "larger", tiny)
+    monkeypatch.setitem(_RECIPES, "digits-knn", {"fit": {"epochs": 1, "evaluate_every": 1}})
+    first = agnncert("reproduce", "larger", "--small", "--json")
+    assert first.status == 0, first.err
+    assert len(json.loads(first.out)["rows"]) == 2
+    assert Path("results/results.md").is_file()
+    assert "is there already" in agnncert("reproduce", "larger", "--small").out
+    listed = json.loads(agnncert("reproduce", "--list", "--small", "--json").out)["experiments"]
+    assert {one["name"]: one["done"] for one in listed}["larger"] == 2
+
+
+@pytest.mark.slow
+def test_the_demonstration_runs_from_training_to_report(agnncert) -> None:
+    answer = agnncert("demo", "--json")
+    assert answer.status == 0, answer.err
+    told = json.loads(answer.out)
+    assert told["holds"]
+    assert told["violations"] == 0
+    assert len(told["sentences"]) == 3
+    assert "%" in told["sentences"][0]
+    assert told["sentences"][2].endswith("agnncert verify runs/demo/certificate.cert")
+    assert Path(told["report"]).stat().st_size > 100_000
+    certified = {
+        row["size"]: row["value"] for row in told["results"] if row["measure"] == "certified accuracy"
+    }
+    assert certified[10] > 0.9
+
+
+def test_settings_survive_the_way_to_toml_and_back(tmp_path) -> None:
+    tables = {
+        "train": {"data": 'a "b"\\c', "lr": 1e-05, "yes": True, "set": {"x y": [1, 2.5, "ü"]}, "none": []}
+    }
+    (tmp_path / "s.toml").write_text(toml_text(tables), encoding="utf-8")
+    assert read_toml(tmp_path / "s.toml") == tables
+
+
+def test_every_setting_of_a_recipe_can_be_set(agnncert) -> None:
+    known = set(TrainSettings.__dataclass_fields__)
+    for name in (None, *_RECIPES):
+        for task in ("node", "graph"):
+            assert set(recipe(name, task)[1]) <= known
+
+
+def test_values_are_read_as_what_they_look_like() -> None:
+    words = ["a=1", "b=0.5", "c=true", "d=batch_norm", "e=none", "f=inf"]
+    assert pairs("set", words) == {
+        "a": 1,
+        "b": 0.5,
+        "c": True,
+        "d": "batch_norm",
+        "e": "none",
+        "f": float("inf"),
+    }
+
+
+def test_times_are_told_in_words() -> None:
+    assert [duration(s) for s in (0.01, 59.6, 61, 3600)] == ["1 s", "1 min 0 s", "1 min 1 s", "1 h 0 min"]
+
+
+def test_progress_is_told_in_lines_where_nobody_watches(agnncert, monkeypatch) -> None:
+    from agnncert.cli import screen
+
+    monkeypatch.setattr(screen, "_SECONDS_BETWEEN_LINES", 0.0)
+    answer = agnncert("train", "tables", "--groups", 5, "--epochs", 3, "--no-references")
+    assert "training: 1 of 3" in answer.err
+    assert "s left" in answer.err
+
+
+def test_progress_is_a_bar_on_a_terminal(agnncert, monkeypatch) -> None:
+    import sys
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    answer = agnncert("train", "tables", "--groups", 5, "--epochs", 3, "--no-references")
+    assert answer.status == 0
+    assert "trained in" in answer.out

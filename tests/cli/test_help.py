@@ -1,0 +1,65 @@
+"""Help and verification answer at once: they never import torch."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agnncert.cli.app import app
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+COMMANDS = [
+    "demo", "datasets", "train", "certify", "verify", "audit", "attack", "compare", "report", "repeat", "reproduce",
+]  # fmt: skip
+
+SCRIPT = """
+import resource, sys
+from agnncert.cli import main
+status = main(sys.argv[1:])
+heavy = {"torch", "torch_geometric", "scipy.stats", "pandas", "matplotlib"} & set(sys.modules)
+assert not heavy, heavy
+used = resource.getrusage(resource.RUSAGE_SELF)
+assert used.ru_utime + used.ru_stime < 1, used
+sys.exit(status)
+"""
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", SCRIPT, *words], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["datasets"], ["reproduce", "--list"]])
+def test_help_and_listings_take_less_than_a_second_and_no_torch(words) -> None:
+    done = run(*words)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout) > 200
+
+
+def test_verify_takes_less_than_a_second_and_no_torch() -> None:
+    file = sorted(GOLDEN.rglob("*.cert"))[0]
+    done = run("verify", str(file))
+    assert done.returncode == 0, done.stderr
+    assert "The certificate holds." in done.stdout
+
+
+def test_every_command_of_the_public_surface_is_there(agnncert) -> None:
+    assert [command.callback.__name__ for command in app.registered_commands] == COMMANDS
+    helped = agnncert("--help").out
+    assert all(name in helped for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command, agnncert) -> None:
+    answer = agnncert(command, "--help")
+    assert answer.status == 0
+    assert f"agnncert {command}" in answer.out
+    assert "--help" in answer.out
+
+
+def test_without_a_command_the_help_is_shown(agnncert) -> None:
+    assert "Commands" in agnncert().out
+
+
+def test_the_version_is_told(agnncert) -> None:
+    assert agnncert("--version").out.startswith("agnncert ")

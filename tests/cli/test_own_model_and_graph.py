@@ -1,0 +1,138 @@
+"""A module written outside of the project, and a graph in CSV with names for ids, each certified in one call."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import agnncert as ac
+
+
+@pytest.fixture
+def weights(place: Path) -> Path:
+    """Weights of ``mine:build`` that tell the two kinds of users apart by their first feature."""
+    import mine
+
+    torch.manual_seed(0)
+    model = mine.build()
+    data = ac.load_tables("tables")
+    ac.fit(model, data, ac.NodeCentric(5), epochs=30, lr=0.05)
+    save_file(model.state_dict(), "mine.safetensors")
+    return Path("mine.safetensors")
+
+
+@pytest.fixture(autouse=True)
+def _importable(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(place))
+
+
+def test_both_are_certified_in_one_call_from_a_shell(place, weights) -> None:
+    words = [
+        "certify",
+        "tables",
+        "--model",
+        "mine:build",
+        "--weights",
+        str(weights),
+        "--groups",
+        "9",
+        "--json",
+    ]
+    script = "import sys; from agnncert.cli import main; sys.exit(main())"
+    # Started from another folder's point of view: nothing but the current folder tells where mine.py is.
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    certificate = ac.load_certificate(told["certificate"])
+    assert certificate.target[0].startswith("user")
+    assert certificate.claim.ids == "node_id"
+    assert told["targets"] == certificate.num_targets == 24
+    assert (certificate.label == certificate.truth).mean() > 0.8
+
+
+def test_the_command_proves_what_the_library_proves(agnncert, weights) -> None:
+    import mine
+
+    answer = agnncert(
+        "certify",
+        "tables",
+        "--model",
+        "mine:build",
+        "--weights",
+        weights,
+        "--division",
+        "edge",
+        "--groups",
+        7,
+    )
+    assert answer.status == 0, answer.err
+    by_command = ac.load_certificate("runs/tables-mine-build-edge-7/certificate.cert")
+    model = mine.build()
+    model.load_state_dict(__import__("safetensors.torch").torch.load_file(weights))
+    data = ac.load_tables("tables")
+    by_library = ac.certify(model.eval(), data, ac.EdgeCentric(7), targets=data.test_mask)
+    assert np.array_equal(by_command.counts, by_library.counts)
+    assert np.array_equal(by_command.radius, by_library.radius)
+    assert by_command.claim == by_library.claim
+
+
+def test_all_ballots_can_be_cast_again(agnncert, weights) -> None:
+    agnncert(
+        "certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, "--out", "here"
+    )
+    assert agnncert("verify", "here", "--ballots", "all").status == 0
+    named = agnncert(
+        "verify",
+        "here/certificate.cert",
+        "--data",
+        "tables",
+        "--model",
+        "mine:build",
+        "--weights",
+        weights,
+        "--ballots",
+        20,
+    )
+    assert named.status == 0
+    assert "20 ballots cast again" in named.out
+
+
+def test_a_class_gets_the_widths_of_the_data(agnncert) -> None:
+    answer = agnncert("audit", "mine.py:Net", "--data", "tables", "--set", "width=3")
+    assert answer.status == 0, answer.err
+    assert "fit for certification" in answer.out
+
+
+def test_an_unfit_model_is_audited_with_status_1(agnncert) -> None:
+    answer = agnncert("audit", "mine:Nosy", "--data", "tables", "--json")
+    assert answer.status == 1
+    told = json.loads(answer.out)
+    assert not told["fit"]
+    assert told["findings"][0]["remedy"]
+
+
+def test_columns_may_have_other_names(agnncert, weights) -> None:
+    nodes = Path("tables/nodes.csv")
+    nodes.write_text(nodes.read_text().replace("id,label,a,b", "name,kind,a,b"))
+    words = ["--column", "id=name", "--column", "label=kind", "--feature", "a", "--feature", "b"]
+    answer = agnncert(
+        "certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, *words
+    )
+    assert answer.status == 0, answer.err
+
+
+def test_without_labels_the_share_of_labels_that_stay_is_told(agnncert, weights) -> None:
+    words = ["--column", "label=none", "--feature", "a", "--feature", "b"]
+    answer = agnncert(
+        "certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, *words
+    )
+    assert answer.status == 0, answer.err
+    assert "stay the same" in answer.out
+    assert "no known labels" in answer.out

@@ -1,0 +1,230 @@
+"""Run folders: what is in them, and how runs are resumed, repeated and compared."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import agnncert.runs.fitting as fitting
+from agnncert.runs.folder import RunFolder, open_run
+from agnncert.training import fit
+
+FAST = ("--groups", "12", "--no-references")
+
+
+def test_a_run_leaves_all_its_traces_in_one_folder(agnncert, certified) -> None:
+    assert sorted(file.name for file in certified.iterdir()) == [
+        "certificate.cert", "data", "data.json", "environment.json", "log.txt", "report.html", "results.csv",
+        "results.jsonl", "settings.toml", "weights.json", "weights.safetensors",
+    ]  # fmt: skip
+
+
+def test_the_environment_names_versions_but_no_machine(certified, place) -> None:
+    told = json.loads((certified / "environment.json").read_text())
+    assert {"agnncert", "python", "torch", "torch_geometric", "system", "cpus"} <= set(told)
+    assert str(place) not in json.dumps(told)
+
+
+def test_results_are_the_same_in_both_formats(certified) -> None:
+    lines = [json.loads(line) for line in (certified / "results.jsonl").read_text().splitlines()]
+    with (certified / "results.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert len(lines) == len(table) > 10
+    for line, row in zip(lines, table, strict=True):
+        assert float(row["value"]) == pytest.approx(line["value"])
+        assert row["measure"] == line["measure"]
+    sizes = [line["size"] for line in lines if line["measure"] == "certified accuracy"]
+    assert sizes[0] == 0
+    assert sizes == sorted(sizes)
+
+
+def test_what_is_printed_is_in_the_file(agnncert, trained) -> None:
+    told = json.loads(agnncert("certify", trained, "--json").out)
+    rows = [json.loads(line) for line in (trained / "results.jsonl").read_text().splitlines()]
+    assert told["results"] == [row for row in rows if row["step"] == "certify"]
+
+
+def test_a_finished_run_is_not_trained_again(agnncert, trained) -> None:
+    before = (trained / "weights.safetensors").stat().st_mtime_ns
+    answer = agnncert("train", "tables", "--epochs", 4, *FAST, "--out", trained)
+    assert answer.status == 0
+    assert "has been trained already" in answer.out
+    assert (trained / "weights.safetensors").stat().st_mtime_ns == before
+    assert agnncert("train", "tables", "--epochs", 4, *FAST, "--out", trained, "--fresh").status == 0
+    assert (trained / "weights.safetensors").stat().st_mtime_ns > before
+
+
+def test_other_settings_get_another_folder(agnncert) -> None:
+    first = json.loads(agnncert("train", "tables", "--epochs", 2, *FAST, "--json").out)["run"]
+    second = json.loads(agnncert("train", "tables", "--epochs", 3, *FAST, "--json").out)["run"]
+    again = json.loads(agnncert("train", "tables", "--epochs", 2, *FAST, "--json").out)["run"]
+    assert first == again == "runs/tables-gcn-node-12"
+    assert second == "runs/tables-gcn-node-12-2"
+
+
+def test_an_interrupted_run_goes_on_and_ends_like_an_uninterrupted_one(agnncert, monkeypatch) -> None:
+    words = ("train", "tables", "--epochs", 12, "--evaluate-every", 2, *FAST)
+    assert agnncert(*words, "--out", "whole").status == 0
+
+    def cut(*args, **kwargs):
+        def stop(step):
+            if step.epoch == 7:
+                raise KeyboardInterrupt
+
+        return fit(*args, **{**kwargs, "progress": stop})
+
+    monkeypatch.setattr(fitting, "fit", cut)
+    answer = agnncert(*words, "--out", "cut")
+    assert answer.status == 130
+    assert "stopped: what was finished is in cut; the same command goes on from there." in answer.err
+    assert not list(Path("cut").glob("*.part"))
+    assert Path("cut/model.checkpoint").is_file()
+    assert agnncert("certify", "cut").status == 2
+
+    monkeypatch.setattr(fitting, "fit", fit)
+    assert agnncert(*words, "--out", "cut").status == 0
+    assert not list(Path("cut").glob("*.checkpoint"))
+    assert Path("cut/weights.safetensors").read_bytes() == Path("whole/weights.safetensors").read_bytes()
+    log = Path("cut/log.txt").read_text()
+    assert "interrupted" in log
+    assert "after epoch 6" in log
+
+
+def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_half_written(place) -> None:
+    words = ["train", "tables", "--groups", "12", "--epochs", "100000", "--patience", "0", "--out", "long"]
+    script = "import sys; from agnncert.cli import main; sys.exit(main())"
+    process = subprocess.Popen([sys.executable, "-c", script, *words], stderr=subprocess.PIPE, text=True)
+    give_up = time.monotonic() + 120
+    while not Path("long/model.checkpoint").exists() and time.monotonic() < give_up:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped: what was finished is in long; the same command goes on from there." in err
+    assert "Traceback" not in err
+    assert not list(Path("long").glob("*.part"))
+
+
+def test_a_run_is_repeated_from_its_folder_alone(agnncert, certified) -> None:
+    for name in ("nodes.csv", "edges.csv"):
+        Path("tables", name).unlink()
+    answer = agnncert("repeat", certified)
+    assert answer.status == 0, answer.err
+    assert "is the same as" in answer.out
+    new = Path("runs/first-again")
+    assert (new / "weights.safetensors").read_bytes() == (certified / "weights.safetensors").read_bytes()
+    assert (new / "certificate.cert").is_file()
+
+
+def test_a_repetition_that_differs_says_so(agnncert, certified) -> None:
+    settings = certified / "settings.toml"
+    settings.write_text(settings.read_text().replace("epochs = 4", "epochs = 1"))
+    answer = agnncert("repeat", certified, "--json")
+    assert answer.status == 1
+    assert "the weights are not the same, bit by bit" in json.loads(answer.out)["differences"]
+
+
+def test_the_settings_of_a_run_are_a_settings_file(agnncert, certified) -> None:
+    stored = tomllib.loads((certified / "settings.toml").read_text())
+    answer = agnncert("train", "--settings", certified / "settings.toml", "--out", "again", "--json")
+    assert answer.status == 0, answer.err
+    assert json.loads(answer.out)["settings"] == stored["train"]
+    assert agnncert("certify", "again", "--settings", certified / "settings.toml").status == 0
+    assert tomllib.loads(Path("again/settings.toml").read_text()) == stored
+
+
+def test_what_is_typed_comes_before_the_settings_file(agnncert) -> None:
+    Path("mine.toml").write_text(
+        '[train]\ndata = "tables"\nepochs = 2\ngroups = 8\nset = { hidden_channels = 4 }\n'
+    )
+    told = json.loads(
+        agnncert("train", "--settings", "mine.toml", "--groups", 5, "--no-references", "--json").out
+    )
+    assert told["settings"]["groups"] == 5
+    assert told["settings"]["epochs"] == 2
+    assert told["settings"]["set"]["hidden_channels"] == 4
+
+
+def test_a_run_is_certified_with_another_division(agnncert, trained) -> None:
+    answer = agnncert("certify", trained, "--division", "edge", "--groups", 7)
+    assert answer.status == 0, answer.err
+    assert tomllib.loads((trained / "settings.toml").read_text())["certify"]["division"] == "edge"
+    assert agnncert("verify", trained, "--ballots", 30).status == 0
+
+
+def test_division_and_groups_are_chosen_for_a_size(agnncert) -> None:
+    answer = agnncert("train", "tables", "--target-size", 3, "--epochs", 3, "--no-references", "--json")
+    assert answer.status == 0, answer.err
+    folder = Path(json.loads(answer.out)["run"])
+    assert folder.name == "tables-gcn-any-size-3"
+    choice = json.loads((folder / "choice.json").read_text())
+    best = max(choice["candidates"], key=lambda one: one["certified_accuracy"])
+    assert best["certified_accuracy"] == max(
+        one["certified_accuracy"]
+        for one in choice["candidates"]
+        if (one["division"], one["groups"]) == (choice["division"], choice["groups"])
+    )
+    assert agnncert("certify", folder).status == 0
+    stored = tomllib.loads((folder / "settings.toml").read_text())
+    assert stored["certify"]["groups"] == choice["groups"]
+
+
+def test_runs_are_compared_side_by_side(agnncert, certified) -> None:
+    agnncert("train", "tables", "--groups", 5, "--epochs", 2, "--no-references", "--out", "runs/second")
+    told = json.loads(agnncert("compare", certified, "runs/second", "--json").out)["runs"]
+    assert [run["run"] for run in told] == ["runs/first", "runs/second"]
+    assert told[0]["division"] == "node-centric(T=12)"
+    assert 0 <= told[0]["at 0"] <= 1
+    assert told[1]["at 0"] == ""
+
+
+def test_references_are_trained_and_told(agnncert) -> None:
+    answer = agnncert("train", "tables", "--groups", 5, "--epochs", 2, "--out", "run", "--json")
+    told = json.loads(answer.out)
+    assert {"accuracy, undefended", "accuracy, no edges", "accuracy, majority class"} <= set(told)
+    agnncert("certify", "run")
+    page = Path("run/report.html").read_text()
+    assert "undefended GNN" in page
+
+
+def test_an_attack_goes_into_run_and_report(agnncert, certified) -> None:
+    answer = agnncert("attack", certified, "--sizes", "1,20", "--sample", "all", "--kind", "random", "--json")
+    assert answer.status == 0, answer.err
+    told = json.loads(answer.out)
+    assert told["violations"] == 0
+    assert all(one["certified"] <= one["left"] for one in told["rounds"])
+    assert "random" in (certified / "report.html").read_text()
+    assert tomllib.loads((certified / "settings.toml").read_text())["attack"]["sizes"] == "1,20"
+    agnncert("certify", certified)  # a new certificate: what was found about the old one is gone
+    assert "attack" not in tomllib.loads((certified / "settings.toml").read_text())
+    assert not RunFolder(certified).rows("attack")
+
+
+def test_a_report_also_writes_figures_and_tables(agnncert, certified) -> None:
+    told = json.loads(agnncert("report", certified, "--out", "page.html", "--papers", "papers", "--json").out)
+    assert told["report"] == "page.html"
+    assert {Path(file).suffix for file in told["files"]} == {".svg", ".pdf", ".csv", ".tex"}
+    assert len(told["sentences"]) == 3
+
+
+def test_clearing_a_folder_removes_only_what_runs_write(tmp_path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    folder = RunFolder(tmp_path)
+    folder.begin("train", {"data": "x"}, {"digest": "d"})
+    open_run(tmp_path, "x", "train", {"data": "y"}, "d", fresh=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write("settings.toml", "[train]\n")
+    with pytest.raises(UnicodeEncodeError):
+        folder.write("settings.toml", "half of it \ud800")
+    assert (tmp_path / "settings.toml").read_text() == "[train]\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["settings.toml"]
