@@ -51,7 +51,7 @@ def _curves(rows: Sequence[Row], threat: str) -> Iterator[Curve]:
         for rule, values in _rules(row, threat):
             if defence not in (UNDEFENDED, GRAPH_FREE):
                 look = LOOKS.index((defence, rule))
-                yield Curve(f"{_name(row)}{RULES[rule]}", look, row["sizes"], values, values, values)
+                yield Curve(f"{WORDS[defence]}{RULES[rule]}", look, row["sizes"], values, values, values)
 
 
 def comparison_table(results: Results, dataset: str) -> str:

@@ -35,22 +35,34 @@ def write_page(
     Raises:
         SettingsError: jinja2 or matplotlib is not installed.
     """
+    page = Path(page)
+    text = page_text(results, draw_figures(results, page.with_suffix("")), page, names, small, folder)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+def page_text(
+    results: Results,
+    figures: Sequence[Figure],
+    page: Path,
+    names: Sequence[str] = tuple(EXPERIMENTS),
+    small: bool = False,
+    folder: str = "results",
+) -> str:
+    """The text of the page, with links to figures; see :func:`write_page`."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError:
         raise SettingsError(
             'the results page is written with jinja2, which is not installed: pip install "agnncert[report]".'
         ) from None
-    page = Path(page)
-    figures = draw_figures(results, page.with_suffix(""))
     loader = PackageLoader("agnncert.experiments", ".")
     environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     text = environment.get_template("results.md.j2").render(
         folder=folder, names=names, **_content(results, [_linked(f, page) for f in figures], names, small)
     )
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(_tidy(text), encoding="utf-8")
-    return page
+    return _tidy(text)
 
 
 def _content(

@@ -129,6 +129,8 @@ def _draw_curve(axes: Any, curve: Curve, number: int, count: int, end: float) ->
             curve.sizes, curve.low, curve.high, step="pre", color=look["color"], alpha=0.2, linewidth=0
         )
     height = curve.mean[0] * (count - number) / (count + 1)
+    if curve.mean[-1] >= height:  # it does not fall that far: its label goes below its end
+        height = curve.mean[-1] - 0.05
     # Where the curve falls through the height of its label; on the side where there is more room.
     fall = max(size for size, value in zip(curve.sizes, curve.mean, strict=True) if value >= height)
     left = fall > 0.7 * axes.get_xlim()[1]
