@@ -10,6 +10,7 @@ All blocks of a page run in order, in one folder and one Python namespace, as a 
 ``...`` in what must be printed stands for anything. A comment right above a block says more about it:
 
 - ``<!-- not run: why -->`` leaves it out, and so does ``<!-- needs: data -->`` where the real datasets are missing;
+- ``<!-- given: runs/digits -->``, anywhere on a page, is a run that was trained and certified before;
 - ``<!-- numbers vary -->`` above the output: numbers need not be the same, because training rounds differently on
   other machines.
 """
@@ -31,6 +32,7 @@ SHELL = ("console", "bash")
 _FENCE = re.compile(r"(?P<indent>[ ]*)(?P<ticks>`{3,})(?P<language>\w*)(?P<rest>.*)")
 _TITLE = re.compile(r'title="([^"]+)"')
 _MARK = re.compile(r"\s*<!-- (not run|needs|numbers vary)(: .+)? -->")
+_GIVEN = re.compile(r"^<!-- given: (\S+) -->$", re.MULTILINE)
 _NUMBER = re.compile(r"-?\d[\d,]*(\.\d*)?(e[-+]?\d+)?")
 _OTHER_PROGRAMS = ("cat", "ls", "head")
 
@@ -103,6 +105,11 @@ def _fenced(page: Path) -> Iterator[Block]:
             right_below=last_end >= 0,
         )
         number, above, last_end = end + 1, "", end
+
+
+def runs_given_to(page: Path) -> list[str]:
+    """Folders of finished runs that a page takes for granted."""
+    return _GIVEN.findall(page.read_text(encoding="utf-8"))
 
 
 def run_page(blocks: list[Block], has_data: bool) -> int:

@@ -1,18 +1,31 @@
-"""Fills in the options of a command: ``<!-- options: certify -->`` becomes a table made from the command itself."""
+"""What mkdocs fills in, so that nothing is written twice.
+
+``<!-- options: certify -->`` becomes a table of that command's options, made from the command itself.
+``<!-- include: CHANGELOG.md -->`` becomes that file of the project, its links made to fit.
+"""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from agnncert.cli.app import app
 
-_PLACE = re.compile(r"<!-- options: (\w+) -->")
+PROJECT = Path(__file__).resolve().parents[2]
+_OPTIONS = re.compile(r"<!-- options: (\w+) -->")
+_INCLUDE = re.compile(r"<!-- include: (\S+) -->")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
-    return _PLACE.sub(lambda found: options_table(found[1]), markdown)
+    whole = _INCLUDE.sub(lambda found: included(found[1]), markdown)
+    return _OPTIONS.sub(lambda found: options_table(found[1]), whole)
+
+
+def included(name: str) -> str:
+    """A file beside the folder of the documentation, as a page of it."""
+    return (PROJECT / name).read_text(encoding="utf-8").replace("](docs/", "](")
 
 
 def options_table(command: str) -> str:
@@ -24,12 +37,9 @@ def options_table(command: str) -> str:
 
 
 def _row(parameter: Any) -> str:
-    is_option = parameter.param_type_name == "option"
-    given = (
-        [*parameter.opts, *parameter.secondary_opts]
-        if is_option
-        else [parameter.metavar or parameter.name.upper()]
-    )
+    given = [parameter.metavar or parameter.name.upper()]
+    if parameter.param_type_name == "option":
+        given = [*parameter.opts, *parameter.secondary_opts]
     names = ", ".join(given).replace("|", "or")
     text = str(getattr(parameter, "help", None) or "").replace("|", "\\|")
     return f"| `{names}` | {text} | {_default(parameter)} |"
