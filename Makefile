@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check bench docs clean help
+.PHONY: demo test check bench results small docs clean help
 
 help:           ## what each target does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -30,6 +30,13 @@ check: $(READY) ## ruff, mypy --strict, import direction
 
 bench: $(READY) ## measure speed against one plain forward pass and against T of them
 	$(BIN)/python -m benchmarks.run
+
+results: $(READY) ## run the paper's experiments at full size (hours; goes on where it stopped) and write docs/results.md
+	$(BIN)/agnncert reproduce --all --root .cache/data --page docs/results.md --benchmarks benchmarks/results
+
+small: $(READY) ## run a small part of them in minutes and compare it with the committed rows
+	rm -rf .cache/small
+	$(BIN)/agnncert reproduce --all --small --root .cache/data --out .cache/small --against results
 
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"

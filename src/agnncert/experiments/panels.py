@@ -115,30 +115,65 @@ def _draw(axes: Any, panel: Panel) -> None:
     for level in panel.levels:
         axes.axhline(level.value, linewidth=0.9, **_LEVELS[level.kind])
     for number, curve in enumerate(panel.curves):
-        _draw_curve(axes, curve, number, len(panel.curves), end)
+        _draw_curve(axes, curve, number / len(panel.curves), end)
+    for number in range(len(panel.curves)):
+        _label_curve(axes, panel, number, end)
     _label_levels(axes, panel.levels)
 
 
-def _draw_curve(axes: Any, curve: Curve, number: int, count: int, end: float) -> None:
-    look = _CURVES[curve.look % len(_CURVES)]
-    marked = _marked(curve.sizes, end, number / max(1, count))
+def _draw_curve(axes: Any, curve: Curve, shift: float, end: float) -> None:
+    look = dict(_CURVES[curve.look % len(_CURVES)])
+    marker = look.pop("marker")
     # Between two stored sizes the value of the larger one is drawn: certified accuracy is no lower than that.
-    axes.plot(curve.sizes, curve.mean, drawstyle="steps-pre", linewidth=1.4, markevery=marked, **look)
-    if any(high > low for low, high in zip(curve.low, curve.high, strict=True)):
-        axes.fill_between(
-            curve.sizes, curve.low, curve.high, step="pre", color=look["color"], alpha=0.2, linewidth=0
-        )
+    x, mean, low, high = _steps(curve, axes.get_xlim()[1])
+    axes.plot(x, mean, drawstyle="steps-pre", linewidth=1.4, **look)
+    if low != high:
+        axes.fill_between(x, low, high, step="pre", color=look["color"], alpha=0.2, linewidth=0)
+    marked = _marked(curve.sizes, end, shift)
+    axes.plot(
+        [curve.sizes[k] for k in marked], [curve.mean[k] for k in marked], marker, color=look["color"]
+    )  # fmt: skip
+
+
+def _label_curve(axes: Any, panel: Panel, number: int, end: float) -> None:
+    """Names a curve where it falls through a height of its own, beside those that fall nearby."""
+    curve, count = panel.curves[number], len(panel.curves)
+    color = _CURVES[curve.look % len(_CURVES)]["color"]
+    width = axes.get_xlim()[1]
     height = curve.mean[0] * (count - number) / (count + 1)
     if curve.mean[-1] >= height:  # it does not fall that far: its label goes below its end
         height = curve.mean[-1] - 0.05
-    # Where the curve falls through the height of its label; on the side where there is more room.
-    fall = max(size for size, value in zip(curve.sizes, curve.mean, strict=True) if value >= height)
-    left = fall > 0.7 * axes.get_xlim()[1]
-    axes.text(
-        fall + (-0.03 if left else 0.02) * end, height, curve.label, color=look["color"], fontsize=7,
+    fall = _fall(curve, height)
+    left = fall > 0.7 * width
+    nearby = (
+        [fall]
+        if left
+        else [f for f in (_fall(c, height) for c in panel.curves) if fall <= f < fall + 0.15 * width]
+    )
+    axes.annotate(
+        curve.label,
+        xy=(fall, height), xytext=(max(nearby) + (-0.03 if left else 0.03) * end, height), color=color, fontsize=7,
         va="center", ha="right" if left else "left",
         bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
+        arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": color, "shrinkA": 0, "shrinkB": 0},
     )  # fmt: skip
+
+
+def _fall(curve: Curve, height: float) -> float:
+    """The largest size at which a curve is as high as this."""
+    return max(
+        (size for size, value in zip(curve.sizes, curve.mean, strict=True) if value >= height), default=0
+    )
+
+
+def _steps(curve: Curve, end: float) -> tuple[list[float], ...]:
+    """Sizes, mean, low and high without the sizes at which nothing happens, and none far beyond the end."""
+    points = list(zip(curve.sizes, curve.mean, curve.low, curve.high, strict=True))
+    inside = [point for k, point in enumerate(points) if k == 0 or points[k - 1][0] < end]
+    kept = [
+        point for k, point in enumerate(inside) if k in (0, len(inside) - 1) or inside[k + 1][1:] != point[1:]
+    ]
+    return tuple([float(point[c]) for point in kept] for c in range(4))
 
 
 def _marked(sizes: Sequence[float], end: float, shift: float) -> list[int]:

@@ -166,7 +166,7 @@ def gain_words(results: Results) -> str:
     return (
         "The model to beat for nodes is an MLP on their own features, which needs no certificate against changes "
         f"of the graph. The vote is {verdict} accurate than an MLP trained with the same settings: "
-        f"{_from_to(low, high)}. This is what training on the graph adds to a prediction without it."
+        f"{_from_to(low, high)}. The difference is due to training on the graph."
     )
 
 
@@ -337,7 +337,8 @@ def _from_to(low: tuple[float, Cell], high: tuple[float, Cell]) -> str:
 
 
 def _signed(change: float) -> str:
-    return f"{'+' if change >= 0 else '−'}{share(abs(change))}"
+    sign = "±" if round(change, 3) == 0 else "+" if change > 0 else "−"
+    return f"{sign}{share(abs(change))}"
 
 
 def listed(parts: Iterable[str]) -> str:
