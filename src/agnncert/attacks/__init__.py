@@ -3,6 +3,7 @@
 ``attack`` is the one call; ``Scene`` and the attacks by name are for those who run many on the same model.
 """
 
+from agnncert.attacks.arsenal import Arsenal
 from agnncert.attacks.by_votes import greedy
 from agnncert.attacks.drawn import random
 from agnncert.attacks.entry import KINDS, Curve, attack, attacked_accuracy
@@ -14,6 +15,7 @@ from agnncert.attacks.scene import Scene
 
 __all__ = [
     "KINDS",
+    "Arsenal",
     "AttackReport",
     "AttackResult",
     "Curve",

@@ -47,10 +47,13 @@ class Arsenal:
         sample = x[torch.from_numpy(random.choice(len(x), min(PROBES, len(x)), replace=False))]
         lead = _lead(_alone(scene, x))
         strong = [np.argsort(-lead[:, k].numpy(), kind="stable") for k in range(scene.call.num_classes)]
+        copies = [torch.unique(x[torch.from_numpy(nodes[:8].copy())], dim=0)[:3] for nodes in strong]
+        found = _ascend(scene, sample, torch.stack([some.mean(0) for some in copies]))
         rows: list[Tensor] = []
         best: list[list[int]] = []
-        for k in range(scene.call.num_classes):
-            tried = _candidates(scene, x, strong[k], sample, k)
+        for k, some in enumerate(copies):
+            tried = torch.cat([scale * torch.cat([some, found[k : k + 1]]) for scale in SCALES])
+            tried = tried[torch.isfinite(tried).all(1)]
             share, mean = _pushed(scene, sample, tried, k)
             order = np.lexsort([-mean, -share])[:keep]
             best.append(list(range(len(rows), len(rows) + len(order))))
@@ -59,27 +62,24 @@ class Arsenal:
         return cls(features, features.tolist(), best, strong)
 
 
-def _candidates(scene: Scene, x: Tensor, strong: IntArray, sample: Tensor, label: int) -> Tensor:
-    copies = torch.unique(x[torch.from_numpy(strong[:8].copy())], dim=0)[:3]
-    found = _ascend(scene, sample, copies.mean(0), label)
-    rows = [*(scale * copies for scale in SCALES), *(scale * found[None] for scale in SCALES)]
-    tried = torch.cat(rows)
-    return tried[torch.isfinite(tried).all(1)]
-
-
-def _ascend(scene: Scene, sample: Tensor, start: Tensor, label: int) -> Tensor:
-    """Features that raise the score of ``label`` for the sampled nodes, when joined to them."""
+def _ascend(scene: Scene, sample: Tensor, start: Tensor) -> Tensor:
+    """For every class features that raise its score for the sampled nodes when joined to them, shape as ``start``."""
+    label = torch.arange(len(start)).repeat_interleave(len(sample))
+    length = start.norm(dim=1, keepdim=True)
+    length = torch.where(length > 0, length, torch.ones_like(length))
     features = start.clone()
-    length = float(start.norm()) or 1.0
     for _ in range(STEPS):
         features = features.detach().requires_grad_(True)
         with torch.enable_grad():
-            lead = _lead(_joined(scene, sample, features.expand(len(sample), -1)))[:, label]
-            loss = lead.clamp(max=5.0).mean()  # nodes that are won already need no more
-            slope = torch.autograd.grad(loss, features, allow_unused=True)[0] if loss.requires_grad else None
-        if slope is None or float(slope.norm()) == 0 or not bool(torch.isfinite(slope).all()):
+            lead = _lead(_joined(scene, sample.repeat(len(start), 1), features[label]))
+            won = lead.gather(1, label[:, None]).clamp(max=5.0)  # nodes that are won already need no more
+            slope = (
+                torch.autograd.grad(won.sum(), features, allow_unused=True)[0] if won.requires_grad else None
+            )
+        if slope is None or not bool(torch.isfinite(slope).all()):
             break
-        features = features + 0.5 * length * slope / slope.norm()
+        norm = slope.norm(dim=1, keepdim=True)
+        features = features + torch.where(norm > 0, 0.5 * length * slope / norm, 0.0)
     return features.detach()
 
 
@@ -87,11 +87,10 @@ def _pushed(
     scene: Scene, sample: Tensor, tried: Tensor, label: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """How often each row pushes a sampled node to ``label``, and by how much."""
+    others = tried.repeat_interleave(len(sample), dim=0)
     with torch.no_grad():
-        lead = torch.stack(
-            [_lead(_joined(scene, sample, row.expand(len(sample), -1)))[:, label] for row in tried]
-        )
-    return (lead > 0).float().mean(1).numpy(), lead.clamp(-5, 5).mean(1).numpy()
+        lead = _lead(_joined(scene, sample.repeat(len(tried), 1), others))[:, label].view(len(tried), -1)
+    return (lead > 0).float().mean(1).numpy(), lead.clamp(-5, 5).mean(1).float().numpy()
 
 
 def _joined(scene: Scene, targets: Tensor, others: Tensor) -> Tensor:

@@ -32,11 +32,12 @@ FIELDS: dict[str, tuple[str, ...]] = {
 def greedy(
     scene: Scene,
     targets: Any,
-    budgets: Sequence[Budget],
+    budget: Budget | Sequence[Budget],
     *,
     kind: str = "greedy",
     seed: int = 0,
     num_rivals: int = 2,
+    arsenal: Arsenal | None = None,
 ) -> list[AttackResult]:
     """Attacks every target by itself.
 
@@ -46,15 +47,16 @@ def greedy(
     Args:
         scene: Model, data and division; the division must be a built-in one.
         targets: Rows, a mask, or ``None`` for all.
-        budgets: One for each target.
+        budget: What the attacker may do to each target, or one budget for each.
         kind: "greedy", or "injection", "deletions", "features" to use only that part of the budget.
         seed: Seed of what is sampled.
         num_rivals: How many other classes to push to.
+        arsenal: Features to use; made anew when not given.
     """
     rows = scene.rows(targets)
-    allowed = [_only(budget, FIELDS.get(kind)) for budget in budgets]
+    allowed = [_only(one, FIELDS.get(kind)) for one in scene.budgets(budget, rows)]
     before = scene.votes(rows)
-    arsenal = Arsenal.of(scene, seed)
+    arsenal = Arsenal.of(scene, seed) if arsenal is None else arsenal
     moves: Moves = NodeMoves(scene, arsenal) if scene.task == "node" else GraphMoves(scene, arsenal, seed)
     trials = Trials(scene.call, scene.graph, torch.cat([scene.graph.x, arsenal.features]))
     found = []
@@ -122,11 +124,11 @@ def _plans(
     budget: Budget,
 ) -> list[Perturbation]:
     """One perturbation for each rival, the most promising first."""
-    label, counts = scene.winner(before), scene.counts(before)
+    label, counts, ballots = scene.winner(before), scene.counts(before), before.tolist()
     ranked = []
     for rival in rivals:
-        armed = moves.armed(row, options, before, label, rival, budget)
-        edits, gain = choose(armed, before, label, rival, budget)
+        armed = moves.armed(row, options, ballots, label, rival, budget)
+        edits, gain = choose(armed, ballots, label, rival, budget)
         ids = scene.ids(row)
         edits = moves.fresh_of(row).complete(_leave_a_node(edits, len(ids)))
         change = perturbation_of(edits, ids, moves.arsenal.lists)

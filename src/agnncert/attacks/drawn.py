@@ -15,14 +15,14 @@ Pair = tuple[int, int]
 
 
 def random(
-    scene: Scene, targets: Any, budgets: Sequence[Budget], *, seed: int = 0, tries: int = 3
+    scene: Scene, targets: Any, budget: Budget | Sequence[Budget], *, seed: int = 0, tries: int = 3
 ) -> list[AttackResult]:
     """Draws attacks at random and keeps the best.
 
     Args:
         scene: Model, data and division; any division.
         targets: Rows, a mask, or ``None`` for all.
-        budgets: One for each target.
+        budget: What the attacker may do to each target, or one budget for each.
         seed: Seed.
         tries: Attacks drawn for each target.
     """
@@ -30,11 +30,11 @@ def random(
     before = scene.votes(rows)
     maps = {-1: _Map(scene, 0)} if scene.task == "node" else {}
     attacks = []
-    for row, budget in zip(rows.tolist(), budgets, strict=True):
+    for row, one in zip(rows.tolist(), scene.budgets(budget, rows), strict=True):
         here = maps[-1] if scene.task == "node" else _Map(scene, row)
         generator = np.random.default_rng([seed, row])
         attacks += [
-            (row, here.draw(row if scene.task == "node" else None, budget, generator)) for _ in range(tries)
+            (row, here.draw(row if scene.task == "node" else None, one, generator)) for _ in range(tries)
         ]
     results = scene.results(attacks, before.repeat(tries, axis=0), "random")
     return [best_of(results[start : start + tries]) for start in range(0, len(results), tries)]

@@ -60,11 +60,10 @@ class Option:
     edit: Edit
     ballots: Mapping[int, int]
 
-    def gain(self, before: npt.NDArray[np.int16], label: int, rival: int) -> int:
-        """How much it closes the gap between ``label`` and ``rival``."""
-        old, new = before[list(self.ballots)], np.fromiter(self.ballots.values(), dtype=np.int64)
-        lost = np.sum(old == label) - np.sum(new == label)
-        return int(lost + np.sum(new == rival) - np.sum(old == rival))
+    def gain(self, before: Sequence[int], label: int, rival: int) -> int:
+        """How much it closes the gap between ``label`` and ``rival``; ``before`` holds the ballots as they are."""
+        weight = {label: -1, rival: 1}
+        return sum(weight.get(new, 0) - weight.get(before[group], 0) for group, new in self.ballots.items())
 
 
 def gap(counts: npt.NDArray[np.int64], label: int, rival: int) -> int:
@@ -73,7 +72,7 @@ def gap(counts: npt.NDArray[np.int64], label: int, rival: int) -> int:
 
 
 def choose(
-    options: Iterable[Option], before: npt.NDArray[np.int16], label: int, rival: int, budget: Budget
+    options: Iterable[Option], before: Sequence[int], label: int, rival: int, budget: Budget
 ) -> tuple[list[Edit], int]:
     """The options with the largest gain for each unit, one for each ballot, as long as the budget lasts.
 

@@ -68,7 +68,7 @@ def attack(
         raise SettingsError("attack() needs to know the division: pass it, or the certificate to attack.")
     scene = Scene(model, data, division)
     rows = scene.rows(targets)
-    budgets = _one_each(budget, len(rows))
+    budgets = scene.budgets(budget, rows)
     kinds = [kind] if isinstance(kind, str) else list(kind)
     found = [_run(scene, rows, budgets, name, seed) for name in _known(kinds)]
     best = tuple(best_of(results) for results in zip(*found, strict=True))
@@ -76,7 +76,6 @@ def attack(
 
 
 def _run(scene: Scene, rows: Any, budgets: list[Budget], kind: str, seed: int) -> list[AttackResult]:
-    _require_possible(scene, rows, budgets)
     if kind == "hubs":
         if any(budget != budgets[0] for budget in budgets):
             raise BudgetError("hubs attack all targets at once, with one budget for all of them.")
@@ -98,29 +97,6 @@ def _known(kinds: Sequence[str]) -> Sequence[str]:
         if kind not in KINDS:
             raise SettingsError(f'unknown attack "{kind}": {did_you_mean(str(kind), KINDS)}')
     return kinds
-
-
-def _one_each(budget: Budget | Sequence[Budget], count: int) -> list[Budget]:
-    budgets = [budget] * count if isinstance(budget, Budget) else list(budget)
-    if len(budgets) != count:
-        raise BudgetError(
-            f"{len(budgets)} budgets were given for {count} targets: pass one, or one for each."
-        )
-    for one in budgets:
-        if not isinstance(one, Budget):
-            raise BudgetError(f"expected a Budget, got {type(one).__name__}: write Budget(add_edges=…).")
-    return budgets
-
-
-def _require_possible(scene: Scene, rows: Any, budgets: Sequence[Budget]) -> None:
-    for row, budget in zip(rows, budgets, strict=True):
-        if budget.delete_nodes and not scene.has_ids(int(row)):
-            raise BudgetError(
-                "the budget deletes nodes, but the graph has no node_id: every later node would change its "
-                "identity with its row. Give the graph ids."
-            )
-        if budget.target_features and scene.task == "graph":
-            raise BudgetError("target_features speaks of a target node; for graphs use change_features.")
 
 
 def _same_targets(certificate: Certificate, targets: Any) -> tuple[Certificate, Any]:

@@ -3,14 +3,14 @@
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from agnncert.attacks.fresh_ids import FreshIds
-from agnncert.attacks.results import AttackResult, best_of
-from agnncert.attacks.scene import Scene
+from agnncert.attacks.results import AttackResult
+from agnncert.attacks.scene import Ballots, Scene
 from agnncert.attacks.values import edge_values_to_try
 from agnncert.budget import Budget
 from agnncert.division import NodeCentric
@@ -23,7 +23,7 @@ ATTACKS_AT_ONCE = 500
 def exhaustive(
     scene: Scene,
     targets: Any,
-    budgets: Sequence[Budget],
+    budget: Budget | Sequence[Budget],
     *,
     features: Sequence[Sequence[float]] | None = None,
     ids: Sequence[Id] | None = None,
@@ -36,7 +36,7 @@ def exhaustive(
     Args:
         scene: Model, data and division; a tiny graph, any division.
         targets: Rows, a mask, or ``None`` for all.
-        budgets: One for each target.
+        budget: What the attacker may do to each target, or one budget for each.
         features: Feature rows to give to nodes; the largest and the smallest values of the data when not given.
         ids: Ids for injected nodes; if not given, one for each group (node-centric) or the first few unused ones.
         limit: Refuse to try more attacks than this against one target.
@@ -47,18 +47,16 @@ def exhaustive(
     rows = scene.rows(targets)
     before = scene.votes(rows)
     found = []
-    for row, ballots, budget in zip(rows.tolist(), before, budgets, strict=True):
+    for row, ballots, one in zip(rows.tolist(), before, scene.budgets(budget, rows), strict=True):
         space = _Space.of(scene, row, features, ids)
-        _require_few(space.count(budget), limit, budget)
-        best: AttackResult | None = None
-        changes = space.attacks(budget)
+        _require_few(space.count(one), limit, one)
+        best, tried = _Best(scene, ballots), 0
+        changes = space.attacks(one)
         while some := list(itertools.islice(changes, ATTACKS_AT_ONCE)):
-            results = scene.results(
-                [(row, change) for change in some], ballots[None].repeat(len(some), axis=0), "exhaustive"
-            )
-            best = best_of(results if best is None else [best, *results])
-        assert best is not None, "the attack that changes nothing is always among them"
-        found.append(best)
+            best.look(some, scene.recast([(row, change) for change in some]))
+            tried += len(some)
+        result = scene.results([(row, best.change)], ballots[None], "exhaustive", best.after[None])[0]
+        found.append(replace(result, tried=tried))
     return found
 
 
@@ -69,6 +67,26 @@ def _require_few(count: float, limit: int, budget: Budget) -> None:
             f"{budget} allows {shown} attacks on this graph, more than the limit of {limit:,}: take a smaller "
             'budget or a smaller graph, or another attack ("greedy" knows where to look).'
         )
+
+
+class _Best:
+    """The attack that changed the label, else the one that moved the most ballots."""
+
+    def __init__(self, scene: Scene, before: Ballots) -> None:
+        self.scene, self.before, self.after = scene, before, before
+        self.change = Perturbation()
+        self.score = (False, 0)
+
+    def look(self, changes: Sequence[Perturbation], after: Ballots) -> None:
+        """Keeps the best of these, if it beats the best so far."""
+        label = self.scene.winner(self.before)
+        for change, ballots in zip(changes, after, strict=True):
+            moved = int((ballots != self.before).sum())
+            if moved <= self.score[1] and self.score[0]:
+                continue
+            score = (self.scene.winner(ballots) != label, moved)
+            if score > self.score:
+                self.score, self.change, self.after = score, change, ballots
 
 
 @dataclass(frozen=True)
@@ -208,10 +226,10 @@ def _checked(features: Sequence[Sequence[float]], width: int) -> list[Sequence[f
 
 
 def _ids(scene: Scene, keys: Any, row: int) -> list[Id]:
-    count = 20 * scene.num_groups if scene.has_ids(row) else 8
+    count = 20 * scene.num_groups if scene.has_ids(row) else 5
     fresh = FreshIds(keys, scene.has_ids(row), count)
     if not isinstance(scene.division, NodeCentric) or not fresh.chosen:
-        return fresh.ids[: min(count, 8)].tolist()  # type: ignore[no-any-return]
+        return fresh.ids[: min(count, 5)].tolist()  # type: ignore[no-any-return]
     groups = fresh.node_groups(scene.division)
     return [int(fresh.ids[np.flatnonzero(groups == group)[0]]) for group in np.unique(groups)]
 

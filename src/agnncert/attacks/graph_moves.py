@@ -10,7 +10,7 @@ from agnncert import hashing
 from agnncert.attacks.arsenal import Arsenal
 from agnncert.attacks.edits import NEW, Edit, Option
 from agnncert.attacks.fresh_ids import FreshIds
-from agnncert.attacks.scene import Ballots, Scene
+from agnncert.attacks.scene import Scene
 from agnncert.attacks.trials import GraphStage
 from agnncert.attacks.values import edge_values_to_try
 from agnncert.attacks.wiring import GraphWiring, Priced, armed_by_node
@@ -23,6 +23,7 @@ Draft = tuple[Edit, list[int]]  # an edit, and the groups whose ballots it may m
 
 PAIRS_TO_HASH = 2000
 PAIRS_PER_GROUP = 4
+ALL_OF_A_GROUP = 8
 NODES_TO_CHANGE = 40
 IDS_TO_TRY = 256
 
@@ -55,6 +56,8 @@ class GraphMoves:
         if budget.inject_nodes:
             yield from self._injections(stage, rivals, budget)
         for group, here in enumerate(pairs):
+            if budget.delete_edges and 1 < len(here) <= ALL_OF_A_GROUP:
+                yield Edit("delete_edges", units=len(here), remove=tuple(here)), [group]
             for pair in _some(here, PAIRS_PER_GROUP, random):
                 if budget.delete_edges:
                     yield Edit("delete_edges", remove=(pair,)), [group]
@@ -114,7 +117,13 @@ class GraphMoves:
                 yield Edit("inject_nodes", add=((NEW, members[0] if members else 0),), new=r), [group]
 
     def armed(
-        self, row: int, options: Sequence[Option], before: Ballots, label: int, rival: int, budget: Budget
+        self,
+        row: int,
+        options: Sequence[Option],
+        before: Sequence[int],
+        label: int,
+        rival: int,
+        budget: Budget,
     ) -> list[Option]:
         """The options, with injected nodes under ids that lead their edges to the wanted groups."""
         rest = [option for option in options if option.edit.new is None]

@@ -20,7 +20,9 @@ from agnncert.votes import IntArray
 IDS_TO_TRY = 256
 
 
-def hubs(scene: Scene, targets: Any, budget: Budget, *, seed: int = 0) -> list[AttackResult]:
+def hubs(
+    scene: Scene, targets: Any, budget: Budget, *, seed: int = 0, arsenal: Arsenal | None = None
+) -> list[AttackResult]:
     """Attacks many nodes with one perturbation for each class that they are pushed to.
 
     Every hub is joined to all targets of which the same class is the closest rival (to the weakest of them, if
@@ -32,6 +34,7 @@ def hubs(scene: Scene, targets: Any, budget: Budget, *, seed: int = 0) -> list[A
         targets: Rows, a mask, or ``None`` for all.
         budget: How many hubs, and how many edges each.
         seed: Seed of what is sampled.
+        arsenal: Features to use; made anew when not given.
     """
     if scene.task == "graph":
         raise SettingsError(
@@ -44,7 +47,7 @@ def hubs(scene: Scene, targets: Any, budget: Budget, *, seed: int = 0) -> list[A
     labels = np.array([scene.winner(ballots) for ballots in before])
     gaps = np.array([_gaps(scene, ballots) for ballots in before]).reshape(len(rows), -1)
     rival = gaps.argmin(axis=1)
-    arsenal = Arsenal.of(scene, seed)
+    arsenal = Arsenal.of(scene, seed) if arsenal is None else arsenal
     found: dict[int, AttackResult] = {}
     for k in np.unique(rival):
         here = np.flatnonzero(rival == k)

@@ -11,6 +11,7 @@ from agnncert.division import EdgeCentric, NodeCentric
 
 Arc = tuple[int, int]  # where it comes from, and which edge of the graph it is
 Place = tuple[int, int]  # a group, and a node in it
+KeyPair = tuple[int, int]
 
 
 class Neighbours:
@@ -26,6 +27,7 @@ class Neighbours:
         self._into: dict[Place, list[Arc]] = defaultdict(list)
         self._around: dict[Place, list[int]] = defaultdict(list)
         self._groups: dict[int, set[int]] = defaultdict(set)
+        self._group_of: dict[KeyPair, int] = {}
         source, head = graph.edge_index.tolist()
         for edge, (u, v, group) in enumerate(zip(source, head, division.groups(graph).tolist(), strict=True)):
             self._into[group, v].append((u, edge))
@@ -59,31 +61,34 @@ class Neighbours:
                     queue.append(other)
         return list(seen)
 
-    def reach(self, node: int, pairs: Sequence[tuple[int, int]] = ()) -> set[int]:
+    def reach(self, node: int, pairs: Sequence[KeyPair] = ()) -> set[int]:
         """Rows of all nodes that can reach ``node`` in some subgraph once pairs of keys have been joined."""
         added = self._places(pairs)
         groups = {*self.groups(node), *(group for group, end in added if end == node)}
-        return {node}.union(*(self.within(group, node, added) for group in groups)) - set(self._new(pairs))
+        seen = {node}.union(*(self.within(group, node, added) for group in groups))
+        return {row for row in seen if row >= 0}  # nodes without a row have negative stand-ins
 
-    def _new(self, pairs: Sequence[tuple[int, int]]) -> range:
-        """Stand-ins for nodes without a row."""
-        return range(-len({key for pair in pairs for key in pair if key not in self.row_of}), 0)
-
-    def _places(self, pairs: Sequence[tuple[int, int]]) -> dict[Place, list[int]]:
-        """Where new pairs let whom be heard."""
-        if not pairs:
-            return {}
-        unknown = dict.fromkeys(key for pair in pairs for key in pair if key not in self.row_of)
-        row = {key: -1 - k for k, key in enumerate(unknown)} | self.row_of
-        ends = np.array(pairs, dtype=np.int64)
-        ends = np.concatenate([ends, ends[:, ::-1]])  # an added pair is joined in both directions
-        keys = ends.view(np.uint64)
+    def learn(self, pairs: Sequence[KeyPair]) -> None:
+        """Looks up the groups of many pairs at once, which is much cheaper than one by one."""
+        arcs = [arc for u, v in pairs for arc in ((u, v), (v, u)) if arc not in self._group_of]
+        if not arcs:
+            return
+        keys = np.array(arcs, dtype=np.int64).view(np.uint64)
         settings = self.division.num_groups, self.division.hash
         if isinstance(self.division, NodeCentric):
             groups = hashing.node_groups(keys[:, 0].copy(), *settings)
         else:
             groups = hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), *settings)
+        self._group_of.update(zip(arcs, groups.tolist(), strict=True))
+
+    def _places(self, pairs: Sequence[KeyPair]) -> dict[Place, list[int]]:
+        """Where new pairs, joined in both directions, let whom be heard."""
+        self.learn(pairs)
+        new = dict.fromkeys(key for pair in pairs for key in pair if key not in self.row_of)
+        stand_in = {key: -1 - k for k, key in enumerate(new)}
         found: dict[Place, list[int]] = defaultdict(list)
-        for (tail, head), group in zip(ends.tolist(), groups.tolist(), strict=True):
-            found[group, row[head]].append(row[tail])
+        for pair in pairs:
+            for tail, head in (pair, pair[::-1]):
+                ends = [self.row_of.get(key, stand_in.get(key, -1)) for key in (tail, head)]
+                found[self._group_of[tail, head], ends[1]].append(ends[0])
         return found

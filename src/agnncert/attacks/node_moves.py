@@ -7,7 +7,7 @@ import torch
 from agnncert.attacks.arsenal import Arsenal
 from agnncert.attacks.edits import NEW, Edit, Option
 from agnncert.attacks.fresh_ids import FreshIds, pair_groups_of
-from agnncert.attacks.scene import Ballots, Scene
+from agnncert.attacks.scene import Scene
 from agnncert.attacks.trials import NodeStage
 from agnncert.attacks.values import edge_values_to_try
 from agnncert.attacks.wiring import NodeWiring, Priced, armed_by_node
@@ -18,7 +18,7 @@ Draft = tuple[Edit, list[int]]  # an edit, and the groups whose ballots it may m
 
 NEIGHBOURS_PER_GROUP = 2
 NODES_TO_CHANGE = 16
-IDS_TO_TRY = 1024
+IDS_TO_TRY = 512
 
 
 class NodeMoves:
@@ -27,7 +27,7 @@ class NodeMoves:
     def __init__(self, scene: Scene, arsenal: Arsenal) -> None:
         self.scene, self.arsenal, self.division = scene, arsenal, scene.built_in()
         self.near = scene.neighbours
-        self.stage = NodeStage(scene.graph, self.division, self.near)
+        self.stage = NodeStage(scene)
         self.alters = edge_values_to_try(scene)
         self.fresh = FreshIds(scene.graph.node_key, scene.has_ids(), IDS_TO_TRY)
 
@@ -115,7 +115,13 @@ class NodeMoves:
         return ordered[:NODES_TO_CHANGE]
 
     def armed(
-        self, row: int, options: Sequence[Option], before: Ballots, label: int, rival: int, budget: Budget
+        self,
+        row: int,
+        options: Sequence[Option],
+        before: Sequence[int],
+        label: int,
+        rival: int,
+        budget: Budget,
     ) -> list[Option]:
         """The options, with injected nodes under ids that lead their edges to the wanted groups."""
         rest = [option for option in options if option.edit.new is None]

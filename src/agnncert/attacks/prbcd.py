@@ -21,6 +21,7 @@ from torch_geometric.nn import MessagePassing
 from agnncert.attacks.results import AttackResult
 from agnncert.attacks.scene import Scene
 from agnncert.budget import Budget
+from agnncert.division import NodeCentric
 from agnncert.engines.gathered import Features
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graph import EDGE_VALUES, canonical, one_graph
@@ -39,18 +40,18 @@ CANDIDATES = 500  # nodes looked at as new neighbours
 def gradient(
     scene: Scene,
     targets: Any,
-    budgets: Sequence[Budget],
+    budget: Budget | Sequence[Budget],
     *,
     victim: Victim = "vote",
     epochs: int = 30,
     seed: int = 0,
 ) -> list[AttackResult]:
-    """Flips edges along the gradient; of each budget only ``add_edges`` and ``delete_edges`` are used.
+    """Flips edges along the gradient; of the budget only ``add_edges`` and ``delete_edges`` are used.
 
     Args:
         scene: Model, data and division; a built-in division, a graph without edge values.
         targets: Rows, a mask, or ``None`` for all.
-        budgets: One for each target.
+        budget: What the attacker may do to each target, or one budget for each.
         victim: "vote" follows the gradient of all ballots, "model" that of the undefended model on the whole
             graph. The labels of a result are those of the vote in both cases; with "model", ``undefended`` says
             what became of the model's own label.
@@ -69,9 +70,9 @@ def gradient(
     before = scene.votes(rows)
     attacks: list[tuple[int, Perturbation]] = []
     with torch.random.fork_rng(devices=[]):
-        for row, ballots, budget in zip(rows.tolist(), before, budgets, strict=True):
+        for row, ballots, one in zip(rows.tolist(), before, scene.budgets(budget, rows), strict=True):
             torch.manual_seed(seed * 1_000_003 + row)
-            attacks.append((row, _flips(scene, soft, row, scene.winner(ballots), budget, victim, epochs)))
+            attacks.append((row, _flips(scene, soft, row, scene.winner(ballots), one, victim, epochs)))
     results = scene.results(attacks, before, f"gradient ({victim})")
     if victim == "vote":
         return results
@@ -82,17 +83,23 @@ def _flips(
     scene: Scene, soft: "_Soft", row: int, label: int, budget: Budget, victim: Victim, epochs: int
 ) -> Perturbation:
     graph, target, ids = _stage(scene, row, victim)
-    joined = {(u, v) for u, v in graph.edge_index.t().tolist()}
+    edges = torch.unique(graph.edge_index, dim=1)  # PRBCD takes a second copy of an edge for its absence
+    joined = {(u, v) for u, v in edges.t().tolist()}
     pairs = _search_space(graph.num_nodes, joined, target, budget)
-    count = int(min(budget.add_edges + budget.delete_edges, pairs.size(1)))
+    division = scene.built_in()
+    if victim == "vote" and target is None and isinstance(division, NodeCentric):
+        group = division.node_groups(graph)[pairs]
+        pairs = pairs[:, group[0] == group[1]]  # edges between groups are in no subgraph
+    most = 2 * scene.num_groups  # enough to move every ballot of a node
+    count = int(min(budget.add_edges + budget.delete_edges, most, pairs.size(1)))
     if not count:
         return Perturbation()
     scores = (_Ballots if victim == "vote" else _Whole)(scene, soft, graph, target)
     if victim == "model":
         with torch.no_grad():
-            label = int(scores(graph.x, graph.edge_index, torch.ones(graph.num_edges)).argmax(1)[0])
+            label = int(scores(graph.x, edges, torch.ones(edges.size(1))).argmax(1)[0])
     attack = _Within(scores, pairs, label, epochs)
-    flipped = attack.attack(graph.x, graph.edge_index, torch.tensor([label]), count)[1]
+    flipped = attack.attack(graph.x, edges, torch.tensor([label]), count)[1]
     added: list[tuple[Id, Id]] = []
     deleted: list[tuple[Id, Id]] = []
     for u, v in flipped.t().tolist():

@@ -11,10 +11,11 @@ from torch_geometric.data import Data
 
 from agnncert.attacks.neighbours import Neighbours
 from agnncert.attacks.results import AttackResult, cost_of
+from agnncert.budget import Budget
 from agnncert.division import Division, EdgeCentric, NodeCentric
 from agnncert.engines import EngineName, cast
 from agnncert.engines.call import bind
-from agnncert.errors import GraphError, ModelContractError, SettingsError
+from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
 from agnncert.graph import EDGE_VALUES, Task, canonical, canonical_set, infer_task, node_keys, target_rows
 from agnncert.perturbation import Id, Perturbation, keys_of, pair_keys
 from agnncert.votes import IntArray
@@ -23,6 +24,8 @@ Ballots = npt.NDArray[np.int16]
 
 # Numbers that the features of the attacked graphs voted on together may take.
 FEATURES_AT_ONCE = 20_000_000
+# Graphs up to this many nodes are voted on whole.
+SMALL = 64
 
 
 class Scene:
@@ -90,6 +93,31 @@ class Scene:
         """Rows of the targets, from a mask, row numbers, or ``None`` for all."""
         return target_rows(targets, self.num_targets)
 
+    def budgets(self, budget: Budget | Sequence[Budget], rows: IntArray) -> list[Budget]:
+        """One budget for each target.
+
+        Raises:
+            BudgetError: There are not as many as targets, or one allows what makes no sense here.
+        """
+        if not isinstance(budget, (Budget, Sequence)):
+            raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
+        budgets = [budget] * len(rows) if isinstance(budget, Budget) else list(budget)
+        if len(budgets) != len(rows):
+            raise BudgetError(
+                f"{len(budgets)} budgets were given for {len(rows)} targets: pass one, or one for each."
+            )
+        for row, one in zip(rows.tolist(), budgets, strict=True):
+            if not isinstance(one, Budget):
+                raise BudgetError(f"expected a Budget, got {type(one).__name__}: write Budget(add_edges=…).")
+            if one.delete_nodes and not self.has_ids(row):
+                raise BudgetError(
+                    "the budget deletes nodes, but the graph has no node_id: every later node would change its "
+                    "identity with its row. Give the graph ids."
+                )
+            if one.target_features and self.task == "graph":
+                raise BudgetError("target_features speaks of a target node; for graphs use change_features.")
+        return budgets
+
     def has_ids(self, row: int = 0) -> bool:
         """Whether nodes (of the graph ``row``, in the graph task) have ids of their own."""
         return getattr(self._data(row), "node_id", None) is not None
@@ -119,6 +147,8 @@ class Scene:
         """
         if self.task == "node" and not isinstance(self.division, (EdgeCentric, NodeCentric)):
             return np.stack([self.recast_whole([row], change)[0] for row, change in attacks])
+        if self.task == "node":
+            self.neighbours.learn([pair for _, change in attacks for pair in pair_keys(change.add_edges)])
         ballots = np.empty((len(attacks), self.num_groups), dtype=np.int16)
         done = 0
         for batch in self._batches(attacks):
@@ -223,6 +253,8 @@ class Scene:
 
     def _within_reach(self, row: int, change: Perturbation) -> Data:
         """What can reach the target in some subgraph after the change, and what the change names."""
+        if self.graph.num_nodes <= SMALL:
+            return self.data
         return self.part({*self.neighbours.reach(row, pair_keys(change.add_edges)), *self._named(change)})
 
     def _named(self, change: Perturbation) -> Iterator[int]:

@@ -13,9 +13,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.nn import MessagePassing
 
 from agnncert.attacks.edits import NEW, Edit
-from agnncert.attacks.neighbours import Neighbours
+from agnncert.attacks.neighbours import Arc
+from agnncert.attacks.scene import Scene
 from agnncert.division import EdgeCentric, NodeCentric
 from agnncert.engines.call import Caller, judge
 from agnncert.engines.fast import CHUNK_ROWS
@@ -36,13 +38,21 @@ class View:
 
 
 class NodeStage:
-    """Views of node targets."""
+    """Views of node targets.
 
-    def __init__(self, graph: Data, division: EdgeCentric | NodeCentric, neighbours: Neighbours) -> None:
-        self.neighbours = neighbours
+    Args:
+        scene: Model, data and a built-in division; node task.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        division = scene.built_in()
+        self.neighbours = scene.neighbours
         self.node_centric = isinstance(division, NodeCentric)
         self.gated = bool(getattr(division, "gate_features", False))
-        self.group_of = division.node_groups(graph).tolist() if isinstance(division, NodeCentric) else []
+        self.group_of = (
+            division.node_groups(scene.graph).tolist() if isinstance(division, NodeCentric) else []
+        )
+        self.hops = _hops(scene.model)
 
     def view(self, group: int, target: int, edit: Edit) -> View | None:
         """What the target sees in one subgraph after an edit; ``None`` if it casts no ballot there.
@@ -50,28 +60,31 @@ class NodeStage:
         In the edge-centric division all pairs that the edit adds are taken to be in this group.
         """
         removed = {pair for u, v in edit.remove for pair in ((u, v), (v, u))}
-        extra = [
-            arc
-            for u, v in edit.add
-            for arc in ((u, v), (v, u))
-            if not self.node_centric or self._group(arc[0], edit) == group
-        ]
-        place = {target: 0}
+        added = self._added(group, edit)
+        place, depth = {target: 0}, [0]
         found = View(group, [target])
-        for head in found.nodes:
-            for tail, edge in [
-                *self.neighbours.into(group, head),
-                *((u, NEW_EDGE) for u, v in extra if v == head),
-            ]:
+        for here, head in enumerate(found.nodes):
+            if depth[here] >= self.hops:
+                break
+            for tail, edge in (*self.neighbours.into(group, head), *added.get(head, ())):
                 if (tail, head) in removed or tail in edit.drop:
                     continue
                 if tail not in place:
                     place[tail] = len(found.nodes)
                     found.nodes.append(tail)
-                found.arcs.append((place[tail], place[head], edge))
+                    depth.append(depth[here] + 1)
+                found.arcs.append((place[tail], here, edge))
         if self.gated and len(found.nodes) == 1 and self.group_of[target] != group:
             return None
         return found
+
+    def _added(self, group: int, edit: Edit) -> dict[int, list[Arc]]:
+        added: dict[int, list[Arc]] = {}
+        for u, v in edit.add:
+            for tail, head in ((u, v), (v, u)):
+                if not self.node_centric or self._group(tail, edit) == group:
+                    added.setdefault(head, []).append((tail, NEW_EDGE))
+        return added
 
     def hidden(self, node: int, group: int, edit: Edit) -> bool:
         """Whether the node's features are hidden in this subgraph."""
@@ -79,6 +92,13 @@ class NodeStage:
 
     def _group(self, node: int, edit: Edit) -> int:
         return edit.new_group if node == NEW else self.group_of[node]
+
+
+def _hops(model: Any) -> float:
+    """How far a trial looks: one step beyond the layers, for their degrees; everything if layers cannot be counted."""
+    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+    layers = sum(isinstance(module, MessagePassing) for module in modules)
+    return layers + 1 if layers else float("inf")
 
 
 class GraphStage:

@@ -1,0 +1,146 @@
+"""No attack within a certified budget changes a label; beyond it attacks succeed."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agnncert as ac
+from agnncert.attacks import attack, fits, greedy, random
+from agnncert.ballots import BallotEvidence
+from agnncert.certificate import Certificate
+
+from .towns import MIXED, setting
+
+# What each attack is given to spend, and with what else.
+SPENDS = {
+    "greedy": ("add_edges", {}),
+    "injection": ("inject_nodes", {"edges_per_injected": 2}),
+    "deletions": ("delete_edges", {"delete_nodes": 1}),
+    "features": ("change_features", {}),
+    "random": ("add_edges", {"delete_edges": 1}),
+}
+
+
+def budgets_of(certificate: Certificate, kind: str, more: int) -> list[ac.Budget]:
+    """The largest certified budget of each target, and ``more``."""
+    field, rest = SPENDS[kind]
+    largest = np.clip(certificate.largest(field, **rest), 0, 20)
+    return [ac.Budget(**{field: int(size) + more}, **rest) for size in largest]
+
+
+@pytest.mark.parametrize("kind", SPENDS)
+@pytest.mark.parametrize("more", [0, 2])
+def test_attacks_stay_within_their_budget_and_never_refute_a_certificate(
+    arena: dict[str, Any], kind: str, more: int
+) -> None:
+    certificate = arena["certificate"]
+    budgets = budgets_of(certificate, kind, more)
+    found = attack(arena["model"], arena["data"], budget=budgets, kind=kind, certificate=certificate)
+    assert all(fits(result.cost, budget) for result, budget in zip(found.results, budgets, strict=True))
+    assert not found.violations
+    assert not (found.succeeded & found.certified).any()
+
+
+def test_what_is_reported_is_what_the_plain_engine_votes_on_the_whole_attacked_graph(
+    arena: dict[str, Any],
+) -> None:
+    scene = arena["scene"]
+    rows = scene.rows(None)
+    before = scene.votes(rows)
+    results = [*random(scene, None, MIXED, tries=1), *greedy(scene, None, MIXED, arsenal=arena["arsenal"])]
+    assert sum(result.succeeded for result in results) > 0
+    for k, result in enumerate(results):
+        again = scene.recast_whole([result.row], result.perturbation, engine="naive")[0]
+        assert result.label_after == scene.winner(again)
+        assert result.ballots_moved == (again != before[k % len(rows)]).sum()
+        moved = arena["division"].moved_groups(
+            result.perturbation,
+            scene.graph if scene.task == "node" else arena["data"][result.row],
+            result.row if scene.task == "node" else None,
+        )
+        assert set(np.flatnonzero(again != before[k % len(rows)])) <= moved
+
+
+def test_mixed_attacks_of_any_kind_never_refute_a_certificate(arena: dict[str, Any]) -> None:
+    certificate = arena["certificate"]
+    for kind in ("greedy", "random", ["injection", "features"]):
+        found = attack(arena["model"], arena["data"], budget=MIXED, kind=kind, certificate=certificate)
+        assert not found.violations
+        assert all(fits(result.cost, MIXED) for result in found.results)
+
+
+def test_one_step_beyond_the_certified_number_injection_breaks_most_targets(arena: dict[str, Any]) -> None:
+    certificate = arena["certificate"]
+    largest = certificate.largest("inject_nodes", edges_per_injected=1)
+    budgets = [ac.Budget(inject_nodes=int(size) + 1, edges_per_injected=1) for size in largest]
+    results = greedy(arena["scene"], None, budgets, kind="injection", arsenal=arena["arsenal"])
+    assert np.mean([result.succeeded for result in results]) > 0.6
+
+
+def test_greedy_is_stronger_than_random(arena: dict[str, Any]) -> None:
+    budget = ac.Budget(add_edges=2, inject_nodes=1, edges_per_injected=2, change_features=1)
+    wins = {
+        "greedy": np.array(
+            [r.succeeded for r in greedy(arena["scene"], None, budget, arsenal=arena["arsenal"])]
+        ),
+        "random": np.array([r.succeeded for r in random(arena["scene"], None, budget)]),
+    }
+    assert wins["greedy"].sum() > wins["random"].sum()
+
+
+class Boastful(BallotEvidence):
+    """Evidence that promises three steps more than it proves."""
+
+    def holds(self, budget: ac.Budget) -> Any:
+        spent = {
+            name: max(0, getattr(budget, name) - 3)
+            for name in ("add_edges", "inject_nodes", "change_features")
+        }
+        return super().holds(budget.but(**spent))
+
+
+def test_a_certificate_that_promises_three_steps_too_many_is_refuted(arena: dict[str, Any]) -> None:
+    honest = arena["certificate"]
+    parts = honest.evidence
+    boast = Certificate(
+        honest.claim,
+        Boastful(parts.votes, parts.rule, parts.cover_ptr, parts.cover, parts.ids, parts.parameters),
+        honest.target,
+        honest.row,
+    )
+    for kind, field, rest in [
+        ("injection", "inject_nodes", {"edges_per_injected": 1}),
+        ("greedy", "add_edges", {"change_features": 1}),
+    ]:
+        largest = np.clip(honest.largest(field, **rest), 0, 9)
+        budgets = [ac.Budget(**{field: int(size) + 3}, **rest) for size in largest]
+        refuted = attack(
+            arena["model"], arena["data"], budget=budgets, kind=kind, certificate=boast
+        ).violations
+        assert len(refuted) > 0, kind
+        held = attack(arena["model"], arena["data"], budget=budgets, kind=kind, certificate=honest).violations
+        assert not held
+
+
+@pytest.mark.parametrize("division", ["E", "N"])
+@pytest.mark.parametrize("each", [4, math.inf])
+def test_hubs_break_no_more_targets_than_the_collective_bound(division: str, each: float) -> None:
+    model, data, division = setting("node", division, num_groups=9)
+    certificate = ac.certify(model, data, division)
+    broken = 0
+    for count in (1, 3, 5):
+        budget = ac.Budget(inject_nodes=count, edges_per_injected=each)
+        found = attack(model, data, budget=budget, kind="hubs", certificate=certificate)
+        assert not found.violations
+        shared: dict[int, list[Any]] = {}
+        for result in found.results:
+            assert fits(result.cost, budget)
+            shared.setdefault(id(result.perturbation), []).append(result)
+        assert len(shared) < len(found.results)
+        for results in shared.values():
+            fallen = sum(result.succeeded for result in results)
+            assert fallen <= certificate.broken_at_most(results[0].cost)
+            broken += fallen
+    assert broken > 0
