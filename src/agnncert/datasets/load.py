@@ -12,7 +12,6 @@ from agnncert.datasets.graphset import GraphSet
 from agnncert.datasets.splits import GRAPH_FRACTIONS, NODE_FRACTIONS, set_masks, stratified_split
 from agnncert.errors import DatasetError
 
-
 # Features that run over orders of magnitude (from -538 to 798 here) are compressed entry by entry. Anything fitted
 # on the whole dataset would let one graph, or one attacker, change the features of all others.
 _COMPRESSED = ("proteins",)
