@@ -69,10 +69,19 @@ def markdown(result: dict) -> str:  # type: ignore[type-arg]
     ]
     head = ["division", "clean", "edgeless", *(f"m={m}" for m in SIZES)]
     sections = [
-        ("Certified accuracy, the paper's radius (any mix, in the division's unit)", lambda s: s["paper_radius"]),
-        ("New neighbours of the target, everything else about other nodes unlimited", lambda s: s["new_neighbours"]),
+        (
+            "Certified accuracy, the paper's radius (any mix, in the division's unit)",
+            lambda s: s["paper_radius"],
+        ),
+        (
+            "New neighbours of the target, everything else about other nodes unlimited",
+            lambda s: s["new_neighbours"],
+        ),
         *(
-            (f"Injected nodes with {'unlimited' if tau == 'inf' else tau} edges each", lambda s, tau=tau: s["injected"][tau])
+            (
+                f"Injected nodes with {'unlimited' if tau == 'inf' else tau} edges each",
+                lambda s, tau=tau: s["injected"][tau],
+            )
             for tau in ("5", "20", "inf")
         ),
     ]
@@ -80,10 +89,18 @@ def markdown(result: dict) -> str:  # type: ignore[type-arg]
         lines += [f"## {title}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
         for name, stated in result["divisions"].items():
             values = pick(stated)
-            cells = [name, f"{stated['clean']:.3f}", f"{stated['edgeless']:.3f}", *(f"{values[m]:.3f}" for m in SIZES)]
+            cells = [
+                name,
+                f"{stated['clean']:.3f}",
+                f"{stated['edgeless']:.3f}",
+                *(f"{values[m]:.3f}" for m in SIZES),
+            ]
             lines.append("| " + " | ".join(cells) + " |")
         lines.append("")
-    lines += ["## Unlimited deletions and feature changes of other nodes; one attacked graph for all targets", ""]
+    lines += [
+        "## Unlimited deletions and feature changes of other nodes; one attacked graph for all targets",
+        "",
+    ]
     head = ["division", "certified", *(f"broken by {e:,} added edges, at most" for e in ADDED), "of correct"]
     lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for name, stated in result["divisions"].items():
@@ -94,7 +111,9 @@ def markdown(result: dict) -> str:  # type: ignore[type-arg]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--root", default=".cache/data")
     options = parser.parse_args()
     torch.set_num_threads(1)
