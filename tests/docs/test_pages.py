@@ -77,7 +77,8 @@ def test_pages_name_no_option_that_a_command_does_not_have(page):
     if page.stem in COMMANDS:
         own = COMMANDS[page.stem].params
         known = {name for parameter in own for name in [*parameter.opts, *parameter.secondary_opts]}
-    named = set(re.findall(r"`[^`\n]*?(--[a-z][a-z-]+)", prose(page)))
+    spans = re.findall(r"`([^`\n]+)`", prose(page))
+    named = {option for span in spans for option in re.findall(r"(?<!\S)--[a-z][a-z-]+", span)}
     assert named - known - {"--help"} == set()
 
 
@@ -85,3 +86,15 @@ def test_the_menu_has_every_page():
     menu = (PROJECT / "mkdocs.yml").read_text(encoding="utf-8")
     pages = [page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")]
     assert [page for page in pages if f" {page}\n" not in menu] == []
+
+
+def test_the_architecture_names_files_that_exist():
+    table = re.search(r"## Who owns what\n(.*?)\n## ", (DOCS / "architecture.md").read_text(), re.DOTALL)
+    firsts = [row.split("|")[1] for row in table[1].splitlines() if row.startswith("| `")]
+    named = [name for first in firsts for name in re.findall(r"`([^`]+)`", first)]
+    assert len(named) > 30
+    source, folder = PROJECT / "src" / "agnncert", ""
+    for name in named:
+        folder = name.rpartition("/")[0] or folder  # a row names the folder once
+        places = [source / name, source / f"{name}.py", source / folder / f"{name}.py"]
+        assert any(place.exists() for place in places), f"docs/architecture.md names {name}"
