@@ -12,7 +12,7 @@ from agnncert.certificate import Certificate
 from agnncert.certifier import certify
 from agnncert.errors import SettingsError
 from agnncert.models import save_model
-from agnncert.runs.estimate import estimate
+from agnncert.runs.estimate import estimate_certification
 from agnncert.runs.folder import Row, RunFolder, find_run, open_run
 from agnncert.runs.inputs import copy_tables, describe, run_name, targets_of
 from agnncert.runs.measure import accuracy_of_majority, accuracy_on_whole_graphs
@@ -90,7 +90,8 @@ def _with_report(certified: Certified) -> Certified:
 def _certify(subject: Subject, folder: RunFolder, about: dict[str, Any]) -> Certified:
     settings, data, model, division = subject.settings, subject.data, subject.model, subject.division
     targets = targets_of(data, settings.targets)
-    log.info("certifying with %s: %s", division, estimate(model, data, division, targets))
+    expected = estimate_certification(model, data, division, targets, settings.engine)
+    log.info("certifying with %s: %s", division, expected)
     memory = None if settings.memory is None else 1_000_000 * settings.memory
     how: dict[str, Any] = {
         "attacks": settings.attacks,

@@ -1,19 +1,21 @@
-"""How long will it take, and how much memory? Told from one plain forward pass and the size of the union."""
+"""How long will it take, and how much memory? Told from a small piece of the work, done for real."""
 
+import copy
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
 
-from agnncert.division import Division
+from agnncert.division import EdgeCentric, NodeCentric
 from agnncert.engines import fast
-from agnncert.engines.call import Caller, bind
+from agnncert.engines.call import bind
+from agnncert.engines.gathered import Features
 from agnncert.graph import canonical, canonical_set, infer_task, target_rows
-
-_LIVE_TENSORS = 12  # of a hidden layer's size that exist at once, about
-_BACKWARD = 3  # a training step costs as much as this many forward passes
+from agnncert.training.settings import FitSettings
+from agnncert.training.workload import prepare
 
 
 @dataclass(frozen=True)
@@ -32,34 +34,57 @@ class Estimate:
         return f"about {duration(self.seconds)} and {self.megabytes / 1000:.1f} GB of memory"
 
 
-@torch.no_grad()
-def estimate(
-    model: Any, data: Any, division: Division | None, targets: Any = None, epochs: int = 0, looks: int = 0
+def estimate_training(
+    model: torch.nn.Module, data: Any, division: EdgeCentric | NodeCentric, settings: FitSettings
 ) -> Estimate:
-    """What certifying takes or, with ``epochs``, training with so many looks at the validation set."""
+    """What ``fit`` takes if it runs through all epochs. The model itself is left as it is.
+
+    Raises:
+        AgnncertError: The model cannot be trained on this data as settings say.
+    """
+    twin = copy.deepcopy(model)
+    with torch.random.fork_rng(devices=[]):
+        work = prepare(twin.eval(), data, division, settings)
+        twin.train()
+        steps = work.objective.steps()
+        first = list(islice(steps, 2))
+        step = min(_seconds(one) for one in (first[0], first[-1]))
+        epoch = step * (len(first) + sum(1 for _ in steps))
+        twin.eval()
+        look = _seconds(work.score)
+    looks = settings.epochs / settings.evaluate_every
+    return Estimate(settings.epochs * epoch + looks * look, _megabytes())
+
+
+@torch.no_grad()
+def estimate_certification(
+    model: torch.nn.Module, data: Any, division: EdgeCentric | NodeCentric, targets: Any, engine: str = "fast"
+) -> Estimate:
+    """What ``certify`` takes.
+
+    Raises:
+        AgnncertError: The data cannot be used, or the model cannot be called.
+    """
     task = infer_task(data)
-    if task == "graph":
-        rows = target_rows(targets, len(data))
-        graph = canonical_set([data[int(k)] for k in rows])
-    else:
-        graph = canonical(data)
-        rows = target_rows(targets, graph.num_nodes)
-    call = bind(model.eval(), graph, task)
-    copies = arcs = 0
-    if division is not None and hasattr(division, "pieces"):
-        pieces = fast.plan(graph, division, rows if task == "node" else None, call.dtype).pieces
-        copies, arcs = len(pieces.cell), pieces.edge_index.size(1)
-    forward = min(_seconds(call, graph) for _ in range(2))  # the first pass also warms up
-    # A pass costs about as much for every edge as for every node, in the graph as in the union of its parts.
-    vote = forward * (1 + (copies + arcs) / max(1, graph.num_nodes + graph.num_edges))
-    seconds = vote if not epochs else epochs * _BACKWARD * (forward + vote) + looks * vote
-    return Estimate(seconds, _memory(model, graph, copies, bool(epochs)))
-
-
-def _seconds(call: Caller, graph: Data) -> float:
+    rows = target_rows(targets, len(data) if task == "graph" else int(data.num_nodes))
     begin = time.perf_counter()
-    call(graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph), graph.get("batch"))
-    return time.perf_counter() - begin
+    graph = canonical_set([data[int(k)] for k in rows]) if task == "graph" else canonical(data)
+    call = bind(model, graph, task)
+    layout = fast.plan(graph, division, None if task == "graph" else rows, call.dtype)
+    prepared = time.perf_counter() - begin
+    whole = _seconds(
+        lambda: call(graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph), graph.get("batch"))
+    )
+    if engine == "naive":
+        return Estimate(prepared + division.num_groups * whole, _megabytes())
+    chunks = list(layout.chunks(fast.CHUNK_ROWS))
+    if not chunks:
+        return Estimate(prepared + whole, _megabytes())
+    features = Features(graph.x.to(call.dtype), layout.sparse)
+    cells = layout.pieces.cell[chunks[0].copies]
+    batch = torch.unique_consecutive(cells, return_inverse=True)[1] if task == "graph" else None
+    first = _seconds(lambda: fast.evaluate(call, layout, features, chunks[0], batch))
+    return Estimate(prepared + whole + first * len(chunks), _megabytes())
 
 
 def duration(seconds: float) -> str:
@@ -67,7 +92,7 @@ def duration(seconds: float) -> str:
 
     Example:
         >>> duration(0.4), duration(75), duration(7300)
-        ('1 s', '1 min 15 s', '2 h 2 min')
+        ('1 s', '1 min 15 s', '2 h 1 min')
     """
     whole = max(1, round(seconds))
     if whole < 60:
@@ -77,19 +102,18 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _memory(model: Any, graph: Any, copies: int, training: bool) -> int:
-    width = max([1, *(max(p.shape, default=1) for p in model.parameters() if p.numel() < graph.x.numel())])
-    rows = max(graph.num_nodes, copies if training and "batch" in graph else min(copies, fast.CHUNK_ROWS))
-    hidden = 4 * min(width, 1024) * rows * _LIVE_TENSORS
-    return int((_resident() + 8 * graph.x.numel() + hidden + 64 * copies) // 1_000_000)
+def _seconds(work: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
 
 
-def _resident() -> int:
-    """Bytes that this process has taken so far."""
+def _megabytes() -> int:
+    """The most memory that this process has taken so far, and some to spare."""
     try:
         import resource
         import sys
     except ImportError:  # not on Windows
-        return 500_000_000
+        return 1000
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
+    return int(1.1 * peak / (1_000_000 if sys.platform == "darwin" else 1000))

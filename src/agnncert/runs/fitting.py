@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from agnncert.division import Division
-from agnncert.runs.estimate import estimate
+from agnncert.division import Division, EdgeCentric, NodeCentric
+from agnncert.runs.estimate import estimate_training
 from agnncert.runs.folder import RunFolder
 from agnncert.runs.progress import OnProgress, Progress
 from agnncert.runs.settings import TrainSettings
@@ -36,20 +36,26 @@ class Fitter:
     ) -> None:
         self.settings, self.data, self.folder, self.on_progress = settings, data, folder, on_progress
 
-    def announce(self, model: Any, division: Division) -> None:
-        """Says what training is going to take."""
-        epochs, every = self.settings.epochs or 0, self.settings.evaluate_every or 1
-        expected = estimate(model, self.data, division, epochs=epochs, looks=epochs // every)
-        log.info("training %s for at most %d epochs: %s", self.settings.model, epochs, expected)
+    def announce(self, model: Any, division: EdgeCentric | NodeCentric) -> None:
+        """Says what training is going to take; finds out what is wrong with the settings before it begins."""
+        expected = estimate_training(model, self.data, division, FitSettings(**self._how(division)))
+        log.info("training %s for at most %d epochs: %s", self.settings.model, self.settings.epochs, expected)
 
     def fit(self, model: Any, division: Division | None, name: str, what: str) -> dict[str, Any]:
         """Trains a model, or goes on with it, and returns how it came about."""
-        how: dict[str, Any] = {name: getattr(self.settings, name) for name in SHARED}
-        how["patience"] = how["patience"] or None
-        how["select_size"] = how["select_size"] if division is not None else 0
         tell = None if self.on_progress is None else _teller(what, self.on_progress)
-        fit(model, self.data, division, **how, checkpoint=self.folder.checkpoint(name), progress=tell)
+        file = self.folder.checkpoint(name)
+        fit(model, self.data, division, **self._how(division), checkpoint=file, progress=tell)
         return {key: value for key, value in model.training_record.items() if key != "history"}
+
+    def _how(self, division: Division | None) -> dict[str, Any]:
+        """The arguments of ``fit``."""
+        how: dict[str, Any] = {name: getattr(self.settings, name) for name in SHARED}
+        return {
+            **how,
+            "patience": how["patience"] or None,
+            "select_size": how["select_size"] if division else 0,
+        }
 
     def clean(self) -> None:
         """Removes the checkpoints, once everything is finished."""
