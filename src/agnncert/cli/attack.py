@@ -15,7 +15,7 @@ def attack(
     kind: Annotated[
         list[str],
         typer.Option(
-            default_factory=lambda: ["greedy"], show_default="greedy",
+            default_factory=lambda: ["greedy"], show_default="greedy", metavar="NAME",
             help="greedy, injection, deletions, features, hubs, random, gradient or exhaustive. May be repeated: the "
             "best counts.",
         ),
