@@ -170,9 +170,10 @@ def commands_of(block: Block) -> Iterator[tuple[str, str]]:
 def _run_command(command: str, block: Block) -> tuple[int, str]:
     program, *words = shlex.split(command, comments=True)
     if program == "agnncert":
-        with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(printed):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             status = main(words)
-        return status, printed.getvalue()
+        return status, out.getvalue() + (err.getvalue() if status else "")  # else it holds progress only
     assert program in _OTHER_PROGRAMS, (
         f"{block}: {program} is not run here; mark the block <!-- not run: why -->"
     )
