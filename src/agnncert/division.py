@@ -100,6 +100,7 @@ class EdgeCentric:
 
     def __post_init__(self) -> None:
         hashing.check_settings(self.num_groups, self.hash)
+        object.__setattr__(self, "num_groups", int(self.num_groups))  # numpy's integers print otherwise
 
     def __str__(self) -> str:
         return f"edge-centric(T={self.num_groups}, hash={self.hash}, key=u64le{_loops(self)})"
@@ -172,6 +173,7 @@ class NodeCentric:
 
     def __post_init__(self) -> None:
         hashing.check_settings(self.num_groups, self.hash)
+        object.__setattr__(self, "num_groups", int(self.num_groups))  # numpy's integers print otherwise
 
     def __str__(self) -> str:
         gated = ", gated features" if self.gate_features else ""

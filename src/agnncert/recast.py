@@ -12,6 +12,7 @@ from agnncert.certificate import Certificate
 from agnncert.certifier import model_digest
 from agnncert.engines import cast, naive
 from agnncert.engines.call import Caller, bind
+from agnncert.errors import DivisionError
 from agnncert.graph import canonical, canonical_set, graph_digest, infer_task, one_graph
 from agnncert.votes import IntArray, Votes
 
@@ -38,7 +39,10 @@ def check_against_graph(
         return [
             f"the certificate names row {int(rows.max())}, the data has {total}: it belongs to another graph"
         ]
-    division = parse_division(claim.division) if isinstance(evidence, BallotEvidence) else None
+    try:
+        division = parse_division(claim.division) if isinstance(evidence, BallotEvidence) else None
+    except DivisionError as error:
+        return [f"ballots cannot be cast again: {error}"]
     loops = getattr(division, "self_loops", False)
     if claim.task == "graph":
         graph = canonical_set([data[int(k)] for k in rows], loops)

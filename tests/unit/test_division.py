@@ -253,3 +253,9 @@ def test_a_hub_is_hashed_at_once_and_not_edge_by_edge(monkeypatch):
     assert NodeCentric(10**6).votes_moved(hub, graph, 0) == 1
     assert EdgeCentric(10**6).votes_moved(hub, graph, 0) > 4900
     assert len(calls) == 3
+
+
+@pytest.mark.parametrize("kind", [EdgeCentric, NodeCentric])
+def test_a_number_of_groups_from_numpy_is_an_ordinary_one(kind):
+    assert str(kind(np.int64(5))) == str(kind(5))
+    assert type(kind(np.int64(5)).num_groups) is int

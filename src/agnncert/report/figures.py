@@ -86,7 +86,8 @@ def _draw_sizes(axes: Any, summary: Summary) -> bool:
         axes.step(added.size, added.share, where="post", label=added_words(summary), **_LOOK["added"])
     if summary.context.attacked:
         sizes, left = zip(*sorted(summary.context.attacked), strict=True)
-        axes.plot(sizes, left, label="under attack", **_LOOK["attacked"])
+        # An attack that works at one size works at every larger one: steps, never a slope between measurements.
+        axes.plot(sizes, left, label="under attack", drawstyle="steps-post", **_LOOK["attacked"])
     for key, name, value in summary.references:
         axes.axhline(value, label=name, **_LOOK[key])
     axes.set_xlim(0, summary.last_size)

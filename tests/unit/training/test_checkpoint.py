@@ -6,7 +6,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import agnncert as ac
-from agnncert.training.fit import division_name
+from agnncert.training.loop import division_name
 
 from .small import ThreeMethods, labelled_graph
 from .test_fit import CASES, graph_case, node_case, same, weights_of

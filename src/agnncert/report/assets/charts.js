@@ -64,7 +64,7 @@ function drawAccuracy(chart, width) {
       Plot.ruleY([r.value], { stroke: colour(r.key), strokeWidth: SERIES[r.key].width, strokeDasharray: SERIES[r.key].dash })),
     chart.neighbours.length ? stepLine(chart.neighbours, "neighbours") : null,
     stepLine(chart.certified, "certified"),
-    chart.attacked.length ? Plot.line(chart.attacked, { x: "x", y: "y", stroke: colour("attacked"), strokeWidth: 1.6 }) : null,
+    chart.attacked.length ? Plot.line(chart.attacked, { x: "x", y: "y", curve: "step-after", stroke: colour("attacked"), strokeWidth: 1.6 }) : null,
     chart.attacked.length ? Plot.dot(chart.attacked, { x: "x", y: "y", fill: colour("attacked"), stroke: "var(--paper)", r: 4, symbol: "diamond" }) : null,
     wide ? Plot.text(placed, {
       x: last, y: (d) => 1 - (d.at - margin.top) / (height - margin.top - margin.bottom), dx: 18, text: "text", textAnchor: "start", fill: "currentColor", fontSize: 12.5,
