@@ -1,5 +1,6 @@
 """Divisions by example: small graphs whose groups are known."""
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
