@@ -1,6 +1,8 @@
 """Hubs: injected nodes joined to as many targets as the budget allows. One attacked graph, many targets."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from agnncert.errors import BudgetError, SettingsError
 from agnncert.perturbation import Id, Perturbation
 from agnncert.votes import IntArray
 
-IDS_TO_TRY = 256
+PAIRED_IDS = 64  # ids to try where each has a group of its own with every target
 
 
 def hubs(
@@ -52,11 +54,32 @@ def hubs(
     for k in np.unique(rival):
         here = np.flatnonzero(rival == k)
         here = here[np.argsort(gaps[here, k], kind="stable")]  # the weakest first
-        change = _join(scene, rows[here], before[here], labels[here], arsenal, int(k), budget)
-        after = scene.recast_whole(rows[here].tolist(), change)
-        results = scene.results([(int(row), change) for row in rows[here]], before[here], "hubs", after)
+        wiring = _join(scene, rows[here], before[here], labels[here], int(k), budget)
+        results = max(
+            (
+                _shouted(scene, rows[here], before[here], wiring, look)
+                for look in _looks(arsenal, int(k), wiring)
+            ),
+            key=lambda some: (sum(r.succeeded for r in some), sum(r.ballots_moved for r in some)),
+        )
         found.update(zip(here.tolist(), results, strict=True))
     return [found[k] for k in range(len(rows))]
+
+
+def _looks(arsenal: Arsenal, rival: int, wiring: Perturbation) -> list[list[float]]:
+    """Features to give to the hubs. Many layers divide a message by the sender's degree, so hubs may have to shout."""
+    plain = arsenal.lists[arsenal.best[rival][0]]
+    volume = 10 * math.sqrt(1 + len(wiring.add_edges))
+    return [plain, [volume * value for value in plain]] if wiring.inject_nodes else [plain]
+
+
+def _shouted(
+    scene: Scene, rows: IntArray, before: Ballots, wiring: Perturbation, look: list[float]
+) -> list[AttackResult]:
+    """Results of hubs that all look alike."""
+    change = replace(wiring, inject_nodes=dict.fromkeys(wiring.inject_nodes, look))
+    after = scene.recast_whole(rows.tolist(), change)
+    return scene.results([(int(row), change) for row in rows], before, "hubs", after)
 
 
 def _gaps(scene: Scene, ballots: Ballots) -> list[int]:
@@ -66,21 +89,16 @@ def _gaps(scene: Scene, ballots: Ballots) -> list[int]:
 
 
 def _join(
-    scene: Scene,
-    rows: IntArray,
-    before: Ballots,
-    labels: IntArray,
-    arsenal: Arsenal,
-    rival: int,
-    budget: Budget,
+    scene: Scene, rows: IntArray, before: Ballots, labels: IntArray, rival: int, budget: Budget
 ) -> Perturbation:
-    """The hubs that push ``rows`` to ``rival``, one after the other."""
+    """The hubs that push ``rows`` to ``rival`` and their edges, without features."""
     count = int(min(budget.inject_nodes, scene.num_groups))
     reach = int(min(budget.edges_per_injected, len(rows)))
     if not count or not reach:
         return Perturbation()
     served = rows[:reach]
-    fresh = FreshIds(scene.graph.node_key, scene.has_ids(), max(IDS_TO_TRY, count))
+    some = 16 * scene.num_groups if isinstance(scene.division, NodeCentric) else max(PAIRED_IDS, count)
+    fresh = FreshIds(scene.graph.node_key, scene.has_ids(), some)
     groups = _groups(scene, fresh, served)
     worth = (before[:reach] == labels[:reach, None]).astype(float) + (before[:reach] != rival)
     picked: list[int] = []
@@ -90,10 +108,10 @@ def _join(
         pick = int(value.argmax()) if fresh.chosen else turn
         worth[np.arange(reach), groups[pick]] = 0
         picked.append(pick)
-    ids, features = scene.ids(), arsenal.lists[arsenal.best[rival][0]]
+    ids = scene.ids()
     new: Sequence[Id] = [int(fresh.ids[pick]) for pick in picked]
     return Perturbation(
-        inject_nodes=dict.fromkeys(new, features),
+        inject_nodes=dict.fromkeys(new, ()),  # features come later
         add_edges=[(hub, ids[int(row)]) for hub in new for row in served],
     )
 

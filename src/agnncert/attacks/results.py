@@ -138,9 +138,15 @@ def holds_each(certificate: Certificate, budgets: Sequence[Budget]) -> BoolArray
     return holds
 
 
-def cost_of(perturbation: Perturbation, target: Id | None) -> Budget:
-    """What a perturbation costs an attacker of ``target``, whose own features count for themselves."""
-    cost = perturbation.cost()
+def cost_of(perturbation: Perturbation, target: Id | None, cost: Budget | None = None) -> Budget:
+    """What a perturbation costs an attacker of ``target``, whose own features count for themselves.
+
+    Args:
+        perturbation: What was changed.
+        target: Id of the node that was attacked; ``None`` for a whole graph.
+        cost: ``perturbation.cost()``, if it is known.
+    """
+    cost = perturbation.cost() if cost is None else cost
     if target is None or not perturbation.change_features:
         return cost
     if keys_of([target])[0] not in keys_of(perturbation.change_features):

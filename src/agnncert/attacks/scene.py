@@ -181,6 +181,8 @@ class Scene:
         """
         after = self.recast(attacks) if after is None else after
         ids = self._ids if self.task == "node" else list(range(self.num_targets))
+        # Targets may share a perturbation, and a large one.
+        known = {key: change.cost() for key, change in {id(change): change for _, change in attacks}.items()}
         found = []
         for (row, change), old, new in zip(attacks, before, after, strict=True):
             found.append(
@@ -189,7 +191,7 @@ class Scene:
                     row=int(row),
                     kind=kind,
                     perturbation=change,
-                    cost=cost_of(change, ids[row] if self.task == "node" else None),
+                    cost=cost_of(change, ids[row] if self.task == "node" else None, known[id(change)]),
                     label_before=self.winner(old),
                     label_after=self.winner(new),
                     ballots_moved=int((old != new).sum()),
