@@ -15,7 +15,7 @@ import torch
 
 from agnncert.baselines import BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
 from agnncert.baselines.defence import Smoothing
-from agnncert.comparison.defended import GRAPH_FREE, UNDEFENDED, Defence, Defended, Setup, defend
+from agnncert.comparison.defended import GRAPH_FREE, MAJORITY, UNDEFENDED, Defence, Defended, Setup, defend
 from agnncert.comparison.result import Comparison, Row
 from agnncert.comparison.threat import Threat
 from agnncert.datasets import load_dataset
@@ -69,7 +69,8 @@ def compare(
         model: Name of the base model; or a trained module, which all defences then use as it is.
         model_args: Settings of the base model, on top of the recipe for the data.
         fit_args: Settings of training, likewise.
-        references: Whether to add the undefended model and the graph-free MLP.
+        references: Whether to add what every defence must be measured by: the undefended model, an MLP that
+            reads no edges, and the majority class, a constant that no attack can change.
         targets: Mask or row numbers; the test part when not given.
         n0: Samples with which random defences choose labels.
         n: Samples with which they bound probabilities.
@@ -90,7 +91,7 @@ def compare(
     at = _checked_sizes(sizes, threat)
     chosen = _named(usual_defences(task, threat) if defences is None else defences)
     if references:
-        chosen = {UNDEFENDED: UNDEFENDED, GRAPH_FREE: GRAPH_FREE, **chosen}
+        chosen = {UNDEFENDED: UNDEFENDED, GRAPH_FREE: GRAPH_FREE, MAJORITY: MAJORITY, **chosen}
     setup = make_setup(
         data, targets, model, model_args, fit_args, seed=seed, folder=None if folder is None else Path(folder),
         samples={"n0": n0, "n": n, "alpha": alpha, "scope": scope},
@@ -126,7 +127,8 @@ def make_row(setup: Setup, defended: Defended, threat: Threat, sizes: tuple[int,
     if defended.certificate is not None:
         withstood = threat.withstood(defended.certificate, sizes)
     else:
-        immune = defended.defence == GRAPH_FREE and threat.leaves_graph_free(setup.task)
+        free = defended.defence == GRAPH_FREE and threat.leaves_graph_free(setup.task)
+        immune = free or defended.defence == MAJORITY
         withstood = np.full(len(right), math.inf if immune else 0.0)
     return {
         "defence": name,
@@ -138,7 +140,7 @@ def make_row(setup: Setup, defended: Defended, threat: Threat, sizes: tuple[int,
         "seconds_training": defended.seconds_training,
         "seconds_certification": defended.seconds_certification,
         "seconds_forward": defended.seconds_forward,
-        "cost_in_forwards": defended.seconds_certification / max(defended.seconds_forward, 1e-9),
+        "cost_in_forwards": defended.seconds_certification / (defended.seconds_forward or 1.0),
     }
 
 
@@ -177,7 +179,7 @@ def _checked_sizes(sizes: Iterable[int] | None, threat: Threat) -> tuple[int, ..
 def _named(defences: Mapping[str, Defence] | Sequence[Defence]) -> dict[str, Defence]:
     listed = defences if isinstance(defences, Mapping) else {_name(one): one for one in defences}
     for name, defence in listed.items():
-        known = (GRAPH_FREE, UNDEFENDED)
+        known = (GRAPH_FREE, UNDEFENDED, MAJORITY)
         if not hasattr(defence, "subgraph") and not hasattr(defence, "noisy") and defence not in known:
             raise SettingsError(
                 f'"{name}" is no defence: expected a division such as NodeCentric(300), or a smoothing defence '

@@ -21,7 +21,7 @@ from agnncert.division import Division
 from agnncert.engines.call import Caller, bind
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.files import load_certificate
-from agnncert.graph import canonical, canonical_set, infer_task
+from agnncert.graph import canonical, canonical_set, infer_task, target_rows
 from agnncert.models import build_model
 from agnncert.training import fit
 from agnncert.votes import IntArray
@@ -29,7 +29,7 @@ from agnncert.votes import IntArray
 log = logging.getLogger(__name__)
 
 Defence = Division | Smoothing | str
-GRAPH_FREE, UNDEFENDED = "graph-free MLP", "undefended"
+GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,14 @@ class Setup:
         if truth is None:
             raise SettingsError("the data has no labels y: a comparison counts correct labels.")
         return np.asarray(truth)
+
+    @property
+    def majority(self) -> int:
+        """The class that most of the training part has."""
+        mask = self.data.train if self.task == "graph" else self.data.train_mask
+        rows = target_rows(mask, len(self.data) if self.task == "graph" else int(self.data.num_nodes))
+        known = target_truth(self.data, rows, infer_task(self.data))
+        return int(np.bincount(known).argmax())
 
     def new_model(self, name: str | None = None) -> torch.nn.Module:
         """The trained module that was given, or an untrained base model, the same for every defence."""
@@ -129,9 +137,12 @@ def defend(setup: Setup, defence: Defence) -> Defended:
 
     Args:
         setup: What all defences share.
-        defence: A division, a smoothing defence, or one of the models to compare with, ``"graph-free MLP"``
-            and ``"undefended"``.
+        defence: A division, a smoothing defence, or something to compare with: ``"undefended"``,
+            ``"graph-free MLP"`` or ``"majority class"``.
     """
+    if defence == MAJORITY:
+        label = np.full(len(setup.targets), setup.majority)
+        return Defended(MAJORITY, "deterministic: a constant", label, None, 0, 0.0, 0.0, 0.0)
     if setup.folder is None:
         return _defend(setup, defence)
     stem = setup.folder / setup.key(defence)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agnncert.comparison.defended import GRAPH_FREE, UNDEFENDED
+from agnncert.comparison.defended import GRAPH_FREE, MAJORITY, UNDEFENDED
 from agnncert.comparison.tables import laid_out
 from agnncert.errors import SettingsError
 from agnncert.experiments.comparisons import threats
@@ -36,6 +36,7 @@ class Line:
 NODE_LINES = (
     Line("undefended GCN (no proof)", UNDEFENDED),
     Line("graph-free MLP", GRAPH_FREE),
+    Line("majority class", MAJORITY),
     Line("AGNNCert-E, published rule", "edge-centric", "published rule"),
     Line("AGNNCert-E, sharper rule", "edge-centric"),
     Line("AGNNCert-N", "node-centric"),
@@ -45,6 +46,7 @@ NODE_LINES = (
 GRAPH_LINES = (
     Line("undefended GCN (no proof)", UNDEFENDED),
     Line("graph-free MLP", GRAPH_FREE),
+    Line("majority class", MAJORITY),
     Line("AGNNCert-E", "edge-centric"),
     Line("AGNNCert-N", "node-centric"),
 )
@@ -52,6 +54,8 @@ GRAPH_LINES = (
 
 def curve(rows: Sequence[Row], line: Line, attack: str) -> dict[int, float]:
     """Certified accuracy by size; of several rows, such as noise levels, the best at each size."""
+    if line.defence == MAJORITY:
+        return {size: rows[0]["accuracy_majority"] for size in rows[0]["sizes"]}
     found: dict[int, float] = {}
     for row in rows:
         shares = row["certified"].get(line.rule, {}).get(attack)
@@ -74,7 +78,8 @@ def curves_table(rows: Sequence[Row], lines: Iterable[Line], attack: str, column
 def _cost(rows: Sequence[Row], line: Line) -> list[str]:
     mine = [row for row in rows if row["setting"]["defence"] == line.defence]
     seconds = sum(row["seconds_certification"] for row in mine)
-    return [f"{seconds:.1f} s" + (f" ({len(mine)} noise levels)" if len(mine) > 1 else "")]
+    told = f"{seconds:.1f} s" if mine else "–"
+    return [told + (f" ({len(mine)} noise levels)" if len(mine) > 1 else "")]
 
 
 def half_table(rows: Sequence[Row], lines: Iterable[Line], attacks: Iterable[str]) -> str:
@@ -84,7 +89,9 @@ def half_table(rows: Sequence[Row], lines: Iterable[Line], attacks: Iterable[str
     for line in lines:
         found = [curve(rows, line, attack) for attack in attacks]
         if all(found):
-            body.append([line.name, *(_largest(one, line.defence == GRAPH_FREE) for one in found)])
+            body.append(
+                [line.name, *(_largest(one, line.defence in (GRAPH_FREE, MAJORITY)) for one in found)]
+            )
     return laid_out("markdown", ["", *(attack.removeprefix("injection, ") for attack in attacks)], body)
 
 

@@ -115,6 +115,7 @@ def run_contest(contest: Contest, root: str | Path | None = None, folder: Path |
         "targets": len(right),
         "guarantee": defended.guarantee,
         "accuracy": round(float(right.mean()), 4),
+        "accuracy_majority": round(float((setup.truth == setup.majority).mean()), 4),
         "sizes": list(sizes),
         "certified": _curves(setup, defended, right, sizes),
         "forward_passes": defended.passes,

@@ -44,11 +44,12 @@ def row_of(comparison, name):
     return next(row for row in comparison.rows if row["defence"].startswith(name))
 
 
-def test_every_defence_and_both_references_get_a_row(compared):
+def test_every_defence_and_all_references_get_a_row(compared):
     names = [row["defence"] for row in compared[0].rows]
     assert names == [
         "undefended",
         "graph-free MLP",
+        "majority class",
         "edge-centric(T=9)",
         "node-centric(T=9)",
         "bi-rs(p_edge=0.4, p_node=0.5)",
@@ -81,12 +82,19 @@ def test_references_claim_no_more_than_they_can(compared):
     assert plain["guarantee"] == "none"
 
 
+def test_a_constant_stands_beside_every_defence(compared, data):
+    row = row_of(compared[0], "majority")
+    constant = int(torch.bincount(data.y[data.train_mask]).argmax())
+    assert row["certified"] == [float((data.y[data.test_mask] == constant).double().mean())] * 3
+    assert row["forward_passes"] == 0
+
+
 def test_guarantees_and_costs_are_told_apart(compared):
     comparison = compared[0]
     assert row_of(comparison, "node-centric")["guarantee"] == "deterministic"
     assert row_of(comparison, "bi-rs")["guarantee"] == "probabilistic, alpha = 0.01 for each target"
-    assert [row["forward_passes"] for row in comparison.rows] == [1, 1, 9, 9, 160]
-    for row in comparison.rows:
+    assert [row["forward_passes"] for row in comparison.rows] == [1, 1, 0, 9, 9, 160]
+    for row in (row for row in comparison.rows if row["forward_passes"]):
         assert row["cost_in_forwards"] == pytest.approx(row["seconds_certification"] / row["seconds_forward"])
 
 
@@ -113,7 +121,7 @@ def test_graphs_are_compared_under_edges_and_features():
         **QUICK,
     )
     assert comparison.task == "graph"
-    assert [row["defence"] for row in comparison.rows[2:]] == ["ours", "GNNCert"]
+    assert [row["defence"] for row in comparison.rows[3:]] == ["ours", "GNNCert"]
     assert row_of(comparison, "GNNCert")["forward_passes"] == 9
     assert row_of(comparison, "graph-free")["certified"][1:] == [0.0, 0.0]  # it reads the features
 
@@ -158,7 +166,7 @@ def test_tables_say_the_same_in_every_format(compared):
         line = next(line for line in comparison.table(kind).splitlines() if "node-centric" in line)
         assert share in line
     rows = list(csv.DictReader(io.StringIO(comparison.table("csv"))))
-    assert float(rows[3]["certified_1"]) == pytest.approx(
+    assert float(rows[4]["certified_1"]) == pytest.approx(
         row_of(comparison, "node")["certified"][1], abs=1e-6
     )
     assert "injected nodes with up to 2 edges each" in str(comparison)
