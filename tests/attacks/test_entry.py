@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.attacks import KINDS, Scene, attack, attacked_accuracy, cost_of, greedy, random
+from agnncert.attacks import KINDS, Scene, attack, attacked_accuracy, cost_of, gradient, greedy, random
 
 from .towns import CLASSES, NodeListener, setting, town, towns
 
@@ -126,6 +126,17 @@ def test_self_loops_and_isolated_nodes_are_no_obstacle() -> None:
             ).violations
 
 
+@pytest.mark.parametrize("task", ["node", "graph"])
+def test_no_targets_and_single_nodes_are_no_obstacle(task: str) -> None:
+    model, data, division = setting(task, "N")
+    assert attack(model, data, division, budget=ac.Budget(add_edges=1), targets=[]).results == ()
+    alone: Any = Data(x=torch.eye(CLASSES, dtype=torch.float64)[:1], node_id=[5])
+    alone = alone if task == "node" else [alone, alone]
+    everything = ac.Budget(2, 1, 1, 1, 2, 1, 1)
+    for kind in ("greedy", "random", "gradient", "exhaustive"):
+        assert attack(model, alone, division, budget=everything, kind=kind).results
+
+
 class OneByOne:
     """A user's own division: the first character of the smaller id decides."""
 
@@ -182,6 +193,13 @@ def test_wrong_calls_are_met_with_what_to_do() -> None:
         attack(model, data, budget=some, targets=[3], certificate=certificate)
     with pytest.raises(ac.SettingsError, match="no certificate to compare with"):
         attack(model, data, division, budget=some, targets=[1]).violations  # noqa: B018
+    scene = Scene(model, data, division)
+    with pytest.raises(ac.SettingsError, match='did you mean "injection"'):
+        greedy(scene, None, some, kind="injections")
+    with pytest.raises(ac.SettingsError, match="tries=0"):
+        random(scene, None, some, tries=0)
+    with pytest.raises(ac.SettingsError, match="epochs=0"):
+        gradient(scene, None, some, epochs=0)
     with pytest.raises(ac.BudgetError, match='did you mean "add_edges"'):
         attacked_accuracy(model, data, division, sizes=[1], field="add_edge")
 

@@ -14,6 +14,7 @@ from agnncert.attacks.results import AttackResult, best_of
 from agnncert.attacks.scene import Ballots, Scene
 from agnncert.attacks.trials import Trials
 from agnncert.budget import Budget
+from agnncert.errors import SettingsError, did_you_mean
 from agnncert.perturbation import Perturbation
 from agnncert.votes import IntArray
 
@@ -53,6 +54,8 @@ def greedy(
         num_rivals: How many other classes to push to.
         arsenal: Features to use; made anew when not given.
     """
+    if kind != "greedy" and kind not in FIELDS:
+        raise SettingsError(f'unknown attack "{kind}": {did_you_mean(str(kind), ["greedy", *FIELDS])}')
     rows = scene.rows(targets)
     allowed = [_only(one, FIELDS.get(kind)) for one in scene.budgets(budget, rows)]
     before = scene.votes(rows)

@@ -9,6 +9,7 @@ from agnncert.attacks.results import AttackResult, best_of
 from agnncert.attacks.scene import Scene
 from agnncert.attacks.values import edge_values_to_try
 from agnncert.budget import Budget
+from agnncert.errors import SettingsError
 from agnncert.perturbation import Id, Perturbation
 
 Pair = tuple[int, int]
@@ -26,6 +27,8 @@ def random(
         seed: Seed.
         tries: Attacks drawn for each target.
     """
+    if tries < 1:
+        raise SettingsError(f"tries={tries}: expected a whole number from 1 on.")
     rows = scene.rows(targets)
     before = scene.votes(rows)
     maps = {-1: _Map(scene, 0)} if scene.task == "node" else {}
@@ -54,6 +57,7 @@ class _Map:
         self.pairs = sorted({(min(u, v), max(u, v)) for u, v in arcs.t().tolist()})
         self.joined = set(self.pairs)
         self.features = graph.x[offset : offset + self.size]
+        self.keys = set(graph.node_key[offset : offset + self.size].tolist())
         self.alters = edge_values_to_try(scene)
         self.at: dict[int, list[Pair]] = {}
         for pair in self.pairs:
@@ -62,7 +66,7 @@ class _Map:
 
     def draw(self, target: int | None, budget: Budget, random: np.random.Generator) -> Perturbation:
         """A random perturbation that spends as much of the budget as the graph allows."""
-        cap = 2 * self.num_groups  # more than that many of a kind cannot be told from random noise
+        cap = 2 * self.num_groups  # of each kind, twice as many as there are ballots to move
         others = [node for node in self._some_nodes(target, random, 2 * cap) if node != target]
         keep = 0 if target is not None else 1
         deleted = set(others[: int(min(budget.delete_nodes, cap, max(len(others) - keep, 0)))])
@@ -128,10 +132,9 @@ class _Map:
         )
         nodes: dict[Id, list[float]] = {}
         edges: list[tuple[Id, Id]] = []
-        known = {int(i) for i in self.ids if isinstance(i, int) or str(i).isdecimal()}
         while len(nodes) < count:
             new = int(random.integers(self.size, 2**31)) if self.has_ids else self.size + len(nodes)
-            if new in known or new in nodes:
+            if new in self.keys or new in nodes:
                 continue
             nodes[new] = self._features(random)
             ends = [

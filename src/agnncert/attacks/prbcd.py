@@ -60,6 +60,8 @@ def gradient(
     """
     if victim not in ("vote", "model"):
         raise SettingsError(f'victim="{victim}": {did_you_mean(str(victim), ["vote", "model"])}')
+    if epochs < 1:
+        raise SettingsError(f"epochs={epochs}: expected a whole number from 1 on.")
     if any(name in scene.graph for name in EDGE_VALUES):
         raise SettingsError(
             "the gradient attack weighs edges, and this graph has weights or attributes of its own."

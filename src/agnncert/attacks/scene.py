@@ -135,6 +135,8 @@ class Scene:
 
     def votes(self, rows: IntArray) -> Ballots:
         """Ballots of some targets in the graph as given, shape ``[len(rows), num_groups]``."""
+        if not len(rows):
+            return np.empty((0, self.num_groups), dtype=np.int16)
         if self.task == "node":
             return self._cast(self.graph, rows)
         return self._cast(canonical_set([self.data[int(k)] for k in rows], self.loops), np.arange(len(rows)))
