@@ -44,7 +44,10 @@ def train(
         float | None, typer.Option(help="Largest norm of the gradient.", rich_help_panel=TRAINING)
     ] = None,
     batch_size: Annotated[int | None, typer.Option(help="Graphs per step.", rich_help_panel=TRAINING)] = None,
-    objective: Annotated[str, typer.Option(help="balanced or paper.", rich_help_panel=TRAINING)] = "balanced",
+    objective: Annotated[
+        str | None,
+        typer.Option(help="balanced, paper, or vote (graphs alone).", rich_help_panel=TRAINING),
+    ] = None,
     balance_classes: Annotated[
         bool | None, typer.Option(help="Let every class count the same.", rich_help_panel=TRAINING)
     ] = None,

@@ -1,8 +1,8 @@
 """What it cost: seconds of training and certification, the paper's and ours, and how the models were trained."""
 
 from agnncert.experiments import paper
-from agnncert.experiments.results import DIVISIONS, LETTER, NAMES, Results, Spread, main_setting, spread_of
-from agnncert.experiments.spec import Setting
+from agnncert.experiments.results import LETTER, NAMES, Results, Spread, spread_of
+from agnncert.experiments.spec import DIVISIONS, Setting, main_setting
 from agnncert.experiments.tables import NOTHING, markdown, seconds
 
 

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from agnncert.datasets.catalog import dataset_info
 from agnncert.experiments import paper
 from agnncert.experiments.panels import Curve, Level, Panel
-from agnncert.experiments.results import NAMES, Results, Spread, main_setting, share
+from agnncert.experiments.results import NAMES, Results, Spread, share
 from agnncert.experiments.rows import Row
+from agnncert.experiments.spec import main_setting
 from agnncert.experiments.tables import NOTHING, markdown, seconds
 
 GRAPH_FREE, UNDEFENDED = "graph-free MLP", "undefended"

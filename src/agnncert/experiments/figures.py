@@ -9,19 +9,17 @@ from agnncert.datasets.catalog import dataset_info
 from agnncert.experiments.defences import compared, comparison_panels
 from agnncert.experiments.panels import Curve, Level, Panel, draw_panels
 from agnncert.experiments.results import (
-    DIVISIONS,
     LETTER,
     MODELS,
     NAMES,
     OBJECTIVES,
     Results,
     certified_at,
-    main_setting,
     share,
     spread_of,
 )
 from agnncert.experiments.rows import Row
-from agnncert.experiments.spec import Setting
+from agnncert.experiments.spec import DIVISIONS, Setting, main_setting
 
 SIZE_WORDS = "size of the attack (E: edges, N: edges or nodes)"
 

@@ -142,6 +142,7 @@ def _variations(results: Results, figures: list[dict[str, str]]) -> list[dict[st
         prose.variation_words(results, "objective", pair, what)
         for pair, what in (
             (("full", "balanced"), "Training on the subgraphs too, with our weighting,"),
+            (("full", "vote"), "Training the vote of a graph's subgraphs"),
             (("full", "paper"), "Training on the subgraphs too, with the paper's sum,"),
         )
     ]
@@ -155,7 +156,7 @@ def _variations(results: Results, figures: list[dict[str, str]]) -> list[dict[st
     parts: tuple[tuple[str, str, str, tuple[str, ...], Callable[[str], str], list[str]], ...] = (
         ("The hash function", "hashes", "hash", ("md5", "sha1", "sha256"), str, hashes),
         ("Base models", "models", "model", ("gcn", "sage", "gat"), MODELS.__getitem__, []),
-        ("Training with and without subgraphs", "subgraphs", "objective", ("full", "paper", "balanced"),
+        ("Training with and without subgraphs", "subgraphs", "objective", ("full", "paper", "balanced", "vote"),
          OBJECTIVES.__getitem__, subgraphs),
         ("Transductive and inductive training", "protocols", "protocol", ("transductive", "inductive"), str,
          [why, inductive, prose.inductive_words(results)]),

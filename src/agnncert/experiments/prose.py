@@ -5,17 +5,8 @@ from typing import Any
 
 from agnncert.datasets.catalog import dataset_info
 from agnncert.experiments import paper
-from agnncert.experiments.results import (
-    DIVISIONS,
-    LETTER,
-    NAMES,
-    Results,
-    certified_at,
-    main_setting,
-    share,
-    spread_of,
-)
-from agnncert.experiments.spec import GRAPH_SETS, NODE_SETS, Setting
+from agnncert.experiments.results import LETTER, NAMES, Results, certified_at, share, spread_of
+from agnncert.experiments.spec import DIVISIONS, GRAPH_SETS, NODE_SETS, Setting, main_setting
 from agnncert.experiments.tables import above_until, reaches, seconds, two_digits
 
 Cell = tuple[str, str]  # dataset, division

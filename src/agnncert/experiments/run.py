@@ -103,7 +103,7 @@ def run_setting(
         model,
         data,
         in_training,
-        objective="paper" if setting.objective == "paper" else "balanced",
+        objective=None if in_training is None else setting.objective,  # type: ignore[arg-type]
         protocol=setting.protocol,  # type: ignore[arg-type]
         seed=setting.seed,
         progress=progress,

@@ -6,19 +6,17 @@ from typing import Any
 from agnncert.datasets.catalog import dataset_info
 from agnncert.experiments import paper
 from agnncert.experiments.results import (
-    DIVISIONS,
     LETTER,
     MODELS,
     NAMES,
     Results,
     Spread,
     certified_at,
-    main_setting,
     share,
     spread_of,
 )
 from agnncert.experiments.rows import Row
-from agnncert.experiments.spec import Setting
+from agnncert.experiments.spec import DIVISIONS, Setting, main_setting
 
 BASE_MODELS = ("gcn", "sage", "gat")
 SIZES = {"node": (0, 10, 50, 100, 140), "graph": (0, 1, 2, 5, 10, 14)}

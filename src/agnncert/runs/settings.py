@@ -97,7 +97,7 @@ class TrainSettings(ModelSettings):
         weight_decay: Weight decay.
         clip: Largest norm of the gradient.
         batch_size: Graphs per step.
-        objective: ``"balanced"`` or ``"paper"``.
+        objective: ``"balanced"``, ``"paper"`` or, for graphs, ``"vote"``; if not said, the usual one.
         balance_classes: Whether every class counts the same.
         groups_per_step: Subgraphs that stand for all in each step.
         clusters: Cut the graph into so many clusters for training.
@@ -115,7 +115,7 @@ class TrainSettings(ModelSettings):
     weight_decay: float | None = None
     clip: float | None = None
     batch_size: int | None = None
-    objective: str = "balanced"
+    objective: str | None = None
     balance_classes: bool | None = None
     groups_per_step: int | None = None
     clusters: int | None = None
@@ -128,7 +128,8 @@ class TrainSettings(ModelSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_one_of("objective", self.objective, ("balanced", "paper"))
+        if self.objective is not None:
+            require_one_of("objective", self.objective, ("balanced", "paper", "vote"))
         require_one_of("protocol", self.protocol, ("transductive", "inductive"))
         if self.target_size is not None and self.target_size < 0:
             raise SettingsError(f"target_size={self.target_size}: expected a whole number from 0 on.")

@@ -25,6 +25,7 @@ from agnncert.runs.measure import accuracy_of_majority, accuracy_on_whole_graphs
 from agnncert.runs.modules import is_module_spec
 from agnncert.runs.progress import OnProgress
 from agnncert.runs.settings import TrainSettings
+from agnncert.training.objective import usual_objective
 from agnncert.training.recipes import recipe
 from agnncert.training.settings import FitSettings
 
@@ -90,7 +91,7 @@ def train_run(
 def _resolved(settings: TrainSettings, task: str) -> TrainSettings:
     """The settings with the recipe of the dataset where they leave something open."""
     model_args, fit_args = recipe(settings.data, task)
-    known = {f.name: f.default for f in fields(FitSettings)} | fit_args
+    known = {f.name: f.default for f in fields(FitSettings)} | {"objective": usual_objective(task)} | fit_args
     if settings.target_size is not None:
         known["select_size"] = settings.target_size
     chosen: dict[str, Any] = {name: known[name] for name in SHARED if getattr(settings, name) is None}

@@ -16,7 +16,14 @@ from agnncert.division import Division
 from agnncert.engines.call import Caller
 from agnncert.errors import SettingsError
 from agnncert.graph import one_graph
-from agnncert.training.objective import ObjectiveName, Step, Weights, check_objective, class_weights
+from agnncert.training.objective import (
+    ObjectiveName,
+    Step,
+    Weights,
+    check_objective,
+    class_weights,
+    vote_losses,
+)
 
 GROUPS_PER_STEP = 8
 
@@ -31,6 +38,7 @@ class Terms:
         drawn: Subgraphs per step (and graph).
         scale: What one of them stands for: T / drawn in the paper's sum; ``None`` where they are averaged.
         class_weight: How much each class counts, if not all the same.
+        by_vote: Graph task: whether the loss is that of their vote.
     """
 
     full: float
@@ -38,6 +46,7 @@ class Terms:
     drawn: int
     scale: float | None
     class_weight: Tensor | None
+    by_vote: bool = False
 
     @classmethod
     def of(
@@ -52,16 +61,15 @@ class Terms:
     ) -> "Terms":
         """The terms, from the settings of ``fit`` and the labels to train on."""
         check_objective(objective)
-        weights = weights or Weights()
+        weights = Weights(full=0) if objective == "vote" else weights or Weights()
         if not (weights.full or weights.ballots):
             raise SettingsError(
                 f"{weights}: a division of your own has no edgeless term, so another one needs a weight."
             )
         drawn = min(groups_per_step or GROUPS_PER_STEP, division.num_groups)
         scale = division.num_groups / drawn if objective == "paper" else None
-        return cls(
-            weights.full, weights.ballots, drawn, scale, class_weights(y, call) if balance_classes else None
-        )
+        per_class = class_weights(y, call) if balance_classes else None
+        return cls(weights.full, weights.ballots, drawn, scale, per_class, objective == "vote")
 
     def losses(self, logits: Tensor, y: Tensor) -> Tensor:
         """One loss per row."""
@@ -177,7 +185,9 @@ class DrawnGraphs:
         groups_per_step: int | None = None,
         batch_size: int = 64,
     ) -> "DrawnGraphs":
-        """The paper's sum, or ("balanced") the mean over a graph's drawn subgraphs, empty ones left out."""
+        """The paper's sum, or ("balanced") the mean over a graph's drawn subgraphs, or ("vote") the loss of
+        their vote; empty ones are left out.
+        """
         terms = Terms.of(call, y, division, objective, weights, balance_classes, groups_per_step)
         graphs = tuple(one_graph(joined, k) for k in range(len(y)))
         return cls(call, graphs, tuple(map(division.groups, graphs)), y, division, terms, batch_size)
@@ -191,14 +201,18 @@ class DrawnGraphs:
         """Adds the gradient of the mean loss of some graphs to the parameters; returns that loss."""
         terms, loss = self.terms, torch.zeros(())
         if terms.full:
-            loss = (
-                loss
-                + terms.full * self._losses([self.graphs[k] for k in batch.tolist()], self.y[batch]).mean()
-            )
+            logits = self._logits([self.graphs[k] for k in batch.tolist()])
+            loss = loss + terms.full * terms.losses(logits, self.y[batch]).mean()
         owner, parts = self._draw(batch) if terms.ballots else (torch.empty(0, dtype=torch.int64), [])
         if parts:
-            losses = self._losses(parts, self.y[batch[owner]])
-            losses = losses / torch.bincount(owner)[owner] if terms.scale is None else losses * terms.scale
+            logits = self._logits(parts)
+            if terms.by_vote:
+                losses = vote_losses(logits, owner, self.y[batch], terms.class_weight)
+            else:
+                losses = terms.losses(logits, self.y[batch[owner]])
+                losses = (
+                    losses / torch.bincount(owner)[owner] if terms.scale is None else losses * terms.scale
+                )
             loss = loss + terms.ballots * losses.sum() / len(batch)
         if loss.requires_grad:
             loss.backward()  # type: ignore[no-untyped-call]
@@ -215,7 +229,7 @@ class DrawnGraphs:
                     parts.append(part)
         return torch.tensor(owner, dtype=torch.int64), parts
 
-    def _losses(self, parts: Sequence[Data], y: Tensor) -> Tensor:
+    def _logits(self, parts: Sequence[Data]) -> Tensor:
         sizes = torch.tensor([part.x.size(0) for part in parts])
         starts = (torch.cumsum(sizes, 0) - sizes).tolist()
         x = torch.cat([part.x for part in parts]).to(self.call.dtype)
@@ -225,4 +239,4 @@ class DrawnGraphs:
         values = [self.call.edge_values(part) for part in parts]
         joined = {name: torch.cat([value[name] for value in values]) for name in self.call.takes}
         batch = torch.repeat_interleave(torch.arange(len(parts)), sizes)
-        return self.terms.losses(self.call(x, edge_index, joined, batch), y)
+        return self.call(x, edge_index, joined, batch)

@@ -13,7 +13,15 @@ from agnncert.division import Division
 from agnncert.engines.call import Caller
 from agnncert.engines.gathered import Features
 from agnncert.errors import SettingsError
-from agnncert.training.objective import ObjectiveName, Step, Weights, check_objective, class_weights, collect
+from agnncert.training.objective import (
+    ObjectiveName,
+    Step,
+    Weights,
+    check_objective,
+    class_weights,
+    collect,
+    vote_losses,
+)
 
 
 @dataclass(frozen=True)
@@ -28,7 +36,7 @@ class GraphObjective:
         cells: Their non-empty subgraphs side by side, or ``None`` to train on whole graphs only.
         num_groups: Subgraphs per graph.
         weights: How much the terms count; there is no edgeless one.
-        paper: Whether a graph's subgraphs count one each, instead of together as much as the whole graph.
+        objective: How the ballots of a graph make up its loss.
         batch_size: Graphs per step.
         class_weight: How much each class counts, if not all the same.
         groups_per_step: How many groups, drawn anew, a step looks at.
@@ -41,7 +49,7 @@ class GraphObjective:
     cells: "_Union | None"
     num_groups: int
     weights: Weights
-    paper: bool
+    objective: ObjectiveName
     batch_size: int
     class_weight: Tensor | None
     groups_per_step: int
@@ -67,8 +75,8 @@ class GraphObjective:
             y: Label of every training graph.
             division: A division that offers ``pieces``, or ``None``.
             objective: "paper" adds up the losses on a graph and on each of its non-empty subgraphs;
-                "balanced" adds the loss on the graph and the mean loss on its non-empty subgraphs. Both are
-                averaged over graphs.
+                "balanced" adds the loss on the graph and the mean loss on its non-empty subgraphs; "vote" is
+                the loss of the vote that these cast together. All are averaged over graphs.
             weights: Factors of whole graphs and of subgraphs.
             balance_classes: Let every class count the same, however many members it has.
             groups_per_step: Groups, drawn anew for each step, that stand for all; all of them when not given.
@@ -78,7 +86,8 @@ class GraphObjective:
             SettingsError: The objective is unknown, or its terms count nothing.
         """
         check_objective(objective)
-        weights = Weights() if weights is None or division is None else weights
+        by_vote = objective == "vote" and division is not None
+        weights = Weights(full=0) if by_vote else Weights() if division is None else weights or Weights()
         if not (weights.full or weights.ballots):
             raise SettingsError(f"{weights}: graphs have no edgeless term, so another one needs a weight.")
         nodes, arcs = torch.arange(joined.num_nodes), torch.arange(joined.num_edges)
@@ -91,8 +100,7 @@ class GraphObjective:
             cells = _Union(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
         per_class = class_weights(y, call) if balance_classes else None
         drawn = min(groups_per_step or groups, groups)
-        paper = objective == "paper"
-        return cls(call, joined, y, wholes, cells, groups, weights, paper, batch_size, per_class, drawn)
+        return cls(call, joined, y, wholes, cells, groups, weights, objective, batch_size, per_class, drawn)
 
     def steps(self) -> Iterator[Step]:
         """A step for each batch of graphs, in random order."""
@@ -109,18 +117,21 @@ class GraphObjective:
 
     def _terms(self, graphs: Tensor, features: Features, place: Tensor) -> Iterator[Tensor]:
         if self.weights.full:
-            _, losses = self._losses(self.wholes, self.wholes.part(graphs), features, place)
-            yield self.weights.full * losses.mean()
+            owner, logits = self._logits(self.wholes, self.wholes.part(graphs), features, place)
+            yield self.weights.full * self._losses(logits, self.y[owner]).mean()
         if self.cells is None or not self.weights.ballots:
             return
         part = self.cells.part(graphs, self._drawn(self.cells))
-        owner, losses = self._losses(self.cells, part, features, place)
-        if len(owner) == 0:
+        if len(part[0]) == 0:
             return
-        if self.paper:
-            losses = losses * (self.num_groups / self.groups_per_step)
+        owner, logits = self._logits(self.cells, part, features, place)
+        if self.objective == "vote":
+            mine = torch.searchsorted(graphs, owner)
+            losses = vote_losses(logits, mine, self.y[graphs], self.class_weight)
+        elif self.objective == "paper":
+            losses = self._losses(logits, self.y[owner]) * (self.num_groups / self.groups_per_step)
         else:
-            losses = losses / torch.bincount(owner)[owner]
+            losses = self._losses(logits, self.y[owner]) / torch.bincount(owner)[owner]
         yield self.weights.ballots * losses.sum() / len(graphs)
 
     def _drawn(self, cells: "_Union") -> Tensor | None:
@@ -131,19 +142,20 @@ class GraphObjective:
         drawn[torch.randperm(self.num_groups)[: self.groups_per_step]] = True
         return drawn[cells.cell % self.num_groups]
 
-    def _losses(
+    def _losses(self, logits: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(logits, y, self.class_weight, reduction="none")
+
+    def _logits(
         self, union: "_Union", part: tuple[Tensor, Tensor, Tensor], features: Features, place: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Training graph and loss of each of the graphs in a part of the union."""
+        """Training graph and logits of each of the graphs in a part of the union."""
         copies, arcs, edge_index = part
         cell, batch = torch.unique_consecutive(union.cell[copies], return_inverse=True)
-        if len(cell) == 0:
-            return cell, torch.empty(0)
         values = self.call.edge_values(self.joined, union.edge[arcs])
         logits = self.call(features.rows(place[union.node[copies]]), edge_index, values, batch)
         owner = torch.empty_like(cell)
         owner[batch] = union.owner[copies]
-        return owner, F.cross_entropy(logits, self.y[owner], self.class_weight, reduction="none")
+        return owner, logits
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from agnncert.datasets import GraphSet, dataset_digest
 from agnncert.division import Division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graph import infer_task
-from agnncert.training.objective import ObjectiveName, Weights
+from agnncert.training.objective import ObjectiveName, Weights, usual_objective
 from agnncert.training.settings import FitSettings, Protocol
 from agnncert.training.state import Progress, load_state, save_state
 from agnncert.training.workload import Workload, prepare
@@ -56,7 +56,7 @@ def fit(
     weight_decay: float = 5e-4,
     clip: float | None = None,
     batch_size: int = 64,
-    objective: ObjectiveName = "balanced",
+    objective: ObjectiveName | None = None,
     weights: Weights | None = None,
     balance_classes: bool = False,
     groups_per_step: int | None = None,
@@ -86,7 +86,8 @@ def fit(
         clip: Largest norm of the gradient, if any.
         batch_size: Graphs per step (graph task).
         objective: "balanced" averages each of the terms by itself; "paper" is the paper's sum over T + 1
-            graphs.
+            graphs; "vote", for graphs, is the loss of the vote that all subgraphs of a graph cast together.
+            When not given, "balanced" for nodes and "vote" for graphs.
         weights: How much whole graph, ballots with an edge and edgeless prediction count.
         balance_classes: Let every class count the same, however many members it has.
         groups_per_step: Subgraphs, drawn anew for each step, that stand for all. Graph task: all of them when
@@ -112,7 +113,8 @@ def fit(
     """
     settings = FitSettings(
         epochs=epochs, lr=lr, weight_decay=weight_decay, clip=clip, batch_size=batch_size,
-        objective=objective, weights=Weights() if weights is None else weights,
+        objective=objective or usual_objective(infer_task(data)),
+        weights=Weights() if weights is None else weights,
         balance_classes=balance_classes, groups_per_step=groups_per_step, clusters=clusters,
         clusters_per_step=clusters_per_step, protocol=protocol, select_size=select_size,
         evaluate_every=evaluate_every, patience=patience, seed=seed,

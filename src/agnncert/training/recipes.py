@@ -10,23 +10,15 @@ _NODE: Recipe = {
 }
 _LARGE: dict[str, Any] = {"lr": 0.01, "weight_decay": 5e-4, "epochs": 120, "evaluate_every": 4, "patience": 8}
 _GRAPH: Recipe = {
-    "model": {"norm": "batch_norm", "readout": "sum"},
-    "fit": {
-        "lr": 0.003,
-        "epochs": 30,
-        "evaluate_every": 2,
-        "patience": 6,
-        "balance_classes": True,
-        "groups_per_step": 8,
-    },
+    "model": {"readout": "sum"},
+    "fit": {"lr": 0.01, "epochs": 60, "evaluate_every": 2, "patience": 15, "groups_per_step": 10},
 }
 _RECIPES: dict[str, Recipe] = {
     "citeseer": {"fit": {"weight_decay": 2e-2}},
     "pubmed": {"model": {"dropout": 0.5}, "fit": _LARGE},
     "amazon-c": {"model": {"dropout": 0.3}, "fit": {**_LARGE, "weight_decay": 1e-4, "epochs": 80}},
     "coauthor-physics": {"model": {"dropout": 0.5}, "fit": {**_LARGE, "epochs": 60}},
-    "dd": {"fit": {"epochs": 16, "groups_per_step": 4}},
-    "proteins": {"fit": {"lr": 0.005, "epochs": 40, "patience": 8}},
+    "dd": {"fit": {"groups_per_step": 6, "evaluate_every": 3, "patience": 10}},
     "digits-knn": {"model": {"dropout": 0.2}, "fit": {"lr": 0.01, "weight_decay": 5e-4, "evaluate_every": 5}},
 }
 

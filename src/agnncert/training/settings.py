@@ -61,6 +61,10 @@ class FitSettings:
         if not isinstance(self.weights, Weights):
             raise SettingsError(f"weights={self.weights!r}: expected Weights(full=…, ballots=…, edgeless=…).")
         check_objective(self.objective)
+        if self.objective == "vote" and self.weights != Weights():
+            raise SettingsError(
+                f'{self.weights}: objective="vote" is a single term. Leave out the weights, or choose "balanced".'
+            )
         if self.protocol not in PROTOCOLS:
             raise SettingsError(
                 f'unknown protocol "{self.protocol}": {did_you_mean(str(self.protocol), PROTOCOLS)}'

@@ -51,6 +51,11 @@ def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitS
     _check_settings(division, settings)
     if infer_task(data) == "graph":
         return _on_graphs(model, data, division, settings)
+    if settings.objective == "vote":
+        raise SettingsError(
+            'objective="vote" trains graph classifiers; for nodes choose "balanced" or "paper". Nearly all '
+            "ballots of a node are its edgeless prediction, which has a term of its own there."
+        )
     data = inductive_view(data) if settings.protocol == "inductive" else data
     graph = canonical(data, bool(getattr(division, "self_loops", False)))
     train, val = (masked_rows(data, name) for name in ("train_mask", "val_mask"))

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agnncert.experiments import Results, compare_results
-from agnncert.experiments.results import main_setting
-from agnncert.experiments.spec import Setting
+from agnncert.experiments.spec import Setting, main_setting
 
 from .made_up import row_of
 

@@ -9,8 +9,8 @@ import pytest
 
 from agnncert.experiments.figures import draw_figures
 from agnncert.experiments.panels import Curve, Level, Panel, draw_panels, spaced
-from agnncert.experiments.results import Results, main_setting
-from agnncert.experiments.spec import Contest, Setting
+from agnncert.experiments.results import Results
+from agnncert.experiments.spec import Contest, Setting, main_setting
 
 from .made_up import contest_of, row_of
 

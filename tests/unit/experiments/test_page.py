@@ -8,8 +8,8 @@ import pytest
 
 from agnncert.experiments import paper, prose, tables
 from agnncert.experiments.page import page_text, write_page
-from agnncert.experiments.results import Results, main_setting
-from agnncert.experiments.spec import EXPERIMENTS, GRAPH_SETS, NODE_SETS, Contest, Setting
+from agnncert.experiments.results import Results
+from agnncert.experiments.spec import EXPERIMENTS, GRAPH_SETS, NODE_SETS, Contest, Setting, main_setting
 
 from .made_up import contest_of, row_of
 

@@ -8,10 +8,9 @@ import torch
 
 from agnncert.experiments import Results, compare_results, reproduce, spec
 from agnncert.experiments.reproduction import _Clock
-from agnncert.experiments.results import main_setting
 from agnncert.experiments.rows import read_rows
 from agnncert.experiments.run import run_all
-from agnncert.experiments.spec import Setting
+from agnncert.experiments.spec import Setting, main_setting
 from agnncert.runs.progress import Progress
 from agnncert.training.recipes import _RECIPES
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from agnncert.errors import SettingsError
-from agnncert.experiments.results import Results, certified_at, main_setting, share
+from agnncert.experiments.results import Results, certified_at, share
 from agnncert.experiments.rows import append_row
+from agnncert.experiments.spec import main_setting
 
 from .made_up import row_of
 

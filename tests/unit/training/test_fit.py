@@ -250,6 +250,8 @@ def test_training_that_diverges_says_so() -> None:
         ({"seed": -1}, "seed=-1: expected a whole number from 0 on"),
         ({"weights": (1, 1, 1)}, r"expected Weights\(full"),
         ({"objective": "papers"}, 'unknown objective "papers": did you mean "paper"'),
+        ({"objective": "vote"}, 'objective="vote" trains graph classifiers; for nodes choose "balanced"'),
+        ({"objective": "vote", "weights": ac.Weights(2)}, "is a single term. Leave out the weights"),
         ({"protocol": "induktive"}, 'unknown protocol "induktive": did you mean "inductive"'),
         ({"select_size": 5}, "9 ballots certify at most size 4"),
     ],

@@ -7,10 +7,10 @@ import torch
 
 import agnncert as ac
 from agnncert.engines.call import bind
-from agnncert.graph import canonical_set
+from agnncert.graph import canonical_set, one_graph
 from agnncert.training.drawn import DrawnGraphs
 from agnncert.training.graph_objective import GraphObjective
-from agnncert.training.objective import Weights
+from agnncert.training.objective import Weights, class_weights
 
 from .small import ThreeMethods, assert_same, gradient, labelled_graphs, naive_gradient, naive_graph_losses
 
@@ -114,6 +114,41 @@ def test_drawn_groups_stand_for_all_on_average(make, division, monkeypatch) -> N
     mean = sum(values) / len(values), [sum(g) / len(values) for g in zip(*grads, strict=True)]
     assert len({round(value, 9) for value in values}) > 1
     assert_same(mean, naive_gradient(model, lambda: naive(model, joined, y, division, papers_sum)), 1e-10)
+
+
+@pytest.mark.parametrize("division", DIVISIONS, ids=["E", "N"])
+@pytest.mark.parametrize("make", [GraphObjective, DrawnGraphs])
+def test_the_vote_is_trained_as_a_whole_and_graphs_without_a_ballot_count_nothing(make, division) -> None:
+    model, call, joined, y = setting()
+    own = division if make is GraphObjective else ThreeMethods(division)
+    terms = make.of(call, joined, y, own, "vote", balance_classes=True, groups_per_step=100)
+
+    def expected():
+        weight = class_weights(y, call)
+        total = 0
+        for k in BATCH.tolist():
+            graph = one_graph(joined, k)
+            parts = [division.subgraph(graph, division.groups(graph), i) for i in range(division.num_groups)]
+            shares = [
+                model(part.x, part.edge_index, torch.zeros(part.x.size(0), dtype=torch.int64)).softmax(1)
+                for part in parts
+                if part.x.size(0)
+            ]
+            if shares:
+                mean = 10 * sum(shares) / len(shares)
+                total = total + weight[y[k]] * (mean.exp().sum().log() - mean[0, y[k]])
+        return total / len(BATCH)
+
+    assert_same(gradient(model, lambda: terms.backward(BATCH)), naive_gradient(model, expected), 1e-10)
+
+
+def test_the_vote_without_a_division_is_the_plain_loss() -> None:
+    model, call, joined, y = setting()
+    plain, vote = (
+        gradient(model, lambda name=name: GraphObjective.of(call, joined, y, None, name).backward(BATCH))
+        for name in ("balanced", "vote")
+    )
+    assert_same(vote, plain, 0)
 
 
 @pytest.mark.parametrize("objective", ["paper", "balanced"])
