@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
+from agnncert.experiments import comparisons
 from agnncert.experiments.agreement import describe
-from agnncert.experiments.comparisons import run_comparisons
 from agnncert.experiments.page import write_page
 from agnncert.experiments.results import Results
 from agnncert.experiments.rows import Row
@@ -116,7 +116,7 @@ def _run_one(one: Run, folder: Path, root: str | Path | None, progress: Callable
     if isinstance(one, Setting):
         run_all([one], folder / "rows" / f"{one.dataset}.jsonl", root, progress=progress)
     else:
-        run_comparisons([one], folder / "comparisons.jsonl", root)
+        comparisons.run_comparisons([one], folder / "comparisons.jsonl", root)
 
 
 def _teller(
@@ -169,7 +169,9 @@ def _seconds(row: Row) -> float:
 
 def _is_done(one: Run, results: Results) -> bool:
     row = results.get(one)
-    return row is not None and (not isinstance(one, Setting) or is_current(row, one))
+    if row is None:
+        return False
+    return is_current(row, one) if isinstance(one, Setting) else comparisons.is_current(row, one)
 
 
 def _words(one: Run) -> str:

@@ -116,7 +116,7 @@ def run_setting(
         "recipe": {"model": model_args, "fit": fit_args},
         "digest": dataset_digest(data),
         "version": __version__,
-        "environment": _environment(),
+        "environment": machine(),
         "seconds_training": round(trained, 2),
         "seconds_per_epoch": round(record["seconds_per_epoch"], 4),
         "epochs": record["epochs_run"],
@@ -125,7 +125,7 @@ def run_setting(
     return {**row, **_test(model, data, task, division)}
 
 
-def _environment() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     """What the seconds of a row depend on, with how busy the machine was."""
     load = {"load": round(os.getloadavg()[0], 1)} if hasattr(os, "getloadavg") else {}
     return {**environment(), "threads": torch.get_num_threads(), **load}
