@@ -138,14 +138,20 @@ def _variations(results: Results, figures: list[dict[str, str]]) -> list[dict[st
         prose.variation_words(results, "hash", ("md5", other), f"{other} instead of md5")
         for other in ("sha1", "sha256")
     ]
-    subgraphs = [
+    meant = (
+        f"{OBJECTIVES['balanced'].capitalize()} averages each of the terms (whole graph, ballots with an edge, "
+        f"edgeless prediction) by itself; the {OBJECTIVES['paper']} adds up T + 1 losses; {OBJECTIVES['vote']}, for "
+        "graphs, is the loss of the mean of all ballots' probabilities."
+    )
+    changed = [
         prose.variation_words(results, "objective", pair, what)
         for pair, what in (
             (("full", "balanced"), "Training on the subgraphs too, with our weighting,"),
-            (("full", "vote"), "Training the vote of a graph's subgraphs"),
             (("full", "paper"), "Training on the subgraphs too, with the paper's sum,"),
+            (("full", "vote"), "Training the vote"),
         )
     ]
+    subgraphs = [meant, *changed] if any(changed) else []
     inductive = prose.variation_words(
         results,
         "protocol",
