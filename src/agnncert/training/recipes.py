@@ -16,7 +16,10 @@ _GRAPH: Recipe = {
 _RECIPES: dict[str, Recipe] = {
     "citeseer": {"fit": {"weight_decay": 2e-2}},
     "pubmed": {"model": {"dropout": 0.5}, "fit": _LARGE},
-    "amazon-c": {"model": {"dropout": 0.3}, "fit": {**_LARGE, "weight_decay": 1e-4, "epochs": 80}},
+    "amazon-c": {
+        "model": {"dropout": 0.3, "norm": "layer_norm"},
+        "fit": {**_LARGE, "weight_decay": 1e-4, "epochs": 200},
+    },
     "coauthor-physics": {"model": {"dropout": 0.5}, "fit": {**_LARGE, "epochs": 60}},
     "dd": {"fit": {"groups_per_step": 6, "evaluate_every": 3, "patience": 10}},
     "digits-knn": {"model": {"dropout": 0.2}, "fit": {"lr": 0.01, "weight_decay": 5e-4, "evaluate_every": 5}},
