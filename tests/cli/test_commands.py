@@ -58,6 +58,17 @@ def test_defences_are_compared_on_own_data(agnncert) -> None:
     assert all(Path(file).is_file() for file in told["files"])
 
 
+def test_defences_are_compared_on_a_model_of_ones_own(agnncert, place, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(place))
+    words = ["--defence", "node:num_groups=5", "--model", "mine:build", "--epochs", 2]
+    answer = agnncert("compare", "tables", *words, "--json")
+    assert answer.status == 0, answer.err
+    assert json.loads(answer.out)["folder"].endswith("mine-build-comparison")
+    wrong = agnncert("compare", "tables", *words, "--set", "width=3")
+    assert wrong.status == 2
+    assert 'has no setting "width"' in wrong.err
+
+
 def test_an_experiment_is_reproduced_and_not_run_twice(agnncert, monkeypatch) -> None:
     from agnncert.experiments import spec
 

@@ -41,7 +41,9 @@ def compare(
     references: Annotated[
         bool, typer.Option(help="Also show an undefended model and one without edges.", rich_help_panel=WORK)
     ] = True,
-    model: Annotated[str, typer.Option(help="The base model of all defences.", rich_help_panel=opt.MODEL)] = "gcn",
+    model: Annotated[
+        str, typer.Option(help="The base model of all, or package.module:factory.", rich_help_panel=opt.MODEL)
+    ] = "gcn",
     set: opt.Set,
     epochs: Annotated[int | None, typer.Option(help="Epochs of training.", rich_help_panel=opt.MODEL)] = None,
     n0: Annotated[int, typer.Option(help="Samples that choose labels.", rich_help_panel="Sampling")] = 100,

@@ -15,7 +15,16 @@ import torch
 
 from agnncert.baselines import BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
 from agnncert.baselines.defence import Smoothing
-from agnncert.comparison.defended import GRAPH_FREE, MAJORITY, UNDEFENDED, Defence, Defended, Setup, defend
+from agnncert.comparison.defended import (
+    GRAPH_FREE,
+    MAJORITY,
+    UNDEFENDED,
+    BaseModel,
+    Defence,
+    Defended,
+    Setup,
+    defend,
+)
 from agnncert.comparison.result import Comparison, Row
 from agnncert.comparison.threat import Threat
 from agnncert.datasets import load_dataset
@@ -38,7 +47,7 @@ def compare(
     *,
     edges_per_injected: float = math.inf,
     own_features: bool = False,
-    model: str | torch.nn.Module = "gcn",
+    model: BaseModel = "gcn",
     model_args: Mapping[str, Any] | None = None,
     fit_args: Mapping[str, Any] | None = None,
     references: bool = True,
@@ -66,8 +75,9 @@ def compare(
         sizes: Attack sizes; what a size counts is in ``Comparison.threat.unit``.
         edges_per_injected: Edges per injected node; ``math.inf`` for any number.
         own_features: Node task: whether the target's own features may be among the changed ones.
-        model: Name of the base model; or a trained module, which all defences then use as it is.
-        model_args: Settings of the base model, on top of the recipe for the data.
+        model: Name of the base model; or a function without arguments that makes one of your own, untrained; or a
+            trained module, which all defences then use as it is.
+        model_args: Settings of a base model that is named, on top of the recipe for the data.
         fit_args: Settings of training, likewise.
         references: Whether to add what every defence must be measured by: the undefended model, an MLP that
             reads no edges, and the majority class, a constant that no attack can change.
@@ -147,7 +157,7 @@ def make_row(setup: Setup, defended: Defended, threat: Threat, sizes: tuple[int,
 def make_setup(
     data: Any,
     targets: Any = None,
-    model: str | torch.nn.Module = "gcn",
+    model: BaseModel = "gcn",
     model_args: Mapping[str, Any] | None = None,
     fit_args: Mapping[str, Any] | None = None,
     **rest: Any,

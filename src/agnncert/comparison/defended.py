@@ -1,11 +1,12 @@
 """One defence at work: its model trained, its targets certified, its cost measured."""
 
+import copy
 import hashlib
 import json
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from agnncert.votes import IntArray
 log = logging.getLogger(__name__)
 
 Defence = Division | Smoothing | str
+BaseModel = str | torch.nn.Module | Callable[[], torch.nn.Module]
 GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"
 
 
@@ -39,7 +41,8 @@ class Setup:
     Attributes:
         data: The graph, or graphs, with their split.
         targets: Rows of the targets.
-        model: Name of the base model, or a trained module that all of them use as it is.
+        model: Name of the base model, a function that makes an untrained one, or a trained module that all of
+            them use as it is.
         model_args: Settings of the base model.
         fit_args: Settings of its training.
         samples: ``n0``, ``n``, ``alpha`` and ``scope`` of random defences.
@@ -49,7 +52,7 @@ class Setup:
 
     data: Any
     targets: IntArray
-    model: str | torch.nn.Module = "gcn"
+    model: BaseModel = "gcn"
     model_args: Mapping[str, Any] = field(default_factory=dict)
     fit_args: Mapping[str, Any] = field(default_factory=dict)
     samples: Mapping[str, Any] = field(default_factory=dict)
@@ -79,10 +82,19 @@ class Setup:
 
     def new_model(self, name: str | None = None) -> torch.nn.Module:
         """The trained module that was given, or an untrained base model, the same for every defence."""
-        if isinstance(self.model, torch.nn.Module) and name is None:
+        name = self.model if name is None and isinstance(self.model, str) else name
+        if name is not None:
+            return build_model(name, self.data, seed=self.seed, **self.model_args)
+        if isinstance(self.model, torch.nn.Module):
             return self.model
-        args = dict(self.model_args)
-        return build_model(name or str(self.model), self.data, seed=self.seed, **args)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            made: Any = self.model()  # type: ignore[operator]
+        if not isinstance(made, torch.nn.Module):
+            raise ModelContractError(
+                f"model= returned a {type(made).__name__}: expected a function that returns a torch.nn.Module."
+            )
+        return copy.deepcopy(made)  # a function may return the same module twice
 
     def bound(self, model: torch.nn.Module) -> tuple[Caller, Any]:
         """The model bound to the graph, or to the target graphs joined into one."""
@@ -98,7 +110,7 @@ class Setup:
             "data": dataset_digest(self.data),
             "targets": hashlib.sha256(self.targets.astype("<i8").tobytes()).hexdigest(),
             "defence": str(defence),
-            "model": self.model if isinstance(self.model, str) else model_digest(self.model),
+            "model": self.model if isinstance(self.model, str) else model_digest(self.new_model()),
             "model_args": dict(self.model_args),
             "fit_args": dict(self.fit_args),
             "samples": dict(self.samples) if isinstance(defence, Smoothing) else {},

@@ -11,9 +11,10 @@ from typing import Any
 from agnncert.comparison import Comparison, Threat, compare
 from agnncert.graph import infer_task
 from agnncert.runs.defences import defence_named
-from agnncert.runs.inputs import load_data
+from agnncert.runs.inputs import fresh_model, load_data
+from agnncert.runs.modules import is_module_spec
 from agnncert.runs.progress import OnProgress, Progress
-from agnncert.runs.settings import DataSettings
+from agnncert.runs.settings import DataSettings, ModelSettings
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +58,12 @@ def compare_run(
     threat = Threat(how["attack"], how["edges_per_injected"], how["own_features"])
     data = load_data(settings)
     task, name = infer_task(data), getattr(data, "name", None) or Path(settings.data).name
+    called = how["model"]
+    if is_module_spec(called):
+        own = ModelSettings(data=settings.data, model=called, set=how["model_args"], seed=settings.seed)
+        how |= {"model": lambda: fresh_model(own, data), "model_args": {}}
     chosen = [defence_named(text, task, values) for text in defences] or None
-    folder = Path(out) if out is not None else Path("runs") / _slug(f"{name}-{how['model']}-comparison")
+    folder = Path(out) if out is not None else Path("runs") / _slug(f"{name}-{called}-comparison")
     comparison = compare(
         data, chosen, seed=settings.seed, folder=folder / "certificates", progress=_teller(on_progress), **how
     )

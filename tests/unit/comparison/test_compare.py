@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch_geometric.nn import GCN as PyGCN
 
 import agnncert as ac
 from agnncert.baselines import BiRS, GNNCertE, GNNCertEN
@@ -134,6 +135,25 @@ def test_a_trained_module_is_used_as_it_is(data):
     certificate = ac.certify(model, data, GNNCertE(7), data.test_mask)
     assert comparison.rows[0]["accuracy"] == certificate.certified_accuracy(data.y)
     assert comparison.rows[0]["seconds_training"] == 0
+
+
+def test_a_model_of_ones_own_is_made_and_trained_for_each_defence(data, tmp_path):
+    made = []
+
+    def mine():
+        made.append(PyGCN(data.num_features, 8, num_layers=2, out_channels=3))
+        return made[0]  # the very same module again, as a careless function might return it
+
+    how = {"sizes": [0, 1], "model": mine, "fit_args": QUICK["fit_args"], "folder": tmp_path}
+    comparison = ac.compare(data, [ac.EdgeCentric(7), ac.NodeCentric(7)], **how)
+    assert all(row["seconds_training"] > 0 for row in comparison.rows if row["forward_passes"])
+    torch.manual_seed(0)
+    untrained = PyGCN(data.num_features, 8, num_layers=2, out_channels=3)
+    for ours, theirs in zip(made[0].parameters(), untrained.parameters(), strict=True):
+        assert torch.equal(ours, theirs)  # each training had a copy, and all began alike
+
+    with pytest.raises(ac.ModelContractError, match="returned a str"):
+        ac.compare(data, [ac.EdgeCentric(7)], model=lambda: "gcn")
 
 
 @pytest.mark.parametrize("task", ["node", "graph"])
