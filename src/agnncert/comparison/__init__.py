@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from agnncert.baselines import BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
 from agnncert.baselines.defence import Smoothing
