@@ -68,8 +68,8 @@ TESTS = ("B2", "sharp", "legacy-unsound")
 # GNNCert's subgraphs hold all nodes, so that an epoch costs as much as ten plain ones: fewer of them. Scoring the
 # 900 ballots of every validation graph costs more than an epoch: two looks.
 FIT: dict[str, dict[str, Any]] = {
-    "gnncert-e": {"epochs": 40},
-    "gnncert-en": {"epochs": 40, "evaluate_every": 20, "patience": None},
+    "gnncert-e": {"epochs": 30},
+    "gnncert-en": {"epochs": 30, "evaluate_every": 15, "patience": None},
 }
 
 
