@@ -107,8 +107,9 @@ def _largest(found: dict[int, float], no_limit: bool) -> str:
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Every table of the page, by the name in its marker; datasets without rows are left out."""
     found = {}
+    latest = {row["key"]: row for row in rows}.values()  # one that was made again stands behind the old one
     for dataset in (*NODE_SETS, *GRAPH_SETS):
-        mine = [row for row in rows if row["setting"]["dataset"] == dataset]
+        mine = [row for row in latest if row["setting"]["dataset"] == dataset]
         if not mine:
             continue
         if dataset in NODE_SETS:
