@@ -16,11 +16,13 @@ WORDS = {
     "gnncert-en": "GNNCert-EN", UNDEFENDED: "undefended GCN", GRAPH_FREE: "MLP",
 }  # fmt: skip
 RULES = {"certified": "", "published rule": ", published rule"}  # unsound and unproved tests stay in the rows
-LOOKS = [
-    ("edge-centric", "certified"), ("node-centric", "certified"), ("bi-rs", "certified"),
-    ("edge-centric", "published rule"), ("node-centric", "published rule"), ("gnncert-en", "certified"),
-    ("gnncert-en", "published rule"), ("gnncert-e", "certified"),
-]  # fmt: skip
+# Two share a look only if one belongs to nodes and the other to graphs.
+LOOKS = {
+    ("edge-centric", "certified"): 0, ("node-centric", "certified"): 1,
+    ("bi-rs", "certified"): 2, ("gnncert-e", "certified"): 2,
+    ("edge-centric", "published rule"): 3, ("gnncert-en", "certified"): 3,
+    ("node-centric", "published rule"): 4, ("gnncert-en", "published rule"): 4,
+}  # fmt: skip
 SIZES = {"node": (1, 5, 10, 20, 50, 100, 140), "graph": (1, 2, 5, 7, 10, 15)}
 
 
@@ -51,7 +53,7 @@ def _curves(rows: Sequence[Row], threat: str) -> Iterator[Curve]:
         defence = row["setting"]["defence"]
         for rule, values in _rules(row, threat):
             if defence not in (UNDEFENDED, GRAPH_FREE):
-                look = LOOKS.index((defence, rule))
+                look = LOOKS[defence, rule]
                 yield Curve(f"{WORDS[defence]}{RULES[rule]}", look, row["sizes"], values, values, values)
 
 
