@@ -66,8 +66,8 @@ EDGES_PER_INJECTED = (1, 5, 20, float("inf"))
 TESTS = ("B2", "sharp", "legacy-unsound")
 
 # GNNCert's ballots read all nodes of a graph, so each can be right on its own, and on the validation set of PROTEINS
-# that trained it better than the loss of the vote; and so an epoch costs many plain ones, and scoring 900 ballots of every validation graph more than
-# an epoch: fewer of all of it.
+# that trained it better than the loss of the vote. An epoch costs many plain ones then, and scoring 900 ballots of
+# every validation graph more than an epoch: fewer of all of it.
 _ALL_NODES = {"objective": "balanced", "epochs": 20, "groups_per_step": 4}
 FIT: dict[str, dict[str, Any]] = {
     "gnncert-e": {**_ALL_NODES, "evaluate_every": 4},

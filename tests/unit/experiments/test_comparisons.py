@@ -97,6 +97,18 @@ def test_tables_take_the_best_noise_level_at_each_size(rows):
     assert found[0] == low["certified"]["certified"]["injection, tau=5"][0]
 
 
+def test_a_contest_is_run_again_when_its_recipe_has_changed(rows, monkeypatch):
+    found, folder = rows
+    contest = Contest("digits-knn", "edge-centric", num_groups=40)
+    ran = []
+    monkeypatch.setattr(comparisons, "run_contest", lambda one, *_: ran.append(one) or {"new": True})
+    monkeypatch.setattr(comparisons, "FIT", {"edge-centric": {"epochs": 7, "evaluate_every": 3}})
+    copy = folder / "copy.jsonl"
+    copy.write_text((folder / "rows.jsonl").read_text())
+    (row,) = run_comparisons([contest], copy)
+    assert (ran, row) == ([contest], {"key": found[1]["key"], "new": True})
+
+
 def test_of_a_contest_that_was_run_again_the_later_row_counts(rows):
     old = [{**row, "setting": {**row["setting"], "dataset": "cora-ml"}} for row in rows[0]]
     perfect = {"certified": {"injection, tau=5": [1.0] * len(old[1]["sizes"])}}
