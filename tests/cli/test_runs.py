@@ -99,7 +99,10 @@ def test_an_interrupted_run_goes_on_and_ends_like_an_uninterrupted_one(agnncert,
 def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_half_written(place) -> None:
     words = ["train", "tables", "--groups", "12", "--epochs", "100000", "--patience", "0", "--out", "long"]
     script = "import sys; from agnncert.cli import main; sys.exit(main())"
-    process = subprocess.Popen([sys.executable, "-c", script, *words], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *words], stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     give_up = time.monotonic() + 120
     while not Path("long/model.checkpoint").exists() and time.monotonic() < give_up:
         time.sleep(0.05)
