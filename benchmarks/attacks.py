@@ -18,7 +18,7 @@ import torch
 import agnncert as ac
 from agnncert import attacks
 from agnncert.attacks.results import holds_each
-from agnncert.training.recipes import recipe
+from agnncert.training.settings import recipe
 
 RESULTS = Path(__file__).parent / "results"
 MODELS = Path(".cache") / "attacked_models"
@@ -75,10 +75,7 @@ class Store:
             json.dumps({"command": "python -m benchmarks.attacks", "rows": self.rows}, indent=1) + "\n"
         )
         print(
-            {
-                name: row[name]
-                for name in ("division", "attack", "field", "beyond", "targets", "changed", "refuted")
-            },
+            {name: row[name] for name in ("division", "attack", "field", "beyond", "targets", "changed", "refuted")},
             flush=True,
         )
 
@@ -203,20 +200,13 @@ def gradient(arena: Arena, store: Store) -> None:
         if not store.has(key):
             started = time.perf_counter()
             budgets = [ac.Budget(add_edges=int(largest[k]) + beyond) for k in chosen]
-            store.add(
-                arena.measured(key, attacks.gradient(arena.scene, rows, budgets), budgets, chosen, started)
-            )
+            store.add(arena.measured(key, attacks.gradient(arena.scene, rows, budgets), budgets, chosen, started))
     key = arena.key("gradient on the model", "add_edges", {"delete_edges": 3}, "3 edges")
     if not store.has(key):
         started, budget = time.perf_counter(), ac.Budget(add_edges=3, delete_edges=3)
         results = attacks.gradient(arena.scene, rows, budget, victim="model")
         fell = sum(result.undefended[0] != result.undefended[1] for result in results)
-        store.add(
-            {
-                **arena.measured(key, results, [budget] * len(rows), chosen, started),
-                "undefended_changed": fell,
-            }
-        )
+        store.add({**arena.measured(key, results, [budget] * len(rows), chosen, started), "undefended_changed": fell})
 
 
 def curve(arena: Arena, store: Store) -> None:
@@ -270,9 +260,7 @@ def markdown(rows: list[dict]) -> str:  # type: ignore[type-arg]
     never = [row for row in alone if row["beyond"] == "any number" and not any(
         r["beyond"] == 0 and all(r[n] == row[n] for n in ("dataset", "division", "attack", "field", "rest")) for r in alone)]  # fmt: skip
     for row in never:
-        lines.append(
-            "| " + " | ".join([*names(row), str(row["targets"]), "∞", "–", "–", "–", share(row)]) + " |"
-        )
+        lines.append("| " + " | ".join([*names(row), str(row["targets"]), "∞", "–", "–", "–", share(row)]) + " |")
     lines += ["", "## Hubs: all nodes of the graph at once", "",
         "Injected nodes joined to every node with the same closest rival.", "",
         "| dataset | division | hubs | nodes | certified | changed | above the collective bound |", "|" + "---|" * 7]  # fmt: skip
@@ -291,9 +279,7 @@ def markdown(rows: list[dict]) -> str:  # type: ignore[type-arg]
     for row in (row for row in rows if row["attack"] == "curve"):
         for size, low, high in zip(row["sizes"], row["certified"], row["attacked"], strict=True):
             each = row["rest"]["edges_per_injected"].replace("inf", "any")
-            lines.append(
-                f"| {row['dataset']} | {short(row)} | {size:.0f} | {each} | {low:.3f} | {high:.3f} |"
-            )
+            lines.append(f"| {row['dataset']} | {short(row)} | {size:.0f} | {each} | {low:.3f} | {high:.3f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -311,9 +297,7 @@ def share(row: dict | None) -> str:  # type: ignore[type-arg]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", default=".cache/data")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the targets to attack")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder to write to")

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 import agnncert as ac
-from agnncert.training.recipes import recipe
+from agnncert.training.settings import recipe
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = (1, 5, 10, 50, 100, 140)
@@ -50,9 +50,7 @@ def statements(cert: ac.Certificate) -> dict[str, object]:
         "new_neighbours": {m: share(neighbours >= m) for m in SIZES},
         "unlimited_deletions_and_features": share(cert.holds_against(unlimited)),
         "injected": {str(tau): {m: share(most >= m) for m in SIZES} for tau, most in injected.items()},
-        "broken_by_added_edges": {
-            e: cert.evidence.broken_at_most(ac.Budget(add_edges=e), among=right) for e in ADDED
-        },
+        "broken_by_added_edges": {e: cert.evidence.broken_at_most(ac.Budget(add_edges=e), among=right) for e in ADDED},
         "correct": int(right.sum()),
         "targets": len(right),
     }
@@ -69,14 +67,8 @@ def markdown(result: dict) -> str:  # type: ignore[type-arg]
     ]
     head = ["division", "clean", "edgeless", *(f"m={m}" for m in SIZES)]
     sections = [
-        (
-            "Certified accuracy, the paper's radius (any mix, in the division's unit)",
-            lambda s: s["paper_radius"],
-        ),
-        (
-            "New neighbours of the target, everything else about other nodes unlimited",
-            lambda s: s["new_neighbours"],
-        ),
+        ("Certified accuracy, the paper's radius (any mix, in the division's unit)", lambda s: s["paper_radius"]),
+        ("New neighbours of the target, everything else about other nodes unlimited", lambda s: s["new_neighbours"]),
         *(
             (
                 f"Injected nodes with {'unlimited' if tau == 'inf' else tau} edges each",
@@ -89,18 +81,10 @@ def markdown(result: dict) -> str:  # type: ignore[type-arg]
         lines += [f"## {title}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
         for name, stated in result["divisions"].items():
             values = pick(stated)
-            cells = [
-                name,
-                f"{stated['clean']:.3f}",
-                f"{stated['edgeless']:.3f}",
-                *(f"{values[m]:.3f}" for m in SIZES),
-            ]
+            cells = [name, f"{stated['clean']:.3f}", f"{stated['edgeless']:.3f}", *(f"{values[m]:.3f}" for m in SIZES)]
             lines.append("| " + " | ".join(cells) + " |")
         lines.append("")
-    lines += [
-        "## Unlimited deletions and feature changes of other nodes; one attacked graph for all targets",
-        "",
-    ]
+    lines += ["## Unlimited deletions and feature changes of other nodes; one attacked graph for all targets", ""]
     head = ["division", "certified", *(f"broken by {e:,} added edges, at most" for e in ADDED), "of correct"]
     lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for name, stated in result["divisions"].items():
@@ -111,9 +95,7 @@ def markdown(result: dict) -> str:  # type: ignore[type-arg]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", default=".cache/data")
     options = parser.parse_args()
     torch.set_num_threads(1)

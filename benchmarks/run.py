@@ -46,9 +46,7 @@ def measure(name: str, root: str, repeats: int) -> list[dict[str, object]]:
     rows = []
     for division in (ac.EdgeCentric, ac.NodeCentric):
         measured = node_votes if name in NODE else graph_votes
-        rows.append(
-            {"dataset": name, **measured(model, data, division(300 if name in NODE else 30), repeats)}
-        )
+        rows.append({"dataset": name, **measured(model, data, division(300 if name in NODE else 30), repeats)})
     return rows
 
 
@@ -56,9 +54,9 @@ def node_votes(model, data, division, repeats):  # type: ignore[no-untyped-def]
     import numpy as np
     import torch
 
-    from agnncert.engines import fast, naive
-    from agnncert.engines.call import bind
-    from agnncert.graph import canonical
+    from agnncert.graphs.graph import canonical
+    from agnncert.voting import fast, naive
+    from agnncert.voting.call import bind
 
     graph = canonical(data)
     call = bind(model, graph, "node")
@@ -85,8 +83,8 @@ def node_training(model, graph, data, division, repeats):  # type: ignore[no-unt
     import torch
     import torch.nn.functional as F
 
-    from agnncert.engines.call import bind
-    from agnncert.training.objective import NodeObjective
+    from agnncert.training.node_objective import NodeObjective
+    from agnncert.voting.call import bind
 
     rows = data.train_mask.nonzero().view(-1)
     call = bind(model.eval(), graph, "node")
@@ -124,9 +122,9 @@ def graph_votes(model, graphs, division, repeats):  # type: ignore[no-untyped-de
     import torch
     from torch_geometric.loader import DataLoader
 
-    from agnncert.engines import fast, naive
-    from agnncert.engines.call import bind
-    from agnncert.graph import canonical_set, one_graph
+    from agnncert.graphs.graph import canonical_set, one_graph
+    from agnncert.voting import fast, naive
+    from agnncert.voting.call import bind
 
     joined = canonical_set(graphs)
     call = bind(model, joined, "graph")
@@ -165,9 +163,7 @@ def table(rows: list[dict[str, object]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", default=".cache/data")
     parser.add_argument("--only", nargs="*", default=[*NODE, *GRAPH])
     parser.add_argument("--repeats", type=int, default=7)

@@ -18,10 +18,11 @@ def measure(name: str, root: str, p_edge: float = 0.8, p_node: float = 0.9) -> d
     import torch
 
     import agnncert as ac
-    from agnncert.baselines.coins import ESTIMATION, stream
-    from agnncert.baselines.deletion_sampler import DeletionSampler
-    from agnncert.engines.call import bind
-    from agnncert.graph import canonical, target_rows
+    from agnncert.baselines.bernoulli import ESTIMATION, stream
+    from agnncert.baselines.deletions import DeletionSampler
+    from agnncert.graphs.graph import canonical
+    from agnncert.graphs.targets import target_rows
+    from agnncert.voting.call import bind
 
     data = ac.load_dataset(name, root=root)
     model = ac.build_model("gcn", data, hidden_channels=64, num_layers=2).eval()

@@ -4,17 +4,17 @@ import hashlib
 from typing import Any, Literal
 
 import numpy as np
-import torch
 
-from agnncert.ballots import BallotEvidence
-from agnncert.certificate import Certificate
-from agnncert.claim import make_claim
-from agnncert.contract import AuditReport, audit
-from agnncert.division import Division, EdgeCentric, rule_of
-from agnncert.engines import EngineName, cast
-from agnncert.engines.call import bind
+from agnncert.divisions.base import Division, EdgeCentric, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
-from agnncert.graph import Task, canonical, canonical_set, graph_digest, infer_task, target_rows
+from agnncert.graphs.graph import canonical, canonical_set, graph_digest, infer_task
+from agnncert.graphs.targets import target_degree, target_ids, target_rows, target_truth
+from agnncert.proof.certificate import Certificate
+from agnncert.proof.claim import make_claim
+from agnncert.proof.evidence import BallotEvidence
+from agnncert.voting.auditing import AuditReport, audit
+from agnncert.voting.call import bind, model_digest
+from agnncert.voting.cast import EngineName, cast
 
 Attacks = Literal["any", "edges"]
 
@@ -78,11 +78,7 @@ def certify(
         num_groups=division.num_groups,
         ids=ids,
         tolerance=tolerance,
-        digests={
-            "graph": graph_digest(graph),
-            "model": model_digest(model),
-            "division": _sha256(str(division)),
-        },
+        digests={"graph": graph_digest(graph), "model": model_digest(model), "division": _sha256(str(division))},
         parameters=parameters,
     )
     return Certificate(
@@ -95,16 +91,6 @@ def certify(
     )
 
 
-def model_digest(model: Any) -> str:
-    """sha256 of a module: its architecture as printed and all its weights."""
-    digest = hashlib.sha256(f"{type(model).__module__}.{type(model).__qualname__}\n{model}".encode())
-    if isinstance(model, torch.nn.Module):
-        for name, value in sorted(model.state_dict().items()):
-            array = np.ascontiguousarray(value.detach().cpu().numpy())
-            digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode() + array.tobytes())
-    return digest.hexdigest()
-
-
 class _PlainBallots:
     """The edge-centric division for a model that mixes nodes: one edge moves one ballot, and nothing more is
     known.
@@ -112,11 +98,7 @@ class _PlainBallots:
 
     def __init__(self, division: Division) -> None:
         self.num_groups = division.num_groups
-        self.groups, self.subgraph, self.votes_moved = (
-            division.groups,
-            division.subgraph,
-            division.votes_moved,
-        )
+        self.groups, self.subgraph, self.votes_moved = (division.groups, division.subgraph, division.votes_moved)
         self.unit_costs = {"add_edges": 1, "delete_edges": 1, "change_edges": 1}
 
 
@@ -135,37 +117,3 @@ def _agreed(report: AuditReport, division: Division, attacks: Attacks, engine: E
 
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def target_ids(data: Any, rows: Any, task: Task) -> Any:
-    """Ids of the targets: those of ``node_id`` if there are any, else row numbers."""
-    if task == "graph":
-        return rows
-    ids = getattr(data, "node_id", None)
-    if ids is None:
-        return rows
-    picked = np.asarray(ids)[rows]
-    return picked.astype(np.int64) if picked.dtype.kind in "iu" else picked.astype(str)
-
-
-def target_truth(data: Any, rows: Any, task: Task) -> Any:
-    """True classes of the targets, ``None`` where they are not known."""
-    if task == "graph":
-        labels = [getattr(data[int(k)], "y", None) for k in rows]
-        known = [int(y) for y in labels if y is not None]
-        return np.array(known, dtype=np.int64) if len(known) == len(labels) else None
-    y = getattr(data, "y", None)
-    return None if y is None or y.dim() != 1 else y.numpy()[rows].astype(np.int64)
-
-
-def target_degree(graph: Any, rows: Any, task: Task) -> Any:
-    """Distinct neighbours of each target node, or edges of each target graph."""
-    source, head = graph.edge_index
-    pairs = torch.unique(torch.minimum(source, head) * graph.num_nodes + torch.maximum(source, head))
-    low, high = torch.div(pairs, graph.num_nodes, rounding_mode="floor"), pairs % graph.num_nodes
-    if task == "graph":
-        return torch.bincount(graph.batch[low], minlength=len(rows)).numpy()
-    degree = torch.bincount(low, minlength=graph.num_nodes) + torch.bincount(
-        high[high != low], minlength=graph.num_nodes
-    )
-    return degree.numpy()[rows]

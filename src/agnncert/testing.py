@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.budget import COUNTS
-from agnncert.division import Division
+from agnncert.divisions.base import Division
 from agnncert.errors import DivisionError, NotCovered
-from agnncert.graph import EDGE_VALUES, Task, canonical, canonical_set, one_graph
-from agnncert.perturbation import Perturbation, keys_of, pair_keys
+from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, one_graph
+from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
+from agnncert.proof.budget import COUNTS
 
 
 def check_division(division: Division, task: Task = "node", trials: int = 200, seed: int = 0) -> None:
@@ -98,9 +98,7 @@ def random_change(graph: Data, random: np.random.Generator, units: int | None = 
                 added += [(new, i) for i in living if random.random() < 0.7]
         elif kind == "remove" and len(living) > 1 and not added and not injected:
             gone.append(int(random.choice(living)))
-        elif (
-            kind == "replace" and len(living) > 1 and not added and not injected
-        ):  # another node under a vacated id
+        elif kind == "replace" and len(living) > 1 and not added and not injected:  # another node under a vacated id
             gone.append(int(random.choice(living)))
             injected[gone[-1]] = random.normal(size=width).tolist()
             free = [pair for pair in free if gone[-1] not in pair]
@@ -125,10 +123,7 @@ def views(division: Division, data: Data, task: Task) -> Iterator[tuple[int | No
     groups = division.groups(graph)
     parts = [division.subgraph(graph, groups, i) for i in range(division.num_groups)]
     if task == "graph":
-        yield (
-            None,
-            [_describe(part, torch.arange(part.x.size(0))) if part.x.size(0) else "-" for part in parts],
-        )
+        yield (None, [_describe(part, torch.arange(part.x.size(0))) if part.x.size(0) else "-" for part in parts])
         return
     for row, key in enumerate(graph.node_key.tolist()):
         yield key, [_node_view(part, row) for part in parts]
@@ -151,11 +146,7 @@ def _describe(part: Data, nodes: torch.Tensor, root: int | None = None) -> str:
     inside = [k for k, (u, v) in enumerate(part.edge_index.t().tolist()) if u in name and v in name]
     values = [n for n in EDGE_VALUES if n in part]
     arcs = sorted(
-        (
-            name[int(part.edge_index[0, k])],
-            name[int(part.edge_index[1, k])],
-            *(part[n][k].tolist() for n in values),
-        )
+        (name[int(part.edge_index[0, k])], name[int(part.edge_index[1, k])], *(part[n][k].tolist() for n in values))
         for k in inside
     )
     return f"{None if root is None else name[root]}|{sorted(name.values())}|{arcs}"
@@ -165,9 +156,7 @@ def _check_groups(division: Division, data: Data, task: Task) -> None:
     graph = canonical(data) if task == "node" else one_graph(canonical_set([data]), 0)
     groups = division.groups(graph)
     whole = not groups.is_floating_point() and groups.shape == (graph.num_edges,)
-    if not whole or (
-        groups.numel() and not -1 <= int(groups.min()) <= int(groups.max()) < division.num_groups
-    ):
+    if not whole or (groups.numel() and not -1 <= int(groups.min()) <= int(groups.max()) < division.num_groups):
         raise DivisionError(
             f"groups() returned shape {tuple(groups.shape)} for {graph.num_edges} edges: expected one "
             f"group from 0 to {division.num_groups - 1} for each."
@@ -210,9 +199,7 @@ def _check_promise(division: Division, data: Data, change: Perturbation, task: T
                 )
 
 
-def _promises(
-    division: Division, change: Perturbation, graph: Data, row: int | None
-) -> Iterator[tuple[str, int]]:
+def _promises(division: Division, change: Perturbation, graph: Data, row: int | None) -> Iterator[tuple[str, int]]:
     with contextlib.suppress(NotCovered):
         yield "votes_moved", division.votes_moved(change, graph, row)
     price = None if not hasattr(division, "unit_costs") else _price(division.unit_costs, change, graph, row)

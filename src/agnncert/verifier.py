@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from agnncert import __version__
-from agnncert.ballots import BallotEvidence
-from agnncert.budget import Budget
-from agnncert.claim import Claim, make_claim
 from agnncert.errors import CertificateError, SettingsError
-from agnncert.files import Contents, certificate_of, read_contents
-from agnncert.recount import Limits, Piles, limits, sort_ballots
+from agnncert.proof.budget import Budget
+from agnncert.proof.claim import Claim, make_claim
+from agnncert.proof.evidence import BallotEvidence
+from agnncert.proof.file import Contents, certificate_of, read_contents
+from agnncert.proof.recount import Limits, Piles, limits, sort_ballots
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,7 @@ class Verdict:
         return "\n".join([head, *wrong, *(f"  checked: {what}" for what in self.checked)])
 
 
-def verify(
-    path: str | Path, data: Any = None, model: Any = None, ballots: float = 0, seed: int = 0
-) -> Verdict:
+def verify(path: str | Path, data: Any = None, model: Any = None, ballots: float = 0, seed: int = 0) -> Verdict:
     """Checks a certificate file, and with graph and model also the ballots in it.
 
     Args:
@@ -69,14 +67,12 @@ def verify(
     if not file.is_file():
         raise CertificateError(f"there is no file {file}.")
     if (model is not None and data is None) or (ballots and model is None):
-        raise SettingsError(
-            "casting ballots again needs both the graph and the model: pass data= and model=."
-        )
+        raise SettingsError("casting ballots again needs both the graph and the model: pass data= and model=.")
     try:
         contents = read_contents(file)
         wrong, checked = _check_contents(contents)
         if not wrong and data is not None:
-            from agnncert.recast import check_against_graph
+            from agnncert.replay import check_against_graph
 
             wrong += check_against_graph(certificate_of(contents, file), data, model, ballots, seed)
             checked += ["the graph", *(["the model"] if model is not None else [])]
@@ -125,14 +121,11 @@ def _check_ballots(contents: Contents) -> list[str]:
 
 def _check_samples(contents: Contents) -> list[str]:
     """Statements from random samples are derived again from the counts."""
-    from agnncert.smoothing.claims import sample_claim
-    from agnncert.smoothing.evidence import SampleEvidence
+    from agnncert.proof.samples.evidence import SampleEvidence, sample_claim
 
     certificate, claim = certificate_of(contents, "the file"), contents.claim
     assert isinstance(certificate.evidence, SampleEvidence)  # there is no third kind
-    expected = sample_claim(
-        certificate.evidence, claim.ids, claim.digests, claim.notes, claim.library_version
-    )
+    expected = sample_claim(certificate.evidence, claim.ids, claim.digests, claim.notes, claim.library_version)
     wrong = [*_check_targets(contents, certificate.num_targets), *_check_claim(claim, expected)]
     if not np.array_equal(certificate.new_neighbours, contents.arrays["new_neighbours"]):
         wrong.append("the numbers of new neighbours do not follow from the samples")
@@ -159,17 +152,7 @@ def _same_version(claim: Claim) -> bool:
 
 
 def _check_claim(claim: Claim, expected: Claim) -> Iterator[str]:
-    facts = (
-        "task",
-        "method",
-        "division",
-        "num_groups",
-        "guarantee",
-        "alpha",
-        "alpha_scope",
-        "ids",
-        "tolerance",
-    )
+    facts = ("task", "method", "division", "num_groups", "guarantee", "alpha", "alpha_scope", "ids", "tolerance")
     words = ("unit", "covers", "assumes", "not_proved") if _same_version(claim) else ()
     for name in (*facts, *words):
         if getattr(claim, name) != getattr(expected, name):
@@ -197,15 +180,11 @@ def _check_votes(contents: Contents, evidence: BallotEvidence) -> list[str]:
         for name, where in bad.items():
             wrong[name] = wrong.get(name, 0) + int(where.sum())
     found = [
-        f"the {name} of {count:,} targets does not follow from the ballots"
-        for name, count in wrong.items()
-        if count
+        f"the {name} of {count:,} targets does not follow from the ballots" for name, count in wrong.items() if count
     ]
     for i, (budget, stated) in enumerate(zip(contents.budgets, contents.broken_at_most, strict=True)):
         if stated != _broken(evidence.task, budget, prices[i], fails[i]):
-            found.append(
-                f"the stated number of targets that {budget} can break does not follow from the ballots"
-            )
+            found.append(f"the stated number of targets that {budget} can break does not follow from the ballots")
     return found
 
 
@@ -214,9 +193,7 @@ def _right_neighbours(piles: Piles, stated: Any) -> Any:
     if piles.evidence.task == "graph":
         return stated == -1
     deleted = math.inf if piles.evidence.ids == "node_id" else 0
-    rest = Budget(
-        delete_edges=math.inf, change_edges=math.inf, delete_nodes=deleted, change_features=math.inf
-    )
+    rest = Budget(delete_edges=math.inf, change_edges=math.inf, delete_nodes=deleted, change_features=math.inf)
     whole = (stated >= -1) & ((stated == np.floor(stated)) | np.isinf(stated))
     amount = np.where(whole, stated, 0)
     withstands = (amount < 0) | piles.holds(limits(piles, rest, add_edges=np.maximum(amount, 0)))
@@ -234,9 +211,7 @@ def _prices(piles: Piles, budget: Budget, full: Limits, fails: Any) -> Any:
     low, high = np.zeros(len(fails)), np.minimum(full.beyond, piles.evidence.votes.num_groups)
     while (low < high).any():
         middle = np.floor((low + high) / 2)
-        some = Limits(
-            full.all, np.minimum(full.beyond, middle), np.minimum(full.unlisted, middle), full.covered
-        )
+        some = Limits(full.all, np.minimum(full.beyond, middle), np.minimum(full.unlisted, middle), full.covered)
         enough = ~piles.holds(some)
         low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
     return np.where(fails, low, math.inf)
@@ -250,9 +225,7 @@ def _broken(task: str, budget: Budget, prices: Any, fails: Any) -> int:
     if budget.target_features:
         touched = budget.delete_nodes + min(budget.change_features + 1, fails.sum())
     brought = (
-        budget.inject_nodes * budget.edges_per_injected
-        if budget.inject_nodes and budget.edges_per_injected
-        else 0
+        budget.inject_nodes * budget.edges_per_injected if budget.inject_nodes and budget.edges_per_injected else 0
     )
     left, broken = 2 * budget.add_edges + brought, 0
     for price in sorted(prices[np.isfinite(prices)].tolist()):

@@ -6,7 +6,7 @@ import pytest
 
 from agnncert.attacks import Arsenal, Scene
 
-from .towns import setting
+from ..support.towns import setting
 
 SETTINGS = [(task, division) for task in ("node", "graph") for division in ("E", "N")]
 

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.attacks import KINDS, Scene, attack, attacked_accuracy, cost_of, gradient, greedy, random
 
-from .towns import CLASSES, NodeListener, setting, town, towns
+from ..support.towns import CLASSES, NodeListener, setting, town, towns
 
 
 def test_a_report_sets_attacked_beside_certified_accuracy() -> None:
@@ -26,9 +26,7 @@ def test_a_report_sets_attacked_beside_certified_accuracy() -> None:
 def test_several_kinds_count_as_the_best_of_them() -> None:
     model, data, division = setting("node", "E")
     budget = ac.Budget(add_edges=2, inject_nodes=1, edges_per_injected=1)
-    each = [
-        attack(model, data, division, budget=budget, kind=kind).succeeded for kind in ("injection", "random")
-    ]
+    each = [attack(model, data, division, budget=budget, kind=kind).succeeded for kind in ("injection", "random")]
     both = attack(model, data, division, budget=budget, kind=["injection", "random"])
     assert np.array_equal(both.succeeded, each[0] | each[1])
 
@@ -36,12 +34,7 @@ def test_several_kinds_count_as_the_best_of_them() -> None:
 def test_the_curves_frame_the_truth_and_fall_with_the_size() -> None:
     model, data, division = setting("node", "N")
     curve = attacked_accuracy(
-        model,
-        data,
-        division,
-        sizes=[3, 0, 1, 5],
-        field="inject_nodes",
-        rest=ac.Budget(edges_per_injected=math.inf),
+        model, data, division, sizes=[3, 0, 1, 5], field="inject_nodes", rest=ac.Budget(edges_per_injected=math.inf)
     )
     assert curve.sizes == (0, 1, 3, 5)
     assert curve.violations == 0
@@ -78,9 +71,7 @@ def test_graphs_without_ids_are_attacked_under_the_next_row_numbers(task: str, d
 def test_ids_of_any_kind_are_attacked() -> None:
     data = town(12)
     data.node_id = [f"user {k}" if k % 2 else str(k) for k in range(12)]
-    report = attack(
-        NodeListener(), data, ac.EdgeCentric(4), budget=ac.Budget(inject_nodes=3, edges_per_injected=1)
-    )
+    report = attack(NodeListener(), data, ac.EdgeCentric(4), budget=ac.Budget(inject_nodes=3, edges_per_injected=1))
     assert report.results[1].target == "user 1"
     assert report.succeeded.any()
 
@@ -111,19 +102,11 @@ def test_self_loops_and_isolated_nodes_are_no_obstacle() -> None:
         y=torch.arange(6) % CLASSES,
         node_id=torch.arange(6),
     )
-    for division in (
-        ac.EdgeCentric(3, self_loops=True),
-        ac.NodeCentric(3, self_loops=True),
-        ac.NodeCentric(3),
-    ):
+    for division in (ac.EdgeCentric(3, self_loops=True), ac.NodeCentric(3, self_loops=True), ac.NodeCentric(3)):
         certificate = ac.certify(NodeListener(), data, division)
-        budget = ac.Budget(
-            add_edges=1, delete_edges=1, change_features=1, inject_nodes=1, edges_per_injected=2
-        )
+        budget = ac.Budget(add_edges=1, delete_edges=1, change_features=1, inject_nodes=1, edges_per_injected=2)
         for kind in ("greedy", "random"):
-            assert not attack(
-                NodeListener(), data, budget=budget, kind=kind, certificate=certificate
-            ).violations
+            assert not attack(NodeListener(), data, budget=budget, kind=kind, certificate=certificate).violations
 
 
 @pytest.mark.parametrize("task", ["node", "graph"])
@@ -155,9 +138,7 @@ class OneByOne:
 def test_a_users_own_division_is_attacked_at_random_and_exhaustively() -> None:
     data = town(6, degree=2)
     for kind in ("random", "exhaustive"):
-        report = attack(
-            NodeListener(), data, OneByOne(), budget=ac.Budget(add_edges=1, delete_edges=1), kind=kind
-        )
+        report = attack(NodeListener(), data, OneByOne(), budget=ac.Budget(add_edges=1, delete_edges=1), kind=kind)
         assert sum(result.ballots_moved for result in report.results) > 0
     with pytest.raises(ac.SettingsError, match='OneByOne: use "random" or "exhaustive"'):
         attack(NodeListener(), data, OneByOne(), budget=ac.Budget(add_edges=1))

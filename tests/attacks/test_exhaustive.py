@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.attacks import Scene, attack, exhaustive, greedy
 
-from .towns import CLASSES, GraphListener, NodeListener, town, towns
+from ..support.towns import CLASSES, GraphListener, NodeListener, town, towns
 
 BUDGETS = [
     ac.Budget(add_edges=2, delete_edges=1),
@@ -25,10 +25,7 @@ BUDGETS = [
 def scenes() -> list[tuple[Any, Any, Any]]:
     nodes = (ac.EdgeCentric(3), ac.NodeCentric(3), ac.NodeCentric(3, gate_features=True))
     return [
-        *(
-            (NodeListener(seed), town(5, degree=2.0, seed=seed), division)
-            for seed, division in enumerate(nodes)
-        ),
+        *((NodeListener(seed), town(5, degree=2.0, seed=seed), division) for seed, division in enumerate(nodes)),
         *(
             (GraphListener(seed), towns(2, 4, seed=seed), kind(4))
             for seed, kind in enumerate((ac.EdgeCentric, ac.NodeCentric))
@@ -72,9 +69,7 @@ def test_greedy_finds_what_exhaustive_finds_most_of_the_time() -> None:
     for model, data, division in scenes():
         scene = Scene(model, data, division)
         for budget in (BUDGETS[1], BUDGETS[4]):
-            for everything, quick in zip(
-                exhaustive(scene, None, budget), greedy(scene, None, budget), strict=True
-            ):
+            for everything, quick in zip(exhaustive(scene, None, budget), greedy(scene, None, budget), strict=True):
                 assert everything.succeeded or not quick.succeeded
                 found += quick.succeeded
                 missed += everything.succeeded and not quick.succeeded
@@ -107,7 +102,5 @@ def test_listed_ids_and_features_are_used_and_checked() -> None:
 
 
 def test_it_is_one_of_the_kinds() -> None:
-    report = attack(
-        NodeListener(), town(5), ac.EdgeCentric(3), budget=ac.Budget(delete_edges=1), kind="exhaustive"
-    )
+    report = attack(NodeListener(), town(5), ac.EdgeCentric(3), budget=ac.Budget(delete_edges=1), kind="exhaustive")
     assert {result.kind for result in report.results} == {"exhaustive"}

@@ -8,7 +8,7 @@ from torch_geometric.nn import SAGEConv
 import agnncert as ac
 from agnncert.attacks import Scene, fits, gradient
 
-from .towns import GraphListener, NodeListener, PlainListener, setting, town, towns
+from ..support.towns import GraphListener, NodeListener, PlainListener, setting, town, towns
 
 BUDGET = ac.Budget(add_edges=4, delete_edges=1)
 

@@ -8,10 +8,10 @@ import pytest
 
 import agnncert as ac
 from agnncert.attacks import attack, fits, greedy, random
-from agnncert.ballots import BallotEvidence
-from agnncert.certificate import Certificate
+from agnncert.proof.certificate import Certificate
+from agnncert.proof.evidence import BallotEvidence
 
-from .towns import MIXED, setting
+from ..support.towns import MIXED, setting
 
 # What each attack is given to spend, and with what else.
 SPENDS = {
@@ -43,9 +43,7 @@ def test_attacks_stay_within_their_budget_and_never_refute_a_certificate(
     assert not (found.succeeded & found.certified).any()
 
 
-def test_what_is_reported_is_what_the_plain_engine_votes_on_the_whole_attacked_graph(
-    arena: dict[str, Any],
-) -> None:
+def test_what_is_reported_is_what_the_plain_engine_votes_on_the_whole_attacked_graph(arena: dict[str, Any]) -> None:
     scene = arena["scene"]
     rows = scene.rows(None)
     before = scene.votes(rows)
@@ -82,9 +80,7 @@ def test_one_step_beyond_the_certified_number_injection_breaks_most_targets(aren
 def test_greedy_is_stronger_than_random(arena: dict[str, Any]) -> None:
     budget = ac.Budget(add_edges=2, inject_nodes=1, edges_per_injected=2, change_features=1)
     wins = {
-        "greedy": np.array(
-            [r.succeeded for r in greedy(arena["scene"], None, budget, arsenal=arena["arsenal"])]
-        ),
+        "greedy": np.array([r.succeeded for r in greedy(arena["scene"], None, budget, arsenal=arena["arsenal"])]),
         "random": np.array([r.succeeded for r in random(arena["scene"], None, budget)]),
     }
     assert wins["greedy"].sum() > wins["random"].sum()
@@ -94,10 +90,7 @@ class Boastful(BallotEvidence):
     """Evidence that promises three steps more than it proves."""
 
     def holds(self, budget: ac.Budget) -> Any:
-        spent = {
-            name: max(0, getattr(budget, name) - 3)
-            for name in ("add_edges", "inject_nodes", "change_features")
-        }
+        spent = {name: max(0, getattr(budget, name) - 3) for name in ("add_edges", "inject_nodes", "change_features")}
         return super().holds(budget.but(**spent))
 
 
@@ -116,9 +109,7 @@ def test_a_certificate_that_promises_three_steps_too_many_is_refuted(arena: dict
     ]:
         largest = np.clip(honest.largest(field, **rest), 0, 9)
         budgets = [ac.Budget(**{field: int(size) + 3}, **rest) for size in largest]
-        refuted = attack(
-            arena["model"], arena["data"], budget=budgets, kind=kind, certificate=boast
-        ).violations
+        refuted = attack(arena["model"], arena["data"], budget=budgets, kind=kind, certificate=boast).violations
         assert len(refuted) > 0, kind
         held = attack(arena["model"], arena["data"], budget=budgets, kind=kind, certificate=honest).violations
         assert not held

@@ -39,15 +39,11 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     def opened(path: Path, width: int = 1240, ready: bool = True, **options: Any) -> Any:
         page = browser.new_page(viewport={"width": width, "height": 900}, reduced_motion="reduce", **options)
         pages.append(page)
-        page.on(
-            "console",
-            lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None,
-        )
+        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on(
-            "request",
-            lambda sent: None if sent.url.startswith(("file:", "data:")) else complaints.append(sent.url),
+            "request", lambda sent: None if sent.url.startswith(("file:", "data:")) else complaints.append(sent.url)
         )
         page.goto(path.as_uri())
         if ready:

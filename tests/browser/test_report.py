@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agnncert.budget import COUNTS, Budget
+from agnncert.proof.budget import COUNTS, Budget
 from agnncert.report import ReportContext, build_report
 
-from .synthetic import made_up_certificate, sampled_certificate
+from ..support.synthetic import made_up_certificate, sampled_certificate
 
 pytestmark = pytest.mark.browser
 
@@ -119,9 +119,7 @@ def said_by_library(certificate: Any, truth: np.ndarray, budget: Budget) -> dict
 @pytest.mark.parametrize("rule", RULES)
 def test_the_explorer_says_what_holds_against_says(rule: str, tmp_path: Path, open_page: Any) -> None:
     rng = np.random.default_rng(len(rule))
-    certificate, _ = made_up_certificate(
-        rng, rule, num_targets=50, num_groups=20, num_classes=3, unstable=0.01
-    )
+    certificate, _ = made_up_certificate(rng, rule, num_targets=50, num_groups=20, num_classes=3, unstable=0.01)
     truth = some_truth(certificate)
     page = open_page(report(tmp_path, certificate, truth=truth))
     budgets = [random_budget(rng, certificate.claim.task) for _ in range(150)]
@@ -132,9 +130,7 @@ def test_the_explorer_says_what_holds_against_says(rule: str, tmp_path: Path, op
 
 
 @pytest.mark.parametrize("by_slider", [True, False])
-def test_a_person_at_the_controls_gets_the_library_answer(
-    by_slider: bool, tmp_path: Path, open_page: Any
-) -> None:
+def test_a_person_at_the_controls_gets_the_library_answer(by_slider: bool, tmp_path: Path, open_page: Any) -> None:
     rng = np.random.default_rng(20 + by_slider)
     certificate, _ = made_up_certificate(rng, "gated/node", num_targets=50, num_groups=20, num_classes=3)
     truth = some_truth(certificate)
@@ -160,10 +156,7 @@ def test_every_preset_gives_the_library_answer_for_the_code_it_shows(tmp_path: P
     for button in page.locator("#presets button").all():
         button.click()
         budget = eval(
-            page.locator("#answer-code")
-            .inner_text()
-            .removeprefix("certificate.holds_against(ac.")
-            .removesuffix(")"),
+            page.locator("#answer-code").inner_text().removeprefix("certificate.holds_against(ac.").removesuffix(")"),
             {"Budget": Budget, "math": math},
         )
         assert shown(page)["kept"] == certificate.holds_against(budget).sum(), button.inner_text()
@@ -181,17 +174,13 @@ def test_typed_nonsense_counts_as_nothing(tmp_path: Path, open_page: Any) -> Non
 
 
 def test_one_target_withstands_what_largest_says(tmp_path: Path, open_page: Any) -> None:
-    certificate, _ = made_up_certificate(
-        np.random.default_rng(4), "edge-centric/node", 25, 20, 3, mean_degree=4.0
-    )
+    certificate, _ = made_up_certificate(np.random.default_rng(4), "edge-centric/node", 25, 20, 3, mean_degree=4.0)
     page = open_page(report(tmp_path, certificate))
     asked = {
         "Edges added": certificate.largest("add_edges"),
         "Edges deleted": certificate.largest("delete_edges"),
         "Nodes deleted": certificate.largest("delete_nodes"),
-        "Nodes injected, with any number of edges": certificate.largest(
-            "inject_nodes", edges_per_injected=math.inf
-        ),
+        "Nodes injected, with any number of edges": certificate.largest("inject_nodes", edges_per_injected=math.inf),
     }
     for row in range(0, 25, 4):
         page.locator("#choose-id").fill(str(certificate.target[row]))
@@ -199,15 +188,11 @@ def test_one_target_withstands_what_largest_says(tmp_path: Path, open_page: Any)
         for name, most in asked.items():
             cell = page.locator(f'#onetarget tr:has(td:text-is("{name}")) td.num')
             amount = most[row]
-            assert cell.inner_text() == (
-                "any" if amount == math.inf else "none" if amount < 0 else f"{amount:.0f}"
-            )
+            assert cell.inner_text() == ("any" if amount == math.inf else "none" if amount < 0 else f"{amount:.0f}")
 
 
 def test_the_ballots_of_one_target_are_the_ballots_that_were_cast(tmp_path: Path, open_page: Any) -> None:
-    certificate, _ = made_up_certificate(
-        np.random.default_rng(5), "node-centric/graph", 12, 15, 3, mean_degree=8.0
-    )
+    certificate, _ = made_up_certificate(np.random.default_rng(5), "node-centric/graph", 12, 15, 3, mean_degree=8.0)
     page = open_page(report(tmp_path, certificate))
     ballots = certificate.evidence.votes.dense()
     for row in range(12):
@@ -227,9 +212,7 @@ def table_column(page: Any, place: int) -> list[str]:
 def test_the_table_can_be_searched_sorted_and_filtered(tmp_path: Path, open_page: Any) -> None:
     certificate, degree = made_up_certificate(np.random.default_rng(6), "edge-centric/node", 200, 30, 3)
     truth = some_truth(certificate)
-    page = open_page(
-        report(tmp_path, certificate, truth=truth, degree=degree, class_names=["red", "green", "blue"])
-    )
+    page = open_page(report(tmp_path, certificate, truth=truth, degree=degree, class_names=["red", "green", "blue"]))
     assert table_column(page, 1)[:3] == ["7", "10", "13"], "ids sort as numbers, not as text"
     page.locator("#targets th button", has_text="Radius").click()
     assert [int(text) for text in table_column(page, 4)] == sorted(certificate.radius, reverse=True)[:25]
@@ -250,9 +233,7 @@ def test_the_table_can_be_searched_sorted_and_filtered(tmp_path: Path, open_page
 
 
 def test_the_table_follows_the_budget(tmp_path: Path, open_page: Any) -> None:
-    certificate, _ = made_up_certificate(
-        np.random.default_rng(7), "node-centric/node", 60, 20, 3, mean_degree=8.0
-    )
+    certificate, _ = made_up_certificate(np.random.default_rng(7), "node-centric/node", 60, 20, 3, mean_degree=8.0)
     page = open_page(report(tmp_path, certificate))
     page.locator("#t-holds").select_option("open")
     enter(page, Budget(add_edges=4), by_slider=True)
@@ -333,9 +314,7 @@ def test_twenty_thousand_targets_fit_and_answer_at_once(tmp_path: Path, open_pag
         assert time.perf_counter() - start < 1
 
 
-def test_everything_can_be_reached_and_named_by_keyboard_and_screen_reader(
-    tmp_path: Path, open_page: Any
-) -> None:
+def test_everything_can_be_reached_and_named_by_keyboard_and_screen_reader(tmp_path: Path, open_page: Any) -> None:
     certificate, degree = made_up_certificate(np.random.default_rng(11), "gated/node", 30, 20, 3)
     page = open_page(report(tmp_path, certificate, truth=some_truth(certificate), degree=degree))
     unnamed = page.evaluate(
@@ -362,12 +341,7 @@ def test_the_page_fits_its_window_and_both_charts_are_drawn(
     scheme: str, width: int, tmp_path: Path, open_page: Any
 ) -> None:
     certificate, degree = made_up_certificate(np.random.default_rng(12), "edge-centric/node", 80, 60, 4)
-    context = {
-        "truth": some_truth(certificate),
-        "degree": degree,
-        "attacked": [(0, 0.7), (5, 0.66)],
-        "mlp": 0.71,
-    }
+    context = {"truth": some_truth(certificate), "degree": degree, "attacked": [(0, 0.7), (5, 0.66)], "mlp": 0.71}
     page = open_page(report(tmp_path, certificate, **context), width=width, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for chart in ("accuracy", "degree"):
@@ -414,9 +388,7 @@ def test_no_targets_at_all_is_a_page_too(tmp_path: Path, open_page: Any) -> None
     assert "Nothing is proved" in page.locator("h1").inner_text()
 
 
-def test_the_data_on_the_page_are_the_certificate_not_a_rounding_of_it(
-    tmp_path: Path, open_page: Any
-) -> None:
+def test_the_data_on_the_page_are_the_certificate_not_a_rounding_of_it(tmp_path: Path, open_page: Any) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(17), "edge-centric/node", 40, 300, 3)
     page = open_page(report(tmp_path, certificate))
     stored = json.loads(page.locator("#meta").inner_text())

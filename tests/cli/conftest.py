@@ -79,9 +79,7 @@ def write_tables(folder: Path, nodes: int = 40) -> Path:
     rows = ["id,label,a,b"]
     for k in range(nodes):
         kind = k % 2
-        rows.append(
-            f"user{k},{'cat' if kind else 'dog'},{rng.gauss(2 * kind, 0.5):.3f},{rng.gauss(-kind, 0.5):.3f}"
-        )
+        rows.append(f"user{k},{'cat' if kind else 'dog'},{rng.gauss(2 * kind, 0.5):.3f},{rng.gauss(-kind, 0.5):.3f}")
     pairs = {tuple(sorted(rng.sample(range(nodes), 2))) for _ in range(4 * nodes)}
     kept = sorted(p for p in pairs if (p[0] + p[1]) % 2 == 0)
     (folder / "nodes.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
@@ -119,9 +117,7 @@ def agnncert(place: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 @pytest.fixture
 def trained(agnncert: Command) -> Path:
     """The folder of a run that was trained for a moment."""
-    answer = agnncert(
-        "train", "tables", "--groups", 12, "--epochs", 4, "--no-references", "--out", "runs/first"
-    )
+    answer = agnncert("train", "tables", "--groups", 12, "--epochs", 4, "--no-references", "--out", "runs/first")
     assert answer.status == 0, answer.err
     return Path("runs/first")
 

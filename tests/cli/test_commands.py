@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from agnncert.cli.options import pairs
-from agnncert.runs.estimate import duration
-from agnncert.runs.settings import TrainSettings
-from agnncert.runs.toml import read_toml, toml_text
-from agnncert.training.recipes import _RECIPES, recipe
+from agnncert.studies.estimate import duration
+from agnncert.studies.folder import read_toml, toml_text
+from agnncert.studies.settings import TrainSettings
+from agnncert.training.settings import _RECIPES, recipe
 
 
 def test_datasets_tells_which_are_there(agnncert, tmp_path) -> None:
@@ -70,12 +70,9 @@ def test_defences_are_compared_on_a_model_of_ones_own(agnncert, place, monkeypat
 
 
 def test_an_experiment_is_reproduced_and_not_run_twice(agnncert, monkeypatch) -> None:
-    from agnncert.experiments import spec
+    from agnncert.studies.paper import spec
 
-    tiny = (
-        spec.Setting("digits-knn", division="edge", num_groups=5),
-        spec.Setting("digits-knn", model="mlp"),
-    )
+    tiny = (spec.Setting("digits-knn", division="edge", num_groups=5), spec.Setting("digits-knn", model="mlp"))
     monkeypatch.setitem(spec.SMALL, "larger", tiny)
     monkeypatch.setitem(_RECIPES, "digits-knn", {"fit": {"epochs": 1, "evaluate_every": 1}})
     first = agnncert("reproduce", "larger", "--small", "--json")
@@ -98,16 +95,12 @@ def test_the_demonstration_runs_from_training_to_report(agnncert) -> None:
     assert "%" in told["sentences"][0]
     assert told["sentences"][2].endswith("agnncert verify runs/demo/certificate.cert")
     assert Path(told["report"]).stat().st_size > 100_000
-    certified = {
-        row["size"]: row["value"] for row in told["results"] if row["measure"] == "certified accuracy"
-    }
+    certified = {row["size"]: row["value"] for row in told["results"] if row["measure"] == "certified accuracy"}
     assert certified[10] > 0.9
 
 
 def test_settings_survive_the_way_to_toml_and_back(tmp_path) -> None:
-    tables = {
-        "train": {"data": 'a "b"\\c', "lr": 1e-05, "yes": True, "set": {"x y": [1, 2.5, "ü"]}, "none": []}
-    }
+    tables = {"train": {"data": 'a "b"\\c', "lr": 1e-05, "yes": True, "set": {"x y": [1, 2.5, "ü"]}, "none": []}}
     (tmp_path / "s.toml").write_text(toml_text(tables), encoding="utf-8")
     assert read_toml(tmp_path / "s.toml") == tables
 
@@ -121,14 +114,7 @@ def test_every_setting_of_a_recipe_can_be_set(agnncert) -> None:
 
 def test_values_are_read_as_what_they_look_like() -> None:
     words = ["a=1", "b=0.5", "c=true", "d=batch_norm", "e=none", "f=inf"]
-    assert pairs("set", words) == {
-        "a": 1,
-        "b": 0.5,
-        "c": True,
-        "d": "batch_norm",
-        "e": "none",
-        "f": float("inf"),
-    }
+    assert pairs("set", words) == {"a": 1, "b": 0.5, "c": True, "d": "batch_norm", "e": "none", "f": float("inf")}
 
 
 def test_times_are_told_in_words() -> None:

@@ -32,22 +32,10 @@ def _importable(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_both_are_certified_in_one_call_from_a_shell(place, weights) -> None:
-    words = [
-        "certify",
-        "tables",
-        "--model",
-        "mine:build",
-        "--weights",
-        str(weights),
-        "--groups",
-        "9",
-        "--json",
-    ]
+    words = ["certify", "tables", "--model", "mine:build", "--weights", str(weights), "--groups", "9", "--json"]
     script = "import sys; from agnncert.cli import main; sys.exit(main())"
     # Started from another folder's point of view: nothing but the current folder tells where mine.py is.
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", script, *words], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-P", "-c", script, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     certificate = ac.load_certificate(told["certificate"])
@@ -61,16 +49,7 @@ def test_the_command_proves_what_the_library_proves(agnncert, weights) -> None:
     import mine
 
     answer = agnncert(
-        "certify",
-        "tables",
-        "--model",
-        "mine:build",
-        "--weights",
-        weights,
-        "--division",
-        "edge",
-        "--groups",
-        7,
+        "certify", "tables", "--model", "mine:build", "--weights", weights, "--division", "edge", "--groups", 7
     )
     assert answer.status == 0, answer.err
     by_command = ac.load_certificate("runs/tables-mine-build-edge-7/certificate.cert")
@@ -84,9 +63,7 @@ def test_the_command_proves_what_the_library_proves(agnncert, weights) -> None:
 
 
 def test_all_ballots_can_be_cast_again(agnncert, weights) -> None:
-    agnncert(
-        "certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, "--out", "here"
-    )
+    agnncert("certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, "--out", "here")
     assert agnncert("verify", "here", "--ballots", "all").status == 0
     named = agnncert(
         "verify",
@@ -122,17 +99,13 @@ def test_columns_may_have_other_names(agnncert, weights) -> None:
     nodes = Path("tables/nodes.csv")
     nodes.write_text(nodes.read_text().replace("id,label,a,b", "name,kind,a,b"))
     words = ["--column", "id=name", "--column", "label=kind", "--feature", "a", "--feature", "b"]
-    answer = agnncert(
-        "certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, *words
-    )
+    answer = agnncert("certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, *words)
     assert answer.status == 0, answer.err
 
 
 def test_without_labels_the_share_of_labels_that_stay_is_told(agnncert, weights) -> None:
     words = ["--column", "label=none", "--feature", "a", "--feature", "b"]
-    answer = agnncert(
-        "certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, *words
-    )
+    answer = agnncert("certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, *words)
     assert answer.status == 0, answer.err
     assert "stay the same" in answer.out
     assert "no known labels" in answer.out

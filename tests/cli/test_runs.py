@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import agnncert.runs.fitting as fitting
-from agnncert.runs.folder import RunFolder, open_run
+import agnncert.studies.train as fitting
+from agnncert.studies.folder import RunFolder, open_run
 from agnncert.training import fit
 
 FAST = ("--groups", "12", "--no-references")
@@ -143,12 +143,8 @@ def test_the_settings_of_a_run_are_a_settings_file(agnncert, certified) -> None:
 
 
 def test_what_is_typed_comes_before_the_settings_file(agnncert) -> None:
-    Path("mine.toml").write_text(
-        '[train]\ndata = "tables"\nepochs = 2\ngroups = 8\nset = { hidden_channels = 4 }\n'
-    )
-    told = json.loads(
-        agnncert("train", "--settings", "mine.toml", "--groups", 5, "--no-references", "--json").out
-    )
+    Path("mine.toml").write_text('[train]\ndata = "tables"\nepochs = 2\ngroups = 8\nset = { hidden_channels = 4 }\n')
+    told = json.loads(agnncert("train", "--settings", "mine.toml", "--groups", 5, "--no-references", "--json").out)
     assert told["settings"]["groups"] == 5
     assert told["settings"]["epochs"] == 2
     assert told["settings"]["set"]["hidden_channels"] == 4

@@ -149,12 +149,7 @@ def test_a_mistake_is_explained(mistake, agnncert) -> None:
 
 @pytest.mark.usefixtures("traps")
 def test_a_mistake_leaves_no_folder_behind(agnncert) -> None:
-    for mistake in (
-        "a model with a typo",
-        "no epochs",
-        "a model that looks at all nodes",
-        "weights of another model",
-    ):
+    for mistake in ("a model with a typo", "no epochs", "a model that looks at all nodes", "weights of another model"):
         agnncert(*CALLS[mistake][0])
     assert not Path("runs").exists() or not list(Path("runs").iterdir())
 

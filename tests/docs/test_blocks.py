@@ -8,7 +8,7 @@ import pytest
 
 from agnncert.cli import main
 
-from .blocks import blocks_of, run_page, runs_given_to
+from ..support.doc_blocks import blocks_of, run_page, runs_given_to
 
 PROJECT = Path(__file__).resolve().parents[2]
 MEASURED = ("results.md", "comparisons.md")  # what was measured, with commands that take hours
@@ -72,18 +72,7 @@ def page_of(folder, *lines):
 
 def test_blocks_of_a_page_run_in_order_in_one_namespace(folder):
     blocks = page_of(
-        folder,
-        "```python",
-        "a = 20",
-        "```",
-        "Then",
-        "```python",
-        "print(a + 1)",
-        "```",
-        "",
-        "```text",
-        "21",
-        "```",
+        folder, "```python", "a = 20", "```", "Then", "```python", "print(a + 1)", "```", "", "```text", "21", "```"
     )
     assert run_page(blocks, has_data=False) == 2
 

@@ -28,9 +28,7 @@ def prose(page: Path) -> str:
 def anchors(page: Path) -> set[str]:
     """What a link into a page may point at: its headings, as mkdocs and GitHub name them, and its members."""
     text = prose(page)
-    words = [
-        re.sub(r"[^\w\s-]", "", title.replace("`", "")).strip().lower() for title in _HEADING.findall(text)
-    ]
+    words = [re.sub(r"[^\w\s-]", "", title.replace("`", "")).strip().lower() for title in _HEADING.findall(text)]
     return {re.sub(r"[\s]+", "-", title) for title in words} | set(_MEMBER.findall(text))
 
 
@@ -45,9 +43,7 @@ def test_links_lead_somewhere(page):
         target = (page.parent / place).resolve() if place else page
         assert target.exists(), f"{page.name} links to {link}"
         if anchor:
-            assert anchor in anchors(target), (
-                f"{page.name} links to {link}: there are {sorted(anchors(target))}"
-            )
+            assert anchor in anchors(target), f"{page.name} links to {link}: there are {sorted(anchors(target))}"
 
 
 def test_there_are_links_to_check():
@@ -55,9 +51,7 @@ def test_there_are_links_to_check():
 
 
 def test_the_reference_describes_every_public_name():
-    described = {
-        name for page in (DOCS / "reference").glob("*.md") for name in _MEMBER.findall(page.read_text())
-    }
+    described = {name for page in (DOCS / "reference").glob("*.md") for name in _MEMBER.findall(page.read_text())}
     public = {f"agnncert.{name}" for name in agnncert.__all__ if name != "__version__"}
     assert public - described == set()
 
@@ -71,9 +65,7 @@ def test_every_command_has_a_page_with_its_options(command):
 
 @pytest.mark.parametrize("page", sorted((DOCS / "commands").glob("*.md")), ids=lambda page: page.stem)
 def test_pages_name_no_option_that_a_command_does_not_have(page):
-    known = {
-        name for command in COMMANDS.values() for p in command.params for name in [*p.opts, *p.secondary_opts]
-    }
+    known = {name for command in COMMANDS.values() for p in command.params for name in [*p.opts, *p.secondary_opts]}
     if page.stem in COMMANDS:
         own = COMMANDS[page.stem].params
         known = {name for parameter in own for name in [*parameter.opts, *parameter.secondary_opts]}

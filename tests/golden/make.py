@@ -9,15 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from agnncert.ballots import BallotEvidence
-from agnncert.budget import Budget
-from agnncert.certificate import Certificate
-from agnncert.claim import make_claim
-from agnncert.files import VERSION, save_certificate, usual_budgets
-from agnncert.smoothing.claims import sample_claim
-from agnncert.smoothing.deletions import DeletionNoise
-from agnncert.smoothing.evidence import SampleEvidence
-from agnncert.votes import Votes
+from agnncert.proof.ballots import Votes
+from agnncert.proof.budget import Budget
+from agnncert.proof.certificate import Certificate
+from agnncert.proof.claim import make_claim
+from agnncert.proof.evidence import BallotEvidence
+from agnncert.proof.file import VERSION, save_certificate, usual_budgets
+from agnncert.proof.samples.deletions import DeletionNoise
+from agnncert.proof.samples.evidence import SampleEvidence, sample_claim
 
 FOLDER = Path(__file__).parent / f"v{VERSION}"
 
@@ -41,11 +40,7 @@ def example(rule: str, ids: str, parameters: dict[str, int], default: list[int])
     reached = np.ones(sum(sizes), dtype=bool)
     if rule in ("gated/node", "node-centric/graph"):
         reached[[0, 4]] = False
-    rows = (
-        [[1] * (size > 1) + [size] * (size > 0) for size in sizes]
-        if rule.startswith("edge-centric")
-        else [[]] * 4
-    )
+    rows = [[1] * (size > 1) + [size] * (size > 0) for size in sizes] if rule.startswith("edge-centric") else [[]] * 4
     votes = Votes(
         num_groups=12,
         num_classes=3,
@@ -69,9 +64,7 @@ def example(rule: str, ids: str, parameters: dict[str, int], default: list[int])
         parameters=parameters,
     )
     target = ["ann", "bob", "Çelik", "点"] if rule == "gated/node" else [10, 20, 30, 40]
-    return Certificate(
-        claim, evidence, np.array(target), truth=np.array([0, 1, 2, 1]), degree=np.array([3, 0, 6, 1])
-    )
+    return Certificate(claim, evidence, np.array(target), truth=np.array([0, 1, 2, 1]), degree=np.array([3, 0, 6, 1]))
 
 
 def sampled() -> Certificate:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agnncert.budget import Budget
-from agnncert.files import VERSION, load_certificate
+from agnncert.proof.budget import Budget
+from agnncert.proof.file import VERSION, load_certificate
 from agnncert.verifier import verify
 
 from .make import summary

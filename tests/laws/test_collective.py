@@ -7,11 +7,11 @@ import random
 import numpy as np
 import pytest
 
-from agnncert.budget import Budget
+from agnncert.proof.budget import Budget
 
-from . import tiny
-from .harness import KINDS, budget_of, evidence, flips, random_cell, random_table
-from .tiny import Cell
+from ..support import tiny
+from ..support.harness import KINDS, budget_of, evidence, flips, random_cell, random_table
+from ..support.tiny import Cell
 
 NODE_RULES = ["edge-centric/node", "node-centric/node", "gated/node"]
 
@@ -49,11 +49,7 @@ def compare(rule: str, seed: int, graphs: int, own: bool) -> tuple[int, int, int
             bound = evidence(kind, graph, targets, tables).broken_at_most(budget_of(cell))
             worst = most_broken(kind, graph, cell, targets, tables)
             assert worst <= bound, (rule, graph, cell, targets, tables)
-            tried, attained, telling = (
-                tried + 1,
-                attained + (worst == bound),
-                telling + (bound < len(targets)),
-            )
+            tried, attained, telling = (tried + 1, attained + (worst == bound), telling + (bound < len(targets)))
     return tried, attained, telling
 
 
@@ -86,11 +82,7 @@ def test_without_counting_the_altered_targets_the_bound_would_be_wrong():
 def lonely_targets(num_targets: int, num_groups: int):
     """Targets without edges: every ballot is the default, so only new neighbours matter."""
     graph = tiny.Tiny(
-        dict.fromkeys(range(num_targets), 0),
-        {},
-        dict.fromkeys(range(num_targets), 0),
-        {},
-        num_groups=num_groups,
+        dict.fromkeys(range(num_targets), 0), {}, dict.fromkeys(range(num_targets), 0), {}, num_groups=num_groups
     )
     tables = [[0] * num_groups for _ in range(num_targets)]
     return evidence(KINDS["edge-centric/node"], graph, list(range(num_targets)), tables)
@@ -104,11 +96,7 @@ def test_added_edges_are_shared_out_two_targets_each():
 
 def test_injected_nodes_serve_as_many_targets_as_they_have_edges():
     proof = lonely_targets(10, 8)
-    assert [proof.broken_at_most(Budget(inject_nodes=a, edges_per_injected=3)) for a in (4, 5, 7)] == [
-        0,
-        3,
-        4,
-    ]
+    assert [proof.broken_at_most(Budget(inject_nodes=a, edges_per_injected=3)) for a in (4, 5, 7)] == [0, 3, 4]
     assert proof.broken_at_most(Budget(inject_nodes=5, edges_per_injected=np.inf)) == 10
     assert proof.broken_at_most(Budget(inject_nodes=4, edges_per_injected=np.inf)) == 0
 

@@ -15,18 +15,18 @@ from torch_geometric.data import Data
 from torch_geometric.nn import global_mean_pool
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from agnncert.ballots import BallotEvidence
-from agnncert.budget import Budget
-from agnncert.division import EdgeCentric, NodeCentric
-from agnncert.engines.call import bind
+from agnncert.divisions.base import EdgeCentric, NodeCentric
 from agnncert.errors import GraphError, IdError, NotCovered
-from agnncert.graph import canonical, canonical_set
-from agnncert.perturbation import Perturbation
-from agnncert.rules import certified_radius, tally
+from agnncert.graphs.graph import canonical, canonical_set
+from agnncert.graphs.perturbation import Perturbation
+from agnncert.proof.budget import Budget
+from agnncert.proof.evidence import BallotEvidence
+from agnncert.proof.theorems import certified_radius, tally
+from agnncert.voting.call import bind
 
-from ..oracle.checks import all_listed, check_change, differ, outputs, votes_of, winner
-from ..oracle.graphs import ids_of, make_data, random_data
-from ..oracle.models import KINDS, build
+from ..support.checks import all_listed, check_change, differ, outputs, votes_of, winner
+from ..support.graphs import ids_of, make_data, random_data
+from ..support.models import KINDS, build
 
 
 def both_ways(pairs):
@@ -117,8 +117,7 @@ def pool_over_all_nodes(data, division):
     groups = division.groups(graph)
     batch = torch.zeros(len(data.x), dtype=torch.int64)
     return [
-        int(MeanSign()(data.x, graph.edge_index[:, groups == i], batch).argmax())
-        for i in range(division.num_groups)
+        int(MeanSign()(data.x, graph.edge_index[:, groups == i], batch).argmax()) for i in range(division.num_groups)
     ]
 
 
@@ -129,9 +128,7 @@ def test_edgeless_nodes_flip_the_vote_when_all_nodes_are_pooled_and_move_nothing
     change = Perturbation(inject_nodes={20_000 + k: [-2.0, 0.0, 0.0] for k in range(4)})
     naive, attacked = pool_over_all_nodes(data, division), pool_over_all_nodes(change.apply(data), division)
     assert radius_of(naive, 2) == 7
-    assert division.votes_moved(change, canonical_set([data]), None) == 0, (
-        "no edge is touched, so nothing is charged"
-    )
+    assert division.votes_moved(change, canonical_set([data]), None) == 0, "no edge is touched, so nothing is charged"
     assert winner(attacked, 2) != winner(naive, 2)
     ours = [votes_of(MeanSign(), [d], division).dense().tolist() for d in (data, change.apply(data))]
     assert ours[0] == ours[1]
@@ -186,9 +183,7 @@ def test_a_budget_with_deleted_nodes_is_refused_where_row_numbers_are_the_ids():
     assert evidence_of(votes, "node-centric/node", "node_id").holds(Budget(delete_nodes=1)).all()
     assert not evidence_of(votes, "node-centric/node", "row").holds(Budget(delete_nodes=1)).any()
     assert (
-        evidence_of(votes, "node-centric/node", "row")
-        .holds(Budget(inject_nodes=1, edges_per_injected=math.inf))
-        .all()
+        evidence_of(votes, "node-centric/node", "row").holds(Budget(inject_nodes=1, edges_per_injected=math.inf)).all()
     )
 
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agnncert.division import EdgeCentric, NodeCentric
+from agnncert.divisions.base import EdgeCentric, NodeCentric
 from agnncert.errors import NotCovered
 
-from ..oracle.checks import check_change, check_growth, check_outside_unmoved, check_reach, checked
-from ..oracle.graphs import CHANGES, make_data, random_change, random_data
-from ..oracle.models import KINDS, build
+from ..support.checks import check_change, check_growth, check_outside_unmoved, check_reach, checked
+from ..support.graphs import CHANGES, make_data, random_change, random_data
+from ..support.models import KINDS, build
 
 # Few groups, so that edges share them and a wrong promise shows.
 DIVIDED = [
@@ -35,9 +35,7 @@ models = cache(build)
 def graphs(draw):
     """Two to seven nodes, one-way or two-way edges, isolated nodes, integers or strings as ids."""
     count = draw(st.integers(2, 7))
-    pairs = draw(
-        st.lists(st.sampled_from([(u, v) for v in range(count) for u in range(v)]), unique=True, max_size=10)
-    )
+    pairs = draw(st.lists(st.sampled_from([(u, v) for v in range(count) for u in range(v)]), unique=True, max_size=10))
     both = draw(st.booleans())
     arcs = pairs + [(v, u) for u, v in pairs] if both else pairs
     ids = [f"node {k}" for k in range(count)] if draw(st.booleans()) else None

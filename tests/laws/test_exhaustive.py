@@ -7,13 +7,12 @@ import random
 import numpy as np
 import pytest
 
-from agnncert.budget import Budget
-from agnncert.rules import Reach, Tally, withstands
-from agnncert.theorems import RULES, Amounts, Facts, edge_centric_node
+from agnncert.proof.budget import Budget
+from agnncert.proof.theorems import THEOREMS, Amounts, Facts, Reach, Tally, edge_centric_node, withstands
 
-from . import tiny
-from .harness import KINDS, Score, changes, evidence, flips, random_table, run, run_cell
-from .tiny import Cell
+from ..support import tiny
+from ..support.harness import KINDS, Score, changes, evidence, flips, random_table, run, run_cell
+from ..support.tiny import Cell
 
 GRAPHS = {
     "edge-centric/node": 55,
@@ -54,9 +53,7 @@ def test_only_new_neighbours_count_when_everything_else_is_unlimited(rule):
 def test_unlimited_edge_attacks_leave_one_node_groups_of_a_graph_alone():
     rng, score = random.Random(4), Score()
     for _ in range(25):
-        graph = tiny.random_tiny(
-            rng, rng.choice([3, 4]), rng.choice([3, 5]), directed=False, loops=rng.random() < 0.5
-        )
+        graph = tiny.random_tiny(rng, rng.choice([3, 4]), rng.choice([3, 5]), directed=False, loops=rng.random() < 0.5)
         everything = Cell(add=2, delete=2, change=2)
         unlimited = ("add_edges", "delete_edges", "change_edges")
         score += run_cell(KINDS["node-centric/graph"], graph, everything, rng, unlimited=unlimited)
@@ -106,10 +103,7 @@ MUTANTS = {
     "a node price in the edge division": ("edge-centric/node", {"theorem": node_price_in_the_edge_division}),
     "injected nodes are no neighbours": ("edge-centric/node", {"theorem": injected_nodes_are_no_neighbours}),
     "deleted nodes are free": ("edge-centric/node", {"theorem": deleted_nodes_are_free}),
-    "the node division's rule for edges": (
-        "edge-centric/node",
-        {"theorem": RULES["node-centric/node"].theorem},
-    ),
+    "the node division's rule for edges": ("edge-centric/node", {"theorem": THEOREMS["node-centric/node"]}),
 }
 
 
@@ -135,9 +129,7 @@ def test_a_self_loop_reaches_a_group_of_one_node_so_the_rule_must_know_about_loo
     table = [0, 1, -1]
     assert flips(table, frozenset({0}))
     budget = Budget(add_edges=1)
-    assert evidence(kind, lone, [0], [table]).holds(budget).tolist() == [
-        True
-    ]  # right only where loops are dropped
+    assert evidence(kind, lone, [0], [table]).holds(budget).tolist() == [True]  # right only where loops are dropped
     assert evidence(kind, loops, [0], [table]).holds(budget).tolist() == [False]
 
 

@@ -11,15 +11,19 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert import division as divisions
-from agnncert import engines, hashing, rules
-from agnncert.division import EdgeCentric, NodeCentric, Pieces
-from agnncert.engines import coverage, fast, gathered, naive
+from agnncert.divisions import base as divisions
+from agnncert.divisions.base import EdgeCentric, NodeCentric, Pieces
 from agnncert.errors import AgnncertError
-from agnncert.graph import EDGE_VALUES
-from agnncert.votes import ABSTAIN
+from agnncert.graphs import hashing
+from agnncert.graphs.graph import EDGE_VALUES
+from agnncert.proof import theorems as rules
+from agnncert.proof.ballots import ABSTAIN
+from agnncert.voting import cast as engines
+from agnncert.voting import cover as coverage
+from agnncert.voting import fast, naive
+from agnncert.voting import lazy_rows as gathered
 
-from ..oracle.checks import (
+from ..support.checks import (
     check_change,
     check_cover,
     check_engines_agree,
@@ -28,15 +32,13 @@ from ..oracle.checks import (
     check_radius,
     votes_of,
 )
-from ..oracle.graphs import make_data, random_change, random_data
-from ..oracle.models import build
+from ..support.graphs import make_data, random_change, random_data
+from ..support.models import build
 
 # The checks, on fixed examples
 
 
-def laws(
-    division, task="node", kinds=("inject node", "delete node", "change features", "add edge", "delete edge")
-):
+def laws(division, task="node", kinds=("inject node", "delete node", "change features", "add edge", "delete edge")):
     """One unit of each attack moves the promised ballots only."""
     model = build("sage", task)
     for seed in range(5):
@@ -62,10 +64,7 @@ def oracle(division, task="node", rows=None, memory_limit=None, kind="gcn"):
             check_engines_agree(build(kind, task), data, division, rows, memory_limit)
         else:
             check_engines_agree(
-                build(kind, task),
-                [data, make_data([], 2), random_data(seed)],
-                division,
-                memory_limit=memory_limit,
+                build(kind, task), [data, make_data([], 2), random_data(seed)], division, memory_limit=memory_limit
             )
 
 
@@ -118,9 +117,7 @@ def keep_isolated_nodes(patch):
 def keep_other_groups_nodes(patch):
     plain = NodeCentric.subgraph
     patch.setattr(
-        NodeCentric,
-        "subgraph",
-        lambda self, graph, groups, index: plain(self, _as_node_task(graph), groups, index),
+        NodeCentric, "subgraph", lambda self, graph, groups, index: plain(self, _as_node_task(graph), groups, index)
     )
 
 
@@ -208,9 +205,7 @@ def call_lone_nodes_unreachable(patch):
 
 def tie_copies_of_a_node_together(patch):
     """One copy per node instead of one per node and subgraph."""
-    change_pieces(
-        patch, EdgeCentric, lambda p: replace(p, edge_index=torch.searchsorted(p.cell, p.cell[p.edge_index]))
-    )
+    change_pieces(patch, EdgeCentric, lambda p: replace(p, edge_index=torch.searchsorted(p.cell, p.cell[p.edge_index])))
 
 
 def prune_too_much(patch):
@@ -232,9 +227,7 @@ def lose_the_last_edge_of_a_chunk(patch):
 
     def chunks(self, rows):
         for chunk in plain(self, rows):
-            yield fast.Chunk(
-                chunk.copies, slice(chunk.edges.start, max(chunk.edges.start, chunk.edges.stop - 1))
-            )
+            yield fast.Chunk(chunk.copies, slice(chunk.edges.start, max(chunk.edges.start, chunk.edges.stop - 1)))
 
     patch.setattr(fast.Plan, "chunks", chunks)
 
@@ -260,17 +253,13 @@ def forget_large_components(patch):
     patch.setattr(coverage, "MAX_PAIRS", 12)
     plain = coverage._ragged
     patch.setattr(
-        coverage,
-        "_ragged",
-        lambda owner, reach, cap, base: plain(owner, reach, np.maximum(cap - base, 0), 0 * base),
+        coverage, "_ragged", lambda owner, reach, cap, base: plain(owner, reach, np.maximum(cap - base, 0), 0 * base)
     )
 
 
 def take_the_smallest_reaches(patch):
     plain = coverage._ragged
-    patch.setattr(
-        coverage, "_ragged", lambda owner, reach, cap, base: plain(owner, np.minimum(reach, 1), cap, base)
-    )
+    patch.setattr(coverage, "_ragged", lambda owner, reach, cap, base: plain(owner, np.minimum(reach, 1), cap, base))
 
 
 def drop_the_tie_term(patch):
@@ -285,9 +274,7 @@ def drop_the_tie_term(patch):
 
 
 def charge_one_per_changed_ballot(patch):
-    patch.setattr(
-        rules, "certified_radius", lambda counted: np.where(counted.is_label, 99, counted.margin).min(axis=1)
-    )
+    patch.setattr(rules, "certified_radius", lambda counted: np.where(counted.is_label, 99, counted.margin).min(axis=1))
 
 
 def ties_to_the_larger_class(patch):
@@ -360,9 +347,7 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("rule", "mistake", "check"), MUTATIONS, ids=lambda part: getattr(part, "__name__", part)
-)
+@pytest.mark.parametrize(("rule", "mistake", "check"), MUTATIONS, ids=lambda part: getattr(part, "__name__", part))
 def test_a_broken_rule_turns_its_check_red(monkeypatch, rule, mistake, check):
     with monkeypatch.context() as patch:
         mistake(patch)

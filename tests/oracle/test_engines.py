@@ -8,15 +8,15 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import models as pyg
 
-from agnncert.division import EdgeCentric, NodeCentric
-from agnncert.engines import fast
-from agnncert.engines.call import bind
-from agnncert.graph import canonical
+from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.graphs.graph import canonical
+from agnncert.voting import fast
+from agnncert.voting.call import bind
 
-from . import modules
-from .checks import check_engines_agree, checked, votes_of
-from .graphs import make_data, random_data
-from .models import CLASSES, FEATURES, KINDS, build, settled
+from ..support import modules
+from ..support.checks import check_engines_agree, checked, votes_of
+from ..support.graphs import make_data, random_data
+from ..support.models import CLASSES, FEATURES, KINDS, build, settled
 
 NODE_DIVISIONS = [EdgeCentric(5), NodeCentric(5), NodeCentric(5, gate_features=True)]
 GRAPH_DIVISIONS = [EdgeCentric(5), NodeCentric(5)]
@@ -81,9 +81,7 @@ def test_graphs(situation, division, kind):
     )
 
 
-@pytest.mark.parametrize(
-    "division", [EdgeCentric(3, self_loops=True), NodeCentric(3, self_loops=True)], ids=str
-)
+@pytest.mark.parametrize("division", [EdgeCentric(3, self_loops=True), NodeCentric(3, self_loops=True)], ids=str)
 def test_self_loops_that_are_kept(division):
     data = SITUATIONS["self-loops dropped"][0]
     check_engines_agree(models("sage", "node"), data, division)
@@ -118,17 +116,13 @@ def test_parts_without_a_target_are_left_out():
 @pytest.mark.parametrize("limit", [1, 3000, 10**9])
 @pytest.mark.parametrize("division", NODE_DIVISIONS, ids=str)
 def test_node_ballots_do_not_depend_on_the_memory_limit(division, limit):
-    check_engines_agree(
-        models("gin", "node"), random_data(6, largest=12), of_size(division, 9), memory_limit=limit
-    )
+    check_engines_agree(models("gin", "node"), random_data(6, largest=12), of_size(division, 9), memory_limit=limit)
 
 
 @pytest.mark.parametrize("limit", [1, 3000, 10**9])
 @pytest.mark.parametrize("division", GRAPH_DIVISIONS, ids=str)
 def test_graph_ballots_do_not_depend_on_the_memory_limit(division, limit):
-    check_engines_agree(
-        models("gin", "graph"), [random_data(k) for k in range(6)], division, memory_limit=limit
-    )
+    check_engines_agree(models("gin", "graph"), [random_data(k) for k in range(6)], division, memory_limit=limit)
 
 
 def test_a_small_limit_makes_one_chunk_of_every_subgraph_and_a_large_one_a_single_chunk():
@@ -137,9 +131,7 @@ def test_a_small_limit_makes_one_chunk_of_every_subgraph_and_a_large_one_a_singl
     used = len(torch.unique(layout.pieces.cell))
     assert len(list(layout.chunks(fast.chunk_rows(call, graph, 1)))) == used > 3
     whole = list(layout.chunks(fast.chunk_rows(call, graph, 10**9)))
-    assert [(c.copies, c.edges) for c in whole] == [
-        (slice(0, len(layout.pieces.node)), slice(0, graph.num_edges))
-    ]
+    assert [(c.copies, c.edges) for c in whole] == [(slice(0, len(layout.pieces.node)), slice(0, graph.num_edges))]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -157,14 +149,10 @@ def test_sparse_features(division, kind):
 def test_features_of_another_type_than_the_model():
     data = random_data(2, largest=12, density=0.4)
     small = build("gcn", "node").float()
-    check_engines_agree(
-        small, Data(x=data.x.float(), edge_index=data.edge_index, node_id=data.node_id), EdgeCentric(5)
-    )
+    check_engines_agree(small, Data(x=data.x.float(), edge_index=data.edge_index, node_id=data.node_id), EdgeCentric(5))
     for x in (data.x, (3 * data.x).long()):
         mixed = Data(x=x, edge_index=data.edge_index, node_id=data.node_id)
-        fast_votes, slow = (
-            votes_of(small, mixed, EdgeCentric(5), engine).dense() for engine in ("fast", "naive")
-        )
+        fast_votes, slow = (votes_of(small, mixed, EdgeCentric(5), engine).dense() for engine in ("fast", "naive"))
         np.testing.assert_array_equal(fast_votes, slow)
 
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert.division import EdgeCentric, NodeCentric
+from agnncert.divisions.base import EdgeCentric, NodeCentric
 from agnncert.errors import DivisionError, NotCovered
-from agnncert.graph import node_keys
+from agnncert.graphs.graph import node_keys
 from agnncert.testing import check_division, random_change, random_graph
 
 FEW = 40  # attacked graphs; enough for the faults below
@@ -66,11 +66,7 @@ class OwnFeatures(NodeCentric):
     """Forgets that the target's own features are in every ballot."""
 
     def votes_moved(self, change, graph, target):
-        return (
-            len(change.change_features) + 3 * (change.cost().inject_nodes + 1)
-            if not change.delete_nodes
-            else 9
-        )
+        return len(change.change_features) + 3 * (change.cost().inject_nodes + 1) if not change.delete_nodes else 9
 
 
 class BySize(Mine):
@@ -200,7 +196,5 @@ def test_the_attacks_tried_are_of_every_kind():
 
 
 def test_the_same_seed_tries_the_same_attacks():
-    changes = [
-        random_change(random_graph(r), r) for r in (np.random.default_rng(3), np.random.default_rng(3))
-    ]
+    changes = [random_change(random_graph(r), r) for r in (np.random.default_rng(3), np.random.default_rng(3))]
     assert changes[0] == changes[1]

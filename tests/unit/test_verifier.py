@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agnncert import recount, verifier
+from agnncert import verifier
 from agnncert.errors import SettingsError
-from agnncert.recount import limits, sort_ballots
-from agnncert.theorems import RULES
+from agnncert.proof import recount
+from agnncert.proof.recount import limits, sort_ballots
+from agnncert.proof.rules import RULES
 from agnncert.verifier import Verdict, verify
 
-from .made_up import certificate_of, random_budget, random_evidence
+from ..support.certificates import certificate_of, random_budget, random_evidence
 
 
 @pytest.fixture
@@ -69,9 +70,7 @@ def withstands_all_splits(piles, j: int, bound) -> bool:
         ]
         for moved in itertools.product(*[range(size + 1) for size in piles.size[j]]):
             allowed = (
-                sum(moved) <= bound.all[j]
-                and moved[1] + moved[2] <= bound.beyond[j]
-                and moved[2] <= bound.unlisted[j]
+                sum(moved) <= bound.all[j] and moved[1] + moved[2] <= bound.beyond[j] and moved[2] <= bound.unlisted[j]
             )
             gain = sum(sum(tier[:m]) for tier, m in zip(gains, moved, strict=True))
             if k != label and allowed and gain > piles.lead[j, k]:
@@ -104,16 +103,12 @@ def test_ballots_altered_by_someone_who_seals_again_do_not_support_the_statement
         ballot, default = proof.votes.ballot.copy(), proof.votes.default.copy()
         rival = (cert.label[target] + 1) % 3
         ballot[listed] = default[target] = rival
-        changed = dataclasses.replace(
-            proof, votes=dataclasses.replace(proof.votes, ballot=ballot, default=default)
-        )
+        changed = dataclasses.replace(proof, votes=dataclasses.replace(proof.votes, ballot=ballot, default=default))
         forged = certificate_of(changed)
         for name in ("label", "radius"):
             object.__setattr__(forged, name, getattr(cert, name))
         forged.save(tmp_path / "a.cert")
-        assert any(
-            "does not follow from the ballots" in reason for reason in verify(tmp_path / "a.cert").reasons
-        )
+        assert any("does not follow from the ballots" in reason for reason in verify(tmp_path / "a.cert").reasons)
 
 
 def test_claims_of_another_version_are_checked_by_their_facts_only(rng, tmp_path):
@@ -129,9 +124,7 @@ def test_claims_of_another_version_are_checked_by_their_facts_only(rng, tmp_path
 
 
 def test_a_verdict_reads_well():
-    bad = Verdict(
-        False, ("the radius of 3 targets does not follow from the ballots",), ("the claim, word for word",)
-    )
+    bad = Verdict(False, ("the radius of 3 targets does not follow from the ballots",), ("the claim, word for word",))
     assert not bad
     assert str(bad).startswith("The certificate is refused.\n  wrong: the radius of 3")
     assert str(Verdict(True, (), ("this",))) == "The certificate holds.\n  checked: this"
@@ -149,7 +142,7 @@ def test_the_recount_shares_no_code_with_the_rules():
     for module in (recount, verifier):
         tree = ast.parse(Path(module.__file__).read_text())
         named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        assert not named & {"agnncert.rules", "agnncert.theorems"}
+        assert not named & {"agnncert.proof.theorems"}
         calls = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         if module is recount:
             assert not calls & {"label_and_radius", "holds_each", "tally", "counts"}

@@ -3,15 +3,15 @@
 ``attack`` is the one call; ``Scene`` and the attacks by name are for those who run many on the same model.
 """
 
-from agnncert.attacks.arsenal import Arsenal
-from agnncert.attacks.by_votes import greedy
-from agnncert.attacks.drawn import random
-from agnncert.attacks.entry import KINDS, Curve, attack, attacked_accuracy
-from agnncert.attacks.every import exhaustive
+from agnncert.attacks.adversarial_features import Arsenal
+from agnncert.attacks.attack import KINDS, Curve, attack, attacked_accuracy
+from agnncert.attacks.exhaustive import exhaustive
+from agnncert.attacks.gradient import gradient
+from agnncert.attacks.greedy import greedy
 from agnncert.attacks.hubs import hubs
-from agnncert.attacks.prbcd import gradient
+from agnncert.attacks.problem import Scene
+from agnncert.attacks.random import random
 from agnncert.attacks.results import AttackReport, AttackResult, cost_of, fits
-from agnncert.attacks.scene import Scene
 
 __all__ = [
     "KINDS",

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.budget import Budget
-from agnncert.perturbation import Id, Perturbation
+from agnncert.graphs.perturbation import Id, Perturbation
+from agnncert.proof.budget import Budget
 
 NEW = -1  # stands for the node that an edit injects
 
@@ -104,9 +104,7 @@ def choose(
     return chosen, total
 
 
-def perturbation_of(
-    edits: Sequence[Edit], ids: Sequence[Id], features: Sequence[Sequence[float]]
-) -> Perturbation:
+def perturbation_of(edits: Sequence[Edit], ids: Sequence[Id], features: Sequence[Sequence[float]]) -> Perturbation:
     """All edits together, in terms of ids.
 
     Args:
@@ -123,9 +121,7 @@ def perturbation_of(
         delete_edges=list(dict.fromkeys(pair for edit in edits for pair in pairs(edit.remove, edit))),
         change_edges=[(ids[u], ids[v], value) for edit in edits for u, v, value in edit.alter],
         inject_nodes={
-            edit.new_id: features[edit.new]
-            for edit in edits
-            if edit.new is not None and edit.new_id is not None
+            edit.new_id: features[edit.new] for edit in edits if edit.new is not None and edit.new_id is not None
         },
         delete_nodes=[ids[node] for edit in edits for node in edit.drop],
         change_features={ids[node]: features[row] for edit in edits for node, row in edit.paint},

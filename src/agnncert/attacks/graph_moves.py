@@ -6,17 +6,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from agnncert import hashing
-from agnncert.attacks.arsenal import Arsenal
+from agnncert.attacks.adversarial_features import Arsenal
 from agnncert.attacks.edits import NEW, Edit, Option
-from agnncert.attacks.fresh_ids import FreshIds
-from agnncert.attacks.scene import Scene
-from agnncert.attacks.trials import GraphStage
-from agnncert.attacks.values import edge_values_to_try
-from agnncert.attacks.wiring import GraphWiring, Priced, armed_by_node
-from agnncert.budget import Budget
-from agnncert.division import NodeCentric
-from agnncert.graph import node_keys
+from agnncert.attacks.injected_ids import FreshIds, GraphWiring, Priced, armed_by_node
+from agnncert.attacks.problem import Scene, edge_values_to_try
+from agnncert.attacks.try_edits import GraphStage
+from agnncert.divisions.base import NodeCentric
+from agnncert.graphs import hashing
+from agnncert.graphs.graph import node_keys
+from agnncert.proof.budget import Budget
 
 Item = TypeVar("Item")
 Draft = tuple[Edit, list[int]]  # an edit, and the groups whose ballots it may move
@@ -62,14 +60,10 @@ class GraphMoves:
                 if budget.delete_edges:
                     yield Edit("delete_edges", remove=(pair,)), [group]
                 if budget.change_edges:
-                    yield from (
-                        (Edit("change_edges", alter=((*pair, value),)), [group]) for value in self.alters
-                    )
+                    yield from ((Edit("change_edges", alter=((*pair, value),)), [group]) for value in self.alters)
         nodes = _some(range(stage.graph.num_nodes), NODES_TO_CHANGE, random)
         if budget.delete_nodes and stage.graph.num_nodes > 1:
-            yield from (
-                (Edit("delete_nodes", drop=(u,)), where) for u in nodes if (where := _groups_of(stage, u))
-            )
+            yield from ((Edit("delete_nodes", drop=(u,)), where) for u in nodes if (where := _groups_of(stage, u)))
         if budget.change_features:
             for u in nodes:
                 where = _groups_of(stage, u)
@@ -81,22 +75,15 @@ class GraphMoves:
         if isinstance(self.division, NodeCentric):
             for group, members in enumerate(stage.members):
                 free = [
-                    (u, v)
-                    for k, u in enumerate(members[:60])
-                    for v in members[:k]
-                    if not {(u, v), (v, u)} & joined
+                    (u, v) for k, u in enumerate(members[:60]) for v in members[:k] if not {(u, v), (v, u)} & joined
                 ]
-                yield from (
-                    (Edit("add_edges", add=(pair,)), [group]) for pair in _some(free, PAIRS_PER_GROUP, random)
-                )
+                yield from ((Edit("add_edges", add=(pair,)), [group]) for pair in _some(free, PAIRS_PER_GROUP, random))
             return
         count = stage.graph.num_nodes
         low, high = np.triu_indices(count, 1)
         some = random.permutation(len(low))[:PAIRS_TO_HASH]
         keys = node_keys(stage.graph).numpy().view(np.uint64)
-        groups = hashing.edge_groups(
-            keys[low[some]], keys[high[some]], self.division.num_groups, self.division.hash
-        )
+        groups = hashing.edge_groups(keys[low[some]], keys[high[some]], self.division.num_groups, self.division.hash)
         seen: dict[int, int] = {}
         for u, v, group in zip(low[some].tolist(), high[some].tolist(), groups.tolist(), strict=True):
             if (u, v) not in joined and (v, u) not in joined and seen.get(group, 0) < PAIRS_PER_GROUP:
@@ -117,19 +104,11 @@ class GraphMoves:
                 yield Edit("inject_nodes", add=((NEW, members[0] if members else 0),), new=r), [group]
 
     def armed(
-        self,
-        row: int,
-        options: Sequence[Option],
-        before: Sequence[int],
-        label: int,
-        rival: int,
-        budget: Budget,
+        self, row: int, options: Sequence[Option], before: Sequence[int], label: int, rival: int, budget: Budget
     ) -> list[Option]:
         """The options, with injected nodes under ids that lead their edges to the wanted groups."""
         rest = [option for option in options if option.edit.new is None]
-        new = [
-            (option.gain(before, label, rival), option) for option in options if option.edit.new is not None
-        ]
+        new = [(option.gain(before, label, rival), option) for option in options if option.edit.new is not None]
         if not new:
             return rest
         graph = self.stage_of(row).graph

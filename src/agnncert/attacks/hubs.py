@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from agnncert.attacks.arsenal import Arsenal
+from agnncert.attacks.adversarial_features import Arsenal
 from agnncert.attacks.edits import gap
-from agnncert.attacks.fresh_ids import FreshIds
+from agnncert.attacks.injected_ids import FreshIds
+from agnncert.attacks.problem import Ballots, Scene
 from agnncert.attacks.results import AttackResult
-from agnncert.attacks.scene import Ballots, Scene
-from agnncert.budget import Budget
-from agnncert.division import NodeCentric
+from agnncert.divisions.base import NodeCentric
 from agnncert.errors import BudgetError, SettingsError
-from agnncert.perturbation import Id, Perturbation
-from agnncert.votes import IntArray
+from agnncert.graphs.perturbation import Id, Perturbation
+from agnncert.proof.ballots import IntArray
+from agnncert.proof.budget import Budget
 
 PAIRED_IDS = 64  # ids to try where each has a group of its own with every target
 
@@ -56,10 +56,7 @@ def hubs(
         here = here[np.argsort(gaps[here, k], kind="stable")]  # the weakest first
         wiring = _join(scene, rows[here], before[here], labels[here], int(k), budget)
         results = max(
-            (
-                _shouted(scene, rows[here], before[here], wiring, look)
-                for look in _looks(arsenal, int(k), wiring)
-            ),
+            (_shouted(scene, rows[here], before[here], wiring, look) for look in _looks(arsenal, int(k), wiring)),
             key=lambda some: (sum(r.succeeded for r in some), sum(r.ballots_moved for r in some)),
         )
         found.update(zip(here.tolist(), results, strict=True))
@@ -88,9 +85,7 @@ def _gaps(scene: Scene, ballots: Ballots) -> list[int]:
     return [far if k == label else gap(counts, label, k) for k in range(len(counts))]
 
 
-def _join(
-    scene: Scene, rows: IntArray, before: Ballots, labels: IntArray, rival: int, budget: Budget
-) -> Perturbation:
+def _join(scene: Scene, rows: IntArray, before: Ballots, labels: IntArray, rival: int, budget: Budget) -> Perturbation:
     """The hubs that push ``rows`` to ``rival`` and their edges, without features."""
     count = int(min(budget.inject_nodes, scene.num_groups))
     reach = int(min(budget.edges_per_injected, len(rows)))

@@ -4,15 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from agnncert.attacks.arsenal import Arsenal
+from agnncert.attacks.adversarial_features import Arsenal
 from agnncert.attacks.edits import NEW, Edit, Option
-from agnncert.attacks.fresh_ids import FreshIds, pair_groups_of
-from agnncert.attacks.scene import Scene
-from agnncert.attacks.trials import NodeStage
-from agnncert.attacks.values import edge_values_to_try
-from agnncert.attacks.wiring import NodeWiring, Priced, armed_by_node
-from agnncert.budget import Budget
-from agnncert.division import EdgeCentric, NodeCentric
+from agnncert.attacks.injected_ids import FreshIds, NodeWiring, Priced, armed_by_node, pair_groups_of
+from agnncert.attacks.problem import Scene, edge_values_to_try
+from agnncert.attacks.try_edits import NodeStage
+from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.proof.budget import Budget
 
 Draft = tuple[Edit, list[int]]  # an edit, and the groups whose ballots it may move
 
@@ -115,19 +113,11 @@ class NodeMoves:
         return ordered[:NODES_TO_CHANGE]
 
     def armed(
-        self,
-        row: int,
-        options: Sequence[Option],
-        before: Sequence[int],
-        label: int,
-        rival: int,
-        budget: Budget,
+        self, row: int, options: Sequence[Option], before: Sequence[int], label: int, rival: int, budget: Budget
     ) -> list[Option]:
         """The options, with injected nodes under ids that lead their edges to the wanted groups."""
         rest = [option for option in options if option.edit.new is None]
-        new = [
-            (option.gain(before, label, rival), option) for option in options if option.edit.new is not None
-        ]
+        new = [(option.gain(before, label, rival), option) for option in options if option.edit.new is not None]
         if not new:
             return rest
         count = int(min(budget.inject_nodes, self.division.num_groups))
@@ -138,9 +128,7 @@ class NodeMoves:
         others = sorted({u for _, u in through})
         keys = self.scene.graph.node_key[torch.tensor([row, *others])]
         groups = self.fresh.pair_groups(self.division, keys)
-        wiring = NodeWiring(
-            groups, others, direct, through, self.division.num_groups, budget.edges_per_injected
-        )
+        wiring = NodeWiring(groups, others, direct, through, self.division.num_groups, budget.edges_per_injected)
         return [*rest, *wiring.nodes(self.fresh, count)]
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from agnncert.budget import COUNTS, Budget
-from agnncert.certificate import Certificate
 from agnncert.errors import SettingsError
-from agnncert.perturbation import Id, Perturbation, keys_of
-from agnncert.votes import BoolArray
+from agnncert.graphs.perturbation import Id, Perturbation, keys_of
+from agnncert.proof.ballots import BoolArray
+from agnncert.proof.budget import COUNTS, Budget
+from agnncert.proof.certificate import Certificate
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,7 @@ class AttackReport:
 
     def _required(self) -> Certificate:
         if self.certificate is None:
-            raise SettingsError(
-                "this report has no certificate to compare with: pass one to attack(certificate=…)."
-            )
+            raise SettingsError("this report has no certificate to compare with: pass one to attack(certificate=…).")
         return self.certificate
 
     def _correct(self) -> BoolArray:
@@ -113,19 +111,13 @@ class AttackReport:
         total, broken = len(self.results), int(self.succeeded.sum())
         kinds = ", ".join(sorted({result.kind for result in self.results}))
         moved = np.mean([result.ballots_moved for result in self.results]) if total else 0
-        lines = [
-            f"{total} targets attacked ({kinds}): {broken} labels changed, {moved:.1f} ballots moved on average"
-        ]
+        lines = [f"{total} targets attacked ({kinds}): {broken} labels changed, {moved:.1f} ballots moved on average"]
         if self.certificate is not None:
             certified, refuted = int(self.certified.sum()), len(self.violations)
-            lines.append(
-                f"certified against the budget: {certified} targets; certificates refuted: {refuted}"
-            )
+            lines.append(f"certified against the budget: {certified} targets; certificates refuted: {refuted}")
             if self.certificate.truth is not None and total:
                 low, high = self.certified_accuracy, self.attacked_accuracy
-                lines.append(
-                    f"accuracy under attack: at least {low:.3f} (certified), at most {high:.3f} (attacked)"
-                )
+                lines.append(f"accuracy under attack: at least {low:.3f} (certified), at most {high:.3f} (attacked)")
         return "\n".join(lines)
 
 

@@ -11,9 +11,9 @@
 
 from agnncert.baselines.birs import BiRS as BiRS
 from agnncert.baselines.counts import SampleCounts as SampleCounts
-from agnncert.baselines.gnncert import GNNCertE as GNNCertE
-from agnncert.baselines.gnncert import GNNCertEN as GNNCertEN
-from agnncert.baselines.gnncert import GNNCertN as GNNCertN
 from agnncert.baselines.redraw import redraw as redraw
 from agnncert.baselines.rs import RS as RS
-from agnncert.baselines.sparse_rs import SparseRS as SparseRS
+from agnncert.baselines.rs import SparseRS as SparseRS
+from agnncert.divisions.gnncert import GNNCertE as GNNCertE
+from agnncert.divisions.gnncert import GNNCertEN as GNNCertEN
+from agnncert.divisions.gnncert import GNNCertN as GNNCertN

@@ -12,16 +12,16 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.baselines.defence import Smoothing
-from agnncert.baselines.deletion_sampler import DeletionSampler, draw_survivors
-from agnncert.baselines.pairs import Pairs
-from agnncert.contract import AuditReport
-from agnncert.engines import EngineName
-from agnncert.engines.call import Caller
+from agnncert.baselines.bernoulli import Pairs
+from agnncert.baselines.deletions import DeletionSampler, draw_survivors
+from agnncert.baselines.smoothing import Smoothing
 from agnncert.errors import ModelContractError, SettingsError
-from agnncert.graph import EDGE_VALUES
-from agnncert.smoothing import DeletionNoise
-from agnncert.votes import IntArray
+from agnncert.graphs.graph import EDGE_VALUES
+from agnncert.proof.ballots import IntArray
+from agnncert.proof.samples import DeletionNoise
+from agnncert.voting.auditing import AuditReport
+from agnncert.voting.call import Caller
+from agnncert.voting.cast import EngineName
 
 
 @dataclass(frozen=True)

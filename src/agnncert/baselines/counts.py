@@ -17,9 +17,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from agnncert.baselines.coins import ESTIMATION, SELECTION, stream
+from agnncert.baselines.bernoulli import ESTIMATION, SELECTION, stream
 from agnncert.errors import CertificateError, SettingsError
-from agnncert.votes import IntArray
+from agnncert.proof.ballots import IntArray
 
 Progress = Callable[[int, int], None]
 
@@ -92,9 +92,7 @@ class SampleCounts:
         try:
             with safe_open(os.fspath(path), framework="numpy") as file:
                 meta = json.loads((file.metadata() or {})["agnncert_counts"])
-                arrays = {
-                    name: file.get_tensor(name).astype(np.int64) for name in ("selection", "estimation")
-                }
+                arrays = {name: file.get_tensor(name).astype(np.int64) for name in ("selection", "estimation")}
             return cls(**arrays, **meta)
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise CertificateError(
@@ -152,9 +150,7 @@ def _empty(sampler: Sampler) -> tuple[IntArray, IntArray]:
     return np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
 
 
-def _resumed(
-    checkpoint: str | os.PathLike[str] | None, key: dict[str, Any], n0: int, n: int
-) -> SampleCounts | None:
+def _resumed(checkpoint: str | os.PathLike[str] | None, key: dict[str, Any], n0: int, n: int) -> SampleCounts | None:
     if checkpoint is None or not Path(checkpoint).exists():
         return None
     found = SampleCounts.load(checkpoint)

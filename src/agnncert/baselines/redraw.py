@@ -3,13 +3,12 @@
 from typing import Any
 
 from agnncert.baselines.birs import BiRS
-from agnncert.baselines.defence import Smoothing
-from agnncert.baselines.rs import RS
-from agnncert.baselines.sparse_rs import SparseRS
-from agnncert.certificate import Certificate
-from agnncert.engines import EngineName
+from agnncert.baselines.rs import RS, SparseRS
+from agnncert.baselines.smoothing import Smoothing
 from agnncert.errors import CertificateError
-from agnncert.smoothing import DeletionNoise, FlipNoise, SampleEvidence
+from agnncert.proof.certificate import Certificate
+from agnncert.proof.samples import DeletionNoise, FlipNoise, SampleEvidence
+from agnncert.voting.cast import EngineName
 
 
 def defence_of(evidence: SampleEvidence) -> Smoothing:

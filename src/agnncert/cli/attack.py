@@ -45,7 +45,7 @@ def attack(
     The attacks know model and division. The share of labels that survive is an upper bound beside the
     certified lower one; both go into the report. Exit status: 0 no certified label fell, 1 one did.
     """
-    from agnncert.runs.attacking import AttackSettings, attack_run
+    from agnncert.studies.attack import AttackSettings, attack_run
 
     wanted = AttackSettings(
         kind=tuple(kind), vary=vary, sizes=opt.numbers("sizes", sizes), also=opt.pairs("also", also),
@@ -56,15 +56,7 @@ def attack(
         attacked = attack_run(run, wanted, root)
     titles = [vary, "certified", "after attack", "certified, attacked", "fell", "others, attacked", "fell "]
     rounds = [
-        [
-            r.size,
-            r.certified,
-            r.left,
-            r.attacked_certified,
-            r.fallen_certified,
-            r.attacked_others,
-            r.fallen_others,
-        ]
+        [r.size, r.certified, r.left, r.attacked_certified, r.fallen_certified, r.attacked_others, r.fallen_others]
         for r in attacked.rounds
     ]
     holds = not attacked.violations

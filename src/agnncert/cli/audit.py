@@ -13,23 +13,19 @@ def audit(
     model: Annotated[str, typer.Argument(help="package.module:factory, a built-in model, or a run folder.")],
     *,
     weights: Annotated[
-        str | None,
-        typer.Option(help="Weights, a safetensors file.", rich_help_panel=opt.MODEL, metavar="FILE"),
+        str | None, typer.Option(help="Weights, a safetensors file.", rich_help_panel=opt.MODEL, metavar="FILE")
     ] = None,
     set: opt.Set,
     division: opt.Division = None,
     groups: opt.Groups = None,
     task: Annotated[
         str | None,
-        typer.Option(
-            help="node or graph.", rich_help_panel=opt.MODEL, show_default="that of the data, else node"
-        ),
+        typer.Option(help="node or graph.", rich_help_panel=opt.MODEL, show_default="that of the data, else node"),
     ] = None,
     data: Annotated[
         str,
         typer.Option(
-            help="Data like that to be certified: a dataset, or a folder with tables.",
-            rich_help_panel=opt.DATA,
+            help="Data like that to be certified: a dataset, or a folder with tables.", rich_help_panel=opt.DATA
         ),
     ] = "",
     root: opt.Root = None,
@@ -48,8 +44,8 @@ def audit(
     Lists everything that breaks the guarantee, with a remedy for each. Exit status: 0 the model is fit, 1 it
     is not.
     """
-    from agnncert.runs.auditing import audit_named
-    from agnncert.runs.settings import CertifySettings
+    from agnncert.studies.audit import audit_named
+    from agnncert.studies.settings import CertifySettings
 
     named = CertifySettings(
         model=model, weights=weights, set=opt.pairs("set", set), division=division, groups=groups, data=data,

@@ -13,20 +13,15 @@ WORK = "Certification"
 def certify(
     data: Annotated[
         str,
-        typer.Argument(
-            help="Folder of a trained run; or a dataset, or a folder with tables.", metavar="RUN | DATA"
-        ),
+        typer.Argument(help="Folder of a trained run; or a dataset, or a folder with tables.", metavar="RUN | DATA"),
     ] = "",
     *,
     model: Annotated[
         str | None,
-        typer.Option(
-            help="Your model as package.module:factory, or a built-in one.", rich_help_panel=opt.MODEL
-        ),
+        typer.Option(help="Your model as package.module:factory, or a built-in one.", rich_help_panel=opt.MODEL),
     ] = None,
     weights: Annotated[
-        str | None,
-        typer.Option(help="Its weights, a safetensors file.", rich_help_panel=opt.MODEL, metavar="FILE"),
+        str | None, typer.Option(help="Its weights, a safetensors file.", rich_help_panel=opt.MODEL, metavar="FILE")
     ] = None,
     set: opt.Set,
     division: opt.Division = None,
@@ -34,24 +29,18 @@ def certify(
     hash: opt.Hash = None,
     targets: Annotated[
         str | None,
-        typer.Option(
-            help="test, val, train or all.", rich_help_panel=WORK, show_default="test, if there is a split"
-        ),
+        typer.Option(help="test, val, train or all.", rich_help_panel=WORK, show_default="test, if there is a split"),
     ] = None,
     engine: Annotated[
-        str,
-        typer.Option(help="fast, or naive: one subgraph at a time; the same ballots.", rich_help_panel=WORK),
+        str, typer.Option(help="fast, or naive: one subgraph at a time; the same ballots.", rich_help_panel=WORK)
     ] = "fast",
     attacks: Annotated[
-        str,
-        typer.Option(help="any, or edges: for models that are fit for nothing else.", rich_help_panel=WORK),
+        str, typer.Option(help="any, or edges: for models that are fit for nothing else.", rich_help_panel=WORK)
     ] = "any",
     tolerance: Annotated[
         float | None,
         typer.Option(
-            help="How far two computations of one score may lie apart.",
-            rich_help_panel=WORK,
-            show_default="measured",
+            help="How far two computations of one score may lie apart.", rich_help_panel=WORK, show_default="measured"
         ),
     ] = None,
     memory: Annotated[
@@ -78,8 +67,8 @@ def certify(
     """
     import numpy as np
 
-    from agnncert.runs.certify import certify_run
-    from agnncert.runs.settings import CertifySettings
+    from agnncert.studies.certify import certify_run
+    from agnncert.studies.settings import CertifySettings
 
     wanted = CertifySettings(
         data=data, root=root, nodes=nodes, edges=edges, graphs=graphs, column=opt.texts("column", column),

@@ -70,7 +70,7 @@ def compare(
     """
     screen = Screen(json)
     if all(Path(one, "settings.toml").is_file() for one in what):
-        from agnncert.runs.sidebyside import side_by_side
+        from agnncert.studies.compare import side_by_side
 
         titles, rows = side_by_side(what)
         found = [dict(zip(titles, row, strict=True)) for row in rows]
@@ -78,8 +78,8 @@ def compare(
         return
     if len(what) > 1:
         raise SettingsError(f"expected folders of runs, or one dataset; {', '.join(what)} are neither.")
-    from agnncert.runs.comparing import compare_run
-    from agnncert.runs.settings import DataSettings
+    from agnncert.studies.compare import compare_run
+    from agnncert.studies.settings import DataSettings
 
     data = DataSettings(
         data=what[0], root=root, column=opt.texts("column", column), feature=tuple(feature), directed=directed,

@@ -10,16 +10,16 @@ from agnncert.cli.screen import Screen
 
 
 def demo(
-    out: Annotated[
-        Path, typer.Option(help="Run folder; a run that it holds is replaced.", metavar="FOLDER")
-    ] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(help="Run folder; a run that it holds is replaced.", metavar="FOLDER")] = Path(
+        "runs/demo"
+    ),
     json: opt.Json = False,
 ) -> None:
     """Train, certify, attack, verify and report on bundled data, in about a minute.
 
     Needs no network. Ends with a page to open in a browser.
     """
-    from agnncert.runs.demo import demo_run
+    from agnncert.studies.demo import demo_run
 
     screen = Screen(json)
     with screen.following() as on_progress:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.runs.toml import read_toml
+from agnncert.studies.folder import read_toml
 
 DATA, MODEL, RUN = "Data", "Model and division", "Run"
 
@@ -22,13 +22,9 @@ def use_settings(context: typer.Context, file: Path | None) -> Path | None:
         if not isinstance(value, dict):
             raise SettingsError(f'{file}: "{name}" stands outside of a table: put it below [{command}].')
         if name not in parent.command.commands:
-            raise SettingsError(
-                f"{file}: no command is called [{name}]: {did_you_mean(name, parent.command.commands)}"
-            )
+            raise SettingsError(f"{file}: no command is called [{name}]: {did_you_mean(name, parent.command.commands)}")
     if command not in tables:
-        raise SettingsError(
-            f"{file} has no table [{command}]: it has {', '.join(f'[{t}]' for t in tables) or 'none'}."
-        )
+        raise SettingsError(f"{file} has no table [{command}]: it has {', '.join(f'[{t}]' for t in tables) or 'none'}.")
     keys = {p.name: p for p in context.command.params if p.name not in ("settings", "json", "help", None)}
     found: dict[str, Any] = {}
     for key, value in tables[command].items():
@@ -51,9 +47,7 @@ def pairs(option: str, words: list[str]) -> dict[str, Any]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key or not value:
-            raise SettingsError(
-                f'--{option} {word}: expected NAME=VALUE, such as "{option} {key or "name"}=…".'
-            )
+            raise SettingsError(f'--{option} {word}: expected NAME=VALUE, such as "{option} {key or "name"}=…".')
         found[key.strip()] = _value(value.strip())
     return found
 
@@ -73,9 +67,7 @@ def numbers(option: str, words: str) -> tuple[int, ...]:
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text.lower() if text.lower() in ('true', 'false') else text}")[
-            "value"
-        ]
+        return tomllib.loads(f"value = {text.lower() if text.lower() in ('true', 'false') else text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
 
@@ -87,18 +79,13 @@ SettingsFile = Annotated[
         help="TOML file with a table for this command; what is typed here comes first.",
     ),
 ]  # fmt: skip
-Json = Annotated[
-    bool, typer.Option("--json", metavar="", help="Print the outcome as JSON.", rich_help_panel=RUN)
-]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print the outcome as JSON.", rich_help_panel=RUN)]
 Out = Annotated[
-    Path | None,
-    typer.Option(help="Run folder; one below runs/ if not given.", rich_help_panel=RUN, metavar="FOLDER"),
+    Path | None, typer.Option(help="Run folder; one below runs/ if not given.", rich_help_panel=RUN, metavar="FOLDER")
 ]
 Fresh = Annotated[
     bool,
-    typer.Option(
-        "--fresh", metavar="", help="Start anew even if the run folder holds a run.", rich_help_panel=RUN
-    ),
+    typer.Option("--fresh", metavar="", help="Start anew even if the run folder holds a run.", rich_help_panel=RUN),
 ]
 Root = Annotated[
     str | None, typer.Option(help="Folder that holds the datasets.", rich_help_panel=DATA, metavar="FOLDER")
@@ -106,8 +93,7 @@ Root = Annotated[
 Nodes = Annotated[str | None, typer.Option(help="Table of nodes.", rich_help_panel=DATA, metavar="FILE")]
 Edges = Annotated[str | None, typer.Option(help="Table of edges.", rich_help_panel=DATA, metavar="FILE")]
 Graphs = Annotated[
-    str | None,
-    typer.Option(help="Table of graphs, for graph classification.", rich_help_panel=DATA, metavar="FILE"),
+    str | None, typer.Option(help="Table of graphs, for graph classification.", rich_help_panel=DATA, metavar="FILE")
 ]
 Column = Annotated[
     list[str],
@@ -124,8 +110,7 @@ Feature = Annotated[
     ),
 ]  # fmt: skip
 Directed = Annotated[
-    bool,
-    typer.Option("--directed", metavar="", help="Edges of the tables go one way only.", rich_help_panel=DATA),
+    bool, typer.Option("--directed", metavar="", help="Edges of the tables go one way only.", rich_help_panel=DATA)
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the split and of everything random.", rich_help_panel=DATA)]
 Set = Annotated[
@@ -136,16 +121,11 @@ Set = Annotated[
         "an argument of your factory. May be repeated.",
     ),
 ]  # fmt: skip
-Division = Annotated[
-    str | None, typer.Option(help="node, edge, or gated.", rich_help_panel=MODEL, show_default="node")
-]
+Division = Annotated[str | None, typer.Option(help="node, edge, or gated.", rich_help_panel=MODEL, show_default="node")]
 Groups = Annotated[
     int | None,
-    typer.Option(
-        help="Number of subgraphs T.", rich_help_panel=MODEL, show_default="300 for nodes, 30 for graphs"
-    ),
+    typer.Option(help="Number of subgraphs T.", rich_help_panel=MODEL, show_default="300 for nodes, 30 for graphs"),
 ]
 Hash = Annotated[
-    str | None,
-    typer.Option("--hash", help="md5, sha1, sha256 or blake2b.", rich_help_panel=MODEL, show_default="md5"),
+    str | None, typer.Option("--hash", help="md5, sha1, sha256 or blake2b.", rich_help_panel=MODEL, show_default="md5")
 ]

@@ -12,8 +12,7 @@ from agnncert.cli.screen import Screen
 def repeat(
     run: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="RUN")],
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the new run.", metavar="FOLDER", show_default="RUN-again"),
+        Path | None, typer.Option(help="Folder for the new run.", metavar="FOLDER", show_default="RUN-again")
     ] = None,
     root: opt.Root = None,
     json: opt.Json = False,
@@ -22,7 +21,7 @@ def repeat(
 
     Exit status: 0 the same weights, labels and radii came out, 1 something differs.
     """
-    from agnncert.runs.repeat import repeat_run
+    from agnncert.studies.repeat import repeat_run
 
     screen = Screen(json)
     with screen.following() as on_progress:

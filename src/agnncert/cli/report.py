@@ -10,18 +10,13 @@ from agnncert.cli.screen import Screen
 
 
 def report(
-    file: Annotated[
-        Path, typer.Argument(help="A certificate, or the run folder that holds one.", metavar="FILE")
-    ],
+    file: Annotated[Path, typer.Argument(help="A certificate, or the run folder that holds one.", metavar="FILE")],
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="The page to write.", metavar="FILE", show_default="report.html beside the certificate"
-        ),
+        typer.Option(help="The page to write.", metavar="FILE", show_default="report.html beside the certificate"),
     ] = None,
     papers: Annotated[
-        Path | None,
-        typer.Option(help="Folder for figures (SVG, PDF) and tables (CSV, LaTeX).", metavar="FOLDER"),
+        Path | None, typer.Option(help="Folder for figures (SVG, PDF) and tables (CSV, LaTeX).", metavar="FOLDER")
     ] = None,
     json: opt.Json = False,
 ) -> None:
@@ -29,7 +24,7 @@ def report(
 
     Of a run folder it also shows the models to compare with, the attacks and the environment.
     """
-    from agnncert.runs.reporting import report_run
+    from agnncert.studies.report import report_run
 
     reported = report_run(file, out, papers)
     outcome = {"report": reported.page, "files": reported.files, "sentences": reported.sentences}

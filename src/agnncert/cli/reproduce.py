@@ -25,10 +25,7 @@ def reproduce(
     only: Annotated[
         list[str],
         typer.Option(
-            help="Run this dataset only. May be repeated.",
-            metavar="DATASET",
-            default_factory=list,
-            show_default=False,
+            help="Run this dataset only. May be repeated.", metavar="DATASET", default_factory=list, show_default=False
         ),
     ],
     run: Annotated[bool, typer.Option(help="Run what is missing, or only write the page anew.")] = True,
@@ -36,22 +33,16 @@ def reproduce(
     page: Annotated[
         Path | None,
         typer.Option(
-            help="The page to write; figures go beside it.",
-            metavar="FILE",
-            show_default="results.md in the folder",
+            help="The page to write; figures go beside it.", metavar="FILE", show_default="results.md in the folder"
         ),
     ] = None,
     benchmarks: Annotated[
-        Path | None,
-        typer.Option(help="Folder with the results of make bench, for the page.", metavar="FOLDER"),
+        Path | None, typer.Option(help="Folder with the results of make bench, for the page.", metavar="FOLDER")
     ] = None,
     against: Annotated[
-        Path | None,
-        typer.Option(help="Compare the rows with those of another folder, run for run.", metavar="FOLDER"),
+        Path | None, typer.Option(help="Compare the rows with those of another folder, run for run.", metavar="FOLDER")
     ] = None,
-    root: Annotated[
-        str | None, typer.Option(help="Folder that holds the datasets.", metavar="FOLDER")
-    ] = None,
+    root: Annotated[str | None, typer.Option(help="Folder that holds the datasets.", metavar="FOLDER")] = None,
     json: opt.Json = False,
 ) -> None:
     """Run the paper's experiments, and draw its figures and tables beside ours.
@@ -61,7 +52,7 @@ def reproduce(
 
     Exit status: 0 done, 1 rows differ from those of --against.
     """
-    from agnncert.experiments.spec import EXPERIMENTS
+    from agnncert.studies.paper.spec import EXPERIMENTS
 
     screen = Screen(json)
     if list_:
@@ -70,7 +61,7 @@ def reproduce(
     chosen = list(EXPERIMENTS) if all_ else names or []
     if not chosen:
         raise SettingsError(f"which experiments? Name some, or use --all. Valid: {', '.join(EXPERIMENTS)}.")
-    from agnncert.experiments import reproduce as run_experiments
+    from agnncert.studies.paper import reproduce as run_experiments
 
     with screen.following() as on_progress:
         done = run_experiments(
@@ -81,22 +72,14 @@ def reproduce(
         f"{len(done.rows)} rows in {out}, {done.ran} of them new, {len(done.missing)} missing.",
         f"Page: {done.page}",
     ]
-    left = {
-        "rows": done.rows,
-        "ran": done.ran,
-        "missing": len(done.missing),
-        "page": done.page,
-        "folder": out,
-    }
+    left = {"rows": done.rows, "ran": done.ran, "missing": len(done.missing), "page": done.page, "folder": out}
     if against is None:
         screen.result(left, "\n".join(lines))
         return
-    from agnncert.experiments import Results, compare_results
+    from agnncert.studies.paper import Results, compare_results
 
     found = compare_results(Results.read(out), Results.read(against))
-    lines += [
-        f"{found.compared} runs are in {against} too; accuracies differ by {found.largest:.4f} at most."
-    ]
+    lines += [f"{found.compared} runs are in {against} too; accuracies differ by {found.largest:.4f} at most."]
     lines += [f"  differs: {difference}" for difference in found.differences]
     compared = {"compared": found.compared, "largest": found.largest, "differences": found.differences}
     screen.result({**left, "against": compared}, "\n".join(lines))
@@ -104,8 +87,8 @@ def reproduce(
 
 
 def _list(screen: Screen, folder: Path, small: bool) -> None:
-    from agnncert.experiments.results import Results
-    from agnncert.experiments.spec import EXPERIMENTS, settings_of
+    from agnncert.studies.paper.rows import Results
+    from agnncert.studies.paper.spec import EXPERIMENTS, settings_of
 
     results = Results.read(folder)
     rows = []

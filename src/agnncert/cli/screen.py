@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from agnncert.runs.progress import OnProgress, Progress
+from agnncert.progress import OnProgress, Progress
 
 _SECONDS_BETWEEN_LINES = 15.0
 
@@ -56,9 +56,7 @@ class Screen:
 
 
 def _is_for_people(record: logging.LogRecord) -> bool:
-    wanted = (
-        record.name.startswith(("agnncert.runs", "agnncert.experiments")) or record.levelno >= logging.WARNING
-    )
+    wanted = record.name.startswith(("agnncert.studies", "agnncert.studies.paper")) or record.levelno >= logging.WARNING
     return wanted and not getattr(record, "file_only", False)
 
 
@@ -138,9 +136,7 @@ def table(titles: list[str], rows: list[list[Any]]) -> str:
     widths = [max(len(row[k]) for row in cells) for k in range(len(titles))]
     right = [all(isinstance(row[k], int | float) for row in rows) and bool(rows) for k in range(len(titles))]
     lines = [
-        "  ".join(
-            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)
-        ).rstrip()
+        "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)).rstrip()
         for row in cells
     ]
     return "\n".join(lines)

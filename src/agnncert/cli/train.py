@@ -11,15 +11,11 @@ TRAINING = "Training"
 
 
 def train(
-    data: Annotated[
-        str, typer.Argument(help="A dataset (see agnncert datasets) or a folder with tables.")
-    ] = "",
+    data: Annotated[str, typer.Argument(help="A dataset (see agnncert datasets) or a folder with tables.")] = "",
     *,
     model: Annotated[
         str,
-        typer.Option(
-            help="gcn, sage, gat, gin, resgcn, mlp, or package.module:factory.", rich_help_panel=opt.MODEL
-        ),
+        typer.Option(help="gcn, sage, gat, gin, resgcn, mlp, or package.module:factory.", rich_help_panel=opt.MODEL),
     ] = "gcn",
     set: opt.Set,
     division: opt.Division = None,
@@ -33,38 +29,28 @@ def train(
         ),
     ] = None,
     hash: opt.Hash = None,
-    epochs: Annotated[
-        int | None, typer.Option(help="Passes over the data.", rich_help_panel=TRAINING)
-    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data.", rich_help_panel=TRAINING)] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.", rich_help_panel=TRAINING)] = None,
-    weight_decay: Annotated[
-        float | None, typer.Option(help="Weight decay.", rich_help_panel=TRAINING)
-    ] = None,
-    clip: Annotated[
-        float | None, typer.Option(help="Largest norm of the gradient.", rich_help_panel=TRAINING)
-    ] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Weight decay.", rich_help_panel=TRAINING)] = None,
+    clip: Annotated[float | None, typer.Option(help="Largest norm of the gradient.", rich_help_panel=TRAINING)] = None,
     batch_size: Annotated[int | None, typer.Option(help="Graphs per step.", rich_help_panel=TRAINING)] = None,
     objective: Annotated[
-        str | None,
-        typer.Option(help="balanced, paper, or vote (graphs alone).", rich_help_panel=TRAINING),
+        str | None, typer.Option(help="balanced, paper, or vote (graphs alone).", rich_help_panel=TRAINING)
     ] = None,
     balance_classes: Annotated[
         bool | None, typer.Option(help="Let every class count the same.", rich_help_panel=TRAINING)
     ] = None,
     groups_per_step: Annotated[
-        int | None,
-        typer.Option(help="Subgraphs that stand for all in a step (graphs).", rich_help_panel=TRAINING),
+        int | None, typer.Option(help="Subgraphs that stand for all in a step (graphs).", rich_help_panel=TRAINING)
     ] = None,
     clusters: Annotated[
-        int | None,
-        typer.Option(help="Train a large graph in so many clusters (nodes).", rich_help_panel=TRAINING),
+        int | None, typer.Option(help="Train a large graph in so many clusters (nodes).", rich_help_panel=TRAINING)
     ] = None,
     clusters_per_step: Annotated[
         int | None, typer.Option(help="How many of them a step sees.", rich_help_panel=TRAINING)
     ] = None,
     protocol: Annotated[
-        str,
-        typer.Option(help="transductive, or inductive: test nodes are not seen.", rich_help_panel=TRAINING),
+        str, typer.Option(help="transductive, or inductive: test nodes are not seen.", rich_help_panel=TRAINING)
     ] = "transductive",
     select_size: Annotated[
         int | None,
@@ -75,15 +61,11 @@ def train(
     ] = None,
     patience: Annotated[
         int | None,
-        typer.Option(
-            help="Evaluations without improvement before it ends; 0: never.", rich_help_panel=TRAINING
-        ),
+        typer.Option(help="Evaluations without improvement before it ends; 0: never.", rich_help_panel=TRAINING),
     ] = None,
     references: Annotated[
         bool,
-        typer.Option(
-            help="Also train the models to compare with: undefended, no edges.", rich_help_panel=TRAINING
-        ),
+        typer.Option(help="Also train the models to compare with: undefended, no edges.", rich_help_panel=TRAINING),
     ] = True,
     root: opt.Root = None,
     nodes: opt.Nodes = None,
@@ -103,8 +85,8 @@ def train(
     Leaves a run folder with the weights; agnncert certify FOLDER goes on from there. Interrupted, the same
     command takes up where it stopped.
     """
-    from agnncert.runs.settings import TrainSettings
-    from agnncert.runs.train import train_run
+    from agnncert.studies.settings import TrainSettings
+    from agnncert.studies.train import train_run
 
     wanted = TrainSettings(
         data=data, root=root, nodes=nodes, edges=edges, graphs=graphs, column=opt.texts("column", column),

@@ -12,34 +12,22 @@ from agnncert.errors import SettingsError
 
 
 def verify(
-    file: Annotated[
-        Path, typer.Argument(help="A certificate, or the run folder that holds one.", metavar="FILE")
-    ],
+    file: Annotated[Path, typer.Argument(help="A certificate, or the run folder that holds one.", metavar="FILE")],
     *,
     ballots: Annotated[
-        str,
-        typer.Option(
-            help="Ballots to cast again, chosen at random, or all. Needs data and model.", metavar="N"
-        ),
+        str, typer.Option(help="Ballots to cast again, chosen at random, or all. Needs data and model.", metavar="N")
     ] = "0",
     data: Annotated[
-        str | None,
-        typer.Option(help="The data: a run folder, a dataset or a folder with tables.", metavar="DATA"),
+        str | None, typer.Option(help="The data: a run folder, a dataset or a folder with tables.", metavar="DATA")
     ] = None,
     root: opt.Root = None,
-    model: Annotated[
-        str | None, typer.Option(help="The model as package.module:factory, or built in.")
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="Its weights, a safetensors file.", metavar="FILE")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model as package.module:factory, or built in.")] = None,
+    weights: Annotated[str | None, typer.Option(help="Its weights, a safetensors file.", metavar="FILE")] = None,
     set: opt.Set,
     column: opt.Column,
     feature: opt.Feature,
     directed: opt.Directed = False,
-    seed: Annotated[
-        int, typer.Option(help="Seed of the choice of ballots, and of a split that is drawn.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the choice of ballots, and of a split that is drawn.")] = 0,
     settings: opt.SettingsFile = None,
     json: opt.Json = False,
 ) -> None:
@@ -56,8 +44,8 @@ def verify(
     if not (number or data or model):
         verdict = check(certificate)
     else:
-        from agnncert.runs.recheck import recheck
-        from agnncert.runs.settings import CertifySettings
+        from agnncert.studies.settings import CertifySettings
+        from agnncert.studies.verify import recheck
 
         named = CertifySettings(
             data=data or "", root=root, model=model, weights=weights, set=opt.pairs("set", set),

@@ -1,4 +1,7 @@
-"""What can be loaded by name. Imports no torch, so that a list of the datasets appears at once."""
+"""What can be loaded by name. Imports no torch, so that a list of the datasets appears at once.
+
+Which files the public datasets consist of, and where they belong. Imports no torch by itself.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,9 +38,7 @@ class DatasetInfo:
 DATASETS: dict[str, DatasetInfo] = {
     info.name: info
     for info in (
-        DatasetInfo(
-            "cora-ml", "node", 2995, 8158, 7, 2879, "papers on machine learning, joined by citations"
-        ),
+        DatasetInfo("cora-ml", "node", 2995, 8158, 7, 2879, "papers on machine learning, joined by citations"),
         DatasetInfo("citeseer", "node", 3327, 4552, 6, 3703, "papers on computing, joined by citations"),
         DatasetInfo("pubmed", "node", 19717, 44324, 3, 500, "papers on diabetes, joined by citations"),
         DatasetInfo("amazon-c", "node", 13752, 245861, 10, 767, "computer goods, joined if bought together"),
@@ -63,3 +64,59 @@ def dataset_info(name: str) -> DatasetInfo:
 def default_root() -> Path:
     """The folder in the user's cache where datasets are kept."""
     return Path.home() / ".cache" / "agnncert" / "data"
+
+
+_PLANETOID_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a dataset comes from: the class of PyG that reads it, and its files."""
+
+    kind: str
+    pyg_name: str
+    folder: str
+    files: tuple[str, ...]
+
+    @property
+    def url(self) -> str:
+        """Where PyG downloads it from."""
+        import torch_geometric.datasets as pyg
+
+        base = str(getattr(pyg, self.kind).url)
+        if self.kind == "TUDataset":
+            return f"{base}/{self.pyg_name}.zip"
+        if self.kind == "Planetoid":
+            return f"{base}/{self.files[0]}"
+        return base.format(self.pyg_name.lower()) if "{}" in base else base + self.files[0]
+
+    def raw(self, root: Path) -> Path:
+        """The folder that holds the files as downloaded."""
+        return root / self.folder / "raw"
+
+    def missing(self, root: Path) -> list[str]:
+        """Files that are not in place."""
+        return [file for file in self.files if not (self.raw(root) / file).is_file()]
+
+
+def _planetoid(name: str) -> Source:
+    return Source("Planetoid", name, name, tuple(f"ind.{name.lower()}.{part}" for part in _PLANETOID_PARTS))
+
+
+def _tu(name: str, attributes: bool = False) -> Source:
+    parts = ["A", "graph_indicator", "graph_labels", "node_labels"] + ["node_attributes"] * attributes
+    return Source("TUDataset", name, name, tuple(f"{name}_{part}.txt" for part in parts))
+
+
+SOURCES = {
+    "cora-ml": Source("CitationFull", "Cora_ML", "cora_ml", ("cora_ml.npz",)),
+    "citeseer": _planetoid("CiteSeer"),
+    "pubmed": _planetoid("PubMed"),
+    "amazon-c": Source("Amazon", "Computers", "Computers", ("amazon_electronics_computers.npz",)),
+    "coauthor-physics": Source("Coauthor", "Physics", "Physics", ("ms_academic_phy.npz",)),
+    "aids": _tu("AIDS", attributes=True),
+    "mutag": _tu("Mutagenicity"),
+    "proteins": _tu("PROTEINS", attributes=True),
+    "dd": _tu("DD"),
+    "mutag-188": _tu("MUTAG"),
+}

@@ -71,8 +71,7 @@ class Table:
             odd = np.flatnonzero(values.notna() & (values % 1 != 0))
             if len(odd):
                 raise self.error(
-                    f'column "{column}" says {values.iloc[odd[0]]} in row {odd[0] + 1}: expected whole '
-                    "numbers or text."
+                    f'column "{column}" says {values.iloc[odd[0]]} in row {odd[0] + 1}: expected whole numbers or text.'
                 )
             values = values.astype("Int64")
         gaps = values.isna()
@@ -83,9 +82,7 @@ class Table:
         entries = self.text(column)
         gaps = [row for row, entry in enumerate(entries, start=1) if entry == ""]
         if gaps:
-            raise self.error(
-                f'column "{column}" is empty in {shortlist(gaps, "row")}: fill it in or remove the row.'
-            )
+            raise self.error(f'column "{column}" is empty in {shortlist(gaps, "row")}: fill it in or remove the row.')
         return entries
 
     def numbers(self, columns: Sequence[str], what: str) -> npt.NDArray[np.float32]:
@@ -195,9 +192,7 @@ def _read_npz(path: Path) -> DataFrame:
                 columns |= {f"{name}_{k}": array[:, k] for k in range(array.shape[1])}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError(
-            f"its arrays differ in length: {shortlist([f'{n} {k}' for n, k in lengths.items()])}."
-        )
+        raise ValueError(f"its arrays differ in length: {shortlist([f'{n} {k}' for n, k in lengths.items()])}.")
     return pd.DataFrame(columns)
 
 

@@ -8,8 +8,8 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.errors import GraphError, SettingsError, did_you_mean
-from agnncert.graph import infer_task
-from agnncert.models.gnn import (
+from agnncert.graphs.graph import infer_task
+from agnncert.models.layers import (
     ACTIVATIONS,
     GNN,
     JUMPS,

@@ -2,14 +2,18 @@
 
 A mean or a sum commutes with a linear map, so the outcome is that of PyG's own layer, and weights can be
 exchanged with it. But wide features are multiplied once per node instead of being carried along every edge.
+
+The models: a stack of layers, and on top of it one head per task.
 """
 
+from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
+from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, global_add_pool, global_max_pool, global_mean_pool
 
 
 class ProjectedSAGEConv(SAGEConv):  # type: ignore[misc]
@@ -80,3 +84,124 @@ def make_layer(
     else:
         layer = nn.Linear(in_channels, out_channels)
     return cast(nn.Module, layer)
+
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "leaky_relu": nn.LeakyReLU,
+    "tanh": nn.Tanh,
+}
+# Only norms that treat each node by itself once training is over: others let one node change all predictions.
+NORMS: dict[str, type[nn.Module]] = {"batch_norm": nn.BatchNorm1d, "layer_norm": nn.LayerNorm}
+READOUTS: dict[str, Any] = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_pool}
+JUMPS = ("last", "cat", "max")
+WEIGHTED = ("gcn", "resgcn")  # models whose layers read edge weights
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """All that is needed to build a model anew; the names are PyTorch Geometric's."""
+
+    name: str
+    task: str
+    in_channels: int
+    out_channels: int
+    hidden_channels: int = 64
+    num_layers: int = 3
+    dropout: float = 0.0
+    act: str = "relu"
+    norm: str | None = None
+    jk: str | None = None
+    heads: int = 4
+    readout: str = "mean"
+    seed: int = 0
+
+
+class GNN(nn.Module):
+    """A stack of message-passing layers; ``embed`` is shared by the tasks, ``forward`` is what each adds to
+    it.
+
+    Attributes:
+        config: The arguments it was built with, as a dictionary.
+    """
+
+    def __init__(self, settings: ModelConfig) -> None:
+        super().__init__()
+        self.config: dict[str, Any] = asdict(settings)
+        self.residual = settings.name == "resgcn"
+        self.uses_edges = settings.name != "mlp"
+        self.jump = settings.jk
+        hidden, out, depth = settings.hidden_channels, settings.out_channels, settings.num_layers
+        # Without need for a head the last layer returns the logits, as in PyG's own models.
+        headed = settings.task == "graph" or self.jump is not None or self.residual
+        self.lin_in = nn.Linear(settings.in_channels, hidden) if self.residual else None
+        first = hidden if self.residual else settings.in_channels
+        widths = [first, *[hidden] * (depth - 1), hidden if headed else out]
+        self.convs = nn.ModuleList(
+            make_layer(settings.name, *ends, hidden, settings.heads, logits=k == depth - 1 and not headed)
+            for k, ends in enumerate(pairwise(widths))
+        )
+        norm = nn.Identity if settings.norm is None else NORMS[settings.norm]
+        self.norms = nn.ModuleList(norm(hidden) for _ in range(depth if headed else depth - 1))
+        self.act = ACTIVATIONS[settings.act]()
+        self.dropout = Dropout(settings.dropout)
+        self.lin = nn.Linear(hidden * depth if self.jump == "cat" else hidden, out) if headed else None
+
+    def embed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """What the layers make of every node: logits, or features for the head."""
+        if self.lin_in is not None:
+            x = self.lin_in(x)
+        edges = (edge_index,) if edge_weight is None else (edge_index, edge_weight)
+        seen = []
+        for k, conv in enumerate(self.convs):
+            out = conv(x, *edges) if self.uses_edges else conv(x)
+            if k < len(self.norms):
+                out = self.dropout(self.act(self.norms[k](out)))
+            x = x + out if self.residual else out
+            seen.append(x)
+        if self.jump == "cat":
+            return torch.cat(seen, dim=-1)
+        return torch.stack(seen).amax(dim=0) if self.jump == "max" else x
+
+    def head(self, x: Tensor) -> Tensor:
+        """Logits from features."""
+        return x if self.lin is None else self.lin(x)
+
+    def pool(self, x: Tensor, batch: Tensor) -> Tensor:
+        """One row per graph from one row per node."""
+        pooled: Tensor = READOUTS[self.config["readout"]](x, batch)
+        return pooled
+
+
+class NodeGNN(GNN):
+    """Node classification."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits of every node, shape ``[num_nodes, out_channels]``."""
+        return self.head(self.embed(x, edge_index))
+
+
+class WeightedNodeGNN(GNN):
+    """Node classification with layers that read edge weights."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """Logits of every node, shape ``[num_nodes, out_channels]``."""
+        return self.head(self.embed(x, edge_index, edge_weight))
+
+
+class GraphGNN(GNN):
+    """Graph classification."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        """Logits of every graph, shape ``[num_graphs, out_channels]``."""
+        return self.head(self.pool(self.embed(x, edge_index), batch))
+
+
+class WeightedGraphGNN(GNN):
+    """Graph classification with layers that read edge weights."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """Logits of every graph, shape ``[num_graphs, out_channels]``."""
+        return self.head(self.pool(self.embed(x, edge_index, edge_weight), batch))

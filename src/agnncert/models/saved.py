@@ -65,9 +65,7 @@ def load_model(path: PathLike, model: nn.Module | None = None) -> nn.Module:
     text = load_description(path)
     blob = _read(weights)
     if hashlib.sha256(blob).hexdigest() != text["sha256"]:
-        raise ModelContractError(
-            f"{weights} is not the file that was saved: its sha256 differs from the description."
-        )
+        raise ModelContractError(f"{weights} is not the file that was saved: its sha256 differs from the description.")
     if model is None:
         if not text["model"]:
             raise ModelContractError(f"{weights} holds weights of a module of yours: pass it as model=...")
@@ -75,9 +73,7 @@ def load_model(path: PathLike, model: nn.Module | None = None) -> nn.Module:
     try:
         model.load_state_dict(load_tensors(blob))
     except (RuntimeError, SafetensorError) as error:
-        raise ModelContractError(
-            f"the weights in {weights} do not fit {type(model).__name__}: {error}"
-        ) from error
+        raise ModelContractError(f"the weights in {weights} do not fit {type(model).__name__}: {error}") from error
     return model.eval()
 
 
@@ -89,9 +85,7 @@ def load_description(path: PathLike) -> dict[str, Any]:
     except ValueError as error:
         raise ModelContractError(f"{description} is not JSON: {error}") from error
     if not isinstance(text, dict) or text.get("format") != FORMAT:
-        raise ModelContractError(
-            f"{description} does not describe a model in a format known here ({FORMAT})."
-        )
+        raise ModelContractError(f"{description} does not describe a model in a format known here ({FORMAT}).")
     return text
 
 
@@ -103,15 +97,9 @@ def _files(path: PathLike) -> tuple[Path, Path]:
 
 def _tensors(model: nn.Module) -> dict[str, Tensor]:
     state = model.state_dict()
-    lazy = [
-        name
-        for name, value in state.items()
-        if isinstance(value, UninitializedParameter | UninitializedBuffer)
-    ]
+    lazy = [name for name, value in state.items() if isinstance(value, UninitializedParameter | UninitializedBuffer)]
     if lazy:
-        raise ModelContractError(
-            f"{', '.join(lazy)}: not initialised yet. Run the model once before saving it."
-        )
+        raise ModelContractError(f"{', '.join(lazy)}: not initialised yet. Run the model once before saving it.")
     # Copies, because safetensors refuses tensors that share memory.
     return {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
 

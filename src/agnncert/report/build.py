@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 import agnncert
 from agnncert.report import charts, explorer, words
-from agnncert.report.context import ReportContext
 from agnncert.report.payload import (
     ANY,
     as_text,
@@ -25,10 +24,10 @@ from agnncert.report.payload import (
     target_arrays,
     vote_arrays,
 )
-from agnncert.report.summary import Summary, summarise
+from agnncert.report.summary import ReportContext, Summary, summarise
 
 if TYPE_CHECKING:
-    from agnncert.certificate import Certificate
+    from agnncert.proof.certificate import Certificate
 
 logger = logging.getLogger(__name__)
 
@@ -37,9 +36,7 @@ _SCRIPTS = ("base", "rules", "charts", "explorer", "table", "detail", "page")
 _FONTS = {"Inter": "inter.woff2", "Source Serif 4": "source-serif-4.woff2"}
 
 
-def build_report(
-    certificate: "Certificate", out_path: str | Path, *, context: ReportContext | None = None
-) -> Path:
+def build_report(certificate: "Certificate", out_path: str | Path, *, context: ReportContext | None = None) -> Path:
     """Writes a certificate as one HTML page that opens anywhere, without a network.
 
     The page shows the claim, the certified accuracy, an explorer for other budgets, every target, and how to
@@ -72,10 +69,7 @@ def render(summary: Summary) -> str:
     script, style = Markup(page_script()), Markup((_HERE / "assets" / "style.css").read_text("utf-8"))
     meta, data = page_data(summary)
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
+        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
     page: str = environment.get_template("page.html.j2").render(
         **page_texts(summary),

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.report.curves import Curve, changes_only
-from agnncert.report.summary import Summary
+from agnncert.report.summary import Curve, Summary, changes_only
 from agnncert.report.words import added_words, percent, share_word, step_words
 
 MOST_HOVERED = 1000  # sizes at which the pointer finds a value
@@ -16,10 +15,7 @@ CEILING = "To the right of 1, a certified label is the one the model gives witho
 
 def points(curve: Curve) -> list[dict[str, float]]:
     """A curve as the charting library wants it."""
-    return [
-        {"x": round(float(x), 6), "y": round(float(y), 6)}
-        for x, y in zip(curve.size, curve.share, strict=True)
-    ]
+    return [{"x": round(float(x), 6), "y": round(float(y), 6)} for x, y in zip(curve.size, curve.share, strict=True)]
 
 
 def accuracy_chart(summary: Summary) -> dict[str, Any]:
@@ -34,9 +30,7 @@ def accuracy_chart(summary: Summary) -> dict[str, Any]:
         "neighbours": [] if added is None else points(changes_only(added)),
         "neighbours_word": f"the same, counting {added_words(summary)}",
         "attacked": [{"x": float(x), "y": float(y)} for x, y in sorted(summary.context.attacked)],
-        "references": [
-            {"key": _style(key), "name": name, "value": value} for key, name, value in summary.references
-        ],
+        "references": [{"key": _style(key), "name": name, "value": value} for key, name, value in summary.references],
         "max_size": summary.last_size,
         "x_label": f"size of the attack ({step_words(summary)[1]})",
         "size_word": "size",
@@ -50,16 +44,13 @@ def accuracy_table(summary: Summary) -> dict[str, Any]:
     curve, added = summary.certified, summary.certified_additions
     attacked = {float(x): float(y) for x, y in summary.context.attacked}
     sizes = sorted({*_round_sizes(summary.last_size), *(int(x) for x in attacked if x == int(x))})
-    columns = [(share_word(summary), curve)] + (
-        [] if added is None else [(f"counting {added_words(summary)}", added)]
-    )
+    columns = [(share_word(summary), curve)] + ([] if added is None else [(f"counting {added_words(summary)}", added)])
     rows = [[f"{size:,}", *(percent(c.at(size)) for _, c in columns)] for size in sizes]
     names = [name for name, _ in columns]
     if attacked:
         names.append("accuracy under attack")
         rows = [
-            [*row, percent(attacked[size]) if size in attacked else "–"]
-            for row, size in zip(rows, sizes, strict=True)
+            [*row, percent(attacked[size]) if size in attacked else "–"] for row, size in zip(rows, sizes, strict=True)
         ]
     for _, name, value in summary.references:
         names.append(name)
@@ -94,11 +85,7 @@ def degree_chart(summary: Summary) -> dict[str, Any] | None:
 def degree_table(summary: Summary) -> list[list[str]]:
     """The second chart in numbers."""
     curve = summary.certified_over_degree
-    return (
-        []
-        if curve is None
-        else [[f"{x:g}", percent(curve.at(x))] for x in (0.1, 0.25, 0.5, 1, 2, 5, 10, 50, 100)]
-    )
+    return [] if curve is None else [[f"{x:g}", percent(curve.at(x))] for x in (0.1, 0.25, 0.5, 1, 2, 5, 10, 50, 100)]
 
 
 def _spoken(word: str, curve: Curve, sizes: list[float], unit: str) -> str:

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.ballots import BallotEvidence
+from agnncert.proof.evidence import BallotEvidence
+from agnncert.proof.rules import RULES
 from agnncert.report.summary import Summary
 from agnncert.report.words import step_words
-from agnncert.theorems import RULES
 
 _EDGES = (
     ("add_edges", "Edges added"),
@@ -64,10 +64,7 @@ _WORDS = {
 def controls(task: str) -> list[dict[str, Any]]:
     """The explorer's controls in groups. In the graph task no node is the target, so none is asked about."""
     features = [
-        (
-            "change_features",
-            "Other nodes whose features change" if task == "node" else "Nodes whose features change",
-        )
+        ("change_features", "Other nodes whose features change" if task == "node" else "Nodes whose features change")
     ]
     groups = {"Edges": _EDGES, "Nodes": _NODES, "Features": features}
     listed: list[dict[str, Any]] = [
@@ -75,11 +72,7 @@ def controls(task: str) -> list[dict[str, Any]]:
         for title, fields in groups.items()
     ]
     if task == "node":
-        own = {
-            "field": "target_features",
-            "label": "The target’s own features may change too",
-            "kind": "switch",
-        }
+        own = {"field": "target_features", "label": "The target’s own features may change too", "kind": "switch"}
         listed[-1]["controls"].append(own)
     return listed
 
@@ -167,8 +160,7 @@ def _withstood(evidence: BallotEvidence) -> list[dict[str, Any]]:
         _row("Nodes injected, with any number of edges", "inject_nodes", ["edges_per_injected"]),
         _row("Nodes deleted", "delete_nodes"),
         _row(
-            "Other nodes whose features change" if task == "node" else "Nodes whose features change",
-            "change_features",
+            "Other nodes whose features change" if task == "node" else "Nodes whose features change", "change_features"
         ),
     ]
     if task == "node":
@@ -176,11 +168,7 @@ def _withstood(evidence: BallotEvidence) -> list[dict[str, Any]]:
     if RULES[evidence.rule].by_neighbours:
         deletions = ["delete_nodes"] if evidence.ids == "node_id" else []
         rows.append(
-            _row(
-                "New neighbours, and everything else without limit",
-                "add_edges",
-                _ALL_BUT_ADDITIONS + deletions,
-            )
+            _row("New neighbours, and everything else without limit", "add_edges", _ALL_BUT_ADDITIONS + deletions)
         )
     return rows
 

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from agnncert.errors import SettingsError
 from agnncert.report.charts import degree_chart
-from agnncert.report.context import ReportContext
-from agnncert.report.summary import Summary, summarise
+from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.report.words import added_words, share_word, step_words
 
 if TYPE_CHECKING:
-    from agnncert.certificate import Certificate
+    from agnncert.proof.certificate import Certificate
 
 # Okabe and Ito's colours; each line also has a dash or a marker of its own.
 _LOOK: dict[str, dict[str, Any]] = {
@@ -63,10 +62,7 @@ def save_figures(
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     with mpl.rc_context(_STYLE):
-        for name, draw in (
-            ("certified_accuracy", _draw_sizes),
-            ("certified_accuracy_over_degree", _draw_degrees),
-        ):
+        for name, draw in (("certified_accuracy", _draw_sizes), ("certified_accuracy_over_degree", _draw_degrees)):
             figure = Figure(figsize=(3.4, 2.4), layout="constrained")
             if draw(figure.add_subplot(), summary):
                 written += [_save(figure, folder / f"{name}.{kind}") for kind in ("svg", "pdf")]

@@ -8,19 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.evidence import LARGEST_AMOUNT
+from agnncert.proof.ballots import Votes
+from agnncert.proof.theorems import LARGEST_AMOUNT, tally
 from agnncert.report.summary import Summary
-from agnncert.rules import tally
-from agnncert.votes import Votes
 
 Array = npt.NDArray[Any]
 
 ANY = 2**31 - 1  # stands for "any number" in whole-number arrays
 ALIGNMENT = 8
 COMPRESSION = 6  # the highest level takes five times as long for two per cent
-DETAIL_BYTES = (
-    2_600_000  # compressed; single ballots beyond this stay out of the page, so that it opens anywhere
-)
+DETAIL_BYTES = 2_600_000  # compressed; single ballots beyond this stay out of the page, so that it opens anywhere
 
 
 def pack(arrays: dict[str, Array]) -> tuple[list[dict[str, Any]], bytes]:

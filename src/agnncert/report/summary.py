@@ -1,24 +1,159 @@
-"""Summary: a certificate and its context as the arrays and curves that page, figures and tables share."""
+"""ReportContext: what a reader wants to see beside a certificate, but a certificate does not hold.
+
+The curves of a certificate: which share of the targets is certified (and correct) at each attack size.
+
+Summary: a certificate and its context as the arrays and curves that page, figures and tables share.
+"""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agnncert.ballots import BallotEvidence
 from agnncert.errors import SettingsError
-from agnncert.report.context import ReportContext, per_target
-from agnncert.report.curves import Curve, over_degree, over_size
-from agnncert.theorems import RULES
-from agnncert.votes import BoolArray, IntArray
+from agnncert.proof.ballots import BoolArray, FloatArray, IntArray
+from agnncert.proof.evidence import BallotEvidence
+from agnncert.proof.rules import RULES
+
+SHARES = ("undefended", "mlp", "edgeless", "majority", "bag_of_nodes")
+
+
+@dataclass(frozen=True)
+class ReportContext:
+    """Everything about a run that helps to judge its certificate; what is not given is not shown.
+
+    Attributes:
+        truth: True class of each target, in the order of ``certificate.target``; when not given, what the
+            certificate knows. If neither does, the report speaks of labels that stay, not of accuracy.
+        degree: Edges at each target (node task) or in each target (graph task), likewise.
+        class_names: Name of each class.
+        dataset: Name of the data.
+        undefended: Accuracy of the same kind of model, trained and used without a defence.
+        mlp: Accuracy of a multi-layer perceptron on the features alone (node task).
+        edgeless: Accuracy of the certified model with all edges removed (node task); derived from the ballots
+            of a node-task vote when not given.
+        majority: Accuracy of always answering the most frequent class (graph task).
+        bag_of_nodes: Accuracy of a model that sees the nodes but no edges (graph task).
+        attacked: Pairs of attack size and accuracy that was left after a real attack of that size.
+        attack: What that attack was.
+        environment: Versions, hardware, seeds, times, … by name.
+        commands: How the certificate was made.
+        certificate_path: Where the certificate file is, for the verification command.
+    """
+
+    truth: Sequence[int] | IntArray | None = None
+    degree: Sequence[int] | IntArray | None = None
+    class_names: Sequence[str] | None = None
+    dataset: str = ""
+    undefended: float | None = None
+    mlp: float | None = None
+    edgeless: float | None = None
+    majority: float | None = None
+    bag_of_nodes: float | None = None
+    attacked: Sequence[tuple[float, float]] = ()
+    attack: str = ""
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    commands: Sequence[str] = ()
+    certificate_path: str = ""
+
+    def __post_init__(self) -> None:
+        for name in SHARES:
+            share = getattr(self, name)
+            if share is not None and not 0 <= share <= 1:
+                raise SettingsError(f"ReportContext({name}={share!r}): expected an accuracy between 0 and 1.")
+        for size, accuracy in self.attacked:
+            if size < 0 or not 0 <= accuracy <= 1:
+                raise SettingsError(
+                    f"ReportContext(attacked=…({size!r}, {accuracy!r})…): expected pairs of a size from 0 on "
+                    "and an accuracy between 0 and 1."
+                )
+
+
+def per_target(name: str, values: Sequence[int] | IntArray | None, num_targets: int) -> IntArray | None:
+    """``values`` as an array of one whole number for each target.
+
+    Raises:
+        SettingsError: There are more or fewer values than targets, or they are not whole numbers.
+    """
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if array.shape != (num_targets,) or not np.issubdtype(array.dtype, np.integer):
+        raise SettingsError(
+            f"ReportContext({name}=…) has shape {list(array.shape)} and type {array.dtype}: expected one "
+            f"whole number for each of the {num_targets} targets, in the order of certificate.target."
+        )
+    return array.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A share of the targets for each size; ``share[i]`` belongs to ``size[i]``, sizes ascend."""
+
+    size: FloatArray
+    share: FloatArray
+
+    def at(self, size: float) -> float:
+        """The share at a size, taken from the next larger size on the curve: never more than is proved."""
+        place = int(np.searchsorted(self.size, size, side="left"))
+        return float(self.share[place]) if place < len(self.size) else 0.0
+
+
+def over_size(withstood: FloatArray | IntArray, counted: BoolArray, last: int) -> Curve:
+    """The share of all targets that are counted and withstand each whole size from 0 to ``last``.
+
+    Args:
+        withstood: Largest size that each target withstands, -1 for none, ``inf`` for any, shape ``[n]``.
+        counted: Which targets count (the correctly classified ones, or all), shape ``[n]``.
+        last: Where the curve ends.
+
+    Example:
+        >>> over_size(np.array([2, 0, 5]), np.array([True, True, False]), 3).share.round(2).tolist()
+        [0.67, 0.33, 0.33, 0.0]
+    """
+    sizes = np.arange(last + 1, dtype=np.float64)
+    return Curve(sizes, _share_withstanding(np.asarray(withstood, dtype=np.float64), counted, sizes))
+
+
+def over_degree(radius: IntArray, degree: IntArray, counted: BoolArray, most_points: int = 500) -> Curve:
+    """The same over size divided by degree: certified at x if the radius is at least x times the degree.
+
+    A target without edges is certified at every x as soon as it is certified at all. The sizes are the ratios
+    at which the share changes. If these are many, a grid is used, on which :meth:`Curve.at` errs downwards.
+    """
+    ratio = np.where(radius < 0, -1.0, np.divide(radius, degree, where=degree > 0, out=np.full(len(radius), np.inf)))
+    finite = np.unique(ratio[np.isfinite(ratio) & (ratio > 0)])
+    if len(finite) > most_points:
+        grid = np.geomspace(finite[0], finite[-1], most_points)
+        finite = np.unique(np.append(grid[1:-1], finite[[0, -1]]))
+    sizes = np.concatenate([[0.0], finite])
+    return Curve(sizes, _share_withstanding(ratio, counted, sizes))
+
+
+def _share_withstanding(withstood: FloatArray, counted: BoolArray, sizes: FloatArray) -> FloatArray:
+    if len(withstood) == 0:
+        return np.zeros(len(sizes))
+    ordered = np.sort(withstood[counted])
+    return (len(ordered) - np.searchsorted(ordered, sizes, side="left")) / len(withstood)
+
+
+def changes_only(curve: Curve) -> Curve:
+    """The same step curve without the sizes at which nothing happens."""
+    if len(curve.size) < 3:
+        return curve
+    keep = np.concatenate([[True], np.diff(curve.share) != 0])
+    keep[-1] = True
+    return Curve(curve.size[keep], curve.share[keep])
+
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from agnncert.certificate import Certificate
-    from agnncert.evidence import FloatArray
+    from agnncert.proof.ballots import FloatArray
+    from agnncert.proof.certificate import Certificate
 
 NAMES = {
     "undefended": "undefended GNN",

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agnncert.report.charts import accuracy_table
-from agnncert.report.context import ReportContext
-from agnncert.report.summary import Summary, summarise
+from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.report.words import share_word
 
 if TYPE_CHECKING:
-    from agnncert.certificate import Certificate
+    from agnncert.proof.certificate import Certificate
 
 _LATEX = {
     "\\": r"\textbackslash{}",

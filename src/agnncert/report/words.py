@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.report.curves import Curve
-from agnncert.report.summary import Summary, edgeless_labels
+from agnncert.report.summary import Curve, Summary, edgeless_labels
 
 # The headline names the largest size at which this part of what holds without an attack is still certified.
 KEPT_MOST = 0.9
@@ -126,16 +125,11 @@ def key_figures(summary: Summary) -> list[dict[str, str]]:
     size = headline_size(curve)
     found = [
         (percent(curve.at(size)), f"{share_word(summary)} at {steps(summary, size)}"),
-        (
-            amount(_median(certificate.radius)),
-            f"median radius: withstood by half of the {things(summary)} or more",
-        ),
+        (amount(_median(certificate.radius)), f"median radius: withstood by half of the {things(summary)} or more"),
     ]
     if summary.truth is not None:
         clean = percent(float(summary.counted.mean()))
-        found.insert(
-            0, (clean, f"of {whole(summary.num_targets)} {things(summary)} correct without an attack")
-        )
+        found.insert(0, (clean, f"of {whole(summary.num_targets)} {things(summary)} correct without an attack"))
     if summary.added is not None:
         found.append((amount(_median(summary.added)), f"{added_words(summary)}: withstood by half or more"))
     if certificate.claim.alpha is not None:
@@ -167,8 +161,7 @@ def structure_notes(summary: Summary) -> list[str]:
     heard = percent(len(votes.ballot) / (votes.num_targets * votes.num_groups))
     notes = [
         f"For {same} of the nodes the elected label is the one that the model gives without any edges.",
-        f"{heard} of all ballots were cast in a subgraph where the node has an edge; "
-        "the others see its features only.",
+        f"{heard} of all ballots were cast in a subgraph where the node has an edge; the others see its features only.",
     ]
     if summary.degree is not None:
         notes.append(f"The nodes have {summary.degree.mean():.1f} edges on average.")

@@ -9,11 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.division import Division
-from agnncert.engines.call import Caller
-from agnncert.engines.gathered import Features
+from agnncert.divisions.base import Division
 from agnncert.errors import SettingsError
-from agnncert.training.objective import (
+from agnncert.training.node_objective import (
     ObjectiveName,
     Step,
     Weights,
@@ -22,6 +20,8 @@ from agnncert.training.objective import (
     collect,
     vote_losses,
 )
+from agnncert.voting.call import Caller
+from agnncert.voting.lazy_rows import Features
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from agnncert.baselines.defence import Smoothing
+from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import GraphSet, dataset_digest
-from agnncert.division import Division
+from agnncert.divisions.base import Division
 from agnncert.errors import ModelContractError, SettingsError
-from agnncert.graph import infer_task
-from agnncert.training.objective import ObjectiveName, Weights, usual_objective
+from agnncert.graphs.graph import infer_task
+from agnncert.training.checkpoint import Progress, load_state, save_state
+from agnncert.training.node_objective import ObjectiveName, Weights, usual_objective
 from agnncert.training.settings import FitSettings, Protocol
-from agnncert.training.state import Progress, load_state, save_state
 from agnncert.training.workload import Workload, prepare
 
 log = logging.getLogger(__name__)
@@ -137,9 +137,7 @@ def fit(
             if progress is not None:
                 progress(step)
     model.load_state_dict(state.best)
-    log.info(
-        "trained %d epochs, best at %d with score %.4f", state.epoch, state.best_epoch, state.best_score[0]
-    )
+    log.info("trained %d epochs, best at %d with score %.4f", state.epoch, state.best_epoch, state.best_score[0])
     model.training_record = {  # type: ignore[assignment]
         **about, "epochs_run": state.epoch, "best_epoch": state.best_epoch, "score": state.best_score[0],
         "history": state.history, "seconds": state.seconds, "seconds_per_epoch": state.seconds / state.epoch,
@@ -157,11 +155,7 @@ def division_name(division: Division | Smoothing | None) -> str | None:
 
 
 def _epoch(
-    model: torch.nn.Module,
-    work: Workload,
-    optimizer: torch.optim.Optimizer,
-    settings: FitSettings,
-    state: Progress,
+    model: torch.nn.Module, work: Workload, optimizer: torch.optim.Optimizer, settings: FitSettings, state: Progress
 ) -> Step:
     """One pass over the training set and, if it is time, a look at the validation set."""
     begin = time.perf_counter()
@@ -182,9 +176,7 @@ def _epoch(
     return Step(state.epoch, settings.epochs, loss, score, left)
 
 
-def _train(
-    model: torch.nn.Module, work: Workload, optimizer: torch.optim.Optimizer, clip: float | None
-) -> float:
+def _train(model: torch.nn.Module, work: Workload, optimizer: torch.optim.Optimizer, clip: float | None) -> float:
     losses = []
     for step in work.objective.steps():
         optimizer.zero_grad()
@@ -195,9 +187,7 @@ def _train(
     return float(np.mean(losses))
 
 
-def _look(
-    model: torch.nn.Module, work: Workload, state: Progress, loss: float, settings: FitSettings
-) -> float:
+def _look(model: torch.nn.Module, work: Workload, state: Progress, loss: float, settings: FitSettings) -> float:
     score = work.score()
     state.history.append({"epoch": state.epoch, "loss": loss, "score": score[0]})
     if score > state.best_score:

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.baselines.defence import Smoothing
-from agnncert.engines.call import Caller
-from agnncert.engines.gathered import SparseRows
-from agnncert.graph import one_graph
-from agnncert.training.drawn import DrawnGraphs, Terms
-from agnncert.training.objective import NodeObjective, Step, class_weights
+from agnncert.baselines.smoothing import Smoothing
+from agnncert.graphs.graph import one_graph
+from agnncert.proof.ballots import IntArray
+from agnncert.training.node_objective import NodeObjective, Step, class_weights
+from agnncert.training.sampled_subgraphs import DrawnGraphs, Terms
 from agnncert.training.scoring import Score
-from agnncert.votes import IntArray
+from agnncert.voting.call import Caller
+from agnncert.voting.lazy_rows import SparseRows
 
 SCORED_SAMPLES = 20
 
@@ -51,9 +51,7 @@ def noisy_graphs(
     """Loss of a graph classifier on one noisy version of each graph per step."""
     terms = Terms(0.0, 1.0, 1, None, class_weights(y, call) if balance_classes else None)
     graphs = tuple(one_graph(joined, k) for k in range(len(y)))
-    return DrawnGraphs(
-        call, graphs, tuple(g.edge_index[0] for g in graphs), y, _Drawing(defence), terms, batch_size
-    )
+    return DrawnGraphs(call, graphs, tuple(g.edge_index[0] for g in graphs), y, _Drawing(defence), terms, batch_size)
 
 
 class _Drawing:

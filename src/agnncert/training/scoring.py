@@ -7,11 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch_geometric.data import Data
 
-from agnncert.division import Division, is_graph_task
-from agnncert.engines import cast, fast
-from agnncert.engines.call import Caller
-from agnncert.rules import certified_radius, tally
-from agnncert.votes import IntArray
+from agnncert.divisions.base import Division, is_graph_task
+from agnncert.proof.ballots import IntArray
+from agnncert.proof.theorems import certified_radius, tally
+from agnncert.voting import fast
+from agnncert.voting.call import Caller
+from agnncert.voting.cast import cast
 
 Score = tuple[float, float]
 
@@ -51,13 +52,7 @@ def _plain_score(call: Caller, graph: Data, rows: IntArray, truth: IntArray) -> 
 
 
 def _vote_score(
-    call: Caller,
-    graph: Data,
-    division: Division,
-    rows: IntArray,
-    truth: IntArray,
-    size: int,
-    layout: fast.Plan | None,
+    call: Caller, graph: Data, division: Division, rows: IntArray, truth: IntArray, size: int, layout: fast.Plan | None
 ) -> Score:
     votes, _ = cast(call, graph, division, rows, layout=layout)
     counts, counted = votes.counts, tally(votes)

@@ -2,26 +2,27 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.baselines.defence import Smoothing
+from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import inductive_view
-from agnncert.division import Division
-from agnncert.engines.call import Caller, bind
+from agnncert.divisions.base import Division
 from agnncert.errors import DatasetError, SettingsError
-from agnncert.graph import canonical, canonical_set, infer_task, target_rows
+from agnncert.graphs.graph import canonical, canonical_set, infer_task
+from agnncert.graphs.targets import target_rows
 from agnncert.training.clusters import ClusterObjective
-from agnncert.training.drawn import DrawnGraphs, DrawnNodes
 from agnncert.training.graph_objective import GraphObjective
+from agnncert.training.node_objective import NodeObjective, Objective
 from agnncert.training.noisy import NoisyNodes, noisy_graphs, noisy_scorer
-from agnncert.training.objective import NodeObjective, Objective
+from agnncert.training.sampled_subgraphs import DrawnGraphs, DrawnNodes
 from agnncert.training.scoring import Score, scorer
 from agnncert.training.settings import FitSettings
+from agnncert.voting.call import Caller, bind
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Workload:
     score: Callable[[], Score]
 
 
-Defence = Division | Smoothing | None
+Defence: TypeAlias = Division | Smoothing | None
 
 
 def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> Workload:
@@ -60,9 +61,7 @@ def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitS
     graph = canonical(data, bool(getattr(division, "self_loops", False)))
     train, val = (masked_rows(data, name) for name in ("train_mask", "val_mask"))
     call = bind(model, graph, "node")
-    y = checked_labels(
-        getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes
-    )
+    y = checked_labels(getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes)
     objective = _node_objective(call, graph, y, torch.from_numpy(train), division, settings)
     return Workload(objective, _scorer(call, graph, division, val, y.numpy()[val], settings))
 
@@ -90,9 +89,7 @@ def _scorer(
 
 def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> Workload:
     if settings.clusters is not None:
-        raise SettingsError(
-            f"clusters={settings.clusters} cuts one large graph, but these are many: use batch_size."
-        )
+        raise SettingsError(f"clusters={settings.clusters} cuts one large graph, but these are many: use batch_size.")
     loops = bool(getattr(division, "self_loops", False))
     train, val = (part_rows(data, name) for name in ("train", "val"))
     joined, held_out = (canonical_set([data[int(k)] for k in part], loops) for part in (train, val))
@@ -102,9 +99,7 @@ def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: F
     score = _scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings)
     objective: Objective
     if isinstance(division, Smoothing):
-        objective = noisy_graphs(
-            call, joined, y[train], division, settings.balance_classes, settings.batch_size
-        )
+        objective = noisy_graphs(call, joined, y[train], division, settings.balance_classes, settings.batch_size)
     elif division is None or hasattr(division, "pieces"):
         objective = GraphObjective.of(call, joined, y[train], division, **how)
     else:
@@ -168,9 +163,7 @@ def masked_rows(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
         )
     rows = target_rows(torch.as_tensor(mask).bool().numpy(), int(data.num_nodes))
     if len(rows) == 0:
-        raise DatasetError(
-            f"{name} is empty: training needs at least one node in train_mask and one in val_mask."
-        )
+        raise DatasetError(f"{name} is empty: training needs at least one node in train_mask and one in val_mask.")
     return rows
 
 

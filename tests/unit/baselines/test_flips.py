@@ -3,13 +3,13 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from agnncert.baselines.bernoulli import Pairs, require_simple
 from agnncert.baselines.flips import Flippable
-from agnncert.baselines.pairs import Pairs, require_simple
 from agnncert.errors import GraphError
-from agnncert.graph import canonical, canonical_set
-from agnncert.smoothing import FlipNoise
+from agnncert.graphs.graph import canonical, canonical_set
+from agnncert.proof.samples import FlipNoise
 
-from .small import random_graph
+from ...support.small_graphs import random_graph
 
 
 def adjacency(edge_index, num_nodes):
@@ -115,9 +115,7 @@ def test_feature_entries_flip_at_the_stated_rates(p_add, p_delete):
     for where, p in (((graph.x == 0).numpy(), p_add), ((graph.x == 1).numpy(), p_delete)):
         rate = flipped[:, where].mean()
         assert abs(rate - p) <= 4 * np.sqrt(p * (1 - p) / (copies * where.sum()))
-    assert (
-        graph.x == canonical(random_graph(20, 10, features=7, binary=True)).x
-    ).all()  # the input is untouched
+    assert (graph.x == canonical(random_graph(20, 10, features=7, binary=True)).x).all()  # the input is untouched
 
 
 def test_parts_of_the_flips_are_those_of_the_copies():

@@ -13,24 +13,22 @@ import agnncert.report.build as build
 from agnncert.errors import SettingsError
 from agnncert.report import ReportContext, build_report
 
-from ...browser.synthetic import made_up_certificate, sampled_certificate
+from ...support.synthetic import made_up_certificate, sampled_certificate
 
 ASSETS = Path(build.__file__).parent / "assets"
 
 
 def page_of(tmp_path: Path, rule: str = "edge-centric/node", **context: object) -> str:
     certificate, _ = made_up_certificate(np.random.default_rng(0), rule, 20, 20, 3)
-    return build_report(
-        certificate, tmp_path / "new" / "page.html", context=ReportContext(**context)
-    ).read_text("utf-8")
+    return build_report(certificate, tmp_path / "new" / "page.html", context=ReportContext(**context)).read_text(
+        "utf-8"
+    )
 
 
 def test_the_page_names_no_place_on_the_network(tmp_path: Path) -> None:
     page = page_of(tmp_path)
     addresses = set(re.findall(r"https?://[^\s\"'`<)]+", page))
-    assert all(address.startswith("http://www.w3.org/") for address in addresses), (
-        addresses
-    )  # names of XML, not places
+    assert all(address.startswith("http://www.w3.org/") for address in addresses), addresses  # names of XML, not places
     assert not re.search(r"""\b(src|href)=["'](?!#)""", page)
 
 
@@ -78,10 +76,7 @@ def test_every_element_is_closed(tmp_path: Path) -> None:
 
 
 def test_what_is_not_given_is_not_shown(tmp_path: Path) -> None:
-    bare, full = (
-        page_of(tmp_path),
-        page_of(tmp_path, truth=np.zeros(20, dtype=int), mlp=0.5, environment={"Seed": 7}),
-    )
+    bare, full = (page_of(tmp_path), page_of(tmp_path, truth=np.zeros(20, dtype=int), mlp=0.5, environment={"Seed": 7}))
     assert "certified share" in bare
     bare, full = bare.split("<script")[0], full.split("<script")[0]
     assert "certified accuracy" not in bare
@@ -95,9 +90,7 @@ def test_the_edgeless_accuracy_is_derived_from_the_ballots(tmp_path: Path) -> No
     certificate, _ = made_up_certificate(np.random.default_rng(0), "node-centric/node", 20, 20, 3)
     truth = np.arange(20) % 3
     expected = (certificate.evidence.votes.default == truth).mean()
-    page = build_report(certificate, tmp_path / "page.html", context=ReportContext(truth=truth)).read_text(
-        "utf-8"
-    )
+    page = build_report(certificate, tmp_path / "page.html", context=ReportContext(truth=truth)).read_text("utf-8")
     assert f'<td class="num">{100 * expected:.1f}\u00a0%</td>' in page
     assert "same model, no edges" in page
 
@@ -139,9 +132,7 @@ def test_an_interrupted_run_leaves_the_old_page(tmp_path: Path, monkeypatch: pyt
         ({"class_names": ["only one"]}, "1 class names"),
     ],
 )
-def test_a_context_that_does_not_fit_is_refused(
-    wrong: dict[str, object], message: str, tmp_path: Path
-) -> None:
+def test_a_context_that_does_not_fit_is_refused(wrong: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=message):
         page_of(tmp_path, **wrong)
 
@@ -172,8 +163,7 @@ def test_text_stands_out_from_its_background(scheme: str) -> None:
         part = dark.split("\n}\n")[0]
         found |= dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", part))
         found |= {
-            k: "#" + "".join(2 * x for x in c[1:])
-            for k, c in re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{3});", part)
+            k: "#" + "".join(2 * x for x in c[1:]) for k, c in re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{3});", part)
         }
     pairs = [(text, ground) for text in ("ink", "soft", "accent", "bad") for ground in ("paper", "panel")]
     pairs += [(f"t{k}", f"k{k}") for k in range(8)]

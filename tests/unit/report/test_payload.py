@@ -8,20 +8,17 @@ import pytest
 
 from agnncert.report.payload import ballot_arrays, json_for_html, num_detailed, pack
 
-from ...browser.synthetic import random_votes
+from ...support.synthetic import random_votes
 
 
 def unpack(places: list[dict[str, object]], packed: bytes) -> dict[str, np.ndarray]:
     block = gzip.decompress(packed)
     return {
-        p["name"]: np.frombuffer(block, np.dtype(p["type"]).newbyteorder("<"), p["length"], p["offset"])
-        for p in places
+        p["name"]: np.frombuffer(block, np.dtype(p["type"]).newbyteorder("<"), p["length"], p["offset"]) for p in places
     }
 
 
-@pytest.mark.parametrize(
-    ("low", "high"), [(0, 255), (-1, 127), (0, 256), (-1, 40_000), (-(2**31), 2**31 - 1)]
-)
+@pytest.mark.parametrize(("low", "high"), [(0, 255), (-1, 127), (0, 256), (-1, 40_000), (-(2**31), 2**31 - 1)])
 def test_whole_numbers_come_back_as_they_were(low: int, high: int) -> None:
     array = np.array([low, 0, high, high])
     places, packed = pack({"first": np.arange(3), "second": array})

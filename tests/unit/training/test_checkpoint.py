@@ -8,8 +8,8 @@ from torch import nn
 import agnncert as ac
 from agnncert.training.loop import division_name
 
-from .small import ThreeMethods, labelled_graph
-from .test_fit import CASES, graph_case, node_case, same, weights_of
+from ...support.labelled import ThreeMethods, labelled_graph
+from .test_loop import CASES, graph_case, node_case, same, weights_of
 
 
 class Interrupted(Exception):
@@ -67,14 +67,11 @@ def test_a_run_that_had_stopped_early_does_not_go_on(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [{"lr": 0.02}, {"epochs": 12}, {"seed": 2}, {"weights": ac.Weights(2)}, {"protocol": "inductive"}],
+    "changed", [{"lr": 0.02}, {"epochs": 12}, {"seed": 2}, {"weights": ac.Weights(2)}, {"protocol": "inductive"}]
 )
 def test_a_run_with_other_settings_is_refused_by_name(changed, tmp_path) -> None:
     run("node", tmp_path / "run")
-    with pytest.raises(
-        ac.SettingsError, match=rf"run belongs to another run \(other {next(iter(changed))}\)"
-    ):
+    with pytest.raises(ac.SettingsError, match=rf"run belongs to another run \(other {next(iter(changed))}\)"):
         run("node", tmp_path / "run", **changed)
 
 
@@ -108,9 +105,7 @@ def test_a_damaged_checkpoint_is_refused(damage, tmp_path) -> None:
     file = tmp_path / "run"
     run("node", file)
     file.write_bytes(damage(file.read_bytes()))
-    with pytest.raises(
-        ac.SettingsError, match=r"cannot resume from run, which is no checkpoint or damaged \(.*delete"
-    ):
+    with pytest.raises(ac.SettingsError, match=r"cannot resume from run, which is no checkpoint or damaged \(.*delete"):
         run("node", file)
 
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.graph import canonical
+from agnncert.graphs.graph import canonical
 from agnncert.training.clusters import ClusterObjective, induced
 
-from .small import ThreeMethods, labelled_graph
-from .test_fit import graph_case, node_case, same, weights_of
+from ...support.labelled import ThreeMethods, labelled_graph
+from .test_loop import graph_case, node_case, same, weights_of
 
 pytest.importorskip("pymetis")
 
@@ -62,9 +62,7 @@ def test_one_cluster_is_the_whole_graph() -> None:
     found = []
     for clusters in (None, 1):
         model, data = node_case()
-        found.append(
-            weights_of(ac.fit(model, data, DIVISION, epochs=1, lr=1e-3, clusters=clusters, objective="paper"))
-        )
+        found.append(weights_of(ac.fit(model, data, DIVISION, epochs=1, lr=1e-3, clusters=clusters, objective="paper")))
     for name in found[0]:
         torch.testing.assert_close(found[0][name], found[1][name])
 

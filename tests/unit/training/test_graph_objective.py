@@ -6,13 +6,13 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.engines.call import bind
-from agnncert.graph import canonical_set, one_graph
-from agnncert.training.drawn import DrawnGraphs
+from agnncert.graphs.graph import canonical_set, one_graph
 from agnncert.training.graph_objective import GraphObjective
-from agnncert.training.objective import Weights, class_weights
+from agnncert.training.node_objective import Weights, class_weights
+from agnncert.training.sampled_subgraphs import DrawnGraphs
+from agnncert.voting.call import bind
 
-from .small import ThreeMethods, assert_same, gradient, labelled_graphs, naive_gradient, naive_graph_losses
+from ...support.labelled import ThreeMethods, assert_same, gradient, labelled_graphs, naive_gradient, naive_graph_losses
 
 DIVISIONS = [ac.EdgeCentric(4), ac.NodeCentric(4)]
 BATCH = torch.tensor([0, 2, 3, 5, 8])  # among them the graph without edges and the one with a single node
@@ -78,9 +78,7 @@ def test_weights_scale_whole_graphs_and_subgraphs() -> None:
 
 def test_without_a_division_only_whole_graphs_count() -> None:
     model, call, joined, y = setting()
-    found = gradient(
-        model, lambda: GraphObjective.of(call, joined, y, None, weights=Weights(full=5)).backward(BATCH)
-    )
+    found = gradient(model, lambda: GraphObjective.of(call, joined, y, None, weights=Weights(full=5)).backward(BATCH))
     expected = naive_gradient(model, lambda: naive(model, joined, y, DIVISIONS[0], lambda whole, _: whole))
     assert_same(found, expected, 1e-10)
 
@@ -88,9 +86,7 @@ def test_without_a_division_only_whole_graphs_count() -> None:
 def test_balanced_classes_weigh_every_graph_by_its_class() -> None:
     model, call, joined, y = setting()
     y = torch.tensor([0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0])
-    found = gradient(
-        model, lambda: GraphObjective.of(call, joined, y, None, balance_classes=True).backward(BATCH)
-    )
+    found = gradient(model, lambda: GraphObjective.of(call, joined, y, None, balance_classes=True).backward(BATCH))
 
     def expected():
         weight = torch.tensor([12 / (2 * 9), 12 / (2 * 3)], dtype=torch.float64)

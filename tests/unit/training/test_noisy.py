@@ -7,13 +7,13 @@ import torch.nn.functional as F
 
 import agnncert as ac
 from agnncert.baselines import RS, BiRS, SparseRS
-from agnncert.engines.call import bind
 from agnncert.errors import SettingsError
-from agnncert.graph import canonical
+from agnncert.graphs.graph import canonical
+from agnncert.training.node_objective import NodeObjective
 from agnncert.training.noisy import SCORED_SAMPLES, NoisyNodes, noisy_scorer
-from agnncert.training.objective import NodeObjective
+from agnncert.voting.call import bind
 
-from .small import assert_same, gradient, labelled_graph, labelled_graphs, naive_gradient
+from ...support.labelled import assert_same, gradient, labelled_graph, labelled_graphs, naive_gradient
 
 BINARY = SparseRS(0.02, 0.3, 0.05, 0.2)
 
@@ -40,8 +40,7 @@ def test_a_step_is_the_gradient_on_a_noisy_graph(defence):
         noisy = defence.noisy(graph)
         assert noisy.num_edges != graph.num_edges
         expected = naive_gradient(
-            model,
-            lambda noisy=noisy: F.cross_entropy(model(noisy.x, noisy.edge_index)[rows], y[rows]),
+            model, lambda noisy=noisy: F.cross_entropy(model(noisy.x, noisy.edge_index)[rows], y[rows])
         )
         assert_same(found, expected, 1e-9)
 
@@ -86,8 +85,7 @@ def test_a_graph_classifier_is_trained_under_noise_too():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
-    [({"select_size": 1}, "there is no division"), ({"clusters": 2}, "whole graph at once")],
+    ("settings", "message"), [({"select_size": 1}, "there is no division"), ({"clusters": 2}, "whole graph at once")]
 )
 def test_settings_that_make_no_sense_under_noise_are_refused(settings, message):
     data = labelled_graph()

@@ -1,0 +1,122 @@
+"""Arsenal: features that push their neighbours' ballots to a class, and the nodes that do so as they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from agnncert.attacks.problem import Scene
+from agnncert.proof.ballots import IntArray
+from agnncert.voting.call import no_edges
+
+PROBES = 32
+SCALES = (1.0, 10.0, 100.0)
+STEPS = 20
+
+
+@dataclass(frozen=True)
+class Arsenal:
+    """Feature rows an attacker would inject, and existing nodes he would join to a target.
+
+    Attributes:
+        features: All rows, shape ``[num_rows, num_features]``.
+        lists: The same rows as lists, shared by all perturbations that use them.
+        best: For every class the rows that push to it most often, best first.
+        strong: For every class all nodes, those first that predict it most clearly by themselves.
+    """
+
+    features: Tensor
+    lists: Sequence[list[float]]
+    best: list[list[int]]
+    strong: list[IntArray]
+
+    @classmethod
+    def of(cls, scene: Scene, seed: int = 0, keep: int = 3) -> "Arsenal":
+        """Tries copies of real nodes, as they are and magnified, and features found by gradient ascent.
+
+        Args:
+            scene: The model and its data.
+            seed: Seed of the sample of nodes that they are tried on.
+            keep: Rows to keep for each class.
+        """
+        random = np.random.default_rng(seed)
+        x = scene.graph.x.to(scene.call.dtype)
+        sample = x[torch.from_numpy(random.choice(len(x), min(PROBES, len(x)), replace=False))]
+        lead = _lead(_alone(scene, x))
+        strong = [np.argsort(-lead[:, k].numpy(), kind="stable") for k in range(scene.call.num_classes)]
+        copies = [torch.unique(x[torch.from_numpy(nodes[:8].copy())], dim=0)[:3] for nodes in strong]
+        found = _ascend(scene, sample, torch.stack([some.mean(0) for some in copies]))
+        rows: list[Tensor] = []
+        best: list[list[int]] = []
+        for k, some in enumerate(copies):
+            tried = torch.cat([scale * torch.cat([some, found[k : k + 1]]) for scale in SCALES])
+            tried = tried[torch.isfinite(tried).all(1)]
+            share, mean = _pushed(scene, sample, tried, k)
+            order = np.lexsort([-mean, -share])[:keep]
+            best.append(list(range(len(rows), len(rows) + len(order))))
+            rows += [tried[int(r)] for r in order]
+        features = torch.stack(rows).to(scene.graph.x.dtype)
+        return cls(features, features.tolist(), best, strong)
+
+
+def _ascend(scene: Scene, sample: Tensor, start: Tensor) -> Tensor:
+    """For every class features that raise its score for the sampled nodes when joined to them, shape as ``start``."""
+    label = torch.arange(len(start)).repeat_interleave(len(sample))
+    length = start.norm(dim=1, keepdim=True)
+    length = torch.where(length > 0, length, torch.ones_like(length))
+    features = start.clone()
+    for _ in range(STEPS):
+        features = features.detach().requires_grad_(True)
+        with torch.enable_grad():
+            lead = _lead(_joined(scene, sample.repeat(len(start), 1), features[label]))
+            won = lead.gather(1, label[:, None]).clamp(max=5.0)  # nodes that are won already need no more
+            slope = torch.autograd.grad(won.sum(), features, allow_unused=True)[0] if won.requires_grad else None
+        if slope is None or not bool(torch.isfinite(slope).all()):
+            break
+        norm = slope.norm(dim=1, keepdim=True)
+        features = features + torch.where(norm > 0, 0.5 * length * slope / norm, 0.0)
+    return features.detach()
+
+
+def _pushed(
+    scene: Scene, sample: Tensor, tried: Tensor, label: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """How often each row pushes a sampled node to ``label``, and by how much."""
+    others = tried.repeat_interleave(len(sample), dim=0)
+    with torch.no_grad():
+        lead = _lead(_joined(scene, sample.repeat(len(tried), 1), others))[:, label].view(len(tried), -1)
+    return (lead > 0).float().mean(1).numpy(), lead.clamp(-5, 5).mean(1).float().numpy()
+
+
+def _joined(scene: Scene, targets: Tensor, others: Tensor) -> Tensor:
+    """Logits of targets that have one neighbour each (of the pairs, in the graph task)."""
+    count = len(targets)
+    here = torch.arange(count)
+    edge_index = torch.cat([torch.stack([here + count, here]), torch.stack([here, here + count])], dim=1)
+    values = {
+        name: torch.ones(2 * count, *scene.graph[name].shape[1:], dtype=scene.graph[name].dtype)
+        for name in scene.call.takes
+    }
+    if scene.task == "graph":
+        both = torch.stack([targets, others], dim=1).reshape(2 * count, -1)
+        edge_index = torch.stack([2 * here, 2 * here + 1])
+        edge_index = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+        return scene.call(both, edge_index, values, torch.arange(2 * count) // 2)
+    return scene.call(torch.cat([targets, others]), edge_index, values)[:count]
+
+
+@torch.no_grad()
+def _alone(scene: Scene, x: Tensor) -> Tensor:
+    """Logits of every node by itself."""
+    batch = torch.arange(len(x)) if scene.task == "graph" else None
+    return scene.call(x, *no_edges(scene.graph, scene.call.takes), batch)
+
+
+def _lead(logits: Tensor) -> Tensor:
+    """By how much each class is ahead of the best other one, shape as ``logits``."""
+    top = logits.topk(2, dim=1).values
+    is_top = logits == top[:, :1]
+    return logits - torch.where(is_top, top[:, 1:], top[:, :1])

@@ -1,0 +1,181 @@
+"""``attack``: one call for every attack, and the curve that stands beside the certified one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from agnncert.attacks.exhaustive import exhaustive
+from agnncert.attacks.gradient import gradient
+from agnncert.attacks.greedy import FIELDS, greedy
+from agnncert.attacks.hubs import hubs
+from agnncert.attacks.problem import Scene
+from agnncert.attacks.random import random
+from agnncert.attacks.results import AttackReport, AttackResult, best_of
+from agnncert.certifier import certify
+from agnncert.divisions.base import Division, parse_division
+from agnncert.errors import BudgetError, SettingsError, did_you_mean
+from agnncert.proof.budget import COUNTS, Budget
+from agnncert.proof.certificate import Certificate
+
+KINDS = ("greedy", "injection", "deletions", "features", "hubs", "random", "gradient", "exhaustive")
+
+
+def attack(
+    model: Any,
+    data: Any,
+    division: Division | None = None,
+    *,
+    budget: Budget | Sequence[Budget],
+    kind: str | Sequence[str] = "greedy",
+    targets: Any = None,
+    certificate: Certificate | None = None,
+    seed: int = 0,
+) -> AttackReport:
+    """Tries to change voted labels within a budget.
+
+    Args:
+        model: A trained module in eval mode, as ``certify`` takes it.
+        data: A ``Data`` (its nodes are attacked) or a list of ``Data`` (the graphs are).
+        division: How the defence divides it; not needed with a certificate.
+        budget: What the attacker may do to each target, or one budget for each target.
+        kind: One of
+
+            * ``"greedy"``: knows the division and the votes; picks the edits that move the most ballots;
+            * ``"injection"``, ``"deletions"``, ``"features"``: the same with that part of the budget alone;
+            * ``"hubs"``: injected nodes joined to many targets at once (node task);
+            * ``"random"``: draws attacks at random;
+            * ``"gradient"``: PRBCD on the vote, edges only;
+            * ``"exhaustive"``: everything there is, on tiny graphs;
+
+            or several of them, of which the best counts for each target.
+        targets: Mask or row numbers; all when not given, or those of the certificate.
+        certificate: Certificate of the same model and data, to compare with.
+        seed: Seed of what is sampled.
+
+    Returns:
+        One result for each target: the attacked graph, what it cost, and the label voted on it.
+
+    Raises:
+        BudgetError: The budget allows nothing, or something that this attack or graph cannot do.
+        SettingsError: The kind of attack is unknown, or does not fit the task or division.
+    """
+    if certificate is not None:
+        division = parse_division(certificate.claim.division) if division is None else division
+        certificate, targets = _same_targets(certificate, targets)
+    if division is None:
+        raise SettingsError("attack() needs to know the division: pass it, or the certificate to attack.")
+    scene = Scene(model, data, division)
+    rows = scene.rows(targets)
+    budgets = scene.budgets(budget, rows)
+    kinds = [kind] if isinstance(kind, str) else list(kind)
+    found = [_run(scene, rows, budgets, name, seed) for name in _known(kinds)]
+    best = tuple(best_of(results) for results in zip(*found, strict=True))
+    return AttackReport(best, tuple(budgets), certificate)
+
+
+def _run(scene: Scene, rows: Any, budgets: list[Budget], kind: str, seed: int) -> list[AttackResult]:
+    if kind == "hubs":
+        if any(budget != budgets[0] for budget in budgets):
+            raise BudgetError("hubs attack all targets at once, with one budget for all of them.")
+        return hubs(scene, rows, budgets[0], seed=seed) if budgets else []
+    if kind in ("greedy", *FIELDS):
+        return greedy(scene, rows, budgets, kind=kind, seed=seed)
+    plain: dict[str, Callable[[], list[AttackResult]]] = {
+        "random": lambda: random(scene, rows, budgets, seed=seed),
+        "gradient": lambda: gradient(scene, rows, budgets, seed=seed),
+        "exhaustive": lambda: exhaustive(scene, rows, budgets),
+    }
+    return plain[kind]()
+
+
+def _known(kinds: Sequence[str]) -> Sequence[str]:
+    if not kinds:
+        raise SettingsError(f"no kind of attack was named. Valid: {', '.join(KINDS)}.")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise SettingsError(f'unknown attack "{kind}": {did_you_mean(str(kind), KINDS)}')
+    return kinds
+
+
+def _same_targets(certificate: Certificate, targets: Any) -> tuple[Certificate, Any]:
+    """Certificate and rows in one order; a certificate speaks about its own targets only."""
+    if targets is None:
+        return certificate, certificate.row
+    given = np.asarray(targets)
+    rows = np.flatnonzero(given) if given.dtype == bool else given.reshape(-1)
+    if not np.array_equal(rows, certificate.row):
+        raise SettingsError(
+            "the targets are not those of the certificate: leave them out, or certify the ones to attack."
+        )
+    return certificate, rows
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Accuracy under attack by size: the truth lies between the two.
+
+    Attributes:
+        field: The field of the budget that was varied.
+        sizes: Its amounts.
+        certified: Share of targets correct and certified: what no attack can go below.
+        attacked: Share of targets correct after the attacks: what no certificate can promise more than.
+        violations: Targets broken although certified; must be 0.
+    """
+
+    field: str
+    sizes: tuple[float, ...]
+    certified: tuple[float, ...]
+    attacked: tuple[float, ...]
+    violations: int
+
+
+def attacked_accuracy(
+    model: Any,
+    data: Any,
+    division: Division,
+    *,
+    sizes: Sequence[float],
+    field: str = "add_edges",
+    rest: Budget | None = None,
+    kind: str | Sequence[str] = "greedy",
+    targets: Any = None,
+    seed: int = 0,
+) -> Curve:
+    """Certified and attacked accuracy side by side, for growing budgets.
+
+    A target that fell to a small budget has fallen to all larger ones and is not attacked again.
+
+    Args:
+        model: As for ``attack``.
+        data: As for ``attack``, with true classes ``y``.
+        division: As for ``attack``.
+        sizes: Amounts of ``field`` to try.
+        field: The field of the budget to vary.
+        rest: The rest of the budget.
+        kind: As for ``attack``.
+        targets: As for ``attack``.
+        seed: As for ``attack``.
+    """
+    if field not in COUNTS:
+        raise BudgetError(f'cannot vary "{field}": {did_you_mean(str(field), COUNTS)}')
+    certificate = certify(model, data, division, targets)
+    if certificate.truth is None:
+        raise SettingsError("the data has no true classes y, so no accuracy can be told.")
+    scene = Scene(model, data, division)
+    correct = certificate.label == certificate.truth
+    fallen = np.zeros(len(correct), dtype=bool)
+    certified, attacked, violations = [], [], 0
+    for size in (ordered := tuple(sorted(sizes))):
+        budget = (rest or Budget()).but(**{field: size})
+        holds = certificate.holds_against(budget)
+        standing = np.flatnonzero(correct & ~fallen)
+        names = _known([kind] if isinstance(kind, str) else list(kind))
+        for name in names if len(standing) else []:
+            results = _run(scene, certificate.row[standing], [budget] * len(standing), name, seed)
+            fallen[standing] |= [result.succeeded for result in results]
+        certified.append(float((correct & holds).mean()))
+        attacked.append(float((correct & ~fallen).mean()))
+        violations += int((holds & fallen).sum())
+    return Curve(field, ordered, tuple(certified), tuple(attacked), violations)

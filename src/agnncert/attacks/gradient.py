@@ -1,0 +1,269 @@
+"""Gradient attacks on edges: PyG's PRBCD against the model itself, or against the vote.
+
+PRBCD relaxes edges to weights between 0 and 1 and follows the gradient. The model must therefore let weights
+through: by an ``edge_weight`` argument, or because it is built of PyG's message-passing layers, whose messages
+are then scaled.
+"""
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
+from torch_geometric.nn import MessagePassing
+
+from agnncert.attacks.problem import Scene
+from agnncert.attacks.results import AttackResult
+from agnncert.divisions.base import NodeCentric
+from agnncert.errors import ModelContractError, SettingsError, did_you_mean
+from agnncert.graphs.graph import EDGE_VALUES, canonical, one_graph
+from agnncert.graphs.perturbation import Id, Perturbation
+from agnncert.proof.budget import Budget
+from agnncert.voting.lazy_rows import Features
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)  # "contrib contains experimental code"
+    from torch_geometric.contrib.nn import PRBCDAttack
+
+Victim = Literal["vote", "model"]
+
+BLOCK = 512  # pairs looked at together
+CANDIDATES = 500  # nodes looked at as new neighbours
+
+
+def gradient(
+    scene: Scene,
+    targets: Any,
+    budget: Budget | Sequence[Budget],
+    *,
+    victim: Victim = "vote",
+    epochs: int = 30,
+    seed: int = 0,
+) -> list[AttackResult]:
+    """Flips edges along the gradient; of the budget only ``add_edges`` and ``delete_edges`` are used.
+
+    Args:
+        scene: Model, data and division; a built-in division, a graph without edge values.
+        targets: Rows, a mask, or ``None`` for all.
+        budget: What the attacker may do to each target, or one budget for each.
+        victim: "vote" follows the gradient of all ballots, "model" that of the undefended model on the whole
+            graph. The labels of a result are those of the vote in both cases; with "model", ``undefended`` says
+            what became of the model's own label.
+        epochs: Steps along the gradient.
+        seed: Seed of the pairs that are looked at.
+    """
+    if victim not in ("vote", "model"):
+        raise SettingsError(f'victim="{victim}": {did_you_mean(str(victim), ["vote", "model"])}')
+    if epochs < 1:
+        raise SettingsError(f"epochs={epochs}: expected a whole number from 1 on.")
+    if any(name in scene.graph for name in EDGE_VALUES):
+        raise SettingsError("the gradient attack weighs edges, and this graph has weights or attributes of its own.")
+    scene.built_in()
+    soft = _Soft(scene)
+    rows = scene.rows(targets)
+    before = scene.votes(rows)
+    attacks: list[tuple[int, Perturbation]] = []
+    with torch.random.fork_rng(devices=[]):
+        for row, ballots, one in zip(rows.tolist(), before, scene.budgets(budget, rows), strict=True):
+            torch.manual_seed(seed * 1_000_003 + row)
+            attacks.append((row, _flips(scene, soft, row, scene.winner(ballots), one, victim, epochs)))
+    results = scene.results(attacks, before, f"gradient ({victim})")
+    if victim == "vote":
+        return results
+    return [replace(result, undefended=_undefended(scene, result)) for result in results]
+
+
+def _flips(
+    scene: Scene, soft: "_Soft", row: int, label: int, budget: Budget, victim: Victim, epochs: int
+) -> Perturbation:
+    graph, target, ids = _stage(scene, row, victim)
+    edges = torch.unique(graph.edge_index, dim=1)  # PRBCD takes a second copy of an edge for its absence
+    joined = {(u, v) for u, v in edges.t().tolist()}
+    pairs = _search_space(graph.num_nodes, joined, target, budget)
+    division = scene.built_in()
+    if victim == "vote" and target is None and isinstance(division, NodeCentric):
+        group = division.node_groups(graph)[pairs]
+        pairs = pairs[:, group[0] == group[1]]  # edges between groups are in no subgraph
+    most = 2 * scene.num_groups  # enough to move every ballot of a node
+    count = int(min(budget.add_edges + budget.delete_edges, most, pairs.size(1)))
+    if not count:
+        return Perturbation()
+    scores = (_Ballots if victim == "vote" else _Whole)(scene, soft, graph, target)
+    if victim == "model":
+        with torch.no_grad():
+            label = int(scores(graph.x, edges, torch.ones(edges.size(1))).argmax(1)[0])
+    attack = _Within(scores, pairs, label, epochs)
+    flipped = attack.attack(graph.x, edges, torch.tensor([label]), count)[1]
+    added: list[tuple[Id, Id]] = []
+    deleted: list[tuple[Id, Id]] = []
+    for u, v in flipped.t().tolist():
+        (deleted if {(u, v), (v, u)} & joined else added).append((ids[u], ids[v]))
+    return Perturbation(
+        add_edges=added[: int(min(budget.add_edges, len(added)))],
+        delete_edges=deleted[: int(min(budget.delete_edges, len(deleted)))],
+    )
+
+
+def _stage(scene: Scene, row: int, victim: Victim) -> tuple[Data, int | None, list[Id]]:
+    """The graph to search on, the target in it, and its ids.
+
+    For the vote on a node that is what can reach it, and some other nodes: a flip far away changes nothing.
+    """
+    if scene.task == "graph":
+        return one_graph(scene.graph, row), None, scene.ids(row)
+    if victim == "model":
+        return scene.graph, row, scene.ids()
+    others = torch.randperm(scene.num_targets)[:CANDIDATES].tolist()
+    nodes = {*scene.neighbours.reach(row), *others}
+    part = scene.part(nodes)
+    return canonical(part, scene.loops), sorted(nodes).index(row), part.node_id
+
+
+def _search_space(count: int, joined: set[tuple[int, int]], target: int | None, budget: Budget) -> Tensor:
+    """The pairs that may be flipped: those of the target, or all of a whole graph, shape ``[2, num_pairs]``."""
+    if target is None:
+        low, high = np.triu_indices(count, 1)
+        everyone = list(zip(low.tolist(), high.tolist(), strict=True))
+    else:
+        everyone = [(min(u, target), max(u, target)) for u in range(count) if u != target]
+    allowed = [pair for pair in everyone if (budget.delete_edges if {pair, pair[::-1]} & joined else budget.add_edges)]
+    return torch.tensor(allowed, dtype=torch.int64).view(-1, 2).t()
+
+
+class _Within(PRBCDAttack):  # type: ignore[misc]
+    """PRBCD that looks only at given pairs, and counts every row of the prediction as one to be flipped."""
+
+    coeffs: ClassVar[dict[str, Any]] = {
+        **PRBCDAttack.coeffs,
+        "max_final_samples": 10,
+    }  # the base class writes into its own
+
+    def __init__(self, model: torch.nn.Module, pairs: Tensor, label: int, epochs: int) -> None:
+        super().__init__(
+            model,
+            block_size=min(BLOCK, pairs.size(1)) + 1,
+            epochs=epochs,
+            epochs_resampling=max(1, epochs * 3 // 4),
+            loss=lambda prediction, _labels, _idx=None: _margin(prediction, label),
+            log=False,
+        )
+        self.pairs = pairs
+
+    def _prepare(self, budget: int) -> range:
+        self.block_size = max(min(BLOCK, self.pairs.size(1)), budget) + 1
+        return super()._prepare(budget)  # type: ignore[no-any-return]
+
+    def _num_possible_edges(self, n: int, is_undirected: bool) -> int:
+        return self.pairs.size(1)
+
+    def _linear_to_triu_idx(self, n: int, lin_idx: Tensor) -> Tensor:
+        return self.pairs[:, lin_idx]
+
+    def _sample_random_block(self, budget: int = 0) -> None:
+        if self.pairs.size(1) >= self.block_size:
+            super()._sample_random_block(budget)
+            return
+        self.current_block = torch.arange(self.pairs.size(1))  # few enough to look at all of them
+        self.block_edge_index = self.pairs
+        self.block_edge_weight = torch.full(self.current_block.shape, self.coeffs["eps"])
+
+    def _resample_random_block(self, budget: int) -> None:
+        if self.pairs.size(1) >= self.block_size:
+            super()._resample_random_block(budget)
+
+    def _update_edge_weights(self, budget: int, block_edge_weight: Tensor, epoch: int, gradient: Tensor) -> Tensor:
+        # PRBCD's own step depends on the size of the graph, which says nothing about one target.
+        largest = float(gradient.abs().max())
+        step = 0.3 / np.sqrt(max(0, epoch - self.epochs_resampling) + 1)
+        return block_edge_weight + (step / largest if largest > 0 else 0.0) * gradient
+
+
+def _margin(scores: Tensor, label: int) -> Tensor:
+    """How far other classes are ahead of ``label``, squashed so that ballots far from the border count less."""
+    log_share = scores.log_softmax(dim=-1)
+    others = log_share.index_fill(1, torch.tensor([label]), -torch.inf).amax(dim=-1)
+    return torch.tanh(others - log_share[:, label]).mean()
+
+
+class _Soft:
+    """The model with a weight on every edge."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.model = scene, scene.model
+        forward = getattr(self.model, "forward", self.model)
+        self.weighted = "edge_weight" in inspect.signature(forward).parameters
+        layers = isinstance(self.model, torch.nn.Module) and any(
+            isinstance(module, MessagePassing) for module in self.model.modules()
+        )
+        if not self.weighted and not layers:
+            raise ModelContractError(
+                "the gradient attack must weigh edges: give the model's forward an edge_weight argument, or "
+                'build it of PyG\'s message-passing layers. The attack "greedy" needs neither.'
+            )
+
+    def __call__(self, x: Tensor, edge_index: Tensor, weight: Tensor, batch: Tensor | None) -> Tensor:
+        inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
+        weight = weight.to(self.scene.call.dtype)
+        if self.weighted:
+            return self.model(*inputs, edge_weight=weight)  # type: ignore[no-any-return]
+        set_masks(self.model, weight, edge_index, apply_sigmoid=False)
+        try:
+            return self.model(*inputs)  # type: ignore[no-any-return]
+        finally:
+            clear_masks(self.model)
+
+
+class _Whole(torch.nn.Module):
+    """The undefended model: one row of logits, of the target."""
+
+    def __init__(self, scene: Scene, soft: _Soft, graph: Data, target: int | None) -> None:
+        super().__init__()
+        self.soft, self.target, self.size = soft, target, graph.num_nodes
+        self.features = Features(graph.x.to(scene.call.dtype))
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        """Logits, shape ``[1, num_classes]``."""
+        batch = torch.zeros(self.size, dtype=torch.int64) if self.target is None else None
+        logits = self.soft(self.features.rows(torch.arange(self.size)), edge_index, edge_weight, batch)
+        return logits if self.target is None else logits[self.target : self.target + 1]
+
+
+class _Ballots(torch.nn.Module):
+    """The vote: one row of logits for each subgraph in which the target has an edge, however faint."""
+
+    def __init__(self, scene: Scene, soft: _Soft, graph: Data, target: int | None) -> None:
+        super().__init__()
+        self.division, self.soft, self.graph, self.target = scene.built_in(), soft, graph, target
+        self.features = Features(graph.x.to(scene.call.dtype))
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        """Logits, shape ``[num_ballots, num_classes]``."""
+        graph = Data(x=self.graph.x, edge_index=edge_index, node_key=self.graph.node_key, task=self.graph.task)
+        if self.target is None:
+            graph.batch = torch.zeros(graph.num_nodes, dtype=torch.int64)
+        pieces = self.division.pieces(graph, self.division.groups(graph))
+        rows = self.features.rows(pieces.node, pieces.blank)
+        weight = edge_weight[pieces.edge]
+        if self.target is None:
+            batch = torch.unique_consecutive(pieces.cell, return_inverse=True)[1]
+            return self.soft(rows, pieces.edge_index, weight, batch)
+        mine = (pieces.node == self.target) & pieces.votes
+        return self.soft(rows, pieces.edge_index, weight, None)[mine]
+
+
+@torch.no_grad()
+def _undefended(scene: Scene, result: AttackResult) -> tuple[int, int]:
+    """Label of the model on the whole graph, before and after."""
+    labels = []
+    for data in (scene.data if scene.task == "node" else scene.data[result.row], result.perturbed(scene.data)):
+        graph = canonical(data, scene.loops)
+        batch = torch.zeros(graph.num_nodes, dtype=torch.int64) if scene.task == "graph" else None
+        logits = scene.call(graph.x.to(scene.call.dtype), graph.edge_index, scene.call.edge_values(graph), batch)
+        labels.append(int(logits[0 if scene.task == "graph" else result.row].argmax()))
+    return labels[0], labels[1]

@@ -1,0 +1,173 @@
+"""What all smoothing defences share: from a model and data to evidence and a certificate."""
+
+import copy
+import os
+from abc import ABC, abstractmethod
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from agnncert.baselines.bernoulli import TRAINING, stream
+from agnncert.baselines.counts import Progress, Sampler, check_samples, collect
+from agnncert.divisions.base import EdgeCentric
+from agnncert.errors import SettingsError, did_you_mean
+from agnncert.graphs.graph import EDGE_VALUES, canonical, canonical_set, graph_digest, infer_task
+from agnncert.graphs.targets import target_degree, target_ids, target_rows, target_truth
+from agnncert.proof.ballots import IntArray
+from agnncert.proof.certificate import Certificate
+from agnncert.proof.samples.evidence import EACH, SampleEvidence, check_alpha, sample_claim
+from agnncert.proof.samples.noise import Noise
+from agnncert.voting.auditing import AuditReport, audit
+from agnncert.voting.call import Caller, bind, model_digest
+from agnncert.voting.cast import ENGINES, EngineName
+
+
+class Smoothing(ABC):
+    """A defence that votes over random changes of the input. Subclasses are frozen dataclasses.
+
+    Attributes:
+        method: Name of the defence.
+    """
+
+    method: ClassVar[str]
+
+    @abstractmethod
+    def noise(self, num_features: int) -> Noise:
+        """The noise, for nodes with so many features; it also knows what a vote under it withstands."""
+
+    def noisy(self, data: Any, generator: torch.Generator | None = None) -> Any:
+        """One noisy version of ``data``, to train on: a defence is only as good as its model is under noise.
+
+        Args:
+            data: A graph, or a list of graphs.
+            generator: Where randomness comes from; torch's own when not given.
+
+        Returns:
+            A graph, or a list of graphs, with other edges (and features, if those are noisy) and everything
+            else as it was. Values of edges are left out where noise adds edges, which have none.
+        """
+        if infer_task(data) == "graph":
+            return [self.noisy(graph, generator) for graph in data]
+        graph = _plain(data)
+        rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
+        result = copy.copy(data)
+        for name, value in self._noisy_parts(graph, rng).items():
+            if value is None:
+                del result[name]
+            else:
+                result[name] = value
+        return result
+
+    @abstractmethod
+    def _noisy_parts(self, graph: Data, rng: np.random.Generator) -> dict[str, torch.Tensor | None]:
+        """What noise changes in a graph, by name; ``None`` for what must be left out."""
+
+    @abstractmethod
+    def _sampler(self, call: Caller, graph: Data, rows: IntArray, naive: bool) -> Sampler: ...
+
+    @abstractmethod
+    def _check_model(self, report: AuditReport, engine: EngineName) -> None: ...
+
+    @torch.no_grad()
+    def count(self, call: Caller, graph: Data, rows: IntArray, samples: int, seed: int) -> IntArray:
+        """Class counts of targets on some noisy graphs, to see how training goes; nothing is proved by them.
+
+        Args:
+            call: The model, bound to the graph.
+            graph: A canonical graph; in the graph task the joined targets.
+            rows: Node task: rows of the targets. Graph task: all graphs, in order.
+            samples: Number of noisy graphs.
+            seed: Seed of the noise, which is not the noise of any certificate.
+
+        Returns:
+            Counts of shape ``[num_targets, num_classes]``.
+        """
+        sampler = self._sampler(call, graph, rows, naive=False)
+        counts = np.zeros((sampler.num_targets, sampler.num_classes), dtype=np.int64)
+        for batch, first in enumerate(range(0, samples, sampler.batch)):
+            last = min(sampler.batch, samples - first)
+            counts += sampler.counts(stream(seed, TRAINING, batch), 0, last)
+        return counts
+
+    def drawn(self) -> dict[str, Any]:
+        """The settings that samples depend on; counts drawn with others must not be mixed with these."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @torch.no_grad()
+    def certify(
+        self,
+        model: Any,
+        data: Any,
+        targets: Any = None,
+        *,
+        n0: int = 100,
+        n: int = 10_000,
+        alpha: float = 0.01,
+        scope: str = EACH,
+        seed: int = 0,
+        engine: EngineName = "fast",
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Certificate:
+        """What the vote of ``model`` under this noise withstands, with probability ``1 - alpha``.
+
+        Args:
+            model: A trained module, best trained on :meth:`noisy` data.
+            data: A graph (node task) or a list of graphs (graph task).
+            targets: Mask or row numbers of nodes or graphs; all when not given.
+            n0: Samples that choose the label.
+            n: Samples that bound its probability. Fix the number before looking at results: stopping when
+                one likes them voids ``alpha``.
+            alpha: Error probability.
+            scope: ``"each target"``: every statement about one target is wrong with probability ``alpha`` at
+                most. ``"all targets together"``: all of them are right with probability ``1 - alpha``.
+            seed: Seed of all samples.
+            engine: "fast", or "naive": the model runs on one whole noisy graph at a time.
+            checkpoint: File that keeps the counts. An interrupted run, called again, goes on from it to the
+                same counts; a larger ``n0`` or ``n`` adds samples.
+            progress: Called after each batch with the number of samples done and wanted.
+
+        Returns:
+            A certificate. Its radius is -1 where the samples do not decide.
+
+        Raises:
+            SettingsError: A number makes no sense, or ``checkpoint`` belongs to another run.
+            ModelContractError: The model does not fit the defence.
+            GraphError: The data cannot be used as it is.
+        """
+        check_samples(n0, n, seed)
+        check_alpha(alpha, scope)
+        if engine not in ENGINES:
+            raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
+        task = infer_task(data)
+        rows = target_rows(targets, len(data) if task == "graph" else int(data.num_nodes))
+        graph = canonical_set([data[int(k)] for k in rows]) if task == "graph" else canonical(data)
+        self._check_model(audit(model, division=EdgeCentric(1), data=data), engine)
+        places = np.arange(len(rows)) if task == "graph" else rows  # of the targets in the canonical graph
+        sampler = self._sampler(bind(model, graph, task), graph, places, engine == "naive")
+        digests = {"graph": graph_digest(graph), "model": model_digest(model)}
+        key = {"method": self.method, "noise": self.drawn(), "targets": rows.tolist(), **digests}
+        counts = collect(sampler, n0, n, seed, key, checkpoint, progress)
+        noise = self.noise(int(graph.x.size(1)))
+        evidence = SampleEvidence(
+            self.method, noise, counts.selection, counts.estimation, float(alpha), scope, int(seed), task
+        )
+        claim = sample_claim(evidence, "node_id" if graph.stable_ids else "row", digests, (str(self),))
+        return Certificate(
+            claim=claim,
+            evidence=evidence,
+            target=target_ids(data, rows, task),
+            row=rows,
+            truth=target_truth(data, rows, task),
+            degree=target_degree(graph, rows, task),
+        )
+
+
+def _plain(data: Data) -> Data:
+    """What noise acts on, neither checked nor sorted: training asks for it at every step."""
+    kept = data.edge_index[0] != data.edge_index[1]  # certificates leave self-loops out, so training does too
+    values = {name: data[name][kept] for name in EDGE_VALUES if name in data}
+    return Data(x=data.x, edge_index=data.edge_index[:, kept], node_key=torch.arange(data.num_nodes), **values)

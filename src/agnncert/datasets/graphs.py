@@ -1,0 +1,168 @@
+"""GraphSet: a list of graphs that knows its splits.
+
+Stratified, seeded splits with the paper's proportions; independent of torch's random state.
+
+The inductive protocol: a model is trained without having seen the test nodes or their edges.
+
+A digest of graph, labels and split, so that a result says on what it was obtained.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.errors import DatasetError
+from agnncert.graphs.graph import canonical, canonical_set, graph_digest
+
+
+class GraphSet(list[Data]):
+    """A list of ``Data``, one per graph, with a split into training, validation and test graphs.
+
+    Attributes:
+        train, val, test: Positions of the graphs of each part, ascending, int64 tensors.
+        y: Class of every graph, shape ``[num_graphs]``; ``-1`` where unknown.
+        num_classes: Number of classes.
+        class_names: What the classes are called, where known.
+        name: Name of the dataset.
+
+    Example:
+        >>> pieces = [Data(x=torch.ones(2, 3), y=torch.tensor([k % 2])) for k in range(4)]
+        >>> graphs = GraphSet(pieces, train=[0, 1], test=[3])
+        >>> graphs
+        GraphSet(graphs, 4 graphs, 3 features, 2 classes, train/val/test 2/0/1)
+        >>> [int(g.y) for g in graphs.index_select(graphs.test)]
+        [1]
+    """
+
+    def __init__(
+        self,
+        graphs: Iterable[Data],
+        train: Sequence[int] | Tensor = (),
+        val: Sequence[int] | Tensor = (),
+        test: Sequence[int] | Tensor = (),
+        num_classes: int | None = None,
+        class_names: list[str] | None = None,
+        name: str = "graphs",
+    ) -> None:
+        super().__init__(graphs)
+        if not self:
+            raise DatasetError("a graph set needs at least one graph.")
+        self.train, self.val, self.test = (_positions(part, len(self)) for part in (train, val, test))
+        if len(torch.unique(torch.cat([self.train, self.val, self.test]))) < sum(map(len, self.split)):
+            raise DatasetError("a graph is in two parts of the split: train, val and test must not overlap.")
+        self.y = torch.tensor([-1 if g.y is None else int(g.y) for g in self])
+        self.num_classes = int(self.y.max()) + 1 if num_classes is None else num_classes
+        self.class_names = class_names
+        self.name = name
+
+    @property
+    def split(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The three parts."""
+        return self.train, self.val, self.test
+
+    @property
+    def num_features(self) -> int:
+        """Features per node."""
+        return int(self[0].num_features)
+
+    def index_select(self, index: Sequence[int] | Tensor) -> list[Data]:
+        """The graphs at these positions, as a plain list."""
+        return [self[int(k)] for k in index]
+
+    def __repr__(self) -> str:
+        parts = "/".join(str(len(part)) for part in self.split)
+        return (
+            f"GraphSet({self.name}, {len(self)} graphs, {self.num_features} features, "
+            f"{self.num_classes} classes, train/val/test {parts})"
+        )
+
+
+def _positions(part: Sequence[int] | Tensor, total: int) -> Tensor:
+    index = torch.as_tensor(np.asarray(part, dtype=np.int64)).sort().values
+    if len(index) and (int(index[0]) < 0 or int(index[-1]) >= total):
+        raise DatasetError(f"a split names graph {int(index[-1])}, but the set has graphs 0 to {total - 1}.")
+    return index
+
+
+NODE_FRACTIONS = (0.3, 0.1, 0.6)
+GRAPH_FRACTIONS = (0.5, 0.2, 0.3)
+
+
+def stratified_split(y: Tensor, fractions: Sequence[float], seed: int) -> tuple[Tensor, ...]:
+    """Splits positions into parts so that every class is spread over the parts in the same proportions.
+
+    Args:
+        y: Classes, shape ``[n]``; negative entries are unlabelled and go nowhere.
+        fractions: Share of each part; they sum to 1.
+        seed: Which split; the same on every machine.
+
+    Returns:
+        Positions of each part, ascending. Every class has at least one member in the first part.
+
+    Example:
+        >>> train, test = stratified_split(torch.tensor([0, 0, 0, 0, 1, 1, 1, 1]), (0.5, 0.5), seed=0)
+        >>> len(train), len(test)
+        (4, 4)
+    """
+    rng = np.random.default_rng(seed)
+    labels = y.numpy()
+    parts: list[list[np.ndarray[tuple[int], np.dtype[np.int64]]]] = [[] for _ in fractions]
+    for label in np.unique(labels[labels >= 0]):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        cuts = np.rint(np.cumsum(fractions)[:-1] * len(members)).astype(int)
+        for part, piece in zip(parts, np.split(members, np.maximum(cuts, 1)), strict=True):
+            part.append(piece)
+    return tuple(torch.from_numpy(np.sort(np.concatenate([*part, np.empty(0, int)]))) for part in parts)
+
+
+def set_masks(data: Data, parts: Sequence[Tensor]) -> Data:
+    """Gives ``data`` its ``train_mask``, ``val_mask`` and ``test_mask`` from the positions of each part."""
+    for name, part in zip(("train_mask", "val_mask", "test_mask"), parts, strict=True):
+        data[name] = torch.zeros(data.num_nodes, dtype=torch.bool).index_fill_(0, part, True)
+    return data
+
+
+def inductive_view(data: Data) -> Data:
+    """The graph without its test nodes: what may be seen while training inductively.
+
+    Certified accuracy measured transductively (the test nodes are in the training graph, without their
+    labels) can be memorised; measured inductively it cannot. Train on this view, certify on ``data``.
+
+    Args:
+        data: A graph for node classification with ``train_mask`` and ``val_mask``.
+
+    Returns:
+        The subgraph of training and validation nodes. Nodes keep their ``node_id``, hence their groups.
+    """
+    if not isinstance(data, Data):
+        raise DatasetError("an inductive view is for node classification: graphs of a graph task are apart already.")
+    missing = [name for name in ("train_mask", "val_mask") if name not in data]
+    if missing:
+        raise DatasetError(f"the data has no {' and no '.join(missing)}: without a split there is no training part.")
+    seen = data.train_mask | data.val_mask
+    view = data.subgraph(seen)
+    if isinstance(getattr(data, "node_id", None), list):  # PyG selects from tensors only
+        view.node_id = [name for name, keep in zip(data.node_id, seen.tolist(), strict=True) if keep]
+    return view
+
+
+def dataset_digest(data: Data | GraphSet) -> str:
+    """sha256 of ids, features, edges, labels and split: the same exactly when an experiment would be."""
+    if isinstance(data, GraphSet):
+        graph = canonical_set(data)
+        parts = {"y": data.y, "train": data.train, "val": data.val, "test": data.test}
+    else:
+        graph = canonical(data)
+        parts = {name: data[name] for name in ("y", "train_mask", "val_mask", "test_mask") if name in data}
+    digest = hashlib.sha256(graph_digest(graph).encode())
+    for name, value in parts.items():
+        digest.update(f"{name}:{tuple(value.shape)};".encode() + _bytes(value))
+    return digest.hexdigest()
+
+
+def _bytes(value: Tensor) -> bytes:
+    return bytes(value.detach().cpu().long().numpy().astype("<i8").tobytes())

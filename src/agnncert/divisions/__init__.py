@@ -1,0 +1,1 @@
+"""How a graph is divided into subgraphs, and how far a change reaches into them."""

@@ -1,0 +1,278 @@
+"""GNNCert-E, -N and -EN (Xia et al., ICLR 2024), as divisions: ``ac.certify(model, data, GNNCertE(30))``.
+
+They divide edges, features, or both, and nothing else: every subgraph keeps all nodes, and in the graph task
+all of them are read out. That is sound only because GNNCert's attacker neither injects nor deletes nodes;
+such budgets are refused. (``EdgeCentric`` reads out the ends of a subgraph's edges alone, which is why it may
+cover nodes.)
+
+Unlike the released code: features are blanked in a copy, where the original overwrites the one tensor that
+all subgraphs share, so that every subgraph ends up without any features; blank means 0, not -99; an edge has
+one group whichever way it is written; hashes are the same in every process. GNNCert speaks of graph
+classification; the same counting holds for the ballots of a node, so all three take either task.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions.base import parse_division as parse_built_in
+from agnncert.errors import DivisionError, NotCovered
+from agnncert.graphs import hashing
+from agnncert.graphs.graph import EDGE_VALUES, node_keys
+from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
+
+
+@dataclass(frozen=True)
+class GNNCertE:
+    """Edges are divided: a subgraph has all nodes, all features and the edges of one group.
+
+    Covers edges between existing nodes: one that is added, deleted or changed moves one ballot.
+
+    Attributes:
+        num_groups: Number of subgraphs T.
+        hash: "md5", "sha1", "sha256" or "blake2b".
+
+    Example:
+        >>> print(GNNCertE(30))
+        gnncert-e(T=30, hash=md5, key=u64le)
+    """
+
+    num_groups: int
+    hash: str = "md5"
+
+    rule: ClassVar[str] = "gnncert-e"
+
+    def __post_init__(self) -> None:
+        hashing.check_settings(self.num_groups, self.hash)
+
+    def __str__(self) -> str:
+        return f"gnncert-e(T={self.num_groups}, hash={self.hash}, key=u64le)"
+
+    def groups(self, graph: Data) -> Tensor:
+        """Group of every edge; both directions of a pair share it."""
+        return EdgeCentric(self.num_groups, self.hash).groups(graph)
+
+    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
+        """All nodes, and the edges of one group."""
+        return _part(graph, groups == index)
+
+    def same_as(self, graph: Data, groups: Tensor) -> Tensor:
+        """For each subgraph the first that is the same: those without an edge are."""
+        return _first_empty(groups, self.num_groups)
+
+    def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
+        """Number of distinct groups among the edges touched."""
+        _require_same_nodes(change)
+        if change.change_features:
+            raise NotCovered(
+                "GNNCert-E divides edges only: changed features reach every subgraph. GNNCert-EN covers both."
+            )
+        return len(_pair_groups(change, self.num_groups, self.hash))
+
+
+@dataclass(frozen=True)
+class GNNCertN:
+    """Features are divided: a subgraph has all nodes and edges, and the features of one group of nodes.
+
+    Covers features of existing nodes, in the node task the target's own included: a changed node moves one
+    ballot.
+
+    Attributes:
+        num_groups: Number of subgraphs T.
+        hash: "md5", "sha1", "sha256" or "blake2b".
+    """
+
+    num_groups: int
+    hash: str = "md5"
+
+    rule: ClassVar[str] = "gnncert-n"
+
+    def __post_init__(self) -> None:
+        hashing.check_settings(self.num_groups, self.hash)
+
+    def __str__(self) -> str:
+        return f"gnncert-n(T={self.num_groups}, hash={self.hash}, key=u64le)"
+
+    def node_groups(self, graph: Data) -> Tensor:
+        """Group of every node, shape ``[num_nodes]``."""
+        keys = node_keys(graph).numpy().tobytes()
+        return _hashed(keys, self.num_groups, self.hash)
+
+    def groups(self, graph: Data) -> Tensor:
+        """Edges are not divided: all are in one group, which every subgraph has."""
+        return torch.zeros(graph.num_edges, dtype=torch.int64)
+
+    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
+        """The whole graph, but features of other groups are zero."""
+        part = _part(graph, groups == 0)
+        part.x = _shown(graph.x, self.node_groups(graph) == index)
+        return part
+
+    def same_as(self, graph: Data, groups: Tensor) -> Tensor:
+        """For each subgraph the first that is the same: those that show no node's features are."""
+        return _first_empty(self.node_groups(graph), self.num_groups)
+
+    def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
+        """Number of distinct groups among the nodes whose features change."""
+        _require_same_nodes(change)
+        if _pairs(change):
+            raise NotCovered(
+                "GNNCert-N divides features only: changed edges reach every subgraph. GNNCert-EN covers both."
+            )
+        return len(_changed_groups(change, self.num_groups, self.hash))
+
+
+@dataclass(frozen=True)
+class GNNCertEN:
+    """Edges and features are divided, and every pair of an edge group and a feature group is a subgraph.
+
+    Covers edges between existing nodes and features of existing nodes together. An edge moves a row of the
+    grid, the features of a node a column: r nodes and s edges move at most
+    ``r * edge_groups + s * node_groups - r * s`` ballots.
+
+    Attributes:
+        edge_groups: Number of edge groups, the rows of the grid.
+        node_groups: Number of groups of nodes by which features are divided, the columns.
+        hash: "md5", "sha1", "sha256" or "blake2b".
+
+    Example:
+        >>> GNNCertEN(30, 30).num_groups
+        900
+    """
+
+    edge_groups: int
+    node_groups: int
+    hash: str = "md5"
+
+    rule: ClassVar[str] = "gnncert-en"
+
+    def __post_init__(self) -> None:
+        for number in (self.edge_groups, self.node_groups):
+            hashing.check_settings(number, self.hash)
+
+    def __str__(self) -> str:
+        return f"gnncert-en(T={self.edge_groups}x{self.node_groups}, hash={self.hash}, key=u64le)"
+
+    @property
+    def num_groups(self) -> int:
+        """Number of subgraphs: the cells of the grid, row by row."""
+        return self.edge_groups * self.node_groups
+
+    @property
+    def _edges(self) -> GNNCertE:
+        return GNNCertE(self.edge_groups, self.hash)
+
+    @property
+    def _features(self) -> GNNCertN:
+        return GNNCertN(self.node_groups, self.hash)
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """The sides of the grid, as a certificate stores them."""
+        return {"edge_groups": self.edge_groups, "feature_groups": self.node_groups}
+
+    def groups(self, graph: Data) -> Tensor:
+        """The row of the grid that each edge belongs to."""
+        return self._edges.groups(graph)
+
+    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
+        """All nodes, the edges of one group and the features of another."""
+        row, column = divmod(index, self.node_groups)
+        part = _part(graph, groups == row)
+        part.x = _shown(graph.x, self._features.node_groups(graph) == column)
+        return part
+
+    def same_as(self, graph: Data, groups: Tensor) -> Tensor:
+        """For each subgraph the first that is the same: empty rows are alike, and so are empty columns."""
+        row = self._edges.same_as(graph, groups)
+        column = self._features.same_as(graph, groups)
+        return (row[:, None] * self.node_groups + column).view(-1)
+
+    def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
+        """Cells in the rows of touched edges or in the columns of changed nodes, each counted once."""
+        _require_same_nodes(change)
+        rows = len(_pair_groups(change, self.edge_groups, self.hash))
+        columns = len(_changed_groups(change, self.node_groups, self.hash))
+        return columns * self.edge_groups + rows * self.node_groups - rows * columns
+
+
+GNNCert = GNNCertE | GNNCertN | GNNCertEN
+
+
+def parse_division(text: str) -> EdgeCentric | NodeCentric | GNNCert:
+    """The division, one of ours or of GNNCert's, that prints as ``text``.
+
+    Raises:
+        DivisionError: It is a user's own, or of a version that hashes otherwise.
+
+    Example:
+        >>> parse_division("gnncert-en(T=30x20, hash=md5, key=u64le)")
+        GNNCertEN(edge_groups=30, node_groups=20, hash='md5')
+    """
+    found = re.fullmatch(r"gnncert-(e|n|en)\(T=(\d+)(?:x(\d+))?, hash=(\w+), key=u64le\)", text)
+    if found is None:
+        return parse_built_in(text)
+    if (found[1] == "en") != (found[3] is not None):
+        raise DivisionError(f'cannot rebuild the division "{text}": GNNCert-EN alone has two numbers of groups.')
+    if found[1] == "en":
+        return GNNCertEN(int(found[2]), int(found[3]), found[4])
+    return (GNNCertE if found[1] == "e" else GNNCertN)(int(found[2]), found[4])
+
+
+def _part(graph: Data, inside: Tensor) -> Data:
+    part = Data(x=graph.x, edge_index=graph.edge_index[:, inside])
+    for name in EDGE_VALUES:
+        if name in graph:
+            part[name] = graph[name][inside]
+    return part
+
+
+def _shown(x: Tensor, visible: Tensor) -> Tensor:
+    """Features of the visible nodes and zeros elsewhere, in a tensor of its own."""
+    return torch.where(visible[:, None], x, torch.zeros((), dtype=x.dtype))
+
+
+@lru_cache(maxsize=4)  # subgraph() is asked for every subgraph of a graph in turn
+def _hashed(keys: bytes, num_groups: int, name: str) -> Tensor:
+    return torch.from_numpy(hashing.node_groups(np.frombuffer(keys, dtype=np.uint64), num_groups, name))
+
+
+def _first_empty(groups: Tensor, num_groups: int) -> Tensor:
+    """Each group itself, but the first empty one for all empty ones."""
+    empty = torch.bincount(groups, minlength=num_groups) == 0
+    same = torch.arange(num_groups)
+    return torch.where(empty, same[empty][:1].sum(), same)
+
+
+def _pairs(change: Perturbation) -> list[tuple[int, int]]:
+    altered: Iterable[tuple[int | str, int | str]] = [(u, v) for u, v, _ in change.change_edges]
+    return pair_keys([*change.add_edges, *change.delete_edges, *altered])
+
+
+def _pair_groups(change: Perturbation, num_groups: int, name: str) -> set[int]:
+    pairs = _pairs(change)
+    if not pairs:
+        return set()
+    keys = np.array(pairs, dtype=np.int64).view(np.uint64)
+    return set(hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), num_groups, name).tolist())
+
+
+def _changed_groups(change: Perturbation, num_groups: int, name: str) -> set[int]:
+    keys = np.array(keys_of(change.change_features), dtype=np.int64).view(np.uint64)
+    return set(hashing.node_groups(keys, num_groups, name).tolist())
+
+
+def _require_same_nodes(change: Perturbation) -> None:
+    if change.inject_nodes or change.delete_nodes:
+        raise NotCovered(
+            "the change injects or deletes nodes: in GNNCert every subgraph has all nodes, so each of them "
+            "changes. EdgeCentric and NodeCentric cover this."
+        )

@@ -1,0 +1,1 @@
+"""From a user's ``Data`` to a checked graph in canonical form, its hashes, and attacks written as changes to it."""

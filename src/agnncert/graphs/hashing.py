@@ -1,0 +1,365 @@
+"""Digests of very many short messages, in bounded memory.
+
+Calling ``hashlib`` once per edge takes about half a microsecond. For MD5 (the default) and SHA-1 the same
+arithmetic on numpy arrays is several times faster; for SHA-256 and BLAKE2b it is not, so these go through
+``hashlib``. Only what group numbers need is here: messages that fit into one block, and the first 8 bytes of
+each digest.
+
+The code of MD5 and SHA-1 follows RFC 1321 and FIPS 180-4 step by step, except that a word is an array: that
+word of all messages. A word that is the same in all of them has length 1 and broadcasts.
+
+From node ids to keys to group numbers; knows no graph and no torch.
+
+A node's *id* (an integer or a string) is its identity through every change of the graph. Its *key* is 64 bits
+that depend on the id alone, and the *group* of a node or an edge depends on its own keys alone: never on how
+many nodes there are, on their order, or on the machine. So no change of the graph moves an untouched edge to
+another group.
+
+The encoding is part of every certificate. Integers are written as 8 bytes, little-endian, and read back so:
+
+- key of an id in the int64 range: its two's complement (``"7"`` and ``7`` are one id);
+- key of any other id: first 8 bytes of ``md5("agn-text" + text in UTF-8)``;
+- group of a node: first 8 bytes of ``hash("agn-node" + key)``, modulo the number of groups;
+- group of an edge: first 8 bytes of ``hash("agn-edge" + smaller key + larger key)``, likewise.
+
+Keys decide groups, not identity: two texts may share a key (then they share their groups, which is harmless),
+so uniqueness is checked on the ids themselves.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import cache
+from typing import Any, TypeGuard, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.errors import DivisionError, IdError, did_you_mean
+
+Words32 = npt.NDArray[np.uint32]
+Words64 = npt.NDArray[np.uint64]
+
+HASHES = ("md5", "sha1", "sha256", "blake2b")
+
+
+def first8(name: str, message: Sequence[Words64]) -> Words64:
+    """First 8 bytes of the digest of every message, read as a little-endian integer.
+
+    Equal to ``int.from_bytes(hashlib.new(name, m).digest()[:8], "little")`` for each message ``m``. Working
+    memory is up to 250 bytes per message, so long arrays are best handed over in chunks that fit the cache.
+
+    Args:
+        name: One of ``HASHES``.
+        message: At most 6 columns; message ``i`` is entry ``i`` of every column, each written as 8 bytes,
+            little-endian, one after the other. A column of length 1 is shared by all messages.
+
+    Example:
+        >>> columns = np.frombuffer(b"16 bytes long...", dtype="<u8").reshape(2, 1)
+        >>> [hex(first8(name, columns)[0]) for name in ("md5", "sha1")]
+        ['0xec53be7e5aaa4d29', '0xdfdfdb7d3cd16204']
+    """
+    if name == "md5":
+        return _md5(message)
+    if name == "sha1":
+        return _sha1(message)
+    return _one_by_one(name, message)
+
+
+def _one_by_one(name: str, message: Sequence[Words64]) -> Words64:
+    digest = getattr(hashlib, name)
+    rows = np.stack(np.broadcast_arrays(*message), axis=1).astype("<u8")
+    messages = rows.view(f"V{8 * len(message)}").ravel().tolist()
+    digests = b"".join([digest(text).digest()[:8] for text in messages])
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+@cache
+def _u32(value: int) -> Words32:
+    return np.array([value & 0xFFFFFFFF], dtype=np.uint32)
+
+
+def _halves(message: Sequence[Words64]) -> list[Words32]:
+    """The message in 32-bit little-endian words."""
+    low, high = np.uint64(0xFFFFFFFF), np.uint64(32)
+    return [half.astype(np.uint32) for column in message for half in (column & low, column >> high)]
+
+
+def _joined(low: Words32, high: Words32) -> Words64:
+    return low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
+
+
+def _rotate(word: Words32, count: int) -> Words32:
+    """Rotate to the left."""
+    return word << _u32(count) | word >> _u32(32 - count)
+
+
+_MD5_START = [_u32(word) for word in (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)]
+_MD5_SINES = [_u32(int(2**32 * abs(math.sin(step + 1)))) for step in range(64)]
+_MD5_SHIFTS = [(7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21)]
+_MD5_ORDER = [(1, 0), (5, 1), (3, 5), (7, 0)]  # in each round, step i reads word (factor · i + offset) mod 16
+
+
+def _md5(message: Sequence[Words64]) -> Words64:
+    words = _halves(message)
+    words += [_u32(0x80), *[_u32(0)] * (13 - len(words)), _u32(32 * len(words)), _u32(0)]
+    a, b, c, d = _MD5_START
+    for step in range(64):
+        turn = step // 16
+        if turn == 0:
+            mixed = d ^ (b & (c ^ d))
+        elif turn == 1:
+            mixed = c ^ (d & (b ^ c))
+        elif turn == 2:
+            mixed = b ^ c ^ d
+        else:
+            mixed = c ^ (b | ~d)
+        factor, offset = _MD5_ORDER[turn]
+        word = words[(factor * step + offset) % 16] + _MD5_SINES[step]
+        a, b, c, d = d, b + _rotate(a + mixed + word, _MD5_SHIFTS[turn][step % 4]), b, c
+    return _joined(a + _MD5_START[0], b + _MD5_START[1])
+
+
+_SHA1_START = [*_MD5_START, _u32(0xC3D2E1F0)]
+_SHA1_ROOTS = [_u32(math.isqrt(n << 60)) for n in (2, 3, 5, 10)]
+
+
+def _sha1(message: Sequence[Words64]) -> Words64:
+    words = [half.byteswap() for half in _halves(message)]  # SHA reads big-endian words
+    words += [_u32(0x80000000), *[_u32(0)] * (14 - len(words)), _u32(32 * len(words))]
+    a, b, c, d, e = _SHA1_START
+    for step in range(80):
+        turn = step // 20
+        if turn == 0:
+            mixed = d ^ (b & (c ^ d))
+        elif turn == 2:
+            mixed = (b & c) | (d & (b | c))
+        else:
+            mixed = b ^ c ^ d
+        a, b, c, d, e = _rotate(a, 5) + mixed + e + (words[0] + _SHA1_ROOTS[turn]), a, _rotate(b, 30), c, d
+        words = [*words[1:], _rotate(words[0] ^ words[2] ^ words[8] ^ words[13], 1)]
+    return _joined((a + _SHA1_START[0]).byteswap(), (b + _SHA1_START[1]).byteswap())
+
+
+Ids = Sequence[int | str] | npt.NDArray[Any]
+EncodedIds = npt.NDArray[np.int64] | list[int | str]
+Keys = npt.NDArray[np.uint64]
+
+_MAX_GROUPS = 2**31 - 1
+_INT64 = range(-(2**63), 2**63)
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_LONGEST_INTEGER = 4096  # bits; Python itself refuses to write out much longer ones
+_NODE_TAG, _EDGE_TAG = (np.frombuffer(tag, dtype="<u8").astype(np.uint64) for tag in (b"agn-node", b"agn-edge"))
+_CHUNK = 16384  # the dozen or so columns of a chunk stay in the processor's cache
+
+
+def encode_ids(ids: Ids) -> EncodedIds:
+    """Ids in canonical form: two ids are the same node if and only if their canonical forms are equal.
+
+    Args:
+        ids: Integers or strings, in a sequence or an array of one dimension.
+
+    Returns:
+        An int64 array if every id is an integer of that range, or the plain decimal text of one; else a list
+        of such integers and, for all other ids, strings.
+
+    Raises:
+        IdError: An id is of another type (float, bool, None, bytes, …); the message tells which.
+
+    Example:
+        >>> encode_ids(["1", 2])
+        array([1, 2])
+        >>> encode_ids(["1", 2, "01", 2**63])
+        [1, 2, '01', '9223372036854775808']
+    """
+    fast = _int64_array(ids)
+    if fast is not None:
+        return fast
+    encoded = [_canonical(row, value) for row, value in enumerate(_one_per_node(ids))]
+    if all(isinstance(value, int) for value in encoded):
+        return np.array(encoded, dtype=np.int64)
+    return encoded
+
+
+def check_unique(ids: Ids) -> None:
+    """Refuse ids that are not unique once encoded.
+
+    Raises:
+        IdError: Two rows carry the same id; the message names a few of them.
+    """
+    _refuse_duplicates(encode_ids(ids))
+
+
+def id_keys(ids: Ids) -> Keys:
+    """The 64-bit key of every id, after a check that ids are of the right type and unique.
+
+    Example:
+        >>> id_keys([7, -1, "alice"]).tolist()
+        [7, 18446744073709551615, 2026525658427522583]
+    """
+    encoded = encode_ids(ids)
+    _refuse_duplicates(encoded)
+    if _is_array(encoded):
+        return encoded.view(np.uint64)
+    return np.fromiter(map(_key, encoded), dtype=np.uint64, count=len(encoded))
+
+
+def node_groups(keys: Keys, num_groups: int, hash: str = "md5") -> npt.NDArray[np.int64]:
+    """Group of every node, from its key alone.
+
+    Args:
+        keys: From ``id_keys``, shape ``[n]``.
+        num_groups: Number of groups T.
+        hash: One of ``HASHES``.
+
+    Returns:
+        Numbers from 0 to ``num_groups - 1``, shape ``[n]``.
+
+    Example:
+        >>> node_groups(id_keys([0, 1, 2, "alice"]), num_groups=300)
+        array([ 28,  93, 176, 177])
+    """
+    check_settings(num_groups, hash)
+    _check_keys(keys)
+    return _groups(lambda rows: [_NODE_TAG, keys[rows]], len(keys), num_groups, hash)
+
+
+def edge_groups(keys_u: Keys, keys_v: Keys, num_groups: int, hash: str = "md5") -> npt.NDArray[np.int64]:
+    """Group of every edge, from the unordered pair of its endpoints' keys alone.
+
+    Args:
+        keys_u: Key of one endpoint of each edge, shape ``[m]``.
+        keys_v: Key of the other, shape ``[m]``; swapping the two changes nothing.
+        num_groups: Number of groups T.
+        hash: One of ``HASHES``.
+
+    Returns:
+        Numbers from 0 to ``num_groups - 1``, shape ``[m]``.
+
+    Example:
+        >>> keys = id_keys([0, 1, 2, "alice"])
+        >>> edge_groups(keys[[0, 1, 2]], keys[[1, 0, 3]], num_groups=300)
+        array([110, 110, 250])
+    """
+    check_settings(num_groups, hash)
+    _check_keys(keys_u)
+    _check_keys(keys_v)
+    if len(keys_u) != len(keys_v):
+        raise IdError(f"an edge has two endpoints, but keys_u has length {len(keys_u)} and keys_v {len(keys_v)}.")
+
+    def pair(rows: slice) -> list[Keys]:
+        u, v = keys_u[rows], keys_v[rows]
+        return [_EDGE_TAG, np.minimum(u, v), np.maximum(u, v)]
+
+    return _groups(pair, len(keys_u), num_groups, hash)
+
+
+def check_settings(num_groups: int, hash: str) -> None:
+    """Refuse a number of groups or a hash that no division can have.
+
+    Raises:
+        DivisionError: ``num_groups`` is not a whole number from 1 on, or ``hash`` is not one of ``HASHES``.
+    """
+    whole = isinstance(num_groups, (int, np.integer)) and not isinstance(num_groups, bool)
+    if not whole or not 1 <= num_groups <= _MAX_GROUPS:
+        raise DivisionError(f"num_groups={num_groups!r}: expected a whole number from 1 to {_MAX_GROUPS}.")
+    if hash not in HASHES:
+        raise DivisionError(f"unknown hash {hash!r}: {did_you_mean(str(hash), HASHES)}")
+
+
+def _groups(message: Callable[[slice], list[Keys]], count: int, num_groups: int, hash: str) -> npt.NDArray[np.int64]:
+    groups = np.empty(count, dtype=np.int64)
+    for start in range(0, count, _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        groups[rows] = first8(hash, message(rows)) % np.uint64(num_groups)
+    return groups
+
+
+def _check_keys(keys: Keys) -> None:
+    if not (isinstance(keys, np.ndarray) and keys.dtype == np.uint64 and keys.ndim == 1):
+        raise IdError("groups are computed from keys, a uint64 array of one dimension: call id_keys(ids) first.")
+
+
+def _is_array(encoded: EncodedIds) -> TypeGuard[npt.NDArray[np.int64]]:
+    return isinstance(encoded, np.ndarray)
+
+
+def _int64_array(ids: Ids) -> npt.NDArray[np.int64] | None:
+    """The common case, without a loop in Python: everything is an integer of the int64 range."""
+    if isinstance(ids, np.ndarray):
+        fits = ids.ndim == 1 and ids.dtype.kind in "iu" and (ids.size == 0 or int(ids.max()) in _INT64)
+        return np.array(ids, dtype=np.int64) if fits else None
+    if isinstance(ids, (list, tuple, range)) and all(type(value) is int for value in ids):
+        try:
+            return np.fromiter(ids, dtype=np.int64, count=len(ids))
+        except OverflowError:
+            return None
+    return None
+
+
+def _one_per_node(ids: Ids) -> Iterable[Any]:
+    if isinstance(ids, np.ndarray):
+        if ids.ndim != 1:
+            raise IdError(f"node ids must have one dimension, one entry per node; found shape {ids.shape}.")
+        return cast(list[Any], ids.tolist())
+    if isinstance(ids, (str, bytes, Set, Mapping)) or not isinstance(ids, Iterable):
+        kind = type(ids).__name__
+        raise IdError(f"node ids must be a list or an array, one entry per node in order; found a {kind}.")
+    return ids
+
+
+def _canonical(row: int, value: Any) -> int | str:
+    if isinstance(value, str):
+        is_int = _DECIMAL.fullmatch(value) and int(value) in _INT64
+        return int(value) if is_int else _encodable(row, str(value))
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        number = int(value)
+        if number in _INT64:
+            return number
+        if number.bit_length() <= _LONGEST_INTEGER:
+            return str(number)
+        raise IdError(f"the node id in row {row} has {number.bit_length()} bits: give a shorter one, or a string.")
+    shown = f"{value!r:.60} ({type(value).__name__})"
+    raise IdError(
+        f"the node id in row {row} is {shown}; ids must be integers or strings, because only those "
+        "read the same on every machine. Convert them, and give every node one."
+    )
+
+
+def _encodable(row: int, text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise IdError(f"the node id in row {row}, {text!r:.60}, is not valid Unicode: {error.reason}.") from None
+    return text
+
+
+def _key(value: int | str) -> int:
+    if isinstance(value, int):
+        return value % 2**64
+    digest = hashlib.md5(b"agn-text" + value.encode(), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:8], "little")
+
+
+def _refuse_duplicates(encoded: EncodedIds) -> None:
+    if _is_array(encoded):
+        ordered = np.sort(encoded)
+        distinct = not np.any(ordered[1:] == ordered[:-1])
+    else:
+        distinct = len(set(encoded)) == len(encoded)
+    if not distinct:
+        raise IdError(_duplicates_message(encoded))
+
+
+def _duplicates_message(encoded: EncodedIds) -> str:
+    rows: dict[int | str, list[int]] = {}
+    for row, value in enumerate(encoded.tolist() if _is_array(encoded) else encoded):
+        rows.setdefault(value, []).append(row)
+    repeated = {value: where for value, where in rows.items() if len(where) > 1}
+    named = [f"id {value!r} appears at rows {where[0]} and {where[1]}" for value, where in list(repeated.items())[:3]]
+    more = f", and {len(repeated) - 3} more ids are repeated" if len(repeated) > 3 else ""
+    return (
+        f"node ids are not unique: {'; '.join(named)}{more}. An id is a node's identity, so give every node "
+        "its own (1 and '1' are the same id)."
+    )

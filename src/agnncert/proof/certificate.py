@@ -1,0 +1,276 @@
+"""Certificate: what is proved about each target, the evidence for it, and the claim in words.
+
+``print(certificate)``: what is proved, in plain language.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
+from agnncert.proof.ballots import BoolArray, FloatArray, IntArray
+from agnncert.proof.budget import COUNTS, Budget
+from agnncert.proof.claim import Claim
+from agnncert.proof.evidence import BallotEvidence, Evidence
+
+INF = float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Proved labels: one row per target, and answers about any budget.
+
+    Attributes:
+        claim: What is proved, in which unit, under which assumptions.
+        evidence: What everything below is derived from.
+        target: Ids of the targets (integers or strings), not row numbers, shape ``[n]``.
+        row: Row of each target in the data it was made from; the position when not given, shape ``[n]``.
+        truth: True class of each target, if it was known, shape ``[n]``.
+        degree: Neighbours of each target node, or edges of each target graph, if known, shape ``[n]``.
+        counts: Votes per target and class, shape ``[n, num_classes]``.
+        label: The proved label, shape ``[n]``.
+        radius: The largest attack, in steps of ``claim.unit``, that cannot change it; -1 if nothing is
+            proved.
+    """
+
+    claim: Claim
+    evidence: Evidence
+    target: npt.NDArray[Any]
+    row: IntArray = None  # type: ignore[assignment]
+    truth: IntArray | None = None
+    degree: IntArray | None = None
+    counts: IntArray = field(init=False, repr=False)
+    label: IntArray = field(init=False, repr=False)
+    radius: IntArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        label, radius = self.evidence.label_and_radius()
+        values = {
+            "target": _as_ids(self.target),
+            "row": np.arange(len(label)) if self.row is None else np.asarray(self.row, dtype=np.int64),
+            "truth": None if self.truth is None else np.asarray(self.truth, dtype=np.int64),
+            "degree": None if self.degree is None else np.asarray(self.degree, dtype=np.int64),
+            "counts": self.evidence.counts,
+            "label": label,
+            "radius": radius,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
+        for name in ("target", "row", "truth", "degree"):
+            value = getattr(self, name)
+            if value is not None and value.shape != (self.num_targets,):
+                raise CertificateError(
+                    f'"{name}" has shape {value.shape}: expected one entry for each target, which are '
+                    f"{self.num_targets}."
+                )
+        if isinstance(self.evidence, BallotEvidence):
+            votes = self.evidence
+            facts = {"task": votes.task, "ids": votes.ids, "num_groups": votes.votes.num_groups}
+            for name, value in facts.items():
+                if getattr(self.claim, name) != value:
+                    found = getattr(self.claim, name)
+                    raise CertificateError(f"the claim says {name}={found!r}, the ballots say {value!r}.")
+        for name in ("target", "row"):
+            values, times = np.unique(getattr(self, name), return_counts=True)
+            if (times > 1).any():
+                twice = values[times > 1][0]
+                raise CertificateError(f'"{name}" names {twice} more than once: each target counts once.')
+
+    @property
+    def num_targets(self) -> int:
+        """Number of targets."""
+        return self.evidence.num_targets
+
+    @overload
+    def certified_accuracy(self, truth: Any = None, sizes: float = 0) -> float: ...
+    @overload
+    def certified_accuracy(self, truth: Any, sizes: Sequence[float] | npt.NDArray[Any]) -> FloatArray: ...
+    @overload
+    def certified_accuracy(self, *, sizes: Sequence[float] | npt.NDArray[Any]) -> FloatArray: ...
+    def certified_accuracy(self, truth: Any = None, sizes: Any = 0) -> Any:
+        """Fraction of targets whose label is correct and proved against attacks of each size.
+
+        Args:
+            truth: True classes of all rows of the data (such as ``data.y``), or one for each target; the
+                labels stored with the certificate when not given. A tensor, an array or a list.
+            sizes: One size or several, in steps of ``claim.unit``.
+
+        Returns:
+            A number for one size, an array for several.
+
+        Raises:
+            SettingsError: The true classes are not known, or there are not as many as rows or targets.
+        """
+        correct = self.label == self._truth_of_targets(truth)
+        if not self.num_targets:
+            raise SettingsError("the certificate has no targets, so no share of them is correct.")
+        wanted = np.asarray(sizes, dtype=np.float64)
+        share = (correct[:, None] & (self.radius[:, None] >= wanted.reshape(-1))).mean(axis=0)
+        return share.reshape(wanted.shape) if wanted.ndim else float(share[0])
+
+    def _truth_of_targets(self, truth: Any) -> IntArray:
+        if truth is None:
+            if self.truth is None:
+                raise SettingsError("this certificate holds no true classes: pass them, for example data.y.")
+            return self.truth
+        given = np.asarray(truth).reshape(-1)
+        if len(given) > self.row.max(initial=-1):
+            return np.asarray(given[self.row])
+        if len(given) == self.num_targets:
+            return given
+        raise SettingsError(
+            f"{len(given)} true classes were given for {self.num_targets} targets in rows up to "
+            f"{self.row.max(initial=-1)}: pass one for each target, or one for each row of the data."
+        )
+
+    def holds_against(self, budget: Budget) -> BoolArray:
+        """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``.
+
+        A field of the budget that nothing is proved about makes the answer False, never an optimistic guess.
+
+        Example: ``cert.holds_against(Budget(add_edges=3, delete_edges=math.inf))``.
+        """
+        if not isinstance(budget, Budget):
+            raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
+        return self.evidence.holds(budget)
+
+    def largest(self, kind: str, **other_fields: Any) -> FloatArray:
+        """The most of one kind of change that each target withstands, shape ``[n]``.
+
+        Args:
+            kind: A field of :class:`Budget` that counts something, such as ``"inject_nodes"``.
+            **other_fields: The rest of the budget, such as ``edges_per_injected=math.inf``.
+
+        Returns:
+            Whole numbers, ``math.inf`` where any amount is withstood, -1 where not even the rest of the
+            budget is.
+        """
+        if kind not in COUNTS:
+            raise BudgetError(f'cannot search the largest "{kind}": {did_you_mean(str(kind), COUNTS)}')
+        if kind in other_fields:
+            raise BudgetError(f'"{kind}" is what is searched for, so it cannot be given as well.')
+        return self.evidence.largest(kind, Budget().but(**other_fields))
+
+    def broken_at_most(self, budget: Budget, targets: Any = None) -> int:
+        """How many targets *one* attacked graph can break at most; see the evidence's method for the details.
+
+        Args:
+            budget: What the attacker may do, all of it in one graph. With ``target_features=False`` it
+                spares all targets: none is deleted or given other features.
+            targets: Count only these: a mask or positions among the targets; all when not given. To count
+                labels that are correct and lost, pass ``cert.label == truth``.
+        """
+        if not isinstance(budget, Budget):
+            raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
+        if targets is None:
+            return self.evidence.broken_at_most(budget)
+        among = np.zeros(self.num_targets, dtype=bool)
+        chosen = np.asarray(targets)
+        if chosen.dtype == bool and chosen.shape != among.shape:
+            raise SettingsError(f"a mask of shape {chosen.shape} was given for {self.num_targets} targets.")
+        among[chosen] = True
+        return self.evidence.broken_at_most(budget, among)
+
+    @cached_property
+    def new_neighbours(self) -> FloatArray:
+        """New neighbours that each target withstands while all else about other nodes changes at will.
+
+        Unlimited are: deleted and changed edges, changed features of other nodes, and deleted nodes (if nodes
+        have ids). ``math.inf`` where any number is withstood, -1 where none of this is proved, which is
+        always so for whole graphs.
+        """
+        if self.claim.task == "graph":
+            return np.full(self.num_targets, -1.0)
+        budget = everything_but_additions(self.claim.ids)
+        return self.evidence.largest("add_edges", budget)
+
+    def save(self, path: str | Path, budgets: Iterable[Budget] | None = None) -> None:
+        """Writes the certificate to one file, which ``ac.load_certificate`` and ``agnncert verify`` read.
+
+        Args:
+            path: Where to write; an existing file is replaced.
+            budgets: What the file states target by target, besides labels and radii, so that a reader sees
+                it and a verifier derives it again; a few usual ones when not given. Any budget can be asked
+                later.
+
+        Raises:
+            CertificateError: The file cannot be written.
+        """
+        from agnncert.proof.file import save_certificate
+
+        save_certificate(self, path, budgets)
+
+    def __repr__(self) -> str:
+        made_by = self.claim.division or self.claim.method
+        return f"Certificate({self.num_targets} {self.claim.task} targets, {made_by})"
+
+    def __str__(self) -> str:
+        return summary(self)
+
+
+def everything_but_additions(ids: str) -> Budget:
+    """Unlimited deletions and changes; deleted nodes only if nodes keep their ids."""
+    deleted = INF if ids == "node_id" else 0
+    return Budget(delete_edges=INF, change_edges=INF, delete_nodes=deleted, change_features=INF)
+
+
+def _as_ids(target: Any) -> npt.NDArray[Any]:
+    ids = np.asarray(target)
+    if ids.dtype.kind in "iu":
+        return ids.astype(np.int64)
+    if ids.dtype.kind == "U" or (ids.dtype.kind == "O" and all(isinstance(one, str) for one in ids)):
+        return ids.astype(np.str_)
+    raise CertificateError(f"targets have ids of type {ids.dtype}: expected integers or strings.")
+
+
+def summary(certificate: "Certificate") -> str:
+    """A certificate in words and a few numbers."""
+    claim = certificate.claim
+    made_by = f"{claim.method}, {claim.division}" if claim.division else claim.method
+    targets = f"{_many(certificate.num_targets, claim.task)} in {certificate.counts.shape[1]} classes"
+    lines = [f"Certificate of {targets} ({made_by})", f"  guarantee       {_guarantee(certificate)}"]
+    if certificate.num_targets:
+        lines += [f"  {title:<15} {text}" for title, text in _numbers(certificate)]
+    return "\n".join([*lines, str(claim)])
+
+
+def _numbers(certificate: "Certificate") -> list[tuple[str, str]]:
+    unproved = int((certificate.radius < 0).sum())
+    found = [("radius", _spread(certificate.radius))]
+    if certificate.truth is not None:
+        correct = certificate.label == certificate.truth
+        found.insert(0, ("correct labels", f"{correct.mean():.1%} of the targets"))
+    if unproved:
+        found.append(("unproved", f"{unproved:,} of them: too close to a tie to be sure of the label itself"))
+    if (certificate.new_neighbours >= 0).any():
+        rest = "with any deletions and any features of other nodes"
+        found.append(("new neighbours", f"{_spread(certificate.new_neighbours)}, {rest}"))
+    return found
+
+
+def _guarantee(certificate: "Certificate") -> str:
+    claim = certificate.claim
+    if claim.alpha is None:
+        return "deterministic: no attack within the budget can change a certified label"
+    return f"probabilistic: wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
+
+
+def _spread(values: "IntArray | FloatArray") -> str:
+    low, middle, high = np.sort(values)[[0, (len(values) - 1) // 2, -1]]
+    return f"median {_amount(middle)}, smallest {_amount(low)}, largest {_amount(high)}"
+
+
+def _amount(value: float) -> str:
+    return "any number" if np.isinf(value) else "none" if value < 0 else f"{value:,.0f}"
+
+
+def _many(number: int, task: str) -> str:
+    return f"{number:,} {task}" if number == 1 else f"{number:,} {task}s"

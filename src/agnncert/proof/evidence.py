@@ -1,0 +1,305 @@
+"""Evidence: what a certificate is derived from, whatever the defence.
+
+A :class:`~agnncert.proof.certificate.Certificate` is evidence plus a claim in words. Every statement it makes
+(labels, radii, budgets, collective bounds) is answered by its evidence, and a file stores the evidence, so
+that a reader can derive the statements again. Two kinds exist:
+
+    BallotEvidence (ballots.py)     one ballot per target and subgraph; deterministic
+    SampleEvidence (smoothing.py)   class counts under random noise; holds with a stated probability
+
+A kind is a subclass of :class:`Evidence` and one line in ``files.py``.
+
+BallotEvidence: the votes of a division, and the theorem that says what can move them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.errors import CertificateError
+from agnncert.proof.ballots import DTYPES, BoolArray, FloatArray, IntArray, Votes, check_ballots
+from agnncert.proof.budget import Budget
+from agnncert.proof.rules import RULES, Rule
+from agnncert.proof.theorems import (
+    Amounts,
+    Facts,
+    Tally,
+    certified_radius,
+    largest_amount,
+    most_affordable,
+    neighbours_needed,
+    reach_of,
+    tally,
+    withstands,
+)
+
+
+class Evidence(ABC):
+    """What the statements about ``n`` targets are derived from.
+
+    Attributes:
+        kind: Name of this kind of evidence in files.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def num_targets(self) -> int:
+        """Number of targets ``n``."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> IntArray:
+        """Votes, or samples, per target and class, shape ``[n, num_classes]``."""
+
+    @abstractmethod
+    def label_and_radius(self) -> tuple[IntArray, IntArray]:
+        """The label of each target and its certified radius, each of shape ``[n]``.
+
+        A radius of -1 means that nothing is certified, not even the label of the unattacked graph.
+        """
+
+    @abstractmethod
+    def holds(self, budget: Budget) -> BoolArray:
+        """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``.
+
+        A budget that the defence proves nothing about gives False. Must be monotone: a larger budget never
+        holds where a smaller one does not.
+        """
+
+    @abstractmethod
+    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
+        """How many targets one attacked graph can break at most.
+
+        Args:
+            budget: What the attacker may do, all of it in one graph.
+            among: Count only these targets, shape ``[n]``; all when not given.
+        """
+
+    @abstractmethod
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """Every array that :meth:`load` needs, by name; a file stores them as they are."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Everything else that :meth:`load` needs, in JSON's terms (numbers, strings, lists, dicts)."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Evidence from :meth:`tensors` and :meth:`settings`; they come from a file and are not trusted.
+
+        Raises:
+            CertificateError: They are not what this kind of evidence consists of.
+        """
+
+    def holds_each(self, rest: Budget, field: str, amounts: FloatArray) -> BoolArray:
+        """As :meth:`holds`, but ``field`` of the budget differs by target, ``amounts`` of shape ``[n]``.
+
+        This version asks :meth:`holds` once for each distinct amount; override it where that is slow.
+        """
+        answer = np.zeros(self.num_targets, dtype=bool)
+        for amount in np.unique(amounts):
+            here = amounts == amount
+            answer[here] = self.holds(rest.but(**{field: float(amount)}))[here]
+        return answer
+
+    def largest(self, field: str, rest: Budget) -> FloatArray:
+        """The largest amount of ``field`` that each target withstands on top of ``rest``, shape ``[n]``.
+
+        ``math.inf`` where any amount is withstood, -1 where not even ``rest`` alone is.
+        """
+        return largest_amount(lambda amounts: self.holds_each(rest, field, amounts), self.num_targets)
+
+
+# Targets times classes to look at together, so that millions of targets fit into memory.
+CELLS_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True)
+class BallotEvidence(Evidence):
+    """One ballot per target and subgraph, with the rule of the division that cast them.
+
+    Attributes:
+        votes: The ballots.
+        rule: Which theorem applies, a key of :data:`~agnncert.proof.rules.RULES`.
+        cover_ptr: Row of target ``j`` in ``cover`` is ``cover_ptr[j]:cover_ptr[j + 1]``, shape ``[n + 1]``.
+        cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last entry, which
+            is the number of reached ballots, holds for more nodes too. Edge-centric rules need it, others
+            leave it empty.
+        ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
+        parameters: Whole numbers that the rule needs: the sides of GNNCert-EN's grid, or the ballots that
+            one unit of each budget field moves in a user's own division.
+    """
+
+    votes: Votes
+    rule: str
+    cover_ptr: IntArray
+    cover: npt.NDArray[np.int32]
+    ids: str = "node_id"
+    parameters: Mapping[str, int] = field(default_factory=dict)
+
+    kind: ClassVar[str] = "ballots"
+
+    def __post_init__(self) -> None:
+        check_ballots(self.votes, self.rule, self.cover_ptr, self.cover, self.ids, self.parameters)
+
+    @property
+    def num_targets(self) -> int:
+        """Number of targets."""
+        return self.votes.num_targets
+
+    @property
+    def task(self) -> str:
+        """``"node"`` or ``"graph"``."""
+        return self._rule.task
+
+    @property
+    def counts(self) -> IntArray:
+        """All votes as cast, shape ``[n, num_classes]``."""
+        return self.votes.counts
+
+    def label_and_radius(self) -> tuple[IntArray, IntArray]:
+        """Winner of each vote, and how many ballots may change before another class can win."""
+        label, radius = (np.zeros(self.num_targets, dtype=np.int64) for _ in range(2))
+        for part, counted, _ in self._blocks():
+            label[part], radius[part] = counted.label, certified_radius(counted)
+        return label, radius
+
+    def holds(self, budget: Budget) -> BoolArray:
+        """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
+        answer = np.zeros(self.num_targets, dtype=bool)
+        for part, counted, facts in self._blocks():
+            answer[part] = withstands(counted, reach_of(self.rule, Amounts.of(budget), facts, self._stable_ids))
+        return answer
+
+    def largest(self, field: str, rest: Budget) -> FloatArray:
+        """The largest amount of ``field`` that each target withstands on top of ``rest``, shape ``[n]``."""
+        answer = np.zeros(self.num_targets)
+        for part, counted, facts in self._blocks():
+
+            def holds(amounts: FloatArray, counted: Tally = counted, facts: Facts = facts) -> BoolArray:
+                attack = Amounts.of(rest, field, amounts)
+                return withstands(counted, reach_of(self.rule, attack, facts, self._stable_ids))
+
+            answer[part] = largest_amount(holds, len(counted.label))
+        return answer
+
+    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
+        """How many targets one attacked graph can break at most.
+
+        Node task: one attacked graph serves all targets. Its new edges are shared out: an added edge is a
+        new neighbour to two targets at most, an injected node to as many as it has edges. Everything else
+        is charged in full to every target. With ``target_features=False`` no target is deleted or given
+        other features. With ``target_features=True`` targets may be among the deleted nodes and the nodes
+        with changed features, of which there may then be one more than ``change_features`` says.
+
+        Graph task: every target is a graph of its own, so one attacked graph breaks one target or none.
+
+        Args:
+            budget: What the attacker may do.
+            among: Count only these targets, shape ``[n]``; all when not given.
+        """
+        among = np.ones(self.num_targets, dtype=bool) if among is None else among
+        fails = ~self.holds(budget) & among
+        if self.task == "graph":
+            return int(fails.any())
+        touched = 0.0
+        if budget.target_features:  # a deleted target counts as broken; one with new features, unless it holds
+            touched = budget.delete_nodes + min(budget.change_features + 1, float(fails.sum()))
+            budget = budget.but(target_features=False, change_features=budget.change_features + 1)
+        prices = self._prices(budget)[among]
+        money = 2 * budget.add_edges + budget.injected_edges
+        return int(min(among.sum(), touched + most_affordable(prices, money)))
+
+    def _prices(self, budget: Budget) -> FloatArray:
+        """New neighbours without which a target cannot break; inf if nothing within the budget breaks it."""
+        answer = np.zeros(self.num_targets)
+        for part, counted, facts in self._blocks():
+            reach = reach_of(self.rule, Amounts.of(budget), facts, self._stable_ids)
+            if self._rule.by_neighbours:
+                answer[part] = neighbours_needed(counted, reach)
+            else:  # every ballot may move at once for all targets: nothing is shared out
+                answer[part] = np.where(withstands(counted, reach), np.inf, 0.0)
+        return answer
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of the votes and of the cover table."""
+        return {name: getattr(self if name.startswith("cover") else self.votes, name) for name in DTYPES}
+
+    def settings(self) -> dict[str, Any]:
+        """The rule with its parameters, and the size of the vote."""
+        return {
+            "rule": self.rule,
+            "ids": self.ids,
+            "parameters": dict(self.parameters),
+            "num_groups": self.votes.num_groups,
+            "num_classes": self.votes.num_classes,
+        }
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Evidence from :meth:`tensors` and :meth:`settings`, checked.
+
+        Raises:
+            CertificateError: The ballots or the rule are not ones that this library can have written.
+        """
+        sizes = ("num_groups", "num_classes")
+        expected = ("rule", "ids", "parameters", *sizes)
+        if sorted(tensors) != sorted(DTYPES):
+            raise CertificateError(f"arrays are {', '.join(sorted(tensors))}: expected {', '.join(sorted(DTYPES))}.")
+        if sorted(settings) != sorted(expected) or not isinstance(settings["parameters"], dict):
+            raise CertificateError(f"settings are {dict(settings)}: expected {', '.join(expected)}.")
+        votes: dict[str, Any] = {name: array for name, array in tensors.items() if not name.startswith("cover")}
+        return cls(
+            votes=Votes(**votes, **{name: settings[name] for name in sizes}),
+            rule=settings["rule"],
+            cover_ptr=tensors["cover_ptr"],
+            cover=tensors["cover"],
+            ids=settings["ids"],
+            parameters=settings["parameters"],
+        )
+
+    @property
+    def _rule(self) -> Rule:
+        return RULES[self.rule]
+
+    @property
+    def _stable_ids(self) -> bool:
+        return self.ids == "node_id"
+
+    def _blocks(self) -> Iterator[tuple[slice, Tally, Facts]]:
+        """The targets, some at a time: which ones, their votes counted, and what a theorem needs to know."""
+        step = max(1, CELLS_AT_ONCE // self.votes.num_classes)
+        for start in range(0, self.num_targets, step):
+            part = slice(start, min(start + step, self.num_targets))
+            votes = part_of(self.votes, part)
+            first, last = self.cover_ptr[part.start], self.cover_ptr[part.stop]
+            facts = Facts(
+                num_reached=np.bincount(votes.owner[votes.reached], minlength=votes.num_targets),
+                cover_ptr=self.cover_ptr[part.start : part.stop + 1] - first,
+                cover=self.cover[first:last],
+                parameters=self.parameters,
+            )
+            yield part, tally(votes), facts
+
+
+def part_of(votes: Votes, part: slice) -> Votes:
+    """The votes of consecutive targets."""
+    listed = slice(votes.indptr[part.start], votes.indptr[part.stop])
+    return Votes(
+        num_groups=votes.num_groups,
+        num_classes=votes.num_classes,
+        default=votes.default[part],
+        default_stable=votes.default_stable[part],
+        indptr=votes.indptr[part.start : part.stop + 1] - votes.indptr[part.start],
+        group=votes.group[listed],
+        ballot=votes.ballot[listed],
+        stable=votes.stable[listed],
+        reached=votes.reached[listed],
+    )

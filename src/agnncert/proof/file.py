@@ -1,0 +1,245 @@
+"""A certificate as one file, and back.
+
+The file holds the evidence, the claim, and statements: labels, radii, new neighbours, and for some budgets
+what holds target by target and how many targets can break. Whoever reads it can derive the statements again
+from the evidence.
+"""
+
+import importlib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.errors import AgnncertError, BudgetError, CertificateError
+from agnncert.proof.budget import COUNTS, Budget
+from agnncert.proof.certificate import INF, Certificate, everything_but_additions
+from agnncert.proof.claim import Claim
+from agnncert.proof.evidence import Evidence
+from agnncert.storage import Arrays, read_sealed, write_sealed
+
+FORMAT = "agnncert-certificate"
+VERSION = 1
+
+EVIDENCE = {
+    "ballots": "agnncert.proof.evidence:BallotEvidence",
+    "samples": "agnncert.proof.samples.evidence:SampleEvidence",
+}
+
+_FIELDS = ("format", "version", "file_sha256", "kind", "settings", "claim", "statements")
+_PER_TARGET = {"row": np.int64, "label": np.int64, "radius": np.int64, "new_neighbours": np.float64}
+_OPTIONAL = {"truth": np.int64, "degree": np.int64}
+_PREFIX = "evidence."
+_EXACT = 2**53  # whole numbers up to here are exact in floating point
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file says. Types and lengths have been checked, but nothing has been derived.
+
+    Attributes:
+        kind: Kind of evidence.
+        settings: Settings of the evidence.
+        claim: The claim.
+        budgets: What the statements are about.
+        broken_at_most: Stated collective bound for each budget.
+        evidence: Arrays of the evidence.
+        arrays: ``target``, ``row``, ``label``, ``radius``, ``new_neighbours``, ``holds`` (one row for each
+            budget), and ``truth`` and ``degree`` if known.
+    """
+
+    kind: str
+    settings: dict[str, Any]
+    claim: Claim
+    budgets: tuple[Budget, ...]
+    broken_at_most: tuple[int, ...]
+    evidence: Arrays
+    arrays: Arrays
+
+
+def usual_budgets(claim: Claim) -> tuple[Budget, ...]:
+    """The budgets that a file makes statements about unless told otherwise."""
+    if claim.guarantee != "deterministic":
+        return ()
+    return (
+        everything_but_additions(claim.ids),
+        Budget(add_edges=10, delete_edges=10, change_features=1),
+        Budget(inject_nodes=1, edges_per_injected=INF),
+        Budget(inject_nodes=5, edges_per_injected=20),
+        Budget(add_edges=100),
+    )
+
+
+def save_certificate(certificate: Certificate, path: str | Path, budgets: Iterable[Budget] | None = None) -> None:
+    """Writes a certificate to one file, all of it or nothing.
+
+    Args:
+        certificate: What to write.
+        path: Where; an existing file is replaced.
+        budgets: What the file makes statements about; :func:`usual_budgets` when not given.
+
+    Raises:
+        CertificateError: The file cannot be written.
+    """
+    stated = usual_budgets(certificate.claim) if budgets is None else tuple(budgets)
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": certificate.evidence.kind,
+        "settings": certificate.evidence.settings(),
+        "claim": certificate.claim.to_json(),
+        "statements": [
+            {"budget": _budget_to_json(budget), "broken_at_most": certificate.broken_at_most(budget)}
+            for budget in stated
+        ],
+    }
+    held = [certificate.holds_against(budget) for budget in stated]
+    arrays = {name: getattr(certificate, name) for name in (*_PER_TARGET, *_OPTIONAL)}
+    arrays |= {"holds": np.array(held, dtype=bool).reshape(len(stated), certificate.num_targets)}
+    arrays |= _ids_to_arrays(certificate.target)
+    arrays |= {_PREFIX + name: array for name, array in certificate.evidence.tensors().items()}
+    write_sealed(Path(path), header, {name: array for name, array in arrays.items() if array is not None})
+
+
+def load_certificate(path: str | Path) -> Certificate:
+    """Reads a certificate. Labels and radii are derived again and compared with the stored ones.
+
+    Raises:
+        CertificateError: The file is not a certificate, was altered or cut short, or is of a future version.
+    """
+    return certificate_of(read_contents(path), path)
+
+
+def certificate_of(contents: Contents, path: str | Path) -> Certificate:
+    """The certificate that a file describes; ``path`` is named in errors.
+
+    Raises:
+        CertificateError: The evidence makes no sense, or labels and radii do not follow from it.
+    """
+    try:
+        evidence = _evidence_class(contents.kind).load(contents.evidence, contents.settings)
+        known = {name: contents.arrays.get(name) for name in ("row", *_OPTIONAL)}
+        certificate = Certificate(contents.claim, evidence, contents.arrays["target"], **known)  # type: ignore[arg-type]
+    except AgnncertError as error:
+        raise CertificateError(f"{path}: {error}") from error
+    for name in ("label", "radius"):
+        if not np.array_equal(getattr(certificate, name), contents.arrays[name]):
+            raise CertificateError(f"{path}: the stored {name}s are not the ones that follow from the votes.")
+    return certificate
+
+
+def read_contents(path: str | Path) -> Contents:
+    """Reads what a file says, without deriving anything.
+
+    Raises:
+        CertificateError: The file is not a certificate, was altered or cut short, or is of a future version.
+    """
+    header, arrays = read_sealed(Path(path), FORMAT, VERSION)
+    try:
+        return _contents(header, arrays)
+    except CertificateError as error:
+        raise CertificateError(f"{path}: {error}") from error
+
+
+def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
+    if sorted(header) != sorted(_FIELDS):
+        raise CertificateError(f"the header has the fields {sorted(header)}: expected {sorted(_FIELDS)}.")
+    if not isinstance(header["kind"], str) or header["kind"] not in EVIDENCE:
+        raise CertificateError(f"unknown kind of evidence {header['kind']!r}: expected {', '.join(EVIDENCE)}.")
+    if not isinstance(header["settings"], dict):
+        raise CertificateError(f"the settings are a {type(header['settings']).__name__}: expected names and values.")
+    evidence = {n.removeprefix(_PREFIX): a for n, a in arrays.items() if n.startswith(_PREFIX)}
+    rest = {n: a for n, a in arrays.items() if not n.startswith(_PREFIX)}
+    budgets, broken = _statements(header["statements"])
+    return Contents(
+        kind=header["kind"],
+        settings=header["settings"],
+        claim=Claim.from_json(header["claim"]),
+        budgets=budgets,
+        broken_at_most=broken,
+        evidence=evidence,
+        arrays=_checked(_arrays_to_ids(rest), len(budgets)),
+    )
+
+
+def _checked(arrays: Arrays, num_budgets: int) -> Arrays:
+    """The arrays of the statements, with the names, types and lengths that they must have."""
+    expected = {"target", "holds", *_PER_TARGET}
+    if not expected <= set(arrays) <= expected | set(_OPTIONAL):
+        raise CertificateError(f"the arrays are {sorted(arrays)}: expected {sorted(expected)}.")
+    for name, dtype in (_PER_TARGET | _OPTIONAL | {"holds": np.bool_}).items():
+        shape = (num_budgets, len(arrays["target"])) if name == "holds" else (len(arrays["target"]),)
+        array = arrays.get(name)
+        if array is not None and (array.dtype != dtype or array.shape != shape):
+            raise CertificateError(
+                f'"{name}" is {array.dtype}{list(array.shape)}: expected {np.dtype(dtype)}{list(shape)}.'
+            )
+    return arrays
+
+
+def _statements(stored: Any) -> tuple[tuple[Budget, ...], tuple[int, ...]]:
+    good = isinstance(stored, list) and all(
+        isinstance(one, dict)
+        and set(one) == {"budget", "broken_at_most"}
+        and type(one["broken_at_most"]) is int
+        and isinstance(one["budget"], dict)
+        for one in stored
+    )
+    if not good:
+        raise CertificateError("the statements are not pairs of a budget and a number of broken targets.")
+    try:
+        budgets = tuple(_budget_from_json(one["budget"]) for one in stored)
+    except (BudgetError, TypeError) as error:
+        raise CertificateError(f"a statement is about a budget that makes no sense: {error}") from error
+    return budgets, tuple(one["broken_at_most"] for one in stored)
+
+
+def _budget_to_json(budget: Budget) -> dict[str, Any]:
+    """JSON has no infinity, so it is spelled out."""
+    counts = {name: getattr(budget, name) for name in COUNTS}
+    shown = {name: "inf" if math.isinf(value) else int(value) for name, value in counts.items() if value}
+    return shown | ({"target_features": True} if budget.target_features else {})
+
+
+def _budget_from_json(stored: dict[str, Any]) -> Budget:
+    fields: dict[str, Any] = {name: INF if value == "inf" else value for name, value in stored.items()}
+    if any(not isinstance(value, bool) and value != INF and value > _EXACT for value in fields.values()):
+        raise BudgetError(f"a number is larger than {_EXACT:,}, but not infinite.")
+    return Budget(**fields)
+
+
+def _ids_to_arrays(target: npt.NDArray[Any]) -> Arrays:
+    if target.dtype.kind != "U":
+        return {"target": target}
+    encoded = [one.encode() for one in target.tolist()]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    return {"target.text": np.frombuffer(b"".join(encoded), dtype=np.uint8), "target.ptr": ends}
+
+
+def _arrays_to_ids(arrays: Arrays) -> Arrays:
+    """The same arrays with ``target`` in one piece."""
+    if "target" in arrays and arrays["target"].dtype == np.int64 and arrays["target"].ndim == 1:
+        return arrays
+    try:
+        rest = dict(arrays)
+        text, ends = rest.pop("target.text"), rest.pop("target.ptr")
+        if text.dtype != np.uint8 or ends.dtype != np.int64 or ends.ndim != 1 or text.ndim != 1:
+            raise ValueError("wrong types")
+        if ends[0] != 0 or ends[-1] != len(text) or (np.diff(ends) < 0).any():
+            raise ValueError("wrong lengths")
+        whole = text.tobytes()
+        ids = [whole[a:b].decode() for a, b in pairwise(ends)]
+    except (KeyError, ValueError, IndexError) as error:
+        raise CertificateError(f"the ids of the targets cannot be read: {error}.") from error
+    return rest | {"target": np.array(ids, dtype=np.str_)}
+
+
+def _evidence_class(kind: str) -> type[Evidence]:
+    module, _, name = EVIDENCE[kind].partition(":")
+    found: type[Evidence] = getattr(importlib.import_module(module), name)
+    return found

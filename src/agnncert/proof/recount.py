@@ -1,0 +1,225 @@
+"""The ballots counted a second time, for the verifier.
+
+Everything here is written again on purpose, and differently: it shares no code with ``rules`` and
+``theorems``, which made the statements. Ballots are laid out one by one, and the worst attack is found by
+trying how many ballots are moved in each tier, instead of by a closed formula.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.proof.budget import COUNTS, Budget
+from agnncert.proof.evidence import BallotEvidence
+
+Numbers = npt.NDArray[Any]
+
+BALLOTS_AT_ONCE = 10_000_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many ballots of each target can move: at all, outside the reached ones, among the unlisted ones.
+
+    ``covered`` is False where the division's theorem does not speak about the attack.
+    """
+
+    all: Numbers
+    beyond: Numbers
+    unlisted: Numbers
+    covered: Numbers
+
+
+@dataclass(frozen=True)
+class Piles:
+    """The ballots of some targets, sorted by tier: 0 reached, 1 listed but not reached, 2 unlisted.
+
+    Attributes:
+        evidence: Where they come from.
+        targets: Which targets.
+        label: Winner of the ballots as cast, shape ``[n]``.
+        lead: Votes by which the winner is ahead of each class when all unstable ballots go to that class,
+            less one if the class wins ties; shape ``[n, C]``.
+        for_class: Stable ballots for each class in each tier, shape ``[n, 3, C]``.
+        size: Stable ballots in each tier, abstentions included, shape ``[n, 3]``.
+        num_reached: Ballots in the first tier, stable or not, shape ``[n]``.
+    """
+
+    evidence: BallotEvidence
+    targets: slice
+    label: Numbers
+    lead: Numbers
+    for_class: Numbers
+    size: Numbers
+    num_reached: Numbers
+
+    def radius(self) -> Numbers:
+        """Ballots that may change, each closing a lead by two, before some class is ahead; -1 if none may."""
+        found = np.full(len(self.label), self.evidence.votes.num_groups)
+        for k in range(self.lead.shape[1]):
+            rival = self.label != k
+            found[rival] = np.minimum(found[rival], np.floor_divide(self.lead[rival, k], 2))
+        return np.asarray(np.maximum(found, -1))
+
+    def holds(self, limits: Limits) -> npt.NDArray[np.bool_]:
+        """Whether no allowed choice of moved ballots lets another class win, shape ``[n]``."""
+        safe = limits.covered.copy()
+        two = np.take_along_axis(self.for_class, self.label[:, None, None], axis=2)[:, :, 0]
+        for k in range(self.lead.shape[1]):
+            rival = self.label != k
+            one = self.size - two - self.for_class[:, :, k]
+            safe &= ~rival | (self.lead[:, k] >= self._worst(two, one, limits))
+        return np.asarray(safe)
+
+    def _worst(self, two: Numbers, one: Numbers, limits: Limits) -> Numbers:
+        """The most that a rival can gain.
+
+        Args:
+            two: Ballots in each tier that gain two when moved (they were for the winner), shape ``[n, 3]``.
+            one: Ballots in each tier that gain one, same shape. The others gain nothing.
+            limits: How many can move.
+        """
+        worst = np.zeros(len(self.label))
+        for middle in range(int(self.size[:, 1].max(initial=0)) + 1):
+            possible = (middle <= self.size[:, 1]) & (middle <= limits.beyond) & (middle <= limits.all)
+            most = np.minimum(self.size[:, 2], np.minimum(limits.unlisted, limits.beyond - middle))
+            most = np.maximum(np.minimum(most, limits.all - middle), 0)
+            left = limits.all - middle
+            # The gain is concave in the number of unlisted ballots moved, and bends only at these numbers.
+            for bend in (0, most, two[:, 2], two[:, 2] + one[:, 2], left - two[:, 0], left - two[:, 0] - one[:, 0]):
+                outside = np.clip(bend, 0, most)
+                gain = _top(two[:, 0], one[:, 0], left - outside)
+                gain = gain + _top(two[:, 1], one[:, 1], middle) + _top(two[:, 2], one[:, 2], outside)
+                worst = np.where(possible, np.maximum(worst, gain), worst)
+        return worst
+
+
+def _top(two: Numbers, one: Numbers, moved: Any) -> Numbers:
+    """The gain of the best ``moved`` ballots of a pile."""
+    return np.asarray(2 * np.minimum(moved, two) + np.minimum(np.maximum(moved - two, 0), one))
+
+
+def sort_ballots(evidence: BallotEvidence) -> Iterator[Piles]:
+    """Lays out all ballots and sorts them into piles, some targets at a time."""
+    step = max(1, BALLOTS_AT_ONCE // evidence.votes.num_groups)
+    for start in range(0, evidence.num_targets, step):
+        yield _sort(evidence, slice(start, min(start + step, evidence.num_targets)))
+
+
+def _sort(evidence: BallotEvidence, targets: slice) -> Piles:
+    votes, n = evidence.votes, targets.stop - targets.start
+    ballot = np.tile(votes.default[targets, None], (1, votes.num_groups))
+    stable = np.tile(votes.default_stable[targets, None], (1, votes.num_groups))
+    tier = np.full(ballot.shape, 2, dtype=np.int8)
+    for_targets = votes.indptr[targets.start : targets.stop + 1]
+    listed = slice(for_targets[0], for_targets[-1])
+    place = np.repeat(np.arange(n), np.diff(for_targets)), votes.group[listed]
+    ballot[place], stable[place] = votes.ballot[listed], votes.stable[listed]
+    tier[place] = np.where(votes.reached[listed], 0, 1)
+
+    columns = votes.num_classes + 1  # column 0 is for abstentions
+    pile = (np.arange(n)[:, None] * 3 + tier) * columns + ballot + 1
+    counted = np.bincount(pile[stable], minlength=n * 3 * columns).reshape(n, 3, columns)
+    cast = np.bincount(pile.ravel(), minlength=n * 3 * columns).reshape(n, 3, columns).sum(axis=1)[:, 1:]
+    label = np.zeros(n, dtype=np.int64)
+    for k in range(votes.num_classes):  # a later class must be strictly ahead: ties stay with the smaller one
+        label[cast[:, k] > cast[np.arange(n), label]] = k
+    firm = counted.sum(axis=1)[:, 1:]
+    lead = firm[np.arange(n), label][:, None] - firm - (~stable).sum(axis=1)[:, None]
+    lead -= label[:, None] > np.arange(votes.num_classes)
+    size = counted.sum(axis=2)
+    return Piles(evidence, targets, label, lead, counted[:, :, 1:], size, (tier == 0).sum(axis=1))
+
+
+def limits(piles: Piles, budget: Budget, **instead: Numbers) -> Limits:
+    """What the theorem of the division lets an attacker move.
+
+    Args:
+        piles: The targets.
+        budget: What the attacker may do.
+        **instead: Fields of the budget that differ by target, each of shape ``[n]``.
+    """
+    attack = {name: getattr(budget, name) + np.zeros(len(piles.label)) for name in COUNTS} | instead
+    division, task = piles.evidence.rule.split("/")
+    own = 1 if budget.target_features else 0
+    if division == "edge-centric":
+        found = _edge_centric(piles, attack, task)
+    elif division in ("node-centric", "gated"):
+        found = _node_centric(piles, attack, task, own)
+    else:
+        found = _by_price(piles.evidence, division, attack, own)
+    if own and (task == "graph" or division in ("edge-centric", "node-centric", "gnncert-e")):
+        found.covered[:] = False
+    if piles.evidence.ids == "row":
+        found.covered[attack["delete_nodes"] > 0] = False
+    return found
+
+
+def _edge_centric(piles: Piles, attack: dict[str, Numbers], task: str) -> Limits:
+    """Each touched edge moves a ballot; each node those in its row of the cover table.
+
+    Beyond the reached ballots, a node task needs a new neighbour for each ballot and a graph task a new edge.
+    """
+    brought = _product(attack["inject_nodes"], attack["edges_per_injected"])
+    new = attack["add_edges"] + (np.minimum(brought, attack["inject_nodes"]) if task == "node" else brought)
+    nodes = attack["delete_nodes"] + attack["change_features"]
+    moved = brought + attack["add_edges"] + attack["delete_edges"] + attack["change_edges"]
+    return _limits(moved + _covered(piles, nodes), new, new)
+
+
+def _node_centric(piles: Piles, attack: dict[str, Numbers], task: str, own: int) -> Limits:
+    """Each edge and each node moves a ballot; which ones depends on the task."""
+    nodes = attack["delete_nodes"] + attack["change_features"]
+    edges = attack["add_edges"] + attack["delete_edges"] + attack["change_edges"]
+    if task == "graph":
+        touched = nodes + attack["inject_nodes"]
+        return _limits(touched + edges, touched, attack["inject_nodes"])
+    joined = np.where(attack["edges_per_injected"] > 0, attack["inject_nodes"], 0)
+    new = joined + attack["add_edges"]
+    return _limits(joined + edges + np.minimum(nodes, piles.num_reached) + own, new + own, new)
+
+
+def _by_price(evidence: BallotEvidence, division: str, attack: dict[str, Numbers], own: int) -> Limits:
+    """Any ballot may move, and each change has a price: GNNCert's divisions and users' own."""
+    edges = attack["add_edges"] + attack["delete_edges"] + attack["change_edges"]
+    features, no_nodes = attack["change_features"] + own, attack["inject_nodes"] + attack["delete_nodes"] == 0
+    if division == "gnncert-e":
+        return _limits(edges, edges, edges, no_nodes & (features == own))
+    if division == "gnncert-n":
+        return _limits(features, features, features, no_nodes & (edges == 0))
+    if division == "gnncert-en":
+        height, width = evidence.parameters["edge_groups"], evidence.parameters["feature_groups"]
+        untouched = np.maximum(height - edges, 0) * np.maximum(width - features, 0)
+        moved = height * width - untouched
+        return _limits(moved, moved, moved, no_nodes)
+    units = attack | {"edges_per_injected": _product(attack["inject_nodes"], attack["edges_per_injected"])}
+    units["target_features"] = np.full(len(edges), float(own))
+    moved, covered = np.zeros(len(edges)), np.ones(len(edges), dtype=bool)
+    for name, amount in units.items():
+        price = evidence.parameters.get(name)
+        if price is None:
+            covered &= amount == 0
+        elif price > 0:
+            moved += amount * price
+    return _limits(moved, moved, moved, covered)
+
+
+def _limits(moved: Numbers, beyond: Numbers, unlisted: Numbers, covered: Numbers | None = None) -> Limits:
+    return Limits(moved, beyond, unlisted, np.ones(len(moved), dtype=bool) if covered is None else covered)
+
+
+def _product(a: Numbers, b: Numbers) -> Numbers:
+    return np.array([x * y if x and y else 0.0 for x, y in zip(a.tolist(), b.tolist(), strict=True)])
+
+
+def _covered(piles: Piles, nodes: Numbers) -> Numbers:
+    """Ballots that the worst nodes reach, one row of the table after the other."""
+    cover = piles.evidence.cover.tolist()
+    ends = piles.evidence.cover_ptr[piles.targets.start : piles.targets.stop + 1].tolist()
+    found = []
+    for start, stop, k in zip(ends[:-1], ends[1:], nodes.tolist(), strict=True):
+        found.append(cover[start + int(min(k, stop - start)) - 1] if k and stop > start else 0)
+    return np.array(found, dtype=np.float64)

@@ -1,0 +1,141 @@
+"""Noise that deletes edges and nodes, against injected nodes (Bi-RS; Lai et al., IEEE S&P 2024).
+
+An attacker injects ``rho`` nodes with at most ``tau`` edges each. If noise happens to delete all those
+edges (the event R), the noisy graph is one that the clean graph produces too, with the same coins, and the
+prediction is the clean one. Write ``A`` for the events in which the chosen class is predicted, ``B`` for
+those of another class, ``w`` for the coins of the clean graph. Then
+
+    P'(A) - P'(B)  >=  E[1_A P(R|w)] - E[1_B P(R|w)] - (1 - P(R))  =  E[(1_A + 1_notB) P(R|w)] - 1
+
+and two things are known about ``P(R|w)``. Each injected node is deleted with ``p_node``, and each of its
+edges with ``p_edge`` or with the old node at its other end, so (Harris' inequality: all these events grow
+with the same coins)
+
+    its mean     P(R)   >= pt = [p_node + (1 - p_node) q^tau]^rho,       q = p_edge + p_node - p_edge p_node
+    any value    P(R|w) >= g  = [p_node + (1 - p_node) p_edge^tau]^rho   (old nodes may all have survived)
+
+    B1      g (1 + pA - pB) > 1            from the pointwise bound
+    B2      pA - pB > 2 (1 - pt)           from the mean
+    sharp   from both at once; never weaker than B1 or B2
+    legacy-unsound   pt (1 + pA - pB) > 1, as released: takes P(R|w) for independent of w, which it is not
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from agnncert.errors import SettingsError, did_you_mean
+from agnncert.proof.ballots import BoolArray, FloatArray, IntArray
+from agnncert.proof.budget import Budget
+from agnncert.proof.samples.bounds import ClassBounds
+from agnncert.proof.samples.noise import Noise, check_probability, goes_beyond
+from agnncert.proof.theorems import largest_amount
+
+TESTS = ("B2", "B1", "sharp", "legacy-unsound")
+_ROUNDING = 1e-12
+_NO_GRAPH = "every edge would always be deleted, so the graph would never be used. Use a model without edges instead."
+
+
+@dataclass(frozen=True)
+class DeletionNoise(Noise):
+    """An edge goes with ``p_edge``; a node loses all its edges with ``p_node``, but keeps its features.
+
+    Attributes:
+        p_edge: Probability that an edge is deleted on its own.
+        p_node: Probability that a node's edges are deleted together.
+        test: ``"B2"`` (default), ``"B1"``, ``"sharp"``, or ``"legacy-unsound"`` for comparison with the
+            released code.
+        edges_per_injected: Edges of an injected node (tau) in the unit of the radius; budgets state their
+            own.
+    """
+
+    kind: ClassVar[str] = "deletions"
+
+    p_edge: float
+    p_node: float
+    test: str = "B2"
+    edges_per_injected: float = 5
+
+    def __post_init__(self) -> None:
+        check_probability("p_edge", self.p_edge, _NO_GRAPH)
+        check_probability("p_node", self.p_node, _NO_GRAPH)
+        if self.p_edge == 0 and self.p_node == 0:
+            raise SettingsError("p_edge and p_node are both 0: without noise nothing can be certified. Raise one.")
+        if self.test not in TESTS:
+            raise SettingsError(f'test="{self.test}": {did_you_mean(str(self.test), TESTS)}')
+        Budget(edges_per_injected=self.edges_per_injected)  # refuses negative and fractional numbers
+
+    @property
+    def unit(self) -> str:
+        """What one step of the radius counts."""
+        if math.isinf(self.edges_per_injected):
+            return "node injected with any number of edges"
+        return f"node injected with up to {int(self.edges_per_injected)} edges"
+
+    def settings(self) -> dict[str, Any]:
+        """The parameters, in JSON's terms, which has no word for infinity."""
+        return super().settings() | ({"edges_per_injected": "inf"} if math.isinf(self.edges_per_injected) else {})
+
+    @classmethod
+    def load(cls, settings: Mapping[str, Any]) -> Self:
+        """Noise from its :meth:`settings`."""
+        unlimited = settings.get("edges_per_injected") == "inf"
+        return super().load({**settings, "edges_per_injected": math.inf} if unlimited else settings)
+
+    def radius(self, bounds: ClassBounds) -> IntArray:
+        """The largest number of injected nodes with ``edges_per_injected`` edges that each target withstands.
+
+        At most 2**31 of them; that many are reached only where injected nodes bring no edges.
+        """
+        largest = largest_amount(lambda rho: self.withstands(rho, self.edges_per_injected, bounds), len(bounds.label))
+        return np.minimum(largest, 2.0**31).astype(np.int64)
+
+    def holds(self, budget: Budget, bounds: ClassBounds) -> BoolArray:
+        """Whether each target keeps its label against ``budget``; nothing but injected nodes is covered."""
+        if goes_beyond(budget, "inject_nodes", "edges_per_injected"):
+            return np.zeros(len(bounds.label), dtype=bool)
+        rho = np.full(len(bounds.label), float(budget.inject_nodes))
+        return self.withstands(rho, budget.edges_per_injected, bounds)
+
+    def withstands(self, rho: FloatArray, tau: float, bounds: ClassBounds) -> BoolArray:
+        """Whether each target withstands its ``rho`` injected nodes, shape ``[n]``, of ``tau`` edges each."""
+        some_edge_stays = self._some_edge_stays(rho, tau, self.p_edge + self.p_node - self.p_edge * self.p_node)
+        worst_case = self._some_edge_stays(rho, tau, self.p_edge)
+        return np.asarray(self._margin(bounds, some_edge_stays, worst_case) > _ROUNDING) & ~bounds.abstains
+
+    def isolation(self, rho: float, tau: float) -> float:
+        """Least probability that noise deletes all edges of ``rho`` injected nodes with ``tau`` edges each.
+
+        Example:
+            >>> round(DeletionNoise(p_edge=0.8, p_node=0.9).isolation(1, 5), 4)
+            0.9904
+        """
+        q = self.p_edge + self.p_node - self.p_edge * self.p_node
+        return float(1 - self._some_edge_stays(np.array([float(rho)]), tau, q)[0])
+
+    def _some_edge_stays(self, rho: FloatArray, tau: float, edge_goes: float) -> FloatArray:
+        """``1 - [p_node + (1 - p_node) edge_goes^tau]^rho``, without cancellation when it is small."""
+        one_node = (1 - self.p_node) * (1 - edge_goes**tau)
+        if one_node == 0:
+            return np.zeros_like(rho)
+        if one_node == 1:  # then the logarithm is infinite, and 0 nodes would give 0 times infinity
+            return (rho > 0).astype(np.float64)
+        return np.asarray(-np.expm1(rho * math.log1p(-one_node)))
+
+    def _margin(self, bounds: ClassBounds, missing: FloatArray, missing_at_worst: FloatArray) -> FloatArray:
+        """A lower bound on ``P'(A) - P'(B)``, scaled by nothing that changes its sign."""
+        gap = bounds.top - bounds.other
+        if self.test == "B2":
+            return gap - 2 * missing
+        if self.test == "B1":
+            return gap - missing_at_worst * (1 + gap)
+        if self.test == "legacy-unsound":
+            return gap - missing * (1 + gap)
+        # P(R|w) falls short of 1 by at most `missing` in the mean and `missing_at_worst` anywhere. It hurts
+        # most on A, where both indicators are 1, then where neither class is predicted.
+        on_top = np.minimum(bounds.top * missing_at_worst, missing)
+        neither = np.maximum(1 - bounds.top - bounds.other, 0.0)
+        return np.asarray(gap - 2 * on_top - np.minimum(neither * missing_at_worst, missing - on_top))

@@ -1,0 +1,264 @@
+"""SampleEvidence: class counts under random noise, from which a probabilistic certificate is derived.
+
+What a certificate from samples proves, in words that follow from its evidence alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert import __version__
+from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
+from agnncert.proof.ballots import BoolArray, IntArray
+from agnncert.proof.budget import Budget
+from agnncert.proof.claim import Claim
+from agnncert.proof.evidence import Evidence
+from agnncert.proof.samples.bounds import ClassBounds, class_bounds
+from agnncert.proof.samples.deletions import DeletionNoise
+from agnncert.proof.samples.flips import FlipNoise
+from agnncert.proof.samples.noise import Noise
+
+EACH, TOGETHER = "each target", "all targets together"
+SCOPES = (EACH, TOGETHER)
+
+_NOISES: dict[str, type[Noise]] = {noise.kind: noise for noise in (FlipNoise, DeletionNoise)}
+
+
+@dataclass(frozen=True)
+class SampleEvidence(Evidence):
+    """Predictions of a model under noise, counted by class, for ``n`` targets.
+
+    Every statement holds with probability ``1 - alpha`` over the draw of the samples: a fixed number of
+    them, chosen before looking at the outcome. ``scope`` tells whether that is for each target on its own
+    or for all of them at once.
+
+    Attributes:
+        method: Name of the defence, ``"rs"``, ``"sparse-rs"`` or ``"bi-rs"``.
+        noise: The noise that was drawn.
+        selection: Class counts of the samples that choose the label, shape ``[n, classes]``.
+        estimation: Class counts of the samples that bound its probability, same shape.
+        alpha: Error probability.
+        scope: ``"each target"`` or ``"all targets together"``.
+        seed: Seed that the samples were drawn from.
+        task: ``"node"`` or ``"graph"``.
+    """
+
+    kind: ClassVar[str] = "samples"
+
+    method: str
+    noise: Noise
+    selection: IntArray
+    estimation: IntArray
+    alpha: float
+    scope: str = EACH
+    seed: int = 0
+    task: str = "node"
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha, self.scope)
+        if self.task not in ("node", "graph"):
+            raise SettingsError(f'task="{self.task}": {did_you_mean(str(self.task), ("node", "graph"))}')
+        if self.selection.ndim != 2 or self.selection.shape != self.estimation.shape or self.selection.shape[1] < 1:
+            raise SettingsError(
+                f"selection counts have shape {self.selection.shape}, estimation counts "
+                f"{self.estimation.shape}: both must be [targets, classes]."
+            )
+        for name, counts in (("selection", self.selection), ("estimation", self.estimation)):
+            totals = np.unique(counts.sum(axis=1))
+            if (counts < 0).any() or len(totals) > 1 or (len(totals) and totals[0] < 1):
+                raise SettingsError(
+                    f"{name} counts must not be negative and must sum to the same number of samples, at "
+                    f"least 1, for every target; found sums {totals[:3].tolist()}."
+                )
+
+    @property
+    def num_targets(self) -> int:
+        """Number of targets ``n``."""
+        return len(self.estimation)
+
+    @property
+    def counts(self) -> IntArray:
+        """Estimation samples per target and class, shape ``[n, classes]``."""
+        return self.estimation
+
+    @cached_property
+    def bounds(self) -> ClassBounds:
+        """Label and class bounds of each target, at the stated ``alpha`` and scope."""
+        return class_bounds(self.selection, self.estimation, self._alpha_of_one(self.scope))
+
+    @cached_property
+    def _bounds_together(self) -> ClassBounds:
+        return class_bounds(self.selection, self.estimation, self._alpha_of_one(TOGETHER))
+
+    def _alpha_of_one(self, scope: str) -> float:
+        return self.alpha / max(self.num_targets, 1) if scope == TOGETHER else self.alpha
+
+    def label_and_radius(self) -> tuple[IntArray, IntArray]:
+        """Label and radius of each target, shape ``[n]``; -1 where the samples do not decide."""
+        return self.bounds.label.astype(np.int64), self.noise.radius(self.bounds)
+
+    def holds(self, budget: Budget) -> BoolArray:
+        """Whether each target keeps its label against ``budget``, shape ``[n]``."""
+        return self.noise.holds(budget, self.bounds)
+
+    def holds_flips(
+        self, add_edges: int = 0, delete_edges: int = 0, add_entries: int = 0, delete_entries: int = 0
+    ) -> BoolArray:
+        """Whether each target withstands so many flips of single entries, shape ``[n]``.
+
+        Args:
+            add_edges: Edges added; only edges at the target, if only its row was subject to noise.
+            delete_edges: Edges deleted, likewise.
+            add_entries: Entries of binary features changed from 0 to 1, over all nodes together.
+            delete_entries: Entries changed from 1 to 0.
+
+        Raises:
+            SettingsError: The noise flips nothing.
+        """
+        if not isinstance(self.noise, FlipNoise):
+            raise SettingsError(f"{self.method} does not flip entries: ask holds(Budget(inject_nodes=…)) instead.")
+        return self.noise.withstands(self.bounds, add_edges, delete_edges, add_entries, delete_entries)
+
+    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
+        """How many targets one attacked graph can break at most: those that are not certified one by one.
+
+        In the graph task a target is a graph, so an attacked graph breaks one at most. Either way this speaks
+        about all targets at once, so it spends ``alpha`` on all of them together, whatever the scope.
+        """
+        counted = np.ones(self.num_targets, dtype=bool) if among is None else among
+        broken = counted & ~self.noise.holds(budget, self._bounds_together)
+        return int(broken.any() if self.task == "graph" else broken.sum())
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """The counts."""
+        return {"selection": self.selection, "estimation": self.estimation}
+
+    def settings(self) -> dict[str, Any]:
+        """Method, noise, error probability and seed."""
+        return {
+            "method": self.method,
+            "noise": {"kind": self.noise.kind, **self.noise.settings()},
+            "alpha": self.alpha,
+            "scope": self.scope,
+            "seed": self.seed,
+            "task": self.task,
+        }
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Evidence from a file.
+
+        Raises:
+            CertificateError: Something is missing, of another shape, or contradicts itself.
+        """
+        try:
+            parameters = dict(settings["noise"])
+            noise = _NOISES[parameters.pop("kind")].load(parameters)
+            counts = [_whole(tensors[name]) for name in ("selection", "estimation")]
+            rest = {name: settings[name] for name in ("method", "alpha", "scope", "seed", "task")}
+            return cls(noise=noise, selection=counts[0], estimation=counts[1], **rest)
+        except (KeyError, TypeError, ValueError, SettingsError, BudgetError) as error:
+            raise CertificateError(f"the evidence of a smoothing certificate is damaged: {error}") from error
+
+
+def check_alpha(alpha: float, scope: str) -> None:
+    """Refuse an error probability outside (0, 1) and an unknown scope.
+
+    Raises:
+        SettingsError: Naming what was found.
+    """
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
+        raise SettingsError(f"alpha={alpha!r}: the error probability must lie strictly between 0 and 1, such as 0.01.")
+    if scope not in SCOPES:
+        raise SettingsError(f'scope="{scope}": {did_you_mean(str(scope), SCOPES)}')
+
+
+def _whole(array: npt.NDArray[Any]) -> IntArray:
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"counts are of type {array.dtype}, expected whole numbers")
+    return array.astype(np.int64)
+
+
+_ASSUMED = (
+    "Samples are independent draws of the stated noise; their number was fixed before any count was seen.",
+    "The model's prediction on a noisy graph depends on that graph alone.",
+)
+_NEVER_PROVED = (
+    "That a new vote gives this label: it is the most probable class under noise, not one vote's outcome.",
+    "Anything about attacks on the training data.",
+)
+_UNSOUND = "Anything at all: the legacy test is unsound, and one injected node can flip labels that it certifies."
+
+
+def sample_claim(
+    evidence: SampleEvidence,
+    ids: str = "node_id",
+    digests: Mapping[str, str] | None = None,
+    notes: tuple[str, ...] = (),
+    library_version: str = __version__,
+) -> Claim:
+    """The claim that belongs to some evidence; a verifier can compare it with the one in a file.
+
+    Args:
+        evidence: Counts, noise and error probability.
+        ids: ``"node_id"`` or ``"row"``.
+        digests: SHA-256 of the graph and the model.
+        notes: Further remarks.
+        library_version: Version to name.
+    """
+    noise, method = evidence.noise, evidence.method
+    if isinstance(noise, DeletionNoise):
+        covers, assumes, not_proved = _about_deletions(noise)
+        method += f" ({noise.test})" if noise.test == "legacy-unsound" else ""
+    else:
+        assert isinstance(noise, FlipNoise)  # there are two kinds
+        covers, assumes, not_proved = _about_flips(noise, evidence.task)
+    return Claim(
+        task=evidence.task,
+        method=method,
+        division="",
+        num_groups=0,
+        guarantee="probabilistic",
+        unit=noise.unit,
+        covers=tuple(covers),
+        assumes=(*assumes, *_ASSUMED),
+        not_proved=(*not_proved, *_NEVER_PROVED),
+        ids=ids,
+        alpha=evidence.alpha,
+        alpha_scope=evidence.scope,
+        digests=dict(digests or {}),
+        notes=notes,
+        library_version=library_version,
+    )
+
+
+def _about_deletions(noise: DeletionNoise) -> tuple[list[str], list[str], list[str]]:
+    covers = ["Nodes injected with any features and a limited number of edges each, to old or new nodes."]
+    assumes = ["A node without edges influences no other node (probed, not proved)."]
+    not_proved = ["Edges added or deleted between existing nodes, deleted nodes, changed features."]
+    return covers, assumes, [_UNSOUND, *not_proved] if noise.test == "legacy-unsound" else not_proved
+
+
+def _about_flips(noise: FlipNoise, task: str) -> tuple[list[str], list[str], list[str]]:
+    covers, assumes, not_proved = [], [], []
+    if noise.where == "target row":
+        covers.append("Edges added and deleted at the target.")
+        not_proved.append(
+            "Edges between other nodes: noise leaves them alone. So budgets of edges, which may lie "
+            "anywhere, do not hold; only the radius speaks, about edges at the target."
+        )
+    elif noise.on_edges:
+        where = ", anywhere" if task == "node" else ""
+        covers.append(f"Edges added and deleted between existing nodes{where}.")
+    else:
+        not_proved.append("Changed edges.")
+    if noise.on_features:
+        covers.append("Entries of binary features flipped, at any node.")
+        assumes.append("Features stay 0 or 1; the defence accepts no others.")
+    else:
+        not_proved.append("Changed features.")
+    return covers, assumes, [*not_proved, "Injected and deleted nodes, changed weights of edges."]

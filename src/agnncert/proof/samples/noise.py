@@ -1,0 +1,79 @@
+"""What every noise must answer: class bounds and a budget in, yes or no out.
+
+FlipNoise (flips.py)          entries of a binary adjacency and of binary features flip: RS, sparsity-aware RS
+DeletionNoise (deletions.py)  edges and nodes are deleted: Bi-RS
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, ClassVar, Self
+
+from agnncert.errors import SettingsError
+from agnncert.proof.ballots import BoolArray, IntArray
+from agnncert.proof.budget import COUNTS, Budget
+from agnncert.proof.samples.bounds import ClassBounds
+
+
+class Noise(ABC):
+    """A random change of the input, and what a vote over it withstands. Subclasses are frozen dataclasses.
+
+    Attributes:
+        kind: Name of this kind of noise in files.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """What one step of the radius counts."""
+
+    @abstractmethod
+    def radius(self, bounds: ClassBounds) -> IntArray:
+        """The largest size, in this unit, that each target withstands, shape ``[n]``; -1 if it abstains."""
+
+    @abstractmethod
+    def holds(self, budget: Budget, bounds: ClassBounds) -> BoolArray:
+        """Whether each target keeps its label against ``budget``; False where nothing is proved."""
+
+    def settings(self) -> dict[str, Any]:
+        """The parameters, in JSON's terms."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def load(cls, settings: Mapping[str, Any]) -> Self:
+        """Noise from its :meth:`settings`.
+
+        Raises:
+            SettingsError: A parameter is missing, unknown or senseless.
+        """
+        try:
+            return cls(**settings)
+        except TypeError as error:
+            raise SettingsError(f"these are not the parameters of {cls.kind} noise: {error}.") from None
+
+
+def goes_beyond(budget: Budget, *covered: str) -> bool:
+    """Whether the budget allows something outside the ``covered`` fields.
+
+    Example:
+        >>> goes_beyond(Budget(add_edges=1, edges_per_injected=9), "add_edges")
+        False
+    """
+    # How many edges an injected node may bring says nothing when no node is injected.
+    effective = [name for name in COUNTS if name != "edges_per_injected" or budget.inject_nodes]
+    return any(getattr(budget, name) > 0 for name in (*effective, "target_features") if name not in covered)
+
+
+def check_probability(name: str, value: float, why_not_one: str = "") -> None:
+    """Refuse what is not a probability, and 1 where it makes the noise senseless.
+
+    Raises:
+        SettingsError: Naming the parameter, its value and the range.
+    """
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 <= value <= 1:
+        raise SettingsError(f"{name}={value!r}: expected a probability from 0 to 1.")
+    if value == 1 and why_not_one:
+        raise SettingsError(f"{name}=1: {why_not_one}")

@@ -1,0 +1,397 @@
+"""The vote theorem: which changes of ballots cannot change the winner. Pure functions of numpy arrays.
+
+A target's ballots fall into three tiers, by how hard they are to move:
+
+    reached     the graph as it is reaches them; anything may move them
+    unreached   listed, but the graph has no edge there; edges between old nodes may not suffice
+    unlisted    nothing is there; something must be added first
+
+A division's theorem turns an attacker's budget into three nested limits (:class:`Reach`): at most ``all``
+ballots move, at most ``beyond_reached`` of them outside the first tier, at most ``unlisted`` in the third.
+
+To make class k beat the winner a, a moved ballot gains 2 if it was for a, 0 if it was for k already, and 1
+otherwise (also if it abstained). The attacker's best choice under nested limits is greedy, so his gain has
+a closed form: the ballots that gain at least 2 which he can move, plus the ballots that gain at least 1
+which he can move. The label holds if the gain never exceeds the margin. For given votes and limits this is
+exact.
+
+Ballots that are not stable (another machine might round them to another class) are conceded before anything
+else: they count for every rival and cannot be moved any further.
+
+What each division's theorem says: how many ballots of a target an attacker's budget can move.
+
+One short function per division and task, from a budget to :class:`~agnncert.proof.theorems.Reach`. In the comments,
+v is the target and S_v the subgraphs in which v has an edge that can bring it a message. A *node* of the
+budget is a deleted node or one with changed features; v itself is never deleted.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.proof.ballots import BoolArray, FloatArray, IntArray, Votes
+from agnncert.proof.budget import COUNTS, Budget
+from agnncert.proof.rules import RULES
+
+# Where the search for the largest amount stops. An answer beyond it is cut, never raised.
+LARGEST_AMOUNT = 2**31
+
+
+REACHED, UNREACHED, UNLISTED = range(3)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Stable votes by tier, and what a rival lacks; ``n`` targets, ``C`` classes.
+
+    Attributes:
+        num_groups: Ballots per target.
+        label: Winner of all ballots as cast, ties to the smaller class, shape ``[n]``.
+        votes: Stable votes per tier and class, shape ``[3, n, C]``.
+        size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
+        margin: How far each class is from winning: votes of the winner minus votes of the class, minus the
+            conceded ballots, minus 1 if the class wins ties. Negative if conceded ballots decide, ``[n, C]``.
+    """
+
+    num_groups: int
+    label: IntArray
+    votes: IntArray
+    size: IntArray
+    margin: IntArray
+
+    @property
+    def is_label(self) -> BoolArray:
+        """Marks each target's own label, which is nobody's rival, shape ``[n, C]``."""
+        return np.asarray(np.arange(self.margin.shape[1]) == self.label[:, None])
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How many ballots of each target an attacker can move, in three nested limits, each of shape ``[n]``.
+
+    Attributes:
+        all: Ballots moved in total.
+        beyond_reached: Ballots moved among the unreached and the unlisted.
+        unlisted: Ballots moved among the unlisted.
+        covered: False where the division proves nothing about the attack.
+    """
+
+    all: FloatArray
+    beyond_reached: FloatArray
+    unlisted: FloatArray
+    covered: BoolArray
+
+    def limit(self, movable: IntArray) -> FloatArray:
+        """How many of these ballots can move at once.
+
+        Args:
+            movable: Ballots per tier, shape ``[3, n]`` or ``[3, n, C]``.
+        """
+        shape = (-1,) + (1,) * (movable.ndim - 2)
+        unlisted = np.minimum(movable[UNLISTED], self.unlisted.reshape(shape))
+        beyond = np.minimum(movable[UNREACHED] + unlisted, self.beyond_reached.reshape(shape))
+        return np.asarray(np.minimum(movable[REACHED] + beyond, self.all.reshape(shape)), dtype=np.float64)
+
+
+def tally(votes: Votes) -> Tally:
+    """Counts the votes by tier and concedes the unstable ones."""
+    no_listed, no_default = np.zeros(len(votes.ballot), dtype=bool), np.zeros(votes.num_targets, dtype=bool)
+    reached, unreached = votes.stable & votes.reached, votes.stable & ~votes.reached
+    by_tier = np.stack(
+        [
+            votes.tally(reached, no_default),
+            votes.tally(unreached, no_default),
+            votes.tally(no_listed, votes.default_stable),
+        ]
+    )
+    size = np.stack(
+        [
+            np.bincount(votes.owner[reached], minlength=votes.num_targets),
+            np.bincount(votes.owner[unreached], minlength=votes.num_targets),
+            np.where(votes.default_stable, votes.num_unlisted, 0),
+        ]
+    )
+    label = votes.counts.argmax(axis=1)  # ties go to the smaller class …
+    standing = by_tier.sum(axis=0)
+    conceded = votes.num_groups - size.sum(axis=0)
+    wins_ties = np.arange(votes.num_classes) < label[:, None]  # … so these rivals need one ballot less
+    own = np.take_along_axis(standing, label[:, None], axis=1)
+    return Tally(votes.num_groups, label, by_tier, size, own - standing - conceded[:, None] - wins_ties)
+
+
+def certified_radius(tally: Tally) -> IntArray:
+    """How many ballots, whichever, may change before another class can win, shape ``[n]``.
+
+    A changed ballot closes a margin by at most 2, so the radius is half the smallest margin, rounded down
+    (paper, equation for the certified perturbation size). It is exact: some change of one ballot more
+    elects another class. -1 means that nothing is certified, because the conceded ballots alone may decide.
+    Without a rival, every ballot may change.
+    """
+    if tally.margin.shape[1] == 1:
+        return np.full(len(tally.label), tally.num_groups)
+    smallest = np.where(tally.is_label, np.iinfo(np.int64).max, tally.margin).min(axis=1)
+    return np.asarray(np.maximum(smallest // 2, -1))
+
+
+def withstands(tally: Tally, reach: Reach) -> BoolArray:
+    """Whether each target keeps its label whichever ballots within ``reach`` change, shape ``[n]``."""
+    for_label = np.take_along_axis(tally.votes, tally.label[None, :, None], axis=2)[:, :, 0]
+    gain_two = reach.limit(for_label)
+    gain_one = reach.limit(tally.size[:, :, None] - tally.votes)
+    safe = tally.margin >= gain_two[:, None] + gain_one
+    return reach.covered & (safe | tally.is_label).all(axis=1)
+
+
+def neighbours_needed(tally: Tally, reach: Reach) -> FloatArray:
+    """The fewest ballots beyond the reached ones that must move before a target can break, shape ``[n]``.
+
+    Zero where the reached ballots suffice, ``inf`` where the label holds against all of ``reach``.
+    Meant for divisions of the node task, where each ballot beyond the reached ones costs a new neighbour.
+    """
+
+    def holds(moved: FloatArray) -> BoolArray:
+        within = Reach(
+            reach.all, np.minimum(reach.beyond_reached, moved), np.minimum(reach.unlisted, moved), reach.covered
+        )
+        return withstands(tally, within)
+
+    return largest_amount(holds, len(tally.label)) + 1
+
+
+def most_affordable(prices: FloatArray, money: float) -> int:
+    """The most items that can be bought together.
+
+    Example:
+        >>> most_affordable(np.array([3.0, 0.0, 2.0, np.inf]), 4)
+        2
+    """
+    finite = np.sort(prices[np.isfinite(prices)])
+    return int((np.cumsum(finite) <= money).sum())
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """A budget whose fields may differ by target: each count is an array that broadcasts to ``[n]``."""
+
+    add_edges: FloatArray
+    delete_edges: FloatArray
+    change_edges: FloatArray
+    inject_nodes: FloatArray
+    edges_per_injected: FloatArray
+    delete_nodes: FloatArray
+    change_features: FloatArray
+    target_features: bool
+
+    @classmethod
+    def of(cls, budget: Budget, field: str | None = None, amounts: FloatArray | None = None) -> "Amounts":
+        """The budget, with ``field`` replaced by one amount for each target."""
+        values: dict[str, Any] = {name: np.asarray(getattr(budget, name), dtype=np.float64) for name in COUNTS}
+        if field is not None:
+            values[field] = amounts
+        return cls(**values, target_features=budget.target_features)
+
+    @property
+    def edges(self) -> FloatArray:
+        """Edges added, deleted or changed, those of injected nodes not counted."""
+        return self.add_edges + self.delete_edges + self.change_edges
+
+    @property
+    def nodes(self) -> FloatArray:
+        """Nodes deleted or given other features."""
+        return self.delete_nodes + self.change_features
+
+    @property
+    def injected_edges(self) -> FloatArray:
+        """All edges of injected nodes together."""
+        return times(self.inject_nodes, self.edges_per_injected)
+
+    @property
+    def joined_nodes(self) -> FloatArray:
+        """Injected nodes that have an edge at all."""
+        return np.minimum(self.inject_nodes, self.injected_edges)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a theorem needs to know about ``n`` targets besides their votes.
+
+    Attributes:
+        num_reached: Reached ballots of each target, shape ``[n]``.
+        cover_ptr: Row of target ``j`` in ``cover`` is ``cover_ptr[j]:cover_ptr[j + 1]``, shape ``[n + 1]``.
+        cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last one holds for
+            more.
+        parameters: Whole numbers that a division's theorem refers to.
+    """
+
+    num_reached: IntArray
+    cover_ptr: IntArray
+    cover: npt.NDArray[np.int32]
+    parameters: Mapping[str, int] = field(default_factory=dict)
+
+    def covered_by(self, nodes: FloatArray) -> FloatArray:
+        """The most ballots that this many nodes reach, shape ``[n]``."""
+        entry = np.minimum(nodes, np.diff(self.cover_ptr)).astype(np.int64)
+        table = np.append(self.cover, 0)  # no nodes, or an empty row: nothing is reached
+        return table[np.where(entry > 0, self.cover_ptr[:-1] + entry - 1, -1)].astype(np.float64)
+
+
+def times(a: FloatArray, b: FloatArray) -> FloatArray:
+    """The product, where nothing times infinity is nothing: floating point would say NaN."""
+    a, b = np.broadcast_arrays(a, b)
+    return np.multiply(a, b, where=(a > 0) & (b > 0), out=np.zeros(a.shape))
+
+
+def edge_centric_node(attack: Amounts, facts: Facts) -> Reach:
+    """A changed edge alters its subgraph; a changed node those where v hears it (paper, Theorem 4).
+
+    A ballot outside S_v is the prediction from v's features alone until v gains an edge in that subgraph,
+    and each such subgraph takes a new neighbour of its own. So hubs of unlimited degree, deletions without
+    limit and any features of other nodes leave those ballots alone.
+    """
+    neighbours = attack.joined_nodes + attack.add_edges
+    moved = attack.injected_edges + attack.edges + facts.covered_by(attack.nodes)
+    return _reach(facts, moved, neighbours, neighbours)
+
+
+def node_centric_node(attack: Amounts, facts: Facts) -> Reach:
+    """An edge or a node alters one ballot of v, whatever its degree (paper, Theorems 7 to 9).
+
+    All edges leaving a node are in that node's subgraph, so it speaks to v in no other. An edge between
+    groups speaks only to its two ends. Ballots outside S_v: as in :func:`edge_centric_node`.
+    """
+    neighbours = attack.joined_nodes + attack.add_edges
+    moved = attack.joined_nodes + attack.edges + np.minimum(attack.nodes, facts.num_reached)
+    return _reach(facts, moved, neighbours, neighbours)
+
+
+def gated_node(attack: Amounts, facts: Facts) -> Reach:
+    """Node-centric, features visible in a node's own group only: v's own features alter one ballot more.
+
+    Besides S_v only the ballot of v's own group is cast; it is listed but not reached. The others abstain.
+    """
+    own = float(attack.target_features)
+    others = node_centric_node(attack, facts)
+    return _reach(facts, others.all + own, others.beyond_reached + own, others.unlisted)
+
+
+def edge_centric_graph(attack: Amounts, facts: Facts) -> Reach:
+    """A subgraph holds the edges of its group and their ends; an empty one changes only by a new edge."""
+    new_edges = attack.injected_edges + attack.add_edges
+    moved = attack.injected_edges + attack.edges + facts.covered_by(attack.nodes)
+    return _reach(facts, moved, new_edges, new_edges)
+
+
+def node_centric_graph(attack: Amounts, facts: Facts) -> Reach:
+    """A subgraph holds the nodes of its group and the edges among them; edges between groups are nowhere.
+
+    A subgraph without a node changes only by an injected one. A subgraph with a single node (without
+    self-loops) holds no edge, so only injected, deleted or altered nodes change it.
+    """
+    nodes = attack.inject_nodes + attack.nodes
+    return _reach(facts, nodes + attack.edges, nodes, attack.inject_nodes)
+
+
+def gnncert_edges(attack: Amounts, facts: Facts) -> Reach:
+    """GNNCert-E: edges are divided, every subgraph has all nodes. Only edges are covered."""
+    covered = (attack.nodes == 0) & (attack.inject_nodes == 0)
+    return _reach(facts, attack.edges, attack.edges, attack.edges, covered)
+
+
+def gnncert_features(attack: Amounts, facts: Facts) -> Reach:
+    """GNNCert-N: features are divided, every subgraph has all edges. Only features are covered."""
+    nodes = attack.change_features + float(attack.target_features)
+    covered = (attack.edges == 0) & (attack.delete_nodes == 0) & (attack.inject_nodes == 0)
+    return _reach(facts, nodes, nodes, nodes, covered)
+
+
+def gnncert_both(attack: Amounts, facts: Facts) -> Reach:
+    """GNNCert-EN: a grid of edge and feature groups. An edge alters a row, a changed node a column."""
+    rows, columns = facts.parameters["edge_groups"], facts.parameters["feature_groups"]
+    edges = np.minimum(attack.edges, rows)
+    nodes = np.minimum(attack.change_features + float(attack.target_features), columns)
+    moved = nodes * rows + edges * columns - nodes * edges
+    covered = (attack.delete_nodes == 0) & (attack.inject_nodes == 0)
+    return _reach(facts, moved, moved, moved, covered)
+
+
+def custom(attack: Amounts, facts: Facts) -> Reach:
+    """A user's own division, which states how many ballots one unit of each budget field moves at most.
+
+    ``edges_per_injected`` is the price of one edge of an injected node. What has no price is not covered.
+    """
+    units = {name: getattr(attack, name) for name in COUNTS} | {
+        "edges_per_injected": attack.injected_edges,
+        "target_features": np.asarray(float(attack.target_features)),
+    }
+    moved, covered = np.zeros(len(facts.num_reached)), np.ones(len(facts.num_reached), dtype=bool)
+    for name, amount in units.items():
+        if name in facts.parameters:
+            moved = moved + times(amount, np.asarray(float(facts.parameters[name])))
+        else:
+            covered = covered & (amount == 0)
+    return _reach(facts, moved, moved, moved, covered)
+
+
+def _reach(facts: Facts, moved: FloatArray, beyond: FloatArray, unlisted: FloatArray, covered: Any = True) -> Reach:
+    shape = facts.num_reached.shape
+    moved, beyond, unlisted = (np.broadcast_to(limit, shape) for limit in (moved, beyond, unlisted))
+    return Reach(moved, beyond, unlisted, np.broadcast_to(np.asarray(covered), shape))
+
+
+THEOREMS: dict[str, Callable[[Amounts, Facts], Reach]] = {
+    "edge-centric/node": edge_centric_node,
+    "node-centric/node": node_centric_node,
+    "gated/node": gated_node,
+    "edge-centric/graph": edge_centric_graph,
+    "node-centric/graph": node_centric_graph,
+    "gnncert-e/node": gnncert_edges,
+    "gnncert-n/node": gnncert_features,
+    "gnncert-en/node": gnncert_both,
+    "gnncert-e/graph": gnncert_edges,
+    "gnncert-n/graph": gnncert_features,
+    "gnncert-en/graph": gnncert_both,
+    "custom/node": custom,
+    "custom/graph": custom,
+}
+
+
+def reach_of(rule: str, attack: Amounts, facts: Facts, stable_ids: bool) -> Reach:
+    """The ballots that ``attack`` can move; not covered where the rule proves nothing about it.
+
+    Args:
+        rule: A key of :data:`~agnncert.proof.rules.RULES`.
+        attack: What the attacker may do.
+        facts: What is known about the targets.
+        stable_ids: Whether nodes keep their identity when others are deleted; row numbers do not.
+    """
+    reach = THEOREMS[rule](attack, facts)
+    covered = reach.covered & (RULES[rule].own_features or not attack.target_features)
+    return replace(reach, covered=covered & (stable_ids | (attack.delete_nodes == 0)))
+
+
+def largest_amount(holds: Callable[[FloatArray], BoolArray], num_targets: int) -> FloatArray:
+    """The largest whole amount for which each target's test holds; ``inf`` if all do, -1 if none does.
+
+    Args:
+        holds: The test, monotone, taking an amount for each target, shape ``[n]``.
+        num_targets: Number of targets ``n``.
+
+    Example:
+        >>> largest_amount(lambda amounts: amounts <= np.array([5.0, -1.0, np.inf]), 3)
+        array([ 5., -1., inf])
+    """
+    low = np.where(holds(np.zeros(num_targets)), 0.0, -1.0)
+    low[(low == 0) & holds(np.full(num_targets, np.inf))] = np.inf
+    high = np.where(low == 0, 1.0, low)  # from here on: low holds, and a target is open while low < high
+    while (growing := (low < high) & holds(np.maximum(high, 0)) & (high < LARGEST_AMOUNT)).any():
+        low = np.where(growing, high, low)
+        high = np.where(growing, 2 * high, high)
+    while (unsure := high > low + 1).any():
+        middle = np.where(unsure, np.floor((np.where(unsure, low, 0) + np.where(unsure, high, 0)) / 2), low)
+        good = unsure & holds(np.where(unsure, middle, 0))
+        low = np.where(good, middle, low)
+        high = np.where(unsure & ~good, middle, high)
+    return low

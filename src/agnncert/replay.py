@@ -1,0 +1,134 @@
+"""Checks a certificate against the graph and the model it speaks about, with the plain engine."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from agnncert.baselines.redraw import redraw
+from agnncert.divisions.gnncert import parse_division
+from agnncert.errors import DivisionError
+from agnncert.graphs.graph import canonical, canonical_set, graph_digest, infer_task, one_graph
+from agnncert.proof.ballots import IntArray, Votes
+from agnncert.proof.certificate import Certificate
+from agnncert.proof.evidence import BallotEvidence
+from agnncert.voting import naive
+from agnncert.voting.call import Caller, bind, model_digest
+from agnncert.voting.cast import cast
+
+
+@torch.no_grad()
+def check_against_graph(certificate: Certificate, data: Any, model: Any, ballots: float, seed: int = 0) -> list[str]:
+    """What is wrong with a certificate, given graph and model; empty when nothing is.
+
+    Args:
+        certificate: The certificate, loaded.
+        data: The graph, or the whole list of graphs it was made from.
+        model: The module; ``None`` checks the graph only.
+        ballots: How many ballots to cast again, chosen at random; ``math.inf`` for all. A certificate from
+            random samples is drawn again as a whole, whatever the number above 0.
+        seed: Seed of that choice.
+    """
+    claim, evidence = certificate.claim, certificate.evidence
+    if infer_task(data) != claim.task:
+        return [f"the certificate is about {claim.task} classification, the data is for the other task"]
+    rows, total = certificate.row, len(data) if claim.task == "graph" else data.num_nodes
+    if len(rows) and int(rows.max()) >= total:
+        return [f"the certificate names row {int(rows.max())}, the data has {total}: it belongs to another graph"]
+    try:
+        division = parse_division(claim.division) if isinstance(evidence, BallotEvidence) else None
+    except DivisionError as error:
+        return [f"ballots cannot be cast again: {error}"]
+    loops = getattr(division, "self_loops", False)
+    if claim.task == "graph":
+        graph = canonical_set([data[int(k)] for k in rows], loops)
+        rows = np.arange(len(rows))
+    else:
+        graph = canonical(data, loops)
+    wrong = []
+    if graph_digest(graph) != claim.digests["graph"]:
+        wrong.append("the graph is not the one that was certified (its digest differs)")
+    if model is not None and model_digest(model) != claim.digests["model"]:
+        wrong.append("the model is not the one that was certified (its digest differs)")
+    if wrong or model is None:
+        return wrong
+    if not isinstance(evidence, BallotEvidence) or division is None:
+        # Samples have no ballots of their own: all of them are drawn again, or none.
+        return redraw(certificate, data, model) if ballots else []
+    call = bind(model, graph, claim.task)
+    wrong += _structure(evidence, cast(call, graph, division, rows, tolerance=claim.tolerance))
+    pairs = _chosen(evidence.votes, ballots, np.random.default_rng(seed))
+    recast = _graph_ballots if claim.task == "graph" else _node_ballots
+    again, sure = recast(call, graph, division, rows, pairs, claim.tolerance)
+    stored, stable = _stored(evidence.votes, pairs)
+    differ = np.flatnonzero((stored != again) & stable & sure)
+    if differ.size:
+        target, group = pairs[differ[0]]
+        wrong.append(
+            f"{differ.size} of {len(pairs)} ballots cast again differ, first: target "
+            f"{certificate.target[target]} in subgraph {group} "
+            f"votes {again[differ[0]]}, the certificate says {stored[differ[0]]}"
+        )
+    return wrong
+
+
+def _structure(evidence: BallotEvidence, again: tuple[Votes, tuple[IntArray, IntArray]]) -> list[str]:
+    votes, (cover_ptr, cover) = again
+    same = [
+        np.array_equal(a, b)
+        for a, b in (
+            (evidence.votes.indptr, votes.indptr),
+            (evidence.votes.group, votes.group),
+            (evidence.votes.reached, votes.reached),
+            (evidence.cover_ptr, cover_ptr),
+            (evidence.cover, cover),
+        )
+    ]
+    return [] if all(same) else ["the subgraphs in which targets have edges are not those of this graph and division"]
+
+
+def _chosen(votes: Votes, ballots: float, random: np.random.Generator) -> IntArray:
+    """Pairs (target, group): half among the listed ballots, which are few and matter most, half among all."""
+    total = votes.num_targets * votes.num_groups
+    if ballots >= total:
+        everything = np.arange(total)
+    else:
+        listed = votes.owner * votes.num_groups + votes.group
+        some = random.choice(listed, min(len(listed), int(ballots) // 2), replace=False) if len(listed) else listed
+        everything = np.unique(np.concatenate([some, random.integers(0, total, int(ballots) - len(some))]))
+    return np.stack([everything // votes.num_groups, everything % votes.num_groups], axis=1)
+
+
+def _stored(votes: Votes, pairs: IntArray) -> tuple[Any, Any]:
+    key = votes.owner * votes.num_groups + votes.group
+    wanted = pairs[:, 0] * votes.num_groups + pairs[:, 1]
+    place = np.searchsorted(key, wanted)
+    there = np.zeros(len(wanted), dtype=bool)
+    inside = place < len(key)
+    there[inside] = key[place[inside]] == wanted[inside]
+    ballot, stable = votes.default[pairs[:, 0]].copy(), votes.default_stable[pairs[:, 0]].copy()
+    ballot[there], stable[there] = votes.ballot[place[there]], votes.stable[place[there]]
+    return ballot, stable
+
+
+def _node_ballots(
+    call: Caller, graph: Any, division: Any, rows: IntArray, pairs: IntArray, tolerance: float
+) -> tuple[Any, Any]:
+    groups = division.groups(graph)
+    again, sure = np.empty(len(pairs), dtype=np.int16), np.empty(len(pairs), dtype=bool)
+    for group in np.unique(pairs[:, 1]):
+        here = pairs[:, 1] == group
+        ballots, stable = naive.node_ballots(call, graph, division, groups, int(group), tolerance)
+        again[here], sure[here] = ballots[rows[pairs[here, 0]]], stable[rows[pairs[here, 0]]]
+    return again, sure
+
+
+def _graph_ballots(
+    call: Caller, graph: Any, division: Any, rows: IntArray, pairs: IntArray, tolerance: float
+) -> tuple[Any, Any]:
+    again, sure = np.empty(len(pairs), dtype=np.int16), np.empty(len(pairs), dtype=bool)
+    for target in np.unique(pairs[:, 0]):
+        here = pairs[:, 0] == target
+        ballots, stable = naive.graph_ballots(call, one_graph(graph, int(target)), division, tolerance)
+        again[here], sure[here] = ballots[pairs[here, 1]], stable[pairs[here, 1]]
+    return again, sure

@@ -1,0 +1,221 @@
+"""A step that tests a certificate: attack its targets, within what is proved and beyond."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agnncert.attacks import KINDS, AttackResult, attack
+from agnncert.errors import BudgetError, SettingsError, did_you_mean
+from agnncert.proof.ballots import BoolArray, IntArray
+from agnncert.proof.budget import COUNTS, Budget
+from agnncert.proof.certificate import Certificate
+from agnncert.proof.file import load_certificate
+from agnncert.studies.folder import RunFolder, find_run
+from agnncert.studies.report import UNDER_ATTACK, report_run
+from agnncert.studies.settings import CertifySettings, require_one_of
+from agnncert.studies.subject import Subject, of_run
+from agnncert.voting.call import model_digest
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AttackSettings:
+    """How to attack.
+
+    Attributes:
+        kind: Names of attacks; the best of them counts for each target.
+        vary: The field of the budget that grows.
+        sizes: Its amounts; chosen around what is certified if empty.
+        also: The rest of the budget.
+        sample: Targets to attack at each size, half of them certified there; all correct ones if None.
+        seed: Seed of the sample and of the attacks.
+    """
+
+    kind: tuple[str, ...] = ("greedy",)
+    vary: str = "add_edges"
+    sizes: tuple[int, ...] = ()
+    also: Mapping[str, Any] = field(default_factory=dict)
+    sample: int | None = 50
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.kind:
+            require_one_of("attack", name, KINDS)
+        if self.vary not in COUNTS:
+            raise BudgetError(f'cannot vary "{self.vary}": {did_you_mean(self.vary, COUNTS)}')
+        if any(size < 0 for size in self.sizes):
+            raise SettingsError(f"sizes {', '.join(map(str, self.sizes))}: expected whole numbers from 0 on.")
+        if self.sample is not None and self.sample < 1:
+            raise SettingsError(f"sample={self.sample}: expected a whole number from 1 on.")
+        self.budget(0)
+
+    def budget(self, size: int) -> Budget:
+        """What the attacker may do at one size."""
+        rest = {name: np.inf if value == "inf" else value for name, value in self.also.items()}
+        return Budget().but(**rest).but(**{self.vary: size})
+
+    def table(self) -> dict[str, Any]:
+        """As it is stored: like the options of the command."""
+        known = {"kind": list(self.kind), "vary": self.vary, "sizes": ",".join(map(str, self.sizes))}
+        return {**known, "also": dict(self.also), "sample": str(self.sample or "all"), "seed": self.seed}
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened at one size.
+
+    Attributes:
+        size: Amount of what was varied.
+        certified: Share of all targets that are correct and certified.
+        left: Share of all targets that are correct after the attack; estimated if only a sample was attacked.
+        attacked_certified: Certified targets that were attacked.
+        fallen_certified: How many of them changed their label; anything but 0 refutes the certificate.
+        attacked_others: Correct targets that are not certified and were attacked.
+        fallen_others: How many of them changed their label.
+    """
+
+    size: int
+    certified: float
+    left: float
+    attacked_certified: int
+    fallen_certified: int
+    attacked_others: int
+    fallen_others: int
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """What the attacks left.
+
+    Attributes:
+        folder: The run.
+        rounds: One for each size.
+        page: The report, written anew.
+    """
+
+    folder: RunFolder
+    rounds: tuple[Round, ...]
+    page: Path
+
+    @property
+    def violations(self) -> int:
+        """Certified labels that fell; there must be none."""
+        return sum(one.fallen_certified for one in self.rounds)
+
+
+def attack_run(source: str | Path, settings: AttackSettings, root: str | None = None) -> Attacked:
+    """Attacks the targets of a run's certificate and adds the outcome to the run.
+
+    Args:
+        source: The folder of a certified run.
+        settings: How to attack.
+        root: Folder that holds the datasets, if not where they were.
+    """
+    folder = find_run(source)
+    if folder is None or not folder.certificate.is_file():
+        raise SettingsError(f"{source} is not the folder of a certified run: agnncert certify makes one.")
+    with folder.recording():
+        subject = of_run(folder, CertifySettings(root=root))
+        certificate = load_certificate(folder.certificate)
+        if model_digest(subject.model) != certificate.claim.digests.get("model"):
+            raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
+        settings = replace(settings, sizes=settings.sizes or usual_sizes(certificate))
+        folder.begin("attack", settings.table(), folder.data)
+        rounds = _rounds(subject, certificate, settings)
+        folder.put_rows("attack", _rows(subject, folder, certificate, settings, rounds))
+        page = report_run(folder.path).page
+    return Attacked(folder, rounds, page)
+
+
+def usual_sizes(certificate: Certificate) -> tuple[int, ...]:
+    """Half of the median radius, the median radius, one more than any radius, and twice that."""
+    middle, top = int(np.median(certificate.radius)), int(certificate.radius.max(initial=0))
+    return tuple(sorted({max(1, middle // 2), max(1, middle), top + 1, 2 * (top + 1)}))
+
+
+def _rounds(subject: Subject, certificate: Certificate, settings: AttackSettings) -> tuple[Round, ...]:
+    held = {size: certificate.holds_against(settings.budget(size)) for size in settings.sizes}
+    correct = np.ones(certificate.num_targets, dtype=bool)
+    if certificate.truth is not None:
+        correct = certificate.label == certificate.truth
+    chosen = _chosen(correct, held, settings)
+    fallen: dict[int, BoolArray] = {}
+    for group in _jobs(chosen, settings):
+        positions = np.concatenate([chosen[size] for size in group])
+        budgets = [settings.budget(size) for size in group for _ in chosen[size]]
+        log.info("attacking %d targets (%s)", len(positions), ", ".join(settings.kind))
+        results = _attack(subject, certificate.row[positions], budgets, settings)
+        ends = np.cumsum([0, *(len(chosen[size]) for size in group)])
+        flipped = np.array([result.succeeded for result in results], dtype=bool)
+        fallen |= {size: flipped[ends[k] : ends[k + 1]] for k, size in enumerate(group)}
+    return tuple(_round(size, correct, held[size], chosen[size], fallen[size]) for size in held)
+
+
+def _chosen(correct: BoolArray, held: dict[int, BoolArray], settings: AttackSettings) -> dict[int, IntArray]:
+    """Positions of the targets to attack at each size. A sample attacks no target twice, at two sizes."""
+    if settings.sample is None:
+        return dict.fromkeys(held, np.flatnonzero(correct))
+    random = np.random.default_rng(settings.seed)
+    free, chosen = correct.copy(), {}
+    for size, holds in held.items():
+        proved, others = (random.permutation(np.flatnonzero(free & part)) for part in (holds, ~holds))
+        half = settings.sample // 2
+        some = max(half, settings.sample - len(others))
+        rest = max(settings.sample - half, settings.sample - len(proved))
+        chosen[size] = np.sort(np.concatenate([proved[:some], others[:rest]]))
+        free[chosen[size]] = False
+    return chosen
+
+
+def _jobs(chosen: dict[int, IntArray], settings: AttackSettings) -> list[list[int]]:
+    """Sizes that are attacked in one go: all, unless targets or the attack forbid it."""
+    if settings.sample is None or "hubs" in settings.kind:
+        return [[size] for size in chosen]
+    return [list(chosen)]
+
+
+def _attack(
+    subject: Subject, rows: IntArray, budgets: Sequence[Budget], settings: AttackSettings
+) -> Sequence[AttackResult]:
+    if not len(rows):
+        return []
+    how: dict[str, Any] = {"kind": settings.kind, "targets": rows, "seed": settings.seed}
+    return attack(subject.model, subject.data, subject.division, budget=budgets, **how).results
+
+
+def _round(size: int, correct: BoolArray, holds: BoolArray, chosen: IntArray, fallen: BoolArray) -> Round:
+    proved = holds[chosen]
+    others, lost = int((~proved).sum()), int((fallen & ~proved).sum())
+    open_share = float((correct & ~holds).mean())
+    survived = open_share * (1 - lost / others) if others else open_share
+    gone = float((fallen & proved).sum()) / len(correct)
+    return Round(
+        size=size,
+        certified=float((correct & holds).mean()),
+        left=float((correct & holds).mean()) - gone + survived,
+        attacked_certified=int(proved.sum()),
+        fallen_certified=int((fallen & proved).sum()),
+        attacked_others=others,
+        fallen_others=lost,
+    )
+
+
+def _rows(
+    subject: Subject, folder: RunFolder, certificate: Certificate, settings: AttackSettings, rounds: Sequence[Round]
+) -> list[dict[str, Any]]:
+    sampled = "" if settings.sample is None else f", {settings.sample} targets at each size"
+    what = f"{', '.join(settings.kind)}{sampled}"
+    # Only edges cost one step of the radius in every division; other attacks go under a name of their own.
+    plain = settings.vary in ("add_edges", "delete_edges") and not settings.also and certificate.truth is not None
+    measure = f"{UNDER_ATTACK} ({what})" if plain else f"share kept under attack, {settings.vary} ({what})"
+    facts = subject.facts(folder.data)
+    rows = [{**facts, "measure": measure, "size": one.size, "value": one.left} for one in rounds]
+    return rows + [
+        {**facts, "measure": "certified labels that fell", "size": one.size, "value": one.fallen_certified}
+        for one in rounds
+    ]

@@ -1,0 +1,136 @@
+"""The second step of a run: certify a model, of an earlier step or of the user's own."""
+
+import logging
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agnncert.certifier import certify
+from agnncert.errors import SettingsError
+from agnncert.models import save_model
+from agnncert.proof.certificate import Certificate
+from agnncert.studies.estimate import estimate_certification
+from agnncert.studies.folder import Row, RunFolder, find_run, open_run
+from agnncert.studies.inputs import copy_tables, describe, run_name, targets_of
+from agnncert.studies.measure import accuracy_of_majority, accuracy_on_whole_graphs
+from agnncert.studies.settings import CertifySettings
+from agnncert.studies.subject import OWN, Subject, of_run, of_settings
+
+log = logging.getLogger(__name__)
+
+SIZES = (*range(11), 15, 20, 25, 30, 40, 50, 75, 100, 125, 150, 200, 300, 400, 500)
+
+
+@dataclass(frozen=True)
+class Certified:
+    """What certification left.
+
+    Attributes:
+        folder: The run.
+        certificate: The certificate, as it was saved.
+        seconds: Time that it took.
+        page: The report, if it was written.
+        sentences: What is proved, how it compares, how to verify it.
+    """
+
+    folder: RunFolder
+    certificate: Certificate
+    seconds: float
+    page: Path | None = None
+    sentences: tuple[str, ...] = ()
+
+
+def certify_run(
+    settings: CertifySettings, out: str | Path | None = None, fresh: bool = False, report: bool = True
+) -> Certified:
+    """Certifies what settings name and leaves the certificate in a run folder.
+
+    Args:
+        settings: ``data`` is the folder of an earlier run, a dataset, or a folder with tables.
+        out: The run folder. When not given, that of the earlier run, or one below ``runs``.
+        fresh: Start anew even if ``out`` holds another run.
+        report: Whether to write the report as well.
+    """
+    earlier = find_run(settings.data) if settings.data and Path(settings.data).is_dir() else None
+    if earlier is None:
+        subject = of_settings(settings)
+        about, table = describe(subject.data, settings), subject.settings.table()
+        name = run_name(about, subject.settings)
+        folder = open_run(out, name, "certify", table, about["digest"], fresh)
+    else:
+        if out is not None:
+            raise SettingsError(f"the certificate of {earlier} goes into that folder: leave out --out.")
+        subject, folder = of_run(earlier, settings), earlier
+        about, table = describe(subject.data, subject.settings), subject.settings.table()
+        if "train" in folder.settings:  # the rest is the training's, and stored there
+            table = {key: value for key, value in table.items() if key in OWN}
+    with folder.recording():
+        folder.forget("attack")  # was about an earlier certificate
+        folder.begin("certify", table, about)
+        copy_tables(subject.settings, folder)
+        if "train" not in folder.settings:
+            save_model(subject.model, folder.weights, {"data": about, "settings": table})
+        certified = _certify(subject, folder, about)
+        return _with_report(certified) if report else certified
+
+
+def _with_report(certified: Certified) -> Certified:
+    try:
+        from agnncert.studies.report import report_run
+    except ModuleNotFoundError as error:
+        log.warning('no report, because %s is not installed: pip install "agnncert[report]"', error.name)
+        return certified
+    reported = report_run(certified.folder.path)
+    return replace(certified, page=reported.page, sentences=reported.sentences)
+
+
+def _certify(subject: Subject, folder: RunFolder, about: dict[str, Any]) -> Certified:
+    settings, data, model, division = subject.settings, subject.data, subject.model, subject.division
+    targets = targets_of(data, settings.targets)
+    expected = estimate_certification(model, data, division, targets, settings.engine)
+    log.info("certifying with %s: %s", division, expected)
+    memory = None if settings.memory is None else 1_000_000 * settings.memory
+    how: dict[str, Any] = {"attacks": settings.attacks, "tolerance": settings.tolerance, "memory_limit": memory}
+    begin = time.perf_counter()
+    certificate = certify(model, data, division, targets, settings.engine, **how)  # type: ignore[arg-type]
+    seconds = time.perf_counter() - begin
+    certificate = _without_guesses(certificate)
+    certificate.save(folder.certificate)
+    log.info("certified %s %ss in %.1f s", f"{certificate.num_targets:,}", certificate.claim.task, seconds)
+    measured = _measured(certificate, model, data, targets, seconds)
+    folder.put_rows("certify", [{**subject.facts(about), **row} for row in measured])
+    return Certified(folder, certificate, seconds)
+
+
+def _without_guesses(certificate: Certificate) -> Certificate:
+    """Drops the true classes if some are unknown: an accuracy would count those as wrong."""
+    truth = certificate.truth
+    if truth is None or (truth >= 0).all():
+        return certificate
+    unknown = int((truth < 0).sum())
+    log.warning("%d of %d targets have no label, so accuracies are left out", unknown, len(truth))
+    return replace(certificate, truth=None)
+
+
+def _measured(certificate: Certificate, model: Any, data: Any, targets: Any, seconds: float) -> list[Row]:
+    right = np.ones(certificate.num_targets, dtype=bool)
+    word = "certified share"
+    rows: list[Row] = [{"measure": "seconds of certification", "value": round(seconds, 3)}]
+    if certificate.truth is not None:
+        right, word = certificate.label == certificate.truth, "certified accuracy"
+        whole, majority = accuracy_on_whole_graphs(model, data, targets), accuracy_of_majority(data, targets)
+        rows.append({"measure": "accuracy of the vote", "value": float(right.mean())})
+        for name, value in (("accuracy on the whole graph", whole), ("accuracy, majority class", majority)):
+            rows += [] if value is None else [{"measure": name, "value": value}]
+    rows.append({"measure": "median radius", "value": float(np.median(certificate.radius))})
+    kinds: dict[str, Any] = {word: certificate.radius}
+    if (certificate.new_neighbours >= 0).any():
+        kinds[f"{word}, new neighbours"] = certificate.new_neighbours
+    for measure, withstood in kinds.items():
+        last = withstood[np.isfinite(withstood)].max(initial=0)
+        shares = {s: float((right & (withstood >= s)).mean()) for s in SIZES if s <= last + 1}
+        rows += [{"measure": measure, "size": size, "value": share} for size, share in shares.items()]
+    return rows

@@ -1,0 +1,173 @@
+"""Defences by name, as a command names them: ``node:num_groups=100``, ``bi-rs:p_edge=0.7,p_node=0.9``.
+
+Comparing defences on one dataset: what ``agnncert compare DATA`` does, and the folder that it leaves.
+
+Runs side by side: what they differ in, and what came out.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from agnncert.baselines import RS, BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
+from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.errors import SettingsError, did_you_mean
+from agnncert.graphs.graph import infer_task
+from agnncert.progress import OnProgress, Progress
+from agnncert.studies.comparison import Comparison, Threat, compare
+from agnncert.studies.folder import RunFolder, find_run
+from agnncert.studies.inputs import fresh_model, load_data
+from agnncert.studies.own_model import is_module_spec
+from agnncert.studies.settings import DataSettings, ModelSettings
+
+DEFENCES: dict[str, tuple[type[Any], dict[str, Any]]] = {
+    "edge": (EdgeCentric, {}),
+    "node": (NodeCentric, {}),
+    "gated": (NodeCentric, {"gate_features": True}),
+    "gnncert-e": (GNNCertE, {}),
+    "gnncert-n": (GNNCertN, {}),
+    "gnncert-en": (GNNCertEN, {}),
+    "rs": (RS, {}),
+    "sparse-rs": (SparseRS, {}),
+    "bi-rs": (BiRS, {}),
+}
+_GROUPS = ("num_groups", "edge_groups", "node_groups")
+
+
+def defence_named(text: str, task: str, values: Callable[[list[str]], Mapping[str, Any]]) -> Any:
+    """The defence that ``text`` names.
+
+    Args:
+        text: Its name and, after a colon, settings.
+        task: ``"node"`` or ``"graph"``, which decides how many groups a division has if it is not said.
+        values: Reads NAME=VALUE words.
+    """
+    name, _, rest = text.partition(":")
+    if name not in DEFENCES:
+        raise SettingsError(f'no defence is called "{name}": {did_you_mean(name, DEFENCES)}')
+    kind, fixed = DEFENCES[name]
+    given = values([word for word in rest.split(",") if word])
+    valid = [f.name for f in fields(kind) if f.name not in fixed]
+    for key in given:
+        if key not in valid:
+            raise SettingsError(f'{name} has no setting "{key}": {did_you_mean(key, valid)}')
+    usual = 30 if task == "graph" or name == "gnncert-en" else 300
+    return kind(**{**{key: usual for key in _GROUPS if key in valid}, **fixed, **given})
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a comparison left.
+
+    Attributes:
+        folder: Where tables, figures and certificates are.
+        comparison: The rows.
+        files: Tables and figures.
+    """
+
+    folder: Path
+    comparison: Comparison
+    files: tuple[Path, ...]
+
+
+def compare_run(
+    settings: DataSettings,
+    defences: Sequence[str],
+    values: Callable[[list[str]], Mapping[str, Any]],
+    out: str | Path | None = None,
+    on_progress: OnProgress | None = None,
+    **how: Any,
+) -> Compared:
+    """Trains and certifies with every defence and writes tables and figures.
+
+    Interrupted, the same call goes on where it stopped; another attack on the same folder uses the
+    certificates that are there.
+
+    Args:
+        settings: Which data.
+        defences: Names of defences, with settings if need be; those that cover the attack if empty.
+        values: Reads NAME=VALUE words.
+        out: The folder; one below ``runs`` when not given.
+        on_progress: Told before every defence.
+        **how: Arguments of :func:`agnncert.compare`.
+    """
+    threat = Threat(how["attack"], how["edges_per_injected"], how["own_features"])
+    data = load_data(settings)
+    task, name = infer_task(data), getattr(data, "name", None) or Path(settings.data).name
+    called = how["model"]
+    if is_module_spec(called):
+        own = ModelSettings(data=settings.data, model=called, set=how["model_args"], seed=settings.seed)
+        how |= {"model": lambda: fresh_model(own, data), "model_args": {}}
+    chosen = [defence_named(text, task, values) for text in defences] or None
+    folder = Path(out) if out is not None else Path("runs") / _slug(f"{name}-{called}-comparison")
+    comparison = compare(
+        data, chosen, seed=settings.seed, folder=folder / "certificates", progress=_teller(on_progress), **how
+    )
+    tau = f"-{threat.edges_per_injected:g}" if threat.kind == "injection" else ""
+    files = comparison.save(folder, _slug(f"{threat.kind}{tau}{'-own' if threat.own_features else ''}"))
+    return Compared(folder, comparison, files)
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
+
+
+def _teller(on_progress: OnProgress | None) -> Callable[[int, int, str], None]:
+    begin = time.perf_counter()
+
+    def tell(done: int, total: int, name: str) -> None:
+        if name:
+            log.info("%d of %d: %s", done + 1, total, name)
+        if on_progress is not None:
+            left = (time.perf_counter() - begin) / done * (total - done) if done else 0.0
+            on_progress(Progress("comparing", done, total, left, name))
+
+    return tell
+
+
+SIZES = (0, 1, 5, 10, 20, 50, 100)
+_ACCURACIES = {"vote": "accuracy of the vote", "undefended": "accuracy, undefended", "no edges": "accuracy, no edges"}
+
+
+def side_by_side(places: Sequence[str | Path]) -> tuple[list[str], list[list[Any]]]:
+    """A table of runs: its titles, and a row for each. Certified accuracies are those at the usual sizes.
+
+    Raises:
+        SettingsError: A place is not the folder of a run.
+    """
+    folders = []
+    for place in places:
+        folder = find_run(place) if Path(place).is_dir() else None
+        if folder is None:
+            raise SettingsError(f"{place} is not the folder of a run: it has no settings.toml.")
+        folders.append(folder)
+    tables = [_numbers(folder) for folder in folders]
+    sizes = [size for size in SIZES if any(f"at {size}" in table for table in tables)]
+    titles = ["data", "model", "division", "seed", *_ACCURACIES, *(f"at {s}" for s in sizes), "median radius"]
+    shown = [title for title in titles if any(title in table for table in tables)]
+    rows = [[str(f), *(t.get(name, "") for name in shown)] for f, t in zip(folders, tables, strict=True)]
+    return ["run", *shown], rows
+
+
+def _numbers(folder: RunFolder) -> dict[str, Any]:
+    rows = folder.rows()
+    if not rows:
+        raise SettingsError(f"{folder} has no results yet: run its command again to finish it.")
+    found: dict[str, Any] = {name: rows[-1][name] for name in ("data", "model", "division", "seed")}
+    found["division"] = str(found["division"]).replace(", key=u64le", "").replace(", hash=md5", "")
+    single = {row["measure"]: row["value"] for row in rows if row["size"] is None}
+    found |= {name: round(single[m], 4) for name, m in _ACCURACIES.items() if m in single}
+    found |= {"median radius": single["median radius"]} if "median radius" in single else {}
+    for row in rows:
+        if row["measure"] in ("certified accuracy", "certified share") and row["size"] in SIZES:
+            found[f"at {row['size']}"] = round(row["value"], 4)
+    if any(title.startswith("at ") for title in found):  # sizes beyond the last one stored: nothing is certified
+        found = {**{f"at {size}": 0.0 for size in SIZES if f"at {size}" not in found}, **found}
+    return found

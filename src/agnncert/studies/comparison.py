@@ -1,0 +1,202 @@
+"""``compare``: many defences on the same data, split, base model and kind of attack.
+
+- ``threat.py``: the kinds of attack, and what their size counts
+- ``defended.py``: one defence at work, from training to certificate, with what it cost
+- ``result.py``, ``tables.py``: rows, tables and figures
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agnncert.baselines import BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
+from agnncert.baselines.smoothing import Smoothing
+from agnncert.datasets import load_dataset
+from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.errors import SettingsError
+from agnncert.graphs.graph import infer_task
+from agnncert.graphs.targets import target_rows
+from agnncert.studies.comparison_result import Comparison, Row
+from agnncert.studies.defended import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Defended, Setup, defend
+from agnncert.studies.threat import Threat
+from agnncert.training.settings import recipe
+
+__all__ = ["Comparison", "Threat", "compare", "make_row", "make_setup", "usual_defences"]
+
+SIZES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150)
+FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # where every split between edges and nodes is tried
+
+
+def compare(
+    data: Any,
+    defences: Mapping[str, Defence] | Sequence[Defence] | None = None,
+    attack: str = "edges",
+    sizes: Iterable[int] | None = None,
+    *,
+    edges_per_injected: float = math.inf,
+    own_features: bool = False,
+    model: BaseModel = "gcn",
+    model_args: Mapping[str, Any] | None = None,
+    fit_args: Mapping[str, Any] | None = None,
+    references: bool = True,
+    targets: Any = None,
+    n0: int = 100,
+    n: int = 10_000,
+    alpha: float = 0.01,
+    scope: str = "each target",
+    seed: int = 0,
+    root: str | Path | None = None,
+    folder: str | Path | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Comparison:
+    """Trains and certifies with every defence and puts them side by side.
+
+    Every defence gets a model of the same kind, trained for it from the same initial weights on the same
+    split: on its subgraphs, or under its noise. What a defence does not cover counts as not certified.
+
+    Args:
+        data: Name of a dataset, a ``Data`` with masks, or a ``GraphSet``.
+        defences: Divisions (``EdgeCentric``, ``NodeCentric``, ``ac.baselines.GNNCertE``, your own) and
+            smoothing defences (``ac.baselines.BiRS``, ``SparseRS``, ``RS``), by name or in a list; those that
+            cover the attack, with their usual settings, when not given.
+        attack: ``"edges"``, ``"injection"``, ``"features"`` or ``"edges and features"``.
+        sizes: Attack sizes; what a size counts is in ``Comparison.threat.unit``.
+        edges_per_injected: Edges per injected node; ``math.inf`` for any number.
+        own_features: Node task: whether the target's own features may be among the changed ones.
+        model: Name of the base model; or a function without arguments that makes one of your own, untrained; or a
+            trained module, which all defences then use as it is.
+        model_args: Settings of a base model that is named, on top of the recipe for the data.
+        fit_args: Settings of training, likewise.
+        references: Whether to add what every defence must be measured by: the undefended model, an MLP that
+            reads no edges, and the majority class, a constant that no attack can change.
+        targets: Mask or row numbers; the test part when not given.
+        n0: Samples with which random defences choose labels.
+        n: Samples with which they bound probabilities.
+        alpha: Their error probability.
+        scope: ``"each target"`` or ``"all targets together"``.
+        seed: Seed of split (of a named dataset), weights, training and samples.
+        root: Folder of the datasets.
+        folder: Where certificates are kept. The same call, made again, goes on where it was interrupted, and
+            another attack on the same models costs nothing.
+        progress: Called with the number of defences done, of all, and the name of the next.
+
+    Raises:
+        SettingsError: A name or number makes no sense, or a defence does not fit the task.
+    """
+    threat = Threat(attack, edges_per_injected, own_features)
+    data = load_dataset(data, root=root, seed=seed) if isinstance(data, str) else data
+    task, name = infer_task(data), getattr(data, "name", None) or "data"
+    at = _checked_sizes(sizes, threat)
+    chosen = _named(usual_defences(task, threat) if defences is None else defences)
+    if references:
+        chosen = {UNDEFENDED: UNDEFENDED, GRAPH_FREE: GRAPH_FREE, MAJORITY: MAJORITY, **chosen}
+    setup = make_setup(
+        data, targets, model, model_args, fit_args, seed=seed, folder=None if folder is None else Path(folder),
+        samples={"n0": n0, "n": n, "alpha": alpha, "scope": scope},
+    )  # fmt: skip
+    rows = []
+    for number, (label, defence) in enumerate(chosen.items()):
+        if progress is not None:
+            progress(number, len(chosen), label)
+        rows.append(make_row(setup, defend(setup, defence), threat, at, label))
+    if progress is not None:
+        progress(len(chosen), len(chosen), "")
+    return Comparison(name, task, threat, at, len(setup.targets), tuple(rows))
+
+
+def usual_defences(task: str, threat: Threat) -> list[Defence]:
+    """The defences that cover an attack, with their usual settings."""
+    groups = 300 if task == "node" else 30
+    own = threat.own_features and task == "node"
+    ours: list[Defence] = [EdgeCentric(groups), NodeCentric(groups)]
+    ours = [NodeCentric(groups, gate_features=True)] if own else ours
+    others: dict[str, list[Defence]] = {
+        "edges": [GNNCertE(groups), SparseRS()],
+        "injection": [BiRS()] if task == "node" else [],
+        "features": [GNNCertN(groups)],
+        "edges and features": [GNNCertEN(30, 30)],
+    }
+    return [*ours, *others[threat.kind]]
+
+
+def make_row(setup: Setup, defended: Defended, threat: Threat, sizes: tuple[int, ...], name: str) -> Row:
+    """What a comparison tells about one defence."""
+    right = defended.label == setup.truth
+    if defended.certificate is not None:
+        withstood = threat.withstood(defended.certificate, sizes)
+    else:
+        free = defended.defence == GRAPH_FREE and threat.leaves_graph_free(setup.task)
+        immune = free or defended.defence == MAJORITY
+        withstood = np.full(len(right), math.inf if immune else 0.0)
+    return {
+        "defence": name,
+        "settings": defended.defence,
+        "guarantee": defended.guarantee,
+        "accuracy": float(right.mean()),
+        "certified": [float((right & (withstood >= size)).mean()) for size in sizes],
+        "forward_passes": defended.passes,
+        "seconds_training": defended.seconds_training,
+        "seconds_certification": defended.seconds_certification,
+        "seconds_forward": defended.seconds_forward,
+        "cost_in_forwards": defended.seconds_certification / (defended.seconds_forward or 1.0),
+    }
+
+
+def make_setup(
+    data: Any,
+    targets: Any = None,
+    model: BaseModel = "gcn",
+    model_args: Mapping[str, Any] | None = None,
+    fit_args: Mapping[str, Any] | None = None,
+    **rest: Any,
+) -> Setup:
+    """What all defences share, with the usual settings where none are given: test part, recipe of the data."""
+    task = infer_task(data)
+    if targets is None:
+        targets = data.test if task == "graph" else data.test_mask
+    rows = target_rows(targets, len(data) if task == "graph" else int(data.num_nodes))
+    if len(rows) == 0:
+        raise SettingsError("there are no targets: a comparison needs at least one.")
+    usual_model, usual_fit = recipe(getattr(data, "name", None), task)
+    if model == "resgcn":  # has its own depth
+        usual_model.pop("num_layers", None)
+    return Setup(data, rows, model, {**usual_model, **(model_args or {})}, {**usual_fit, **(fit_args or {})}, **rest)
+
+
+def _checked_sizes(sizes: Iterable[int] | None, threat: Threat) -> tuple[int, ...]:
+    if sizes is None:
+        return FEW_SIZES if threat.kind == "edges and features" else SIZES
+    found = tuple(sorted({int(size) for size in sizes}))
+    if not found or found[0] < 0:
+        raise SettingsError(f"sizes={sizes!r}: expected whole numbers from 0 on.")
+    return found
+
+
+def _named(defences: Mapping[str, Defence] | Sequence[Defence]) -> dict[str, Defence]:
+    listed = defences if isinstance(defences, Mapping) else {_name(one): one for one in defences}
+    for name, defence in listed.items():
+        known = (GRAPH_FREE, UNDEFENDED, MAJORITY)
+        if not hasattr(defence, "subgraph") and not hasattr(defence, "noisy") and defence not in known:
+            raise SettingsError(
+                f'"{name}" is no defence: expected a division such as NodeCentric(300), or a smoothing defence '
+                "such as ac.baselines.BiRS()."
+            )
+    return dict(listed)
+
+
+def _name(defence: Defence) -> str:
+    """What a defence is called in a table: as printed, without what hardly matters.
+
+    Example:
+        >>> _name(BiRS(0.7, 0.9)), _name(NodeCentric(300))
+        ('bi-rs(p_edge=0.7, p_node=0.9)', 'node-centric(T=300)')
+    """
+    if isinstance(defence, Smoothing):
+        shown = {key: value for key, value in defence.drawn().items() if value}
+        test = getattr(defence, "test", "B2")
+        shown |= {"test": test} if test != "B2" else {}
+        return f"{defence.method}({', '.join(f'{key}={value}' for key, value in shown.items())})"
+    return str(defence).replace(", hash=md5", "").replace(", key=u64le", "")

@@ -1,0 +1,120 @@
+"""How long will it take, and how much memory? Told from a small piece of the work, done for real."""
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+
+from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.graphs.graph import canonical, canonical_set, infer_task
+from agnncert.graphs.targets import target_rows
+from agnncert.training.settings import FitSettings
+from agnncert.training.workload import prepare
+from agnncert.voting import fast
+from agnncert.voting.call import bind
+from agnncert.voting.lazy_rows import Features
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a piece of work is expected to take.
+
+    Attributes:
+        seconds: Time.
+        megabytes: Memory of the whole process.
+    """
+
+    seconds: float
+    megabytes: int
+
+    def __str__(self) -> str:
+        return f"about {duration(self.seconds)} and {self.megabytes / 1000:.1f} GB of memory"
+
+
+def estimate_training(
+    model: torch.nn.Module, data: Any, division: EdgeCentric | NodeCentric, settings: FitSettings
+) -> Estimate:
+    """What ``fit`` takes if it runs through all epochs. The model itself is left as it is.
+
+    Raises:
+        AgnncertError: The model cannot be trained on this data as settings say.
+    """
+    twin = copy.deepcopy(model)
+    with torch.random.fork_rng(devices=[]):
+        work = prepare(twin.eval(), data, division, settings)
+        twin.train()
+        steps = work.objective.steps()
+        first = list(islice(steps, 2))
+        step = min(_seconds(one) for one in (first[0], first[-1]))
+        epoch = step * (len(first) + sum(1 for _ in steps))
+        twin.eval()
+        look = _seconds(work.score)
+    looks = settings.epochs / settings.evaluate_every
+    return Estimate(settings.epochs * epoch + looks * look, _megabytes())
+
+
+@torch.no_grad()
+def estimate_certification(
+    model: torch.nn.Module, data: Any, division: EdgeCentric | NodeCentric, targets: Any, engine: str = "fast"
+) -> Estimate:
+    """What ``certify`` takes.
+
+    Raises:
+        AgnncertError: The data cannot be used, or the model cannot be called.
+    """
+    task = infer_task(data)
+    rows = target_rows(targets, len(data) if task == "graph" else int(data.num_nodes))
+    begin = time.perf_counter()
+    graph = canonical_set([data[int(k)] for k in rows]) if task == "graph" else canonical(data)
+    call = bind(model, graph, task)
+    layout = fast.plan(graph, division, None if task == "graph" else rows, call.dtype)
+    prepared = time.perf_counter() - begin
+    whole = _seconds(
+        lambda: call(graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph), graph.get("batch"))
+    )
+    if engine == "naive":
+        return Estimate(prepared + division.num_groups * whole, _megabytes())
+    chunks = list(layout.chunks(fast.CHUNK_ROWS))
+    if not chunks:
+        return Estimate(prepared + whole, _megabytes())
+    features = Features(graph.x.to(call.dtype), layout.sparse)
+    cells = layout.pieces.cell[chunks[0].copies]
+    batch = torch.unique_consecutive(cells, return_inverse=True)[1] if task == "graph" else None
+    first = _seconds(lambda: fast.evaluate(call, layout, features, chunks[0], batch))
+    return Estimate(prepared + whole + first * len(chunks), _megabytes())
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    Example:
+        >>> duration(0.4), duration(75), duration(7300)
+        ('1 s', '1 min 15 s', '2 h 1 min')
+    """
+    whole = max(1, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def _megabytes() -> int:
+    """The most memory that this process has taken so far, and some to spare."""
+    try:
+        import resource
+        import sys
+    except ImportError:  # not on Windows
+        return 1000
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(1.1 * peak / (1_000_000 if sys.platform == "darwin" else 1000))

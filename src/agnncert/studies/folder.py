@@ -1,0 +1,322 @@
+"""Settings in TOML: written so that ``tomllib`` reads the same values back.
+
+Where a run took place: versions and the kind of machine, nothing that names it.
+
+RunFolder: everything one run leaves behind, each file written whole or not at all.
+"""
+
+import csv
+import io
+import json
+import logging
+import os
+import platform
+import shutil
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from agnncert import __version__
+from agnncert.errors import AgnncertError, SettingsError
+
+
+def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    r"""Tables of plain values as TOML.
+
+    Example:
+        >>> toml_text({"train": {"data": "cora-ml", "lr": 0.01, "set": {"num_layers": 2}}})
+        '[train]\ndata = "cora-ml"\nlr = 0.01\nset = { num_layers = 2 }\n'
+    """
+    parts = []
+    for name, table in tables.items():
+        lines = [f"[{_key(name)}]", *(f"{_key(key)} = {_value(value)}" for key, value in table.items())]
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file.
+
+    Raises:
+        SettingsError: It cannot be read or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read {path}: {error.strerror or error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not TOML: {error}.") from error
+
+
+def _key(name: str) -> str:
+    bare = name != "" and all(c.isascii() and (c.isalnum() or c in "-_") for c in name)
+    return name if bare else _text(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_key(k)} = {_value(v)}' for k, v in value.items())} }}"
+    raise SettingsError(f"{value!r} cannot be stored among settings: expected text, a number, or yes or no.")
+
+
+def _text(text: str) -> str:
+    # JSON escapes are TOML escapes, apart from DEL, which TOML wants escaped too.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "safetensors", "scikit-learn")
+
+
+def environment() -> dict[str, Any]:
+    """Versions of what computed, and the kind of machine; no host name, user or path."""
+    return {
+        "agnncert": __version__,
+        "python": platform.python_version(),
+        **{name: found for name in PACKAGES if (found := _version(name)) is not None},
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpus": os.cpu_count(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+log = logging.getLogger(__name__)
+
+Row = dict[str, Any]
+
+SETTINGS = "settings.toml"
+DATA = "data.json"
+CHOICE = "choice.json"
+OWN_FILES = (
+    SETTINGS, DATA, CHOICE, "environment.json", "weights.safetensors", "weights.json", "certificate.cert",
+    "results.jsonl", "results.csv", "report.html", "log.txt",
+)  # fmt: skip
+_FILE_ONLY = {"file_only": True}  # whoever started the run shows these in another way
+ROW_FIELDS = ("run", "step", "measure", "size", "value", "data", "model", "division", "seed", "digest")
+
+
+class RunFolder:
+    """One run on disk.
+
+    Attributes:
+        path: The folder.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def exists(self) -> bool:
+        """Whether a run has been recorded here."""
+        return (self.path / SETTINGS).is_file()
+
+    @property
+    def weights(self) -> Path:
+        """The trained weights; beside them, with ``.json``, how they came about."""
+        return self.path / "weights.safetensors"
+
+    @property
+    def certificate(self) -> Path:
+        """The certificate."""
+        return self.path / "certificate.cert"
+
+    @property
+    def report(self) -> Path:
+        """The report."""
+        return self.path / "report.html"
+
+    @property
+    def tables(self) -> Path:
+        """Copies of a user's own tables, if they are not too large."""
+        return self.path / "data"
+
+    @property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """The settings of every step so far."""
+        return read_toml(self.path / SETTINGS) if self.exists else {}
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What is known about the data: name, digest, size, names of the classes."""
+        return self.read_json(DATA)
+
+    def checkpoint(self, name: str) -> Path:
+        """Where training a model keeps its state until it has finished."""
+        return self.path / f"{name}.checkpoint"
+
+    def begin(self, step: str, table: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        """Records what is going to be done, where, and on what."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.write(SETTINGS, toml_text({**self.settings, step: table}))
+        self.write(DATA, _json(data))
+        self.write("environment.json", _json(environment()))
+
+    def forget(self, step: str) -> None:
+        """Removes what a step recorded, because what it was about has changed."""
+        if step in self.settings:
+            self.put_rows(step, [])
+            self.write(SETTINGS, toml_text({name: t for name, t in self.settings.items() if name != step}))
+
+    def differs(self, step: str, table: Mapping[str, Any], digest: str) -> list[str]:
+        """What keeps this folder from being the place for a step: other settings, or other data."""
+        if not self.path.exists():
+            return []
+        if not self.path.is_dir():
+            return ["it is a file"]
+        if not self.exists:
+            return ["it is not empty, and not the folder of a run"] if any(self.path.iterdir()) else []
+        known = self.settings.get(step)
+        if known is None:
+            return [f"it holds a run that began with {', '.join(self.settings)}"]
+        # Where the data lies does not matter as long as it is the same.
+        keys = [key for key in {**known, **table} if key != "root" and known.get(key) != table.get(key)]
+        found = [f"{key} was {known.get(key, 'not set')}, now {table.get(key, 'not set')}" for key in keys]
+        return found + ([] if self.data.get("digest") == digest else ["the data is not the same"])
+
+    def clear(self) -> None:
+        """Removes what runs write, and nothing else."""
+        for name in OWN_FILES:
+            (self.path / name).unlink(missing_ok=True)
+        for file in (*self.path.glob("*.checkpoint"), *self.path.glob("*.part")):
+            file.unlink(missing_ok=True)
+        shutil.rmtree(self.tables, ignore_errors=True)
+
+    def rows(self, step: str | None = None) -> list[Row]:
+        """Rows of results, of all steps or of one."""
+        file = self.path / "results.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        try:
+            rows = [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise SettingsError(f"{file} is damaged: {error}.") from error
+        return rows if step is None else [row for row in rows if row["step"] == step]
+
+    def put_rows(self, step: str, rows: Iterable[Row]) -> None:
+        """Stores the rows of a step in place of earlier ones, as JSON lines and as CSV."""
+        whole = [row for row in self.rows() if row["step"] != step] + [
+            {name: {"run": self.path.name, "step": step, **row}.get(name) for name in ROW_FIELDS} for row in rows
+        ]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, ROW_FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(whole)
+        self.write("results.jsonl", "".join(json.dumps(row) + "\n" for row in whole))
+        self.write("results.csv", text.getvalue())
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """A JSON file of this folder; empty if there is none."""
+        file = self.path / name
+        try:
+            return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else {}
+        except (ValueError, TypeError) as error:
+            raise SettingsError(f"{file} is damaged: {error}.") from error
+
+    def write(self, name: str, text: str) -> None:
+        """Writes a text file, all of it or nothing."""
+        draft = self.path / f"{name}.part"
+        try:
+            with draft.open("w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, self.path / name)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Keeps a log of what happens inside; says how to go on when it is interrupted.
+
+        A new folder in which nothing could be done, because the input was wrong, is taken away again.
+        """
+        is_new = not self.path.exists()
+        self.path.mkdir(parents=True, exist_ok=True)
+        handler = logging.FileHandler(self.path / "log.txt", encoding="utf-8")
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+        library = logging.getLogger("agnncert")
+        level = library.level
+        library.addHandler(handler)
+        library.setLevel(logging.INFO)
+        try:
+            yield
+        except KeyboardInterrupt:
+            for draft in self.path.glob("*.part"):
+                draft.unlink(missing_ok=True)
+            log.info("interrupted", extra=_FILE_ONLY)
+            message = f"what was finished is in {self.path}; the same command goes on from there."
+            raise KeyboardInterrupt(message) from None
+        except Exception as error:
+            log.error("%s: %s", type(error).__name__, error, extra=_FILE_ONLY)
+            if is_new and isinstance(error, AgnncertError):
+                handler.close()
+                self.clear()
+                with suppress(OSError):  # unless someone else has put something there
+                    self.path.rmdir()
+            raise
+        finally:
+            library.removeHandler(handler)
+            library.setLevel(level)
+            handler.close()
+
+
+def open_run(
+    out: str | Path | None, name: str, step: str, table: Mapping[str, Any], digest: str, fresh: bool = False
+) -> RunFolder:
+    """The folder for a step: a new one, or the one in which the same step was begun before.
+
+    Args:
+        out: The folder to use; when not given, ``runs/name``, or ``runs/name-2`` … if that holds another run.
+        name: What to call it.
+        step: The step that is going to be done.
+        table: Its settings.
+        digest: Digest of its data.
+        fresh: Start anew, even if the folder holds a run.
+
+    Raises:
+        SettingsError: ``out`` holds something else.
+    """
+    if out is not None:
+        folder = RunFolder(out)
+        reasons = folder.differs(step, table, digest)
+        if reasons and (not fresh or not folder.exists):
+            hint = "choose another --out, or start anew with --fresh" if folder.exists else "choose another --out"
+            raise SettingsError(f"{folder} cannot be used for this run: {'; '.join(reasons)}. Please {hint}.")
+    else:
+        number = 1
+        while (folder := RunFolder(Path("runs") / (name if number == 1 else f"{name}-{number}"))).differs(
+            step, table, digest
+        ):
+            number += 1
+    if fresh:
+        folder.clear()
+    return folder
+
+
+def find_run(path: str | Path) -> RunFolder | None:
+    """The run at ``path``, which may be its folder or any file in it."""
+    place = Path(path)
+    folder = RunFolder(place if place.is_dir() else place.parent)
+    return folder if folder.exists else None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,161 @@
+"""Which figures are drawn from the rows, and nothing but the rows. What has no rows is left out."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agnncert.datasets.catalog import dataset_info
+from agnncert.studies.paper.comparison_figures import compared, comparison_panels
+from agnncert.studies.paper.panels import Curve, Level, Panel, draw_panels
+from agnncert.studies.paper.rows import LETTER, MODELS, NAMES, OBJECTIVES, Results, Row, certified_at, share, spread_of
+from agnncert.studies.paper.spec import DIVISIONS, Setting, main_setting
+
+SIZE_WORDS = "size of the attack (E: edges, N: edges or nodes)"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that was drawn.
+
+    Attributes:
+        name: What it shows: ``"groups"``, ``"hashes"``, …
+        subject: Dataset or task.
+        path: The file.
+        about: The same in words.
+    """
+
+    name: str
+    subject: str
+    path: Path
+    about: str
+
+
+def draw_figures(results: Results, folder: str | Path) -> list[Figure]:
+    """Draws every figure that has rows, each as SVG, and returns what was drawn."""
+    drawn = []
+    for name, subject, panels in _figures(results):
+        told = " ".join(_spoken(panel) for panel in panels)
+        size_words = "size of the attack" if name == "comparisons" else SIZE_WORDS
+        path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, told)
+        drawn.append(Figure(name, subject, path, told))
+    return drawn
+
+
+def _figures(results: Results) -> Iterator[tuple[str, str, list[Panel]]]:
+    for dataset in results.datasets:
+        yield from _present("groups", dataset, _varied(results, [dataset], "num_groups", lambda v: f"T={v}"))
+    for task in ("node", "graph"):
+        datasets = [name for name in results.datasets if dataset_info(name).task == task]
+        for name, field, label in (
+            ("hashes", "hash", str),
+            ("models", "model", MODELS.__getitem__),
+            ("subgraphs", "objective", OBJECTIVES.__getitem__),
+            ("protocols", "protocol", str),
+        ):
+            yield from _present(name, task, _varied(results, datasets, field, label, least=2))
+        yield from _present("larger", task, _larger(results, datasets))
+        yield from _present("neighbours", task, _neighbours(results, datasets))
+    for dataset in compared(results):
+        yield from _present("comparisons", dataset, comparison_panels(results, dataset))
+
+
+def _present(name: str, subject: str, panels: list[Panel]) -> Iterator[tuple[str, str, list[Panel]]]:
+    if panels:
+        yield name, subject, panels
+
+
+def _varied(
+    results: Results, datasets: Sequence[str], field: str, label: Callable[[Any], str], least: int = 1
+) -> list[Panel]:
+    """For each dataset and division a panel with one curve per value of a field; those with enough curves."""
+    settings = [main_setting(dataset, division) for dataset in datasets for division in DIVISIONS]
+    found = {setting: results.varied(setting, field) for setting in settings}
+    looks = sorted({value for rows in found.values() for value in rows}, key=_rank)
+    panels = []
+    for setting, rows in found.items():
+        curves = [curve_of(label(value), looks.index(value), rows[value]) for value in sorted(rows, key=_rank)]
+        levels = levels_of(results, setting)
+        if field == "protocol":
+            levels += _undefended(results, replace(setting, protocol="inductive"), " inductive")
+        if len(curves) >= least:
+            panels.append(Panel(_title(setting), curves, levels))
+    return panels
+
+
+def _rank(value: Any) -> Any:
+    """The usual value of a field first; numbers in their order."""
+    usual = (*MODELS, *OBJECTIVES, "md5", "sha1", "sha256", "transductive", "inductive")
+    return value if isinstance(value, int) else usual.index(value) if value in usual else len(usual)
+
+
+def _larger(results: Results, datasets: Iterable[str]) -> list[Panel]:
+    """A plain GCN against six layers with residual connections."""
+    panels = []
+    for setting in (main_setting(dataset, division) for dataset in datasets for division in DIVISIONS):
+        deep = results.of(replace(setting, model="resgcn", num_layers=6))
+        shallow = replace(setting, num_layers=3)
+        shallow = shallow if results.of(shallow) else setting
+        if deep and results.of(shallow):
+            plain = results.of(shallow)
+            layers = plain[0]["recipe"]["model"]["num_layers"]
+            curves = [curve_of(f"GCN, {layers} layers", 0, plain), curve_of("residual GCN, 6 layers", 1, deep)]
+            panels.append(Panel(_title(setting), curves, levels_of(results, shallow)))
+    return panels
+
+
+def _neighbours(results: Results, datasets: Iterable[str]) -> list[Panel]:
+    """The paper's size against new neighbours of the target, with everything else unlimited."""
+    panels = []
+    for setting in (main_setting(dataset, division) for dataset in datasets for division in DIVISIONS):
+        rows = [row for row in results.of(setting) if "certified_neighbours" in row]
+        if rows:
+            free = curve_of("new neighbours only", 1, rows, "certified_neighbours")
+            curves = [curve_of("paper's size", 0, rows), free]
+            panels.append(Panel(_title(setting), curves, levels_of(results, setting)))
+    return panels
+
+
+def curve_of(label: str, look: int, rows: Sequence[Row], field: str = "certified") -> Curve:
+    """Certified accuracy over size, mean and range over rows that differ in the seed alone."""
+    sizes = rows[0]["sizes"]
+    spreads = [certified_at(rows, size, field) for size in sizes]
+    kept = [one for one in spreads if one is not None]
+    return Curve(label, look, sizes, [s.mean for s in kept], [s.low for s in kept], [s.high for s in kept])
+
+
+def levels_of(results: Results, setting: Setting) -> list[Level]:
+    """What to hold a certified curve against: the undefended model and those that need no proof."""
+    dataset, node_task = setting.dataset, dataset_info(setting.dataset).task == "node"
+    levels = _undefended(results, setting)
+    without_edges = results.spread(Setting(dataset, model="mlp"), "accuracy_whole_graph")
+    if without_edges is not None:
+        levels.append(Level("mlp", "MLP" if node_task else "bag of nodes", without_edges.mean))
+    edgeless = results.spread(setting, "accuracy_edgeless")
+    if edgeless is not None:
+        levels.append(Level("edgeless", "edgeless", edgeless.mean))
+    majority = spread_of(results.of(setting), "accuracy_majority")
+    if majority is not None:
+        levels.append(Level("majority", "majority class", majority.mean))
+    return levels
+
+
+def _undefended(results: Results, setting: Setting, word: str = "") -> list[Level]:
+    plain = replace(setting, division="none", num_groups=0)
+    found = results.spread(plain, "accuracy_whole_graph")
+    return [] if found is None else [Level("undefended", f"undefended{word}", found.mean)]
+
+
+def _title(setting: Setting) -> str:
+    return f"{NAMES.get(setting.dataset, setting.dataset)}, {LETTER[setting.division]}"
+
+
+def _spoken(panel: Panel) -> str:
+    """A panel for those who cannot see it."""
+    curves = [f"{c.label} {share(c.mean[0])} at size 0, half of that up to {_half(c)}" for c in panel.curves]
+    levels = [f"{level.label} {share(level.value)}" for level in panel.levels]
+    return f"{panel.title}: {'; '.join(curves + levels)}."
+
+
+def _half(curve: Curve) -> int:
+    return int(max(size for size, value in zip(curve.sizes, curve.mean, strict=True) if value >= curve.mean[0] / 2))

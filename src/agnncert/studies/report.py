@@ -1,0 +1,103 @@
+"""The last step of a run: the page, and the few sentences that sum it up."""
+
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agnncert.proof.certificate import Certificate
+from agnncert.proof.file import load_certificate
+from agnncert.report import ReportContext, build_report, save_figures, save_tables
+from agnncert.report.summary import Summary, summarise
+from agnncert.report.words import headline, percent, things
+from agnncert.studies.folder import RunFolder, find_run
+
+UNDER_ATTACK = "accuracy under attack"
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What was written.
+
+    Attributes:
+        page: The report.
+        files: Figures and tables.
+        sentences: What is proved, how that compares with models that need no proof, how to verify it.
+    """
+
+    page: Path
+    files: tuple[Path, ...]
+    sentences: tuple[str, str, str]
+
+
+def report_run(source: str | Path, out: str | Path | None = None, papers: str | Path | None = None) -> Reported:
+    """Writes the report of a certificate or of the run that holds one.
+
+    Args:
+        source: A certificate, or a run folder. What else the folder knows is shown beside the certificate.
+        out: The page to write; ``report.html`` beside the certificate when not given.
+        papers: A folder for figures (SVG, PDF) and tables (CSV, LaTeX).
+    """
+    folder = find_run(source)
+    file = folder.certificate if folder is not None and Path(source).is_dir() else Path(source)
+    certificate = load_certificate(file)
+    context = ReportContext() if folder is None else context_of(folder, certificate)
+    context = replace(context, certificate_path=str(file))
+    page = build_report(certificate, out or file.with_name("report.html"), context=context)
+    files: tuple[Path, ...] = ()
+    if papers is not None:
+        files = (*save_figures(certificate, papers, context), *save_tables(certificate, papers, context))
+    return Reported(page, files, sentences(certificate, context))
+
+
+def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
+    """What a run folder knows beyond its certificate."""
+    rows, data, steps = folder.rows(), folder.data, folder.settings
+    known = {row["measure"]: row["value"] for row in rows if row["size"] is None}
+    attacks = [row for row in rows if row["measure"].startswith(UNDER_ATTACK)]
+    plain = known.get("accuracy, undefended", known.get("accuracy on the whole graph"))
+    on_graphs = certificate.claim.task == "graph"
+    no_edges = known.get("accuracy, no edges")
+    names = data.get("class_names")
+    times = {name: known[name] for name in ("seconds of training", "seconds of certification") if name in known}
+    return ReportContext(
+        class_names=names if names and len(names) == certificate.counts.shape[1] else None,
+        dataset=str(data.get("name", "")),
+        undefended=plain,
+        mlp=None if on_graphs else no_edges,
+        bag_of_nodes=no_edges if on_graphs else None,
+        majority=known.get("accuracy, majority class") if on_graphs else None,
+        attacked=[(row["size"], row["value"]) for row in attacks],
+        attack=attacks[0]["measure"].removeprefix(UNDER_ATTACK).strip(" ()") if attacks else "",
+        environment={**folder.read_json("environment.json"), **times},
+        commands=[f"agnncert {step} --settings settings.toml" for step in steps],
+    )
+
+
+def sentences(certificate: Certificate, context: ReportContext) -> tuple[str, str, str]:
+    """The three that matter: what is proved, how it compares, how to check it."""
+    summary = summarise(certificate, context)
+    check = f"agnncert verify {shlex.quote(context.certificate_path or 'certificate.cert')}"
+    return (
+        f"{headline(summary)}.".replace("\u00a0", " "),
+        _comparison(summary).replace("\u00a0", " "),
+        f"Anyone can check this without trusting the program that made it: {check}",
+    )
+
+
+# What is said of a model beside the vote: who is right, and what that is worth under attack.
+_BESIDE = {
+    "undefended": "an undefended GNN for {}, about which nothing is proved",
+    "mlp": "an MLP that sees no edges for {}, which needs no proof",
+    "majority": "the most frequent class for {}, which needs no proof",
+    "bag_of_nodes": "a model that sees no edges for {}",
+}
+
+
+def _comparison(summary: Summary) -> str:
+    """The vote without an attack beside the models that need no proof, on the same targets."""
+    if summary.truth is None:
+        return f"The {things(summary)} have no known labels, so nothing is said about being right."
+    vote = f"Without an attack the vote is right for {percent(float(summary.counted.mean()))} of the"
+    known = {key: percent(value) for key, _, value in summary.references}
+    others = [words.format(known[key]) for key, words in _BESIDE.items() if key in known]
+    return "; ".join([f"{vote} {things(summary)}", *others]) + "."

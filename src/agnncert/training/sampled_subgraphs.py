@@ -1,0 +1,227 @@
+"""The training objective for a user's own division, of which nothing is known but its subgraphs.
+
+All T of them in every step would cost T passes, so each step draws a few that stand for all: its gradient is
+an unbiased estimate of that of the paper's sum over T + 1 graphs.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.divisions.base import Division
+from agnncert.errors import SettingsError
+from agnncert.graphs.graph import one_graph
+from agnncert.training.node_objective import ObjectiveName, Step, Weights, check_objective, class_weights, vote_losses
+from agnncert.voting.call import Caller
+
+GROUPS_PER_STEP = 8
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What counts how much.
+
+    Attributes:
+        full: Factor of the loss on whole graphs.
+        ballots: Factor of the loss on subgraphs.
+        drawn: Subgraphs per step (and graph).
+        scale: What one of them stands for: T / drawn in the paper's sum; ``None`` where they are averaged.
+        class_weight: How much each class counts, if not all the same.
+        by_vote: Graph task: whether the loss is that of their vote.
+    """
+
+    full: float
+    ballots: float
+    drawn: int
+    scale: float | None
+    class_weight: Tensor | None
+    by_vote: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        call: Caller,
+        y: Tensor,
+        division: Division,
+        objective: ObjectiveName,
+        weights: Weights | None,
+        balance_classes: bool,
+        groups_per_step: int | None,
+    ) -> "Terms":
+        """The terms, from the settings of ``fit`` and the labels to train on."""
+        check_objective(objective)
+        weights = Weights(full=0) if objective == "vote" else weights or Weights()
+        if not (weights.full or weights.ballots):
+            raise SettingsError(
+                f"{weights}: a division of your own has no edgeless term, so another one needs a weight."
+            )
+        drawn = min(groups_per_step or GROUPS_PER_STEP, division.num_groups)
+        scale = division.num_groups / drawn if objective == "paper" else None
+        per_class = class_weights(y, call) if balance_classes else None
+        return cls(weights.full, weights.ballots, drawn, scale, per_class, objective == "vote")
+
+    def losses(self, logits: Tensor, y: Tensor) -> Tensor:
+        """One loss per row."""
+        return F.cross_entropy(logits, y, self.class_weight, reduction="none")
+
+
+@dataclass(frozen=True)
+class DrawnNodes:
+    """Loss of a node classifier on the graph and on some of its subgraphs, drawn anew for each step.
+
+    Attributes:
+        call: The model, bound to the graph.
+        graph: The canonical graph.
+        y: Label of every node.
+        rows: Nodes to train on.
+        division: The user's division.
+        groups: Group of every edge.
+        terms: What counts how much.
+    """
+
+    call: Caller
+    graph: Data
+    y: Tensor
+    rows: Tensor
+    division: Division
+    groups: Tensor
+    terms: Terms
+
+    @classmethod
+    def of(
+        cls,
+        call: Caller,
+        graph: Data,
+        y: Tensor,
+        rows: Tensor,
+        division: Division,
+        objective: ObjectiveName = "balanced",
+        weights: Weights | None = None,
+        balance_classes: bool = False,
+        groups_per_step: int | None = None,
+    ) -> "DrawnNodes":
+        """The paper's sum, or ("balanced") the mean over drawn subgraphs of the mean loss of their voters."""
+        terms = Terms.of(call, y[rows], division, objective, weights, balance_classes, groups_per_step)
+        return cls(call, graph, y, rows, division, division.groups(graph), terms)
+
+    def steps(self) -> Iterator[Step]:
+        """One step on all nodes."""
+        yield self.backward
+
+    def backward(self) -> float:
+        """Adds the gradient of the objective on the drawn subgraphs to the parameters; returns its value."""
+        total = 0.0
+        for loss in self._terms():
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += float(loss.detach())
+        return total
+
+    def _terms(self) -> Iterator[Tensor]:
+        terms = self.terms
+        if terms.full:
+            yield terms.full * self._losses(self.graph).mean()
+        if not terms.ballots:
+            return
+        for index in torch.randperm(self.division.num_groups)[: terms.drawn].tolist():
+            losses = self._losses(self.division.subgraph(self.graph, self.groups, index))
+            if len(losses) == 0:  # all abstain
+                continue
+            mean = losses.mean() / terms.drawn if terms.scale is None else losses.sum() * terms.scale / len(self.rows)
+            yield terms.ballots * mean
+
+    def _losses(self, part: Data) -> Tensor:
+        logits = self.call(part.x.to(self.call.dtype), part.edge_index, self.call.edge_values(part))
+        rows = self.rows[~part.abstain[self.rows]] if "abstain" in part else self.rows
+        return self.terms.losses(logits[rows], self.y[rows])
+
+
+@dataclass(frozen=True)
+class DrawnGraphs:
+    """Loss of a graph classifier on graphs and on some subgraphs of each, drawn anew for each step.
+
+    Attributes:
+        call: The model, bound to the graphs.
+        graphs: The training graphs.
+        groups: Group of every edge, for each of them.
+        y: Label of every training graph.
+        division: The user's division.
+        terms: What counts how much.
+        batch_size: Graphs per step.
+    """
+
+    call: Caller
+    graphs: tuple[Data, ...]
+    groups: tuple[Tensor, ...]
+    y: Tensor
+    division: Division
+    terms: Terms
+    batch_size: int
+
+    @classmethod
+    def of(
+        cls,
+        call: Caller,
+        joined: Data,
+        y: Tensor,
+        division: Division,
+        objective: ObjectiveName = "balanced",
+        weights: Weights | None = None,
+        balance_classes: bool = False,
+        groups_per_step: int | None = None,
+        batch_size: int = 64,
+    ) -> "DrawnGraphs":
+        """The paper's sum, or ("balanced") the mean over a graph's drawn subgraphs, or ("vote") the loss of
+        their vote; empty ones are left out.
+        """
+        terms = Terms.of(call, y, division, objective, weights, balance_classes, groups_per_step)
+        graphs = tuple(one_graph(joined, k) for k in range(len(y)))
+        return cls(call, graphs, tuple(map(division.groups, graphs)), y, division, terms, batch_size)
+
+    def steps(self) -> Iterator[Step]:
+        """A step for each batch of graphs, in random order."""
+        for batch in torch.split(torch.randperm(len(self.y)), self.batch_size):
+            yield lambda batch=batch: self.backward(batch)  # type: ignore[misc]
+
+    def backward(self, batch: Tensor) -> float:
+        """Adds the gradient of the mean loss of some graphs to the parameters; returns that loss."""
+        terms, loss = self.terms, torch.zeros(())
+        if terms.full:
+            logits = self._logits([self.graphs[k] for k in batch.tolist()])
+            loss = loss + terms.full * terms.losses(logits, self.y[batch]).mean()
+        owner, parts = self._draw(batch) if terms.ballots else (torch.empty(0, dtype=torch.int64), [])
+        if parts:
+            logits = self._logits(parts)
+            if terms.by_vote:
+                losses = vote_losses(logits, owner, self.y[batch], terms.class_weight)
+            else:
+                losses = terms.losses(logits, self.y[batch[owner]])
+                losses = losses / torch.bincount(owner)[owner] if terms.scale is None else losses * terms.scale
+            loss = loss + terms.ballots * losses.sum() / len(batch)
+        if loss.requires_grad:
+            loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach())
+
+    def _draw(self, batch: Tensor) -> tuple[Tensor, list[Data]]:
+        """Drawn subgraphs that have a node, and whose they are, as positions in the batch."""
+        owner, parts = [], []
+        for position, k in enumerate(batch.tolist()):
+            for index in torch.randperm(self.division.num_groups)[: self.terms.drawn].tolist():
+                part = self.division.subgraph(self.graphs[k], self.groups[k], index)
+                if part.x.size(0):
+                    owner.append(position)
+                    parts.append(part)
+        return torch.tensor(owner, dtype=torch.int64), parts
+
+    def _logits(self, parts: Sequence[Data]) -> Tensor:
+        sizes = torch.tensor([part.x.size(0) for part in parts])
+        starts = (torch.cumsum(sizes, 0) - sizes).tolist()
+        x = torch.cat([part.x for part in parts]).to(self.call.dtype)
+        edge_index = torch.cat([part.edge_index + start for part, start in zip(parts, starts, strict=True)], dim=1)
+        values = [self.call.edge_values(part) for part in parts]
+        joined = {name: torch.cat([value[name] for value in values]) for name in self.call.takes}
+        batch = torch.repeat_interleave(torch.arange(len(parts)), sizes)
+        return self.call(x, edge_index, joined, batch)

@@ -1,0 +1,176 @@
+"""May this module be certified, and against what?
+
+The proofs need a model that is deterministic and looks at a node only through the edges that lead to it.
+``audit`` inspects the layers it knows and probes the behaviour of all others: it adds an isolated node, a
+node that only receives edges, changes a distant part of the graph, shuffles nodes and edges, and watches
+outputs that must not move. Probes can refute; they do not prove.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch_geometric.nn import MessagePassing
+
+from agnncert.divisions.base import Division, EdgeCentric
+from agnncert.errors import ModelContractError
+from agnncert.graphs.graph import Task, infer_task
+from agnncert.voting.probes import ALL_ATTACKS, Finding, Probe, sample_edge_values, sample_features
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """What ``audit`` found.
+
+    Attributes:
+        task: "node" or "graph".
+        division: The division it was asked about.
+        findings: Everything that breaks the guarantee; empty when the model is fit.
+        deviation: Largest relative difference seen between two ways of computing the same logits.
+        tolerance: What ``certify`` allows for such differences: ten times the deviation, at least 32 units of
+            rounding.
+    """
+
+    task: Task
+    division: str
+    findings: tuple[Finding, ...]
+    deviation: float
+    tolerance: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model is fit for every kind of attack."""
+        return not self.findings
+
+    @property
+    def needs_naive(self) -> bool:
+        """Whether subgraphs must be evaluated one at a time."""
+        return any(finding.alone for finding in self.findings)
+
+    @property
+    def fit_for(self) -> tuple[str, ...]:
+        """Kinds of attack ("edges", "nodes", "features") that a certificate for this model may speak
+        about.
+        """
+        serious = [f for f in self.findings if not f.alone]
+        return tuple(a for a in ALL_ATTACKS if all(a in f.leaves for f in serious))
+
+    def __str__(self) -> str:
+        if self.ok:
+            return (
+                f"fit for certification ({self.task} task, {self.division}) against changes of edges, "
+                "nodes and features."
+            )
+        count = len(self.findings)
+        head = f"cannot certify this model, {count} {'thing breaks' if count == 1 else 'things break'} the guarantee:"
+        width = max(len(f.where) for f in self.findings)
+        wide = max(len(f.what) for f in self.findings)
+        lines = [f"  {f.where:<{width}}  {f.what:<{wide}}  {f.why}" for f in self.findings]
+        remedies = dict.fromkeys(f.remedy for f in self.findings)
+        fit = ", ".join(self.fit_for)
+        tail = [f'As it is, it is fit only for attacks on: {fit} (certify(..., attacks="edges")).'] if fit else []
+        return "\n".join([head, *lines, *remedies, *tail])
+
+
+@torch.no_grad()
+def audit(model: Any, task: Task = "node", division: Division | None = None, data: Any = None) -> AuditReport:
+    """Whether a model keeps the contract that certificates rest on.
+
+    Args:
+        model: The module.
+        task: "node" or "graph"; taken from ``data`` when given.
+        division: The division that is going to be used; ``None`` asks for the strictest.
+        data: A graph (or list of graphs) like those to be certified. Without it the number of features is
+            taken from the module's first layer.
+    """
+    if data is not None:
+        task = infer_task(data)
+    found = list(_inspect(model, task, division))
+    deviation, rounding = 0.0, torch.finfo(torch.float32).eps
+    if all(finding.leaves for finding in found):  # else nothing is left to be found out
+        try:
+            probe = Probe(model, task, sample_features(model, data), sample_edge_values(data))
+            probed = list(probe.findings(division))
+        except ModelContractError as error:
+            if not found and data is None:
+                raise ModelContractError(
+                    f"{error} (The number of features was guessed from the first layer: pass data= if it is another.)"
+                ) from error
+            if not found:  # a layer that was named explains why the model cannot be run
+                raise
+        else:
+            # A layer that was named explains the probe it fails; without one the probe speaks for itself.
+            found += [f for f in probed if f.leaves not in [named.leaves for named in found]]
+            deviation, rounding = probe.deviation, torch.finfo(probe.call.dtype).eps
+    return AuditReport(task, str(division), tuple(found), deviation, max(10 * deviation, 32 * rounding))
+
+
+_MIXING_NORMS = {"PairNorm", "GraphNorm", "InstanceNorm", "InstanceNorm1d", "GraphSizeNorm", "MeanSubtractionNorm"}
+_MIXING_LAYERS = {"GPSConv", "PerformerAttention", "PolynormerAttention", "SGFormerAttention"}
+_BOTH_WAYS = {"DirGNNConv", "ChebConv", "HypergraphConv"}
+
+
+def _inspect(model: Any, task: Task, division: Division | None) -> Iterator[Finding]:
+    if not isinstance(model, torch.nn.Module):
+        return
+    edge_centric = isinstance(division, EdgeCentric)
+    for name, layer in model.named_modules():
+        kind = type(layer).__name__
+        place = name or "model"
+        if getattr(layer, "cached", False) is True:
+            yield Finding(
+                place,
+                f"{kind}(cached=True)",
+                "every subgraph would reuse the first subgraph's edges",
+                f"Build {kind} with cached=False.",
+            )
+        if layer.training and _drops(layer):
+            yield Finding(place, f"{kind} in training mode", "drops inputs at random", "Call model.eval() first.")
+        if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and layer.training:
+            yield Finding(place, f"{kind} in training mode", "normalises over all nodes", "Call model.eval() first.")
+        if task == "graph":
+            continue  # an untouched subgraph is literally the same graph: nothing else is asked
+        leaves = ("edges",) if edge_centric else ()
+        if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and not layer.track_running_stats:
+            yield Finding(
+                place,
+                f"{kind}(track_running_stats=False)",
+                "normalises over all nodes",
+                f"Build {kind} with track_running_stats=True.",
+                leaves,
+            )
+        if kind in _MIXING_NORMS or (kind == "LayerNorm" and getattr(layer, "mode", None) == "graph"):
+            shown = f'{kind}(mode="graph")' if kind == "LayerNorm" else kind
+            remedy = (
+                'Use LayerNorm(mode="node").'
+                if kind == "LayerNorm"
+                else f"Replace {kind} (BatchNorm in eval mode is fine)."
+            )
+            yield Finding(place, shown, "mixes all nodes, so one change can alter every ballot", remedy, leaves)
+        if kind in _MIXING_LAYERS or "quantized.dynamic" in type(layer).__module__:
+            yield Finding(
+                place,
+                kind,
+                "lets every node influence every other",
+                f"Replace {kind} by layers that pass messages along edges.",
+                leaves,
+            )
+        if not edge_centric and (kind in _BOTH_WAYS or _flows_backwards(layer)):
+            yield Finding(
+                place,
+                kind,
+                "also reads edges that leave a node, so one node can alter many ballots",
+                f"Use EdgeCentric, or replace {kind}.",
+            )
+
+
+def _drops(layer: torch.nn.Module) -> bool:
+    if isinstance(layer, torch.nn.modules.dropout._DropoutNd):
+        return layer.p > 0
+    rate = getattr(layer, "dropout", 0.0)
+    return isinstance(rate, float) and rate > 0
+
+
+def _flows_backwards(layer: torch.nn.Module) -> bool:
+    return isinstance(layer, MessagePassing) and layer.flow == "target_to_source"

@@ -1,0 +1,188 @@
+"""How a module is called: what its ``forward`` takes, what it must return, and what is wrong when it does
+not.
+"""
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.errors import DivisionError, GraphError, ModelContractError
+from agnncert.graphs.graph import EDGE_VALUES, Task
+from agnncert.voting.lazy_rows import Gathered
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A model bound to one kind of graph: casts inputs to its type and passes the edge values it asks for.
+
+    A model that writes into its input (``x.relu_()``) gets a copy, or it would alter the graph for every
+    later call.
+    """
+
+    model: Callable[..., Any]
+    task: Task
+    takes: tuple[str, ...]
+    dtype: torch.dtype
+    num_classes: int
+    writes_input: bool = False
+
+    def __call__(
+        self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
+    ) -> Tensor:
+        """Logits, one row per node or, in the graph task, per graph of ``batch``."""
+        logits = self.run(x, edge_index, values, batch)
+        rows = x.size(0) if batch is None else int(batch[-1]) + 1
+        if logits.shape != (rows, self.num_classes):
+            raise ModelContractError(
+                f"the model returned shape {tuple(logits.shape)} for {rows} {self.task}(s), after "
+                f"{self.num_classes} classes before: "
+                f"expected [{rows}, {self.num_classes}]."
+            )
+        return logits
+
+    def run(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
+        """The call without a look at its result.
+
+        Raises:
+            ModelContractError: The model wrote into ``x``, which it did not do when it was bound.
+        """
+        x = x.clone() if self.writes_input else x
+        before = _version(x)
+        logits = self.bare(x, edge_index, values, batch)
+        if not self.writes_input and _version(x) != before:
+            raise ModelContractError(
+                "the model writes into the features x on some graphs, which alters them for every later "
+                "subgraph: "
+                "leave x as it is in forward (x = x.relu() instead of x.relu_())."
+            )
+        return logits
+
+    def bare(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
+        """Nothing but the call."""
+        extra = {name: _in(self.dtype, values[name]) for name in self.takes}
+        inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
+        return self.model(*inputs, **extra)  # type: ignore[no-any-return]
+
+    def edge_values(self, graph: Data, edge: Tensor | None = None) -> dict[str, Tensor]:
+        """The edge values that the model takes, of all edges or of some."""
+        for name in self.takes:
+            if name not in graph:
+                raise DivisionError(
+                    f"subgraph() left out {name}, which the graph has and the model takes: pass on that "
+                    "of the edges it keeps."
+                )
+        return {name: graph[name] if edge is None else graph[name].index_select(0, edge) for name in self.takes}
+
+
+def no_edges(graph: Data, takes: tuple[str, ...]) -> tuple[Tensor, dict[str, Tensor]]:
+    """An empty edge list and the edge values that go with it."""
+    return torch.empty(2, 0, dtype=torch.int64), {name: graph[name][:0] for name in takes}
+
+
+def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
+    """Tries the model on one node of the (canonical) graph, and explains what does not fit.
+
+    Raises:
+        ModelContractError: The module cannot be called as documented, or returns something else than logits.
+        GraphError: The graph has numbers that the model's type cannot hold.
+    """
+    forward = model.forward if isinstance(model, torch.nn.Module) else model
+    if not callable(forward):
+        raise ModelContractError(f"expected a torch.nn.Module, got {type(model).__name__}.")
+    names = _parameter_names(forward)
+    takes = tuple(name for name in EDGE_VALUES if name in names and name in graph)
+    dtype = _dtype(model, graph.x)
+    for name in ("x", *takes):
+        if not bool(torch.isfinite(_in(dtype, graph[name])).all()):
+            raise GraphError(
+                f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use model.double()."
+            )
+    none, no_values = no_edges(graph, takes)
+    batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
+    x = graph.x[:1].to(dtype).clone()
+    untouched = _version(x)
+    caller = Caller(model, task, takes, dtype, num_classes=0)
+    signature = "x, edge_index, batch" if task == "graph" else "x, edge_index"
+    try:
+        with torch.no_grad():
+            logits = caller.bare(x, none, no_values, batch)
+    except Exception as error:
+        raise ModelContractError(
+            f"model({signature}) failed on a single node without edges, with x of shape [1, "
+            f"{graph.x.size(1)}]: "
+            f"{type(error).__name__}: {error}. Subgraphs can be this small: the model must accept them."
+        ) from error
+    expected = f"logits of shape [num_{'graphs' if task == 'graph' else 'nodes'}, num_classes]"
+    if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.size(0) != 1 or not logits.is_floating_point():
+        found = f"shape {tuple(logits.shape)}, {logits.dtype}" if isinstance(logits, Tensor) else type(logits).__name__
+        raise ModelContractError(f"model({signature}) returned {found} for one {task}, expected {expected}.")
+    if logits.size(1) < 2:
+        raise ModelContractError(
+            f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two."
+        )
+    return Caller(model, task, takes, dtype, int(logits.size(1)), writes_input=_version(x) != untouched)
+
+
+def judge(logits: Tensor, tolerance: float) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]:
+    """The class each row votes for, and whether the vote is beyond numerical doubt.
+
+    A vote is stable when the best class leads the next by more than twice the tolerance, which bounds how far
+    two ways of computing the same logits can lie apart (relative to the largest logit of the row, absolute
+    below 1).
+    """
+    best, ballot = logits.max(dim=1)
+    runner_up = logits.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
+    scale = logits.abs().amax(dim=1).clamp(min=1.0)
+    # Comparisons with NaN are false: a logit that is not finite is never stable.
+    stable = (best - runner_up > 2 * tolerance * scale) & torch.isfinite(scale)
+    return ballot.numpy().astype(np.int16), stable.numpy()
+
+
+def _parameter_names(forward: Callable[..., Any]) -> set[str]:
+    try:
+        return set(inspect.signature(forward).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def _in(dtype: torch.dtype, value: Tensor) -> Tensor:
+    return value.to(dtype) if value.is_floating_point() else value
+
+
+def _version(x: Tensor) -> int:
+    """Grows whenever something is written into the tensor."""
+    return 0 if isinstance(x, Gathered) or x.is_inference() else x._version
+
+
+def _dtype(model: Callable[..., Any], x: Tensor) -> torch.dtype:
+    if not isinstance(model, torch.nn.Module):
+        return x.dtype
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if torch.nn.parameter.is_lazy(tensor):
+            raise ModelContractError(
+                f"parameter {name} is not initialised yet: run the model once on the training graph first."
+            )
+        if tensor.device != x.device:
+            raise ModelContractError(
+                f"the model has {name} on {tensor.device} and the graph is on {x.device}: move one to the "
+                f"other, e.g. model.to('{x.device}')."
+            )
+    return next((p.dtype for p in model.parameters() if p.is_floating_point()), x.dtype)
+
+
+def model_digest(model: Any) -> str:
+    """sha256 of a module: its architecture as printed and all its weights."""
+    digest = hashlib.sha256(f"{type(model).__module__}.{type(model).__qualname__}\n{model}".encode())
+    if isinstance(model, torch.nn.Module):
+        for name, value in sorted(model.state_dict().items()):
+            array = np.ascontiguousarray(value.detach().cpu().numpy())
+            digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode() + array.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,174 @@
+"""Engines cast the ballots: ``naive`` as the method is defined, ``fast`` the same ballots at a fraction of
+the cost.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch_geometric.data import Data
+
+from agnncert.divisions.base import Division, EdgeCentric, Pieces, is_graph_task
+from agnncert.errors import ModelContractError, SettingsError, did_you_mean
+from agnncert.proof.ballots import ABSTAIN, BoolArray, IntArray, Votes
+from agnncert.voting import fast, naive
+from agnncert.voting.call import Caller
+from agnncert.voting.cover import Cover, graph_cover, node_cover
+
+EngineName = Literal["fast", "naive"]
+ENGINES: tuple[EngineName, ...] = ("fast", "naive")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Which ballots of which target are stored one by one, sorted by target and group."""
+
+    owner: IntArray
+    group: IntArray
+    reached: BoolArray
+    copy: IntArray  # position in the union, or of the cell in the graph task
+
+
+@torch.no_grad()
+def cast(
+    call: Caller,
+    graph: Data,
+    division: Division,
+    rows: IntArray,
+    engine: EngineName = "fast",
+    tolerance: float = 0.0,
+    memory_limit: int | None = None,
+    layout: fast.Plan | None = None,
+) -> tuple[Votes, Cover]:
+    """Votes of the targets, and their cover tables (empty where the division needs none).
+
+    Args:
+        call: The model, bound to the graph.
+        graph: A canonical graph; in the graph task the joined targets.
+        division: How to divide it.
+        rows: Node task: rows of the targets. Graph task: all graphs of ``graph``, in order.
+        engine: "fast" or "naive"; the ballots are the same.
+        tolerance: Relative distance that two computations of the same logits may lie apart.
+        memory_limit: Bytes that one chunk of work may take, about; ``None`` chooses what is fastest.
+        layout: ``fast.plan`` of the same graph, division and targets, if it has been made before.
+    """
+    if engine not in ENGINES:
+        raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
+    if not hasattr(division, "pieces"):
+        return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit), _no_cover(len(rows))
+    layout = layout or fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
+    listing = _listing(layout.pieces, rows, division.num_groups, graph)
+    if engine == "naive":
+        default, listed = _naive_ballots(call, graph, division, rows, listing, tolerance)
+    else:
+        default, listed = _fast_ballots(call, layout, rows, listing, tolerance, memory_limit)
+    return _votes(call, division, len(rows), listing, default, listed), _cover(layout.pieces, division, rows, graph)
+
+
+def _fast_ballots(
+    call: Caller, layout: fast.Plan, rows: IntArray, listing: Listing, tolerance: float, memory_limit: int | None
+) -> tuple[fast.Ballots, fast.Ballots]:
+    if is_graph_task(layout.graph):
+        _, (ballots, stable) = fast.graph_ballots(call, layout, tolerance, memory_limit)
+        default = _abstaining(len(rows))
+    else:
+        default, (ballots, stable) = fast.node_ballots(call, layout, rows, tolerance, memory_limit)
+        if layout.pieces.blank is not None:
+            default = _abstaining(len(rows))
+    return default, (ballots[listing.copy], stable[listing.copy])
+
+
+def _naive_ballots(
+    call: Caller, graph: Data, division: Division, rows: IntArray, listing: Listing, tolerance: float
+) -> tuple[fast.Ballots, fast.Ballots]:
+    if is_graph_task(graph):
+        ballots, stable = naive.graph_table(call, graph, division, rows, tolerance)
+        default = _abstaining(len(rows))
+    else:
+        ballots, stable = naive.node_table(call, graph, division, rows, tolerance)
+        default = _abstaining(len(rows))
+        if not getattr(division, "gate_features", False):
+            vote, sure = naive.edgeless_ballots(call, graph, tolerance)
+            default = vote[rows], sure[rows]
+    unlisted = np.ones(ballots.shape, dtype=bool)
+    unlisted[listing.owner, listing.group] = False
+    differs = unlisted & (ballots != default[0][:, None]) & stable & default[1][:, None]
+    if differs.any():
+        target, group = np.argwhere(differs)[0]
+        raise ModelContractError(
+            f"target {rows[target]} votes {ballots[target, group]} in subgraph {group}, where it has no "
+            f"edge, but {default[0][target]} "
+            "without any edges: the model looks beyond the edges of a node, and nothing can be proved "
+            "about it."
+        )
+    return default, (ballots[listing.owner, listing.group], stable[listing.owner, listing.group])
+
+
+def _listing(pieces: Pieces, rows: IntArray, num_groups: int, graph: Data) -> Listing:
+    if is_graph_task(graph):
+        cell, first = np.unique(pieces.cell.numpy(), return_index=True)
+        copies = np.arange(len(cell))
+        return Listing(cell // num_groups, cell % num_groups, pieces.reached.numpy()[first], copies)
+    target_of = np.full(graph.num_nodes, -1, dtype=np.int64)
+    target_of[rows] = np.arange(len(rows))
+    owner = target_of[pieces.node.numpy()]
+    copy = np.flatnonzero(pieces.votes.numpy() & (owner >= 0))
+    copy = copy[np.argsort(owner[copy], kind="stable")]  # copies are ordered by group already
+    return Listing(owner[copy], pieces.cell.numpy()[copy], pieces.reached.numpy()[copy], copy)
+
+
+def _votes(
+    call: Caller, division: Division, num_targets: int, listing: Listing, default: fast.Ballots, listed: fast.Ballots
+) -> Votes:
+    counts = np.bincount(listing.owner, minlength=num_targets)
+    return Votes(
+        num_groups=division.num_groups,
+        num_classes=call.num_classes,
+        default=default[0],
+        default_stable=default[1],
+        indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        group=listing.group.astype(np.int32),
+        ballot=listed[0],
+        stable=listed[1],
+        reached=listing.reached,
+    )
+
+
+def _all_listed(
+    call: Caller,
+    graph: Data,
+    division: Division,
+    rows: IntArray,
+    engine: EngineName,
+    tolerance: float,
+    memory_limit: int | None,
+) -> Votes:
+    """A user's own division: nothing is known of it but its subgraphs, so every ballot is listed."""
+    if engine == "fast":
+        ballots, stable = fast.custom_table(call, graph, division, rows, tolerance, memory_limit)
+    elif is_graph_task(graph):
+        ballots, stable = naive.graph_table(call, graph, division, rows, tolerance)
+    else:
+        ballots, stable = naive.node_table(call, graph, division, rows, tolerance)
+    owner, group = (index.reshape(-1) for index in np.indices(ballots.shape))
+    everywhere = np.ones(len(owner), dtype=bool)
+    listing = Listing(owner, group, everywhere, np.arange(len(owner)))
+    return _votes(call, division, len(rows), listing, _abstaining(len(rows)), (ballots.reshape(-1), stable.reshape(-1)))
+
+
+def _cover(pieces: Pieces, division: Division, rows: IntArray, graph: Data) -> Cover:
+    if not isinstance(division, EdgeCentric):
+        return _no_cover(len(rows))
+    if is_graph_task(graph):
+        return graph_cover(pieces, graph.batch)
+    return node_cover(pieces, rows, graph.num_nodes)
+
+
+def _no_cover(num_targets: int) -> Cover:
+    return np.zeros(num_targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+
+
+def _abstaining(num_targets: int) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]:
+    return np.full(num_targets, ABSTAIN, dtype=np.int16), np.ones(num_targets, dtype=bool)

@@ -1,0 +1,223 @@
+"""``X[rows]`` that is not evaluated until a layer has projected it.
+
+In the union of all subgraphs a node appears many times with the same features. A model whose first step is
+linear then repeats the same wide product for every copy. ``Gathered`` stands in for the copied features:
+``linear(X[rows])`` is computed as ``linear(X)[rows]``, once per node, whatever module asks for it. Any other
+operation sees ordinary copied features.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+# Below this share of non-zeros a sparse product beats the dense one on a CPU (bag-of-words features have about 1 %).
+SPARSE_BELOW = 0.1
+
+
+class Features:
+    """The feature matrix of a graph, with its projections remembered for as long as this object lives.
+
+    Args:
+        x: Features, shape ``[num_nodes, num_features]``.
+        sparse: A ``SparseRows`` of the same matrix, if it has been made before.
+        cut: Training in several backward passes: gradients stop at the projections and are collected there,
+            until ``finish_backward`` sends them on to the weights, once.
+    """
+
+    def __init__(self, x: Tensor, sparse: "SparseRows | None" = None, cut: bool = False) -> None:
+        self.x = x
+        self.sparse = sparse
+        self.cut = cut
+        self._with_blank: Features | None = None
+        self._projected: dict[tuple[int, int, bool], tuple[Tensor, Tensor | None, Tensor, Tensor]] = {}
+
+    def rows(self, index: Tensor, blank: Tensor | None = None) -> Tensor:
+        """``x[index]``, with rows of zeros where ``blank``."""
+        if blank is not None:
+            # A blank row is projected like any other: to the bias. It is one more row of the matrix.
+            return self._padded().rows(torch.where(blank, self.x.size(0), index))
+        return Gathered(self, index)
+
+    def _padded(self) -> "Features":
+        if self._with_blank is None:
+            padded = torch.cat([self.x, self.x.new_zeros(1, self.x.size(1))])
+            self._with_blank = Features(padded, None if self.sparse is None else SparseRows(padded), self.cut)
+        return self._with_blank
+
+    def project(self, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
+        """``linear(x)``, or ``x @ weight`` if ``transposed``; computed once per weight."""
+        key = (id(weight), id(bias), transposed)
+        if key not in self._projected:
+            # The tensors are kept with the result, so that their ids cannot be taken by others meanwhile.
+            product = self._linear(weight.t() if transposed else weight, bias)
+            leaf = product.detach().requires_grad_(product.requires_grad) if self.cut else product
+            self._projected[key] = (weight, bias, product, leaf)
+        return self._projected[key][3]
+
+    def finish_backward(self) -> None:
+        """Sends the gradients collected at the projections on to the weights."""
+        for _, _, product, leaf in self._projected.values():
+            if leaf.grad is not None:
+                product.backward(leaf.grad)  # type: ignore[no-untyped-call]
+        if self._with_blank is not None:
+            self._with_blank.finish_backward()
+
+    def _linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
+        if self.sparse is None:
+            return F.linear(self.x, weight, bias)
+        product = self.sparse.times(weight.t())
+        return product if bias is None else product + bias
+
+
+class SparseRows:
+    """A matrix in compressed rows (and, once a gradient is asked for, columns)."""
+
+    def __init__(self, x: Tensor) -> None:
+        self._x = x
+        self.rows = _compressed(x)
+
+    @cached_property
+    def columns(self) -> Tensor:
+        """The transposed matrix in compressed rows."""
+        return _compressed(self._x.t().contiguous())
+
+    @classmethod
+    def of(cls, x: Tensor) -> "SparseRows | None":
+        """The compressed form, or ``None`` when ``x`` is too dense to gain from it."""
+        if x.numel() == 0 or int(torch.count_nonzero(x)) > SPARSE_BELOW * x.numel():
+            return None
+        return cls(x)
+
+    def times(self, right: Tensor) -> Tensor:
+        """``x @ right``, differentiable in ``right``."""
+        return cast(Tensor, _SparseTimes.apply(self, right))  # type: ignore[no-untyped-call]
+
+
+def _compressed(x: Tensor) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # torch calls its compressed rows a beta feature
+        return x.to_sparse_csr()
+
+
+class _SparseTimes(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, matrix: SparseRows, right: Tensor) -> Tensor:
+        ctx.matrix = matrix
+        return matrix.rows @ right
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
+        return None, ctx.matrix.columns @ grads[0]
+
+
+class Gathered(Tensor):
+    """A stand-in for ``features.x[index]`` that modules cannot tell from a tensor."""
+
+    features: Features
+    index: Tensor  # type: ignore[assignment]  # hides Tensor.index, which nothing calls
+
+    @staticmethod
+    def __new__(cls, features: Features, index: Tensor) -> "Gathered":
+        """A tensor with shape and type but no storage."""
+        shape = (index.numel(), features.x.size(1))
+        made: Gathered = Tensor._make_wrapper_subclass(cls, shape, dtype=features.x.dtype, device=features.x.device)
+        made.features, made.index, made._copied = features, index, None
+        return made
+
+    _copied: Tensor | None
+
+    def copied(self) -> Tensor:
+        """The rows themselves."""
+        if self._copied is None:
+            self._copied = self.features.x.index_select(0, self.index)
+        return self._copied
+
+    def written(self) -> bool:
+        """Whether something has been written into the copied rows, so that they are no longer those of the
+        matrix.
+        """
+        return self._copied is not None and (self._copied.is_inference() or self._copied._version > 0)
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Projections act on the whole matrix, questions about shape and type on the stand-in, the rest on
+        copied rows.
+        """
+        kwargs = kwargs or {}
+        if func in _QUESTIONS:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **kwargs)
+        projected = _project(func, args, kwargs)
+        if projected is not None:
+            return projected
+        return _on_copies(func, args, kwargs)
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Operations that reach the tensor core without passing ``__torch_function__`` see copied rows."""
+        return _on_copies(func, args, kwargs or {})
+
+
+def _on_copies(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    plain = torch.utils._pytree.tree_map(lambda a: a.copied() if isinstance(a, Gathered) else a, (args, kwargs))
+    return func(*plain[0], **plain[1])
+
+
+def _project(func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor | None:
+    if not args or not isinstance(args[0], Gathered):
+        return None
+    x = args[0]
+    if func is F.dropout and not kwargs.get("training", args[2] if len(args) > 2 else True):
+        return x
+    if x.written():
+        return None
+    if func is F.linear:
+        weight = args[1] if len(args) > 1 else kwargs["weight"]
+        bias = args[2] if len(args) > 2 else kwargs.get("bias")
+        if _lasts(weight) and (bias is None or _lasts(bias)):
+            return x.features.project(weight, bias).index_select(0, x.index)
+    if func in _PRODUCTS and len(args) == 2 and not kwargs and _lasts(args[1]) and args[1].dim() == 2:
+        return x.features.project(args[1], transposed=True).index_select(0, x.index)
+    return None
+
+
+def _lasts(weight: object) -> bool:
+    """Whether a weight is there for good; a product with one that is computed anew in every call is not
+    worth keeping.
+    """
+    return isinstance(weight, torch.nn.Parameter)
+
+
+_PRODUCTS = {Tensor.matmul, Tensor.__matmul__, Tensor.mm, torch.matmul, torch.mm}
+_QUESTIONS = {
+    Tensor.size,
+    Tensor.dim,
+    Tensor.numel,
+    Tensor.is_floating_point,
+    Tensor.__len__,
+    Tensor.get_device,
+    *(
+        getattr(Tensor, name).__get__
+        for name in (
+            "shape",
+            "dtype",
+            "device",
+            "layout",
+            "is_cuda",
+            "is_sparse",
+            "is_quantized",
+            "requires_grad",
+            "ndim",
+            "is_sparse_csr",
+        )
+    ),
+}

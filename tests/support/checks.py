@@ -1,0 +1,294 @@
+"""What must hold of any division and engine, as plain functions: the tests call them, and so do the mutation tests.
+
+Each raises ``AssertionError`` (or one of the library's own errors) when the law it states is broken.
+"""
+
+import inspect
+import itertools
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from agnncert.divisions.base import Division, EdgeCentric, NodeCentric
+from agnncert.errors import NotCovered
+from agnncert.graphs.graph import EDGE_VALUES, canonical, canonical_set, one_graph
+from agnncert.graphs.perturbation import Perturbation
+from agnncert.proof import theorems as rules
+from agnncert.proof.ballots import ABSTAIN, Votes
+from agnncert.voting import cover as coverage
+from agnncert.voting.call import bind
+from agnncert.voting.cast import cast
+
+from . import reference
+from .graphs import ids_of, pairs_of
+
+
+def checked(data: Any, division: Any) -> Data:
+    loops = getattr(division, "self_loops", False)
+    return canonical(data, loops) if isinstance(data, Data) else canonical_set(data, loops)
+
+
+def votes_of(
+    model: Any, data: Any, division: Any, engine: Any = "fast", rows: Any = None, memory_limit: int | None = None
+) -> Votes:
+    """The ballots of some targets as an engine casts them."""
+    graph = checked(data, division)
+    task = "node" if isinstance(data, Data) else "graph"
+    rows = np.arange(len(graph.x) if task == "node" else len(data)) if rows is None else np.asarray(rows)
+    return cast(bind(model, graph, task), graph, division, rows, engine, 0.0, memory_limit)[0]
+
+
+# Oracle
+
+
+def check_engines_agree(
+    model: Any, data: Any, division: Any, rows: Any = None, memory_limit: int | None = None
+) -> None:
+    """Both engines cast the same ballots, and those of the plain reference if the division is built in."""
+    fast = votes_of(model, data, division, "fast", rows, memory_limit)
+    slow = votes_of(model, data, division, "naive", rows)
+    np.testing.assert_array_equal(fast.dense(), slow.dense())
+    for name in ("default", "default_stable", "indptr", "group", "ballot", "stable", "reached"):
+        np.testing.assert_array_equal(getattr(fast, name), getattr(slow, name), err_msg=name)
+    if isinstance(division, EdgeCentric | NodeCentric):
+        np.testing.assert_array_equal(fast.dense(), expected_ballots(model, data, division, rows))
+        check_listing(fast, data, division, rows)
+
+
+def expected_ballots(model: Any, data: Any, division: Any, rows: Any = None) -> np.ndarray:
+    if isinstance(data, Data):
+        table = reference.ballots(model, data, division, "node")
+        return table if rows is None else table[rows]
+    return np.concatenate([reference.ballots(model, graph, division, "graph") for graph in data])
+
+
+def check_listing(votes: Votes, data: Any, division: Any, rows: Any = None) -> None:
+    """Exactly the ballots that an edge of the graph reaches are listed: every theorem counts on it."""
+    if isinstance(data, Data):
+        expected = reference.listed(data, division, "node")
+        expected = expected if rows is None else [expected[row] for row in rows]
+    else:
+        expected = [reference.listed(graph, division, "graph")[0] for graph in data]
+    for target, groups in enumerate(expected):
+        mine = slice(votes.indptr[target], votes.indptr[target + 1])
+        found = dict(zip(votes.group[mine].tolist(), votes.reached[mine].tolist(), strict=True))
+        assert found == groups, f"target {target} lists {found}, expected {groups}"
+
+
+# Laws
+
+
+def check_change(model: Any, data: Data, division: Any, change: Perturbation, task: str) -> int:
+    """A change moves no more ballots than promised, and only those it may; returns the most it moved."""
+    attacked = change.apply(data)
+    ballots, then = (ballots_by_target(model, d, division, task) for d in (data, attacked))
+    most = 0
+    for target, moved in check_outputs(model, data, division, change, task).items():
+        flipped = set(np.flatnonzero(ballots[target] != then[target]).tolist())
+        assert flipped <= moved, f"{target} changed ballots {flipped - moved} although its logits there did not move"
+        most = max(most, len(moved))
+    return most
+
+
+def check_outputs(model: Any, data: Data, division: Any, change: Perturbation, task: str) -> dict[Any, set[int]]:
+    """The same of logits, which is stricter: a ballot cannot move where the logits do not. Returns what moved."""
+    before, after = outputs(model, data, division, task), outputs(model, change.apply(data), division, task)
+    graph = checked(data if task == "node" else [data], division)
+    found = {}
+    for row, target in enumerate(before):
+        if target not in after:
+            continue
+        where = row if task == "node" else None
+        try:
+            allowed, promised = (
+                division.moved_groups(change, graph, where),
+                division.votes_moved(change, graph, where),
+            )
+        except NotCovered:
+            assert target in change.delete_nodes or target in change.change_features
+            continue
+        moved = {i for i, (a, b) in enumerate(zip(before[target], after[target], strict=True)) if differ(a, b)}
+        assert moved <= allowed, f"{change} moved the ballots {moved} of {target}, allowed: {allowed}"
+        assert len(moved) <= promised <= paper_bound(data, division, change)
+        found[target] = moved
+    return found
+
+
+def outputs(model: Any, data: Data, division: Any, task: str) -> dict[Any, list[np.ndarray | None]]:
+    """Logits of every target in every subgraph, ``None`` where it abstains; subgraphs as the division makes them."""
+    graph = checked(data, division) if task == "node" else one_graph(checked([data], division), 0)
+    groups = division.groups(graph)
+    parts = [division.subgraph(graph, groups, i) for i in range(division.num_groups)]
+    if task == "graph":
+        return {None: [_output(model, part, task) if len(part.x) else None for part in parts]}
+    tables = [_output(model, part, task) for part in parts]
+    silent = [part.abstain.tolist() if "abstain" in part else [False] * len(graph.x) for part in parts]
+    return {
+        target: [None if silent[i][row] else tables[i][row] for i in range(division.num_groups)]
+        for row, target in enumerate(ids_of(data))
+    }
+
+
+def _output(model: Any, part: Data, task: str) -> np.ndarray:
+    takes = inspect.signature(model.forward).parameters
+    values = {name: part[name] for name in EDGE_VALUES if name in takes and name in part}
+    batch = [torch.zeros(len(part.x), dtype=torch.int64)] if task == "graph" else []
+    with torch.no_grad():
+        return model(part.x.clone(), part.edge_index, *batch, **values).numpy()
+
+
+def differ(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    if a is None or b is None:
+        return a is not b
+    return not np.allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def ballots_by_target(model: Any, data: Data, division: Any, task: str) -> dict[Any, np.ndarray]:
+    table = votes_of(model, data if task == "node" else [data], division).dense()
+    return dict(zip(ids_of(data) if task == "node" else [None], table, strict=True))
+
+
+def paper_bound(data: Data, division: Any, change: Perturbation) -> float:
+    """What the paper's theorems promise, counted by hand: edges touched, or edges and nodes touched."""
+    edges = len(change.delete_edges) + len(change.change_edges)
+    if isinstance(division, NodeCentric):
+        between_old = [pair for pair in change.add_edges if not set(pair) & set(change.inject_nodes)]
+        return edges + len(between_old) + len({*change.inject_nodes, *change.delete_nodes, *change.change_features})
+    touched = {*change.delete_nodes, *change.change_features}
+    return edges + len(change.add_edges) + sum(bool(touched & set(pair)) for pair in pairs_of(data))
+
+
+def check_growth(data: Data, division: Division, change: Perturbation, task: str) -> None:
+    """An edge that is in the graph before and after a change is in the same group."""
+    before, after = (_groups_by_pair(d, division, task) for d in (data, change.apply(data)))
+    reborn = set(change.delete_nodes) & set(change.inject_nodes)
+    for pair, group in before.items():
+        assert after.get(pair, group) == group, f"{pair} went from group {group} to {after[pair]}"
+    if not reborn and not change.delete_nodes and not change.delete_edges:
+        assert set(before) <= set(after)
+
+
+def _groups_by_pair(data: Data, division: Any, task: str) -> dict[Any, int]:
+    ids = ids_of(data)
+    graph = checked(data if task == "node" else [data], division)
+    named = [(ids[u], ids[v]) for u, v in graph.edge_index.t().tolist()]
+    return dict(zip(named, division.groups(graph).tolist(), strict=True))
+
+
+def check_outside_unmoved(model: Any, data: Data, division: Any, change: Perturbation) -> None:
+    """Node task: a ballot moves only where the target has an edge before or after (Theorem A of the project)."""
+    attacked = change.apply(data)
+    before, after = outputs(model, data, division, "node"), outputs(model, attacked, division, "node")
+    reach = [dict(zip(ids_of(d), reference.listed(d, division, "node"), strict=True)) for d in (data, attacked)]
+    for target in set(before) & set(after) - set(change.change_features) - set(change.delete_nodes):
+        moved = {i for i, (a, b) in enumerate(zip(before[target], after[target], strict=True)) if differ(a, b)}
+        assert moved <= set(reach[0][target]) | set(reach[1][target])
+
+
+def check_reach(model: Any, data: Data, division: EdgeCentric, change: Perturbation) -> None:
+    """Edge-centric, node task: a deleted or altered node moves a ballot only where a path joins it to the target."""
+    before, after = (outputs(model, d, division, "node") for d in (data, change.apply(data)))
+    touched = {*change.delete_nodes, *change.change_features}
+    for row, target in enumerate(ids_of(data)):
+        if target in touched:
+            continue
+        others = [u for k, u in enumerate(ids_of(data)) if k != row]
+        reach = dict(zip(others, node_reaches(data, division, row), strict=True))
+        moved = {i for i, (a, b) in enumerate(zip(before[target], after[target], strict=True)) if differ(a, b)}
+        assert moved <= set().union(*(reach[u] for u in touched))
+
+
+# Coverage
+
+
+def check_cover(data: Any, division: EdgeCentric, exact: bool = True, rows: Any = None) -> None:
+    """Every entry of the cover table is at least the true worst case; with one node it is that worst case."""
+    graph = checked(data, division)
+    pieces = division.pieces(graph, division.groups(graph))
+    if isinstance(data, Data):
+        rows = np.arange(len(graph.x)) if rows is None else np.asarray(rows)
+        ptr, cover = coverage.node_cover(pieces, rows, len(graph.x))
+        reaches = [node_reaches(data, division, row) for row in rows]
+    else:
+        ptr, cover = coverage.graph_cover(pieces, graph.batch)
+        reaches = [graph_reaches(graph, division) for graph in data]
+    assert len(ptr) == len(reaches) + 1
+    for target, reach in enumerate(reaches):
+        table = cover[ptr[target] : ptr[target + 1]].tolist()
+        for k in (1, 2, 3):
+            worst = max(
+                (len(set().union(*chosen)) for chosen in itertools.combinations(reach, min(k, len(reach)))), default=0
+            )
+            bound = table[min(k, len(table)) - 1] if table else 0
+            assert bound >= worst, f"target {target}: {k} nodes reach {worst} ballots, the table says {bound}"
+            assert not exact or k > 1 or bound == worst
+        assert table == sorted(table)
+
+
+def node_reaches(data: Data, division: EdgeCentric, target: int) -> list[set[int]]:
+    """For every other node: the groups in which a path, of edges in any direction, joins it to the target."""
+    parts = reference.subgraphs(data, division, "node")
+    near = [_component(data, part.arcs, target) for part in parts]
+    return [{i for i, seen in enumerate(near) if u in seen} for u in range(len(data.x)) if u != target]
+
+
+def graph_reaches(data: Data, division: EdgeCentric) -> list[set[int]]:
+    parts = reference.subgraphs(data, division, "graph")
+    return [{i for i, part in enumerate(parts) if u in part.nodes} for u in range(len(data.x))]
+
+
+def _component(data: Data, arcs: list[int], target: int) -> set[int]:
+    ends = data.edge_index[:, arcs].t().tolist()
+    seen, grown = {target}, True
+    while grown:
+        new = {w for pair in ends if set(pair) & seen for w in pair} - seen
+        seen, grown = seen | new, bool(new)
+    return seen
+
+
+# Votes
+
+
+def check_radius(num_groups: int = 4, num_classes: int = 3, abstain: bool = True) -> None:
+    """The radius is exact: no change of that many ballots elects another class, some change of one more does."""
+    cast_values = range(ABSTAIN if abstain else 0, num_classes)
+    for ballots in itertools.product(cast_values, repeat=num_groups):
+        counted = rules.tally(all_listed(ballots, num_classes))
+        label, radius = int(counted.label[0]), int(rules.certified_radius(counted)[0])
+        assert label == winner(ballots, num_classes)
+        assert not _can_flip(ballots, label, radius, cast_values, num_classes), f"{ballots} breaks within {radius}"
+        assert radius == num_groups or _can_flip(ballots, label, radius + 1, cast_values, num_classes)
+
+
+def all_listed(ballots: tuple[int, ...], num_classes: int) -> Votes:
+    """One target whose ballots are all listed and reached."""
+    count = len(ballots)
+    return Votes(
+        num_groups=count,
+        num_classes=num_classes,
+        default=np.array([ABSTAIN], dtype=np.int16),
+        default_stable=np.array([True]),
+        indptr=np.array([0, count]),
+        group=np.arange(count, dtype=np.int32),
+        ballot=np.array(ballots, dtype=np.int16),
+        stable=np.ones(count, dtype=bool),
+        reached=np.ones(count, dtype=bool),
+    )
+
+
+def winner(ballots: tuple[int, ...], num_classes: int) -> int:
+    counts = [sum(b == k for b in ballots) for k in range(num_classes)]
+    return counts.index(max(counts))
+
+
+def _can_flip(ballots: tuple[int, ...], label: int, size: int, values: range, num_classes: int) -> bool:
+    for places in itertools.combinations(range(len(ballots)), min(size, len(ballots))):
+        for new in itertools.product(values, repeat=len(places)):
+            changed = list(ballots)
+            for place, ballot in zip(places, new, strict=True):
+                changed[place] = ballot
+            if winner(tuple(changed), num_classes) != label:
+                return True
+    return False

@@ -1,0 +1,191 @@
+"""The code blocks of a page, and how to run them.
+
+All blocks of a page run in order, in one folder and one Python namespace, as a reader would type them:
+
+- ``python`` blocks run; a ``text`` block right below one is what it must print;
+- ``console`` blocks hold commands behind ``$ `` and, below each, what it must print; ``$ echo $?`` asks for the
+  exit status, which must otherwise be 0; ``bash`` blocks hold commands alone;
+- a block with a ``title`` is a file of that name, whatever its language.
+
+``...`` in what must be printed stands for anything. A comment right above a block says more about it:
+
+- ``<!-- not run: why -->`` leaves it out, and so does ``<!-- needs: data -->`` where the real datasets are missing;
+- ``<!-- given: runs/digits -->``, anywhere on a page, is a run that was trained and certified before;
+- ``<!-- numbers vary -->`` above the output: numbers need not be the same, because training rounds differently on
+  other machines.
+"""
+
+import contextlib
+import io
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from textwrap import dedent
+
+from agnncert.cli import main
+
+SHELL = ("console", "bash")
+_FENCE = re.compile(r"(?P<indent>[ ]*)(?P<ticks>`{3,})(?P<language>\w*)(?P<rest>.*)")
+_TITLE = re.compile(r'title="([^"]+)"')
+_MARK = re.compile(r"\s*<!-- (not run|needs|numbers vary)(: .+)? -->")
+_GIVEN = re.compile(r"^<!-- given: (\S+) -->$", re.MULTILINE)
+_NUMBER = re.compile(r"-?\d[\d,]*(\.\d*)?(e[-+]?\d+)?")
+_OTHER_PROGRAMS = ("cat", "ls", "head")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block: where it stands, what it holds, and what it must print (None: anything)."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    title: str = ""
+    mark: str = ""
+    output: str | None = None
+    numbers_vary: bool = False
+    right_below: bool = False
+
+    @property
+    def runs(self) -> bool:
+        return bool(self.title) or self.language == "python" or self.language in SHELL
+
+    def __str__(self) -> str:
+        return f"{self.page.name}, line {self.line}"
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The blocks of a page that can be run, each with the output that it must have."""
+    found = list(_fenced(page))
+    runnable = []
+    for block, after in pairwise([*found, None]):
+        if not block.runs:
+            continue
+        expects = (
+            block.language == "python"
+            and not block.title
+            and after is not None
+            and after.language == "text"
+            and after.right_below
+        )
+        if expects:
+            block = replace(block, output=after.text, numbers_vary=after.numbers_vary)
+        runnable.append(block)
+    return runnable
+
+
+def _fenced(page: Path) -> Iterator[Block]:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    number, above, last_end = 0, "", -1
+    while number < len(lines):
+        fence = _FENCE.fullmatch(lines[number])
+        if fence is None:
+            above = lines[number] if lines[number].strip() else above
+            if lines[number].strip() and not _MARK.fullmatch(lines[number]):
+                last_end = -1
+            number += 1
+            continue
+        end = next(
+            k for k in range(number + 1, len(lines)) if lines[k].strip() == fence["ticks"]
+        )  # a block that does not end is a mistake on the page
+        title, mark = _TITLE.search(fence["rest"]), _MARK.fullmatch(above)
+        yield Block(
+            page,
+            number + 1,
+            fence["language"],
+            dedent("\n".join(lines[number + 1 : end])),
+            title=title[1] if title else "",
+            mark=mark[1] if mark else "",
+            numbers_vary=bool(mark) and mark[1] == "numbers vary",
+            right_below=last_end >= 0,
+        )
+        number, above, last_end = end + 1, "", end
+
+
+def runs_given_to(page: Path) -> list[str]:
+    """Folders of finished runs that a page takes for granted."""
+    return _GIVEN.findall(page.read_text(encoding="utf-8"))
+
+
+def run_page(blocks: list[Block], has_data: bool) -> int:
+    """Runs the blocks of one page in the current folder; returns how many were run."""
+    names: dict[str, object] = {"__name__": "page"}
+    done = 0
+    for block in blocks:
+        if block.mark == "not run" or (block.mark == "needs" and not has_data):
+            continue
+        if block.title:
+            Path(block.title).parent.mkdir(parents=True, exist_ok=True)
+            Path(block.title).write_text(block.text + "\n", encoding="utf-8")
+        elif block.language == "python":
+            _run_python(block, names)
+        else:
+            _run_commands(block)
+        done += 1
+    return done
+
+
+def _run_python(block: Block, names: dict[str, object]) -> None:
+    code = compile("\n" * block.line + block.text, str(block.page), "exec")  # errors name the page's lines
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, names)
+    if block.output is not None:
+        require_output(printed.getvalue(), block.output, str(block), block.numbers_vary)
+
+
+def _run_commands(block: Block) -> None:
+    steps = list(commands_of(block))
+    for (command, output), (following, wanted) in pairwise([*steps, ("", "")]):
+        if command == "echo $?":
+            continue
+        status, printed = _run_command(command, block)
+        expected = int(wanted) if following == "echo $?" else 0
+        assert status == expected, f"{block}: $ {command} ended with status {status}, not {expected}:\n{printed}"
+        if output:
+            require_output(printed, output, f"{block}: $ {command}", block.numbers_vary)
+
+
+def commands_of(block: Block) -> Iterator[tuple[str, str]]:
+    """The commands of a block, each with what it must print."""
+    joined = block.text.replace("\\\n", " ")
+    if block.language == "bash":
+        for line in joined.splitlines():
+            if line.strip() and not line.startswith("#"):
+                yield line.strip(), ""
+        return
+    head, *parts = re.split(r"^\$ ", joined, flags=re.MULTILINE)
+    assert not head.strip(), f"{block}: a console block begins with a command behind '$ '"
+    for part in parts:
+        command, _, output = part.partition("\n")
+        yield command.strip(), output.strip("\n")
+
+
+def _run_command(command: str, block: Block) -> tuple[int, str]:
+    program, *words = shlex.split(command, comments=True)
+    if program == "agnncert":
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main(words)
+        return status, out.getvalue() + (err.getvalue() if status else "")  # else it holds progress only
+    assert program in _OTHER_PROGRAMS, f"{block}: {program} is not run here; mark the block <!-- not run: why -->"
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def require_output(printed: str, expected: str, where: str, numbers_vary: bool = False) -> None:
+    """Raises unless the output is the expected one, where ``...`` stands for anything."""
+    found, wanted = _tidy(printed), _tidy(expected)
+    if numbers_vary:
+        found, wanted = (" ".join(_NUMBER.sub("0", text).split()) for text in (found, wanted))
+    pieces = [re.escape(piece) for piece in wanted.split("...")]
+    if not re.fullmatch(".*?".join(pieces), found, flags=re.DOTALL):
+        raise AssertionError(f"{where} printed\n{printed}\nbut the page says\n{expected}")
+
+
+def _tidy(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())

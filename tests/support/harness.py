@@ -1,0 +1,265 @@
+"""Runs every attack on a tiny graph and compares what it changes with what the library's theorems allow."""
+
+import itertools
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from agnncert.proof.ballots import ABSTAIN, Votes
+from agnncert.proof.budget import Budget
+from agnncert.proof.evidence import BallotEvidence
+from agnncert.proof.theorems import Amounts, Facts, Reach, Tally, reach_of, tally, withstands
+
+from . import tiny
+from .tiny import Cell, Tiny
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A division and task: its rule, its views, and which groups an attacker's new ids choose."""
+
+    rule: str
+    views: Callable[[Tiny, int], list]
+    edge_groups: bool
+    node_groups: bool
+
+    @property
+    def is_node_task(self) -> bool:
+        return self.rule.endswith("/node")
+
+
+KINDS = {
+    kind.rule: kind
+    for kind in (
+        Kind("edge-centric/node", tiny.edge_views, True, False),
+        Kind("node-centric/node", tiny.node_views, False, True),
+        Kind("gated/node", tiny.gated_views, False, True),
+        Kind("edge-centric/graph", tiny.edge_graph_views, True, False),
+        Kind("node-centric/graph", tiny.node_graph_views, False, True),
+    )
+}
+
+
+def tiers(kind: Kind, graph: Tiny, target: int) -> list[int]:
+    """0 reached, 1 listed but not reached, 2 unlisted, for every group."""
+    found = []
+    for i in range(graph.num_groups):
+        if kind.rule == "edge-centric/node":
+            reached, listed = any(target in p and graph.pair_group[p] == i for p in graph.pairs), False
+        elif kind.rule == "edge-centric/graph":
+            reached, listed = any(graph.pair_group[p] == i for p in graph.pairs), False
+        elif kind.rule == "node-centric/graph":
+            here = sum(group == i for u, group in graph.node_group.items() if u in graph.features)
+            reached, listed = here >= (1 if graph.loops else 2), here >= 1
+        else:
+            reached = any(v == target and graph.node_group[u] == i for u, v, _, _ in graph.arcs())
+            listed = kind.rule == "gated/node" and graph.node_group[target] == i
+        found.append(0 if reached else 1 if listed else 2)
+    return found
+
+
+def cover_row(kind: Kind, graph: Tiny, target: int, num_reached: int) -> list[int]:
+    """The exact coverage of the worst k nodes, by trying all of them."""
+    if not kind.rule.startswith("edge-centric") or not num_reached:
+        return []
+    others = [u for u in graph.features if u != target or not kind.is_node_task]
+    reach = {u: _groups_reached(kind, graph, target, u) for u in others}
+    row = [
+        max(len(set().union(*(reach[u] for u in chosen))) for chosen in itertools.combinations(others, size))
+        for size in range(1, len(others) + 1)
+    ]
+    return [*row, num_reached]
+
+
+def _groups_reached(kind: Kind, graph: Tiny, target: int, node: int) -> set[int]:
+    if kind.is_node_task:
+        views = kind.views(graph, target)
+        return {i for i, (nodes, _) in enumerate(views) if any(u == node for u, _ in nodes)}
+    return {graph.pair_group[p] for p in graph.pairs if node in p}
+
+
+def evidence(
+    kind: Kind, graph: Tiny, targets: list[int], tables: list[list[int]], ids: str = "node_id"
+) -> BallotEvidence:
+    """One row per target, with the ballots of ``tables``; ballots of the unlisted groups must be alike."""
+    levels = [tiers(kind, graph, v) for v in targets]
+    listed = [[i for i, tier in enumerate(level) if tier < 2] for level in levels]
+    default = [
+        next((table[i] for i in range(graph.num_groups) if level[i] == 2), ABSTAIN)
+        for table, level in zip(tables, levels, strict=True)
+    ]
+    rows = [cover_row(kind, graph, v, level.count(0)) for v, level in zip(targets, levels, strict=True)]
+    flat = [(j, i) for j, groups in enumerate(listed) for i in groups]
+    votes = Votes(
+        num_groups=graph.num_groups,
+        num_classes=3,
+        default=np.array(default, dtype=np.int16),
+        default_stable=np.ones(len(targets), dtype=bool),
+        indptr=np.cumsum([0, *map(len, listed)]),
+        group=np.array([i for _, i in flat], dtype=np.int32),
+        ballot=np.array([tables[j][i] for j, i in flat], dtype=np.int16),
+        stable=np.ones(len(flat), dtype=bool),
+        reached=np.array([levels[j][i] == 0 for j, i in flat], dtype=bool),
+    )
+    cover = np.array([entry for row in rows for entry in row], dtype=np.int32)
+    return BallotEvidence(votes, kind.rule, np.cumsum([0, *map(len, rows)]), cover, ids)
+
+
+def random_table(rng: random.Random, kind: Kind, graph: Tiny, target: int, num_classes: int) -> list[int]:
+    """Ballots that some in-local function casts: equal views vote alike, empty ones abstain."""
+    by_view: dict[object, int] = {None: ABSTAIN}
+    lean = rng.randrange(num_classes)  # most ballots agree, or nothing would ever be certified
+    for view in kind.views(graph, target):
+        by_view.setdefault(view, lean if rng.random() < 0.7 else rng.randrange(num_classes))
+    return [by_view[view] for view in kind.views(graph, target)]
+
+
+def budget_of(cell: Cell, unlimited: tuple[str, ...] = ()) -> Budget:
+    counts = {
+        "add_edges": cell.add,
+        "delete_edges": cell.delete,
+        "change_edges": cell.change,
+        "inject_nodes": cell.inject,
+        "edges_per_injected": cell.edges_each,
+        "delete_nodes": cell.delete_nodes,
+        "change_features": cell.features,
+    }
+    return Budget(**counts | dict.fromkeys(unlimited, math.inf), target_features=cell.own)
+
+
+CUT = 3_000  # attacks tried in one cell; a cell that has more is not exhausted, and not counted as attained or not
+
+
+def changes(kind: Kind, graph: Tiny, cell: Cell, targets: list[int], cut: int = CUT) -> tuple[int, dict]:
+    """For every target the maximal sets of ballots that some attack changes, and the number of attacks tried."""
+    clean = {v: kind.views(graph, v) for v in targets}
+    found: dict[int, set[frozenset[int]]] = {v: set() for v in targets}
+    tried = 0
+    every_attack = tiny.attacks(graph, cell, kind.edge_groups, kind.node_groups)
+    for attacked, deleted, altered in itertools.islice(every_attack, cut):
+        tried += 1
+        for v in targets:
+            if kind.is_node_task and (
+                v in deleted or len(altered - {v}) > cell.features or (v in altered and not cell.own)
+            ):
+                continue
+            views = kind.views(attacked, v)
+            found[v].add(frozenset(i for i in range(graph.num_groups) if views[i] != clean[v][i]))
+    return tried, {v: {s for s in sets if not any(s < other for other in sets)} for v, sets in found.items()}
+
+
+def flips(table: list[int], moved: frozenset[int], num_classes: int = 3) -> bool:
+    """Whether the worst ballots in the moved groups change the winner."""
+    label = winner(table, num_classes)
+    return any(
+        winner([rival if i in moved else b for i, b in enumerate(table)], num_classes) != label
+        for rival in range(num_classes)
+    )
+
+
+def winner(table: list[int], num_classes: int = 3) -> int:
+    counts = [table.count(k) for k in range(num_classes)]
+    return counts.index(max(counts))
+
+
+Decide = Callable[[Tally, Reach], np.ndarray]
+
+
+@dataclass
+class Score:
+    """What a run of the harness saw."""
+
+    attacks: int = 0
+    cells: int = 0
+    attained: int = 0  # cells in which some attack moves as many ballots as the theorem allows
+    exceeded: int = 0
+    certified: int = 0
+    robust: int = 0  # vote tables that no attack of the cell flips
+    false: int = 0
+    examples: list = field(default_factory=list)
+
+    def __iadd__(self, other: "Score") -> "Score":
+        for name in ("attacks", "cells", "attained", "exceeded", "certified", "robust", "false"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.examples += other.examples
+        return self
+
+
+def run_cell(
+    kind: Kind,
+    graph: Tiny,
+    cell: Cell,
+    rng: random.Random,
+    unlimited: tuple[str, ...] = (),
+    tables_each: int = 6,
+    cut: int = CUT,
+    decide: Decide = withstands,
+    theorem: Callable[[Amounts, Facts], Reach] | None = None,
+) -> Score:
+    """Compares one budget on one graph. ``decide`` and ``theorem`` can be replaced by broken ones."""
+    targets = list(graph.features) if kind.is_node_task else [0]
+    tried, found = changes(kind, graph, cell, targets, cut)
+    score = Score(attacks=tried)
+    for v in targets:
+        tables = [random_table(rng, kind, graph, v, 3) for _ in range(tables_each)]
+        proof = evidence(kind, graph, [v] * tables_each, tables)
+        counted, facts = tally(proof.votes), next(iter(proof._blocks()))[2]
+        attack = Amounts.of(budget_of(cell, unlimited))
+        reach = reach_of(kind.rule, attack, facts, True) if theorem is None else theorem(attack, facts)
+        level = tiers(kind, graph, v)
+        _compare_counts(score, level, reach, found[v], tried < cut, (kind.rule, graph, cell, v))
+        held = decide(counted, reach)
+        if theorem is None and decide is withstands:
+            assert held.tolist() == proof.holds(budget_of(cell, unlimited)).tolist()
+        for table, holds in zip(tables, held, strict=True):
+            broken = any(flips(table, moved) for moved in found[v])
+            score.certified += bool(holds)
+            score.robust += not broken
+            if holds and broken:
+                score.false += 1
+                score.examples.append((kind.rule, graph, cell, v, table))
+    return score
+
+
+def _compare_counts(score: Score, level: list[int], reach: Reach, found: set, exhausted: bool, where: tuple) -> None:
+    limits = (float(reach.all[0]), float(reach.beyond_reached[0]), float(reach.unlisted[0]))
+    most = min(limits[0], level.count(0) + min(limits[1], level.count(1) + min(limits[2], level.count(2))))
+    seen = 0
+    for moved in found:
+        amounts = [len(moved), sum(level[i] > 0 for i in moved), sum(level[i] == 2 for i in moved)]
+        seen = max(seen, len(moved))
+        if any(amount > limit for amount, limit in zip(amounts, limits, strict=True)):
+            score.exceeded += 1
+            score.examples.append((*where, moved, limits))
+    score.cells += exhausted
+    score.attained += exhausted and seen == most
+
+
+def random_cell(rng: random.Random, units: int) -> Cell:
+    """A mixed budget of this many units."""
+    names = ["add", "delete", "change", "inject", "delete_nodes", "features"]
+    amounts = dict.fromkeys(names, 0)
+    for _ in range(units):
+        amounts[rng.choice(names)] += 1
+    amounts["inject"] = min(amounts["inject"], 1 if units > 2 else 2)
+    return Cell(
+        **amounts, edges_each=rng.choice([0, 1, 1, 2, 2, 3]) if amounts["inject"] else 0, own=rng.random() < 0.3
+    )
+
+
+def run(kind: Kind, seed: int, graphs: int, cells: int, **options) -> Score:
+    """Random graphs, random mixed budgets, every attack."""
+    rng, score = random.Random(seed), Score()
+    for _ in range(graphs):
+        graph = tiny.random_tiny(
+            rng, rng.choice([2, 3, 3, 4]), rng.choice([2, 3, 4]), directed=rng.random() < 0.3, loops=rng.random() < 0.3
+        )
+        for _ in range(cells):
+            cell = random_cell(rng, rng.choice([1, 2, 2, 3] if len(graph.features) < 4 else [1, 2]))
+            if cell.own and kind.rule != "gated/node":
+                cell = Cell(**{**cell.__dict__, "own": False})
+            score += run_cell(kind, graph, cell, rng, **options)
+    return score

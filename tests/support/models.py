@@ -1,0 +1,59 @@
+"""Tiny models in float64, with weights large enough that ballots differ from subgraph to subgraph."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, global_add_pool, global_max_pool, global_mean_pool
+
+FEATURES, HIDDEN, CLASSES = 3, 4, 3
+KINDS = ("gcn", "sage", "gat", "gin")
+READOUTS = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_pool}
+
+
+def conv(kind: str, width_in: int, width_out: int) -> nn.Module:
+    if kind == "gin":
+        return GINConv(nn.Sequential(nn.Linear(width_in, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, width_out)))
+    return {"gcn": GCNConv, "sage": SAGEConv, "gat": GATConv}[kind](width_in, width_out)
+
+
+class NodeModel(nn.Module):
+    """Two layers of one kind."""
+
+    def __init__(self, kind: str, width: int = FEATURES) -> None:
+        super().__init__()
+        self.first = conv(kind, width, HIDDEN)
+        self.second = conv(kind, HIDDEN, CLASSES)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.second(self.first(x, edge_index).tanh(), edge_index)
+
+
+class GraphModel(nn.Module):
+    """Two layers and a readout."""
+
+    def __init__(self, kind: str, width: int = FEATURES, readout: str = "mean") -> None:
+        super().__init__()
+        self.body = NodeModel(kind, width)
+        self.head = nn.Linear(CLASSES, CLASSES)
+        self.readout = READOUTS[readout]
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return self.head(self.readout(self.body(x, edge_index), batch))
+
+
+def settled(make: Any, *args: Any, seed: int = 0, **kwargs: Any) -> Any:
+    """Builds a module with reproducible, large weights, in float64 and eval mode."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = make(*args, **kwargs).double().eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.copy_(torch.randn_like(parameter))
+    return model
+
+
+def build(kind: str, task: str, seed: int = 0, width: int = FEATURES, readout: str = "mean") -> Any:
+    if task == "node":
+        return settled(NodeModel, kind, width, seed=seed)
+    return settled(GraphModel, kind, width, readout, seed=seed)

@@ -1,0 +1,148 @@
+"""Certificates made up for the tests of the page: random, but shaped like real ones."""
+
+from typing import Any
+
+import numpy as np
+
+from agnncert.proof.ballots import ABSTAIN, Votes
+from agnncert.proof.certificate import Certificate
+from agnncert.proof.claim import Claim, make_claim
+from agnncert.proof.evidence import BallotEvidence
+from agnncert.proof.samples.evidence import SampleEvidence
+from agnncert.proof.samples.flips import FlipNoise
+
+COVER_RULES = ("edge-centric/node", "edge-centric/graph")
+
+
+def random_votes(
+    rng: np.random.Generator,
+    rule: str,
+    num_targets: int,
+    num_groups: int,
+    num_classes: int,
+    mean_degree: float = 5.0,
+    unstable: float = 0.0,
+) -> tuple[Votes, np.ndarray]:
+    """Votes under ``rule`` and the degree of each target; labels lean to the class that also casts the default."""
+    method, task = rule.split("/")
+    lists_all = method.startswith(("gnncert", "custom"))
+    degree = rng.geometric(1 / (1 + mean_degree), num_targets) - (0 if task == "graph" else 1)
+    listed = [_listed_groups(rng, num_groups, num_groups if lists_all else d) for d in degree]
+    favourite = rng.integers(num_classes, size=num_targets)
+    indptr = np.concatenate([[0], np.cumsum([len(groups) for groups in listed])]).astype(np.int64)
+    group = np.concatenate([*listed, []]).astype(np.int32)
+    owner = np.repeat(np.arange(num_targets), np.diff(indptr))
+    follows = rng.random(len(group)) < rng.uniform(0.3, 0.98, num_targets)[owner]
+    ballot = np.where(follows, favourite[owner], rng.integers(num_classes, size=len(group)))
+    votes_alone = task == "node" and method in ("edge-centric", "node-centric")
+    agrees = rng.random(num_targets) < 0.93
+    default = np.where(agrees, favourite, rng.integers(num_classes, size=num_targets)) if votes_alone else ABSTAIN
+    reached = np.ones(len(group), dtype=bool)
+    if rule == "gated/node":  # the first listed ballot is often the target's own group
+        starts = indptr[:-1][np.diff(indptr) > 0]
+        reached[starts[rng.random(len(starts)) < 0.6]] = False
+    if rule == "node-centric/graph":
+        reached = rng.random(len(group)) < 0.5
+    votes = Votes(
+        num_groups=num_groups,
+        num_classes=num_classes,
+        default=np.broadcast_to(default, num_targets).astype(np.int16),
+        default_stable=rng.random(num_targets) >= unstable,
+        indptr=indptr.astype(np.int64),
+        group=group,
+        ballot=ballot.astype(np.int16),
+        stable=rng.random(len(group)) >= unstable,
+        reached=reached,
+    )
+    return votes, degree
+
+
+def _listed_groups(rng: np.random.Generator, num_groups: int, degree: int) -> np.ndarray:
+    return np.unique(rng.integers(num_groups, size=degree)) if degree < num_groups else np.arange(num_groups)
+
+
+def random_cover(rng: np.random.Generator, votes: Votes, rule: str) -> tuple[np.ndarray, np.ndarray]:
+    """A cover table that fits the votes: rows that rise to the number of reached ballots."""
+    if rule not in COVER_RULES:
+        return np.zeros(votes.num_targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    rows = []
+    for size in np.diff(votes.indptr):
+        steps = rng.integers(1, 4, size=size)
+        row = np.minimum(np.cumsum(steps), size)
+        rows.append(np.unique(row))
+    pointer = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return pointer, np.concatenate([*rows, []]).astype(np.int32)
+
+
+def random_evidence(
+    rng: np.random.Generator,
+    rule: str,
+    num_targets: int,
+    num_groups: int,
+    num_classes: int,
+    ids: str = "node_id",
+    **shape: float,
+) -> tuple[BallotEvidence, np.ndarray]:
+    """Evidence under ``rule``, and the degree of each target."""
+    votes, degree = random_votes(rng, rule, num_targets, num_groups, num_classes, **shape)
+    pointer, cover = random_cover(rng, votes, rule)
+    parameters = {}
+    if rule.startswith("gnncert-en"):
+        parameters = {"edge_groups": 5, "feature_groups": num_groups // 5}
+    if rule.startswith("custom"):
+        parameters = {
+            "add_edges": 1,
+            "delete_edges": 2,
+            "change_features": 3,
+            "inject_nodes": 1,
+            "edges_per_injected": 1,
+        }
+    return BallotEvidence(votes, rule, pointer, cover, ids=ids, parameters=parameters), degree
+
+
+def made_up_certificate(
+    rng: np.random.Generator,
+    rule: str,
+    num_targets: int,
+    num_groups: int,
+    num_classes: int,
+    target: np.ndarray | None = None,
+    **shape: Any,
+) -> tuple[Certificate, np.ndarray]:
+    """A certificate under ``rule``, and the degree of each target."""
+    evidence, degree = random_evidence(rng, rule, num_targets, num_groups, num_classes, **shape)
+    claim = make_claim(
+        rule=rule,
+        division=f"made-up({rule}, T={num_groups})",
+        num_groups=num_groups,
+        ids=evidence.ids,
+        tolerance=1e-6,
+        digests={"graph": "0123456789abcdef" * 4, "model": "fedcba9876543210" * 4},
+        parameters=evidence.parameters,
+    )
+    ids = 3 * np.arange(num_targets) + 7 if target is None else target
+    return Certificate(claim, evidence, ids), degree
+
+
+def sampled_certificate(rng: np.random.Generator, num_targets: int, num_classes: int = 3) -> Certificate:
+    """A certificate from random samples instead of a vote."""
+    favourite = rng.integers(num_classes, size=num_targets)
+    likely = np.full((num_targets, num_classes), 0.02)
+    likely[np.arange(num_targets), favourite] = rng.uniform(0.5, 1, num_targets)
+    likely /= likely.sum(axis=1, keepdims=True)
+    selection, estimation = (np.array([rng.multinomial(n, p) for p in likely]) for n in (100, 1000))
+    evidence = SampleEvidence("rs", FlipNoise(p_add=0.2, p_delete=0.2), selection, estimation, alpha=0.01)
+    claim = Claim(
+        task="node",
+        method="rs",
+        division="",
+        num_groups=0,
+        guarantee="probabilistic",
+        unit="edges flipped at the target",
+        covers=("edges at the target added or deleted",),
+        assumes=("The model is used as it was certified.",),
+        not_proved=("Anything about injected nodes.",),
+        alpha=0.01,
+        alpha_scope="each target",
+    )
+    return Certificate(claim, evidence, np.arange(num_targets))

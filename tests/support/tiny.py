@@ -1,0 +1,240 @@
+"""Tiny graphs in plain Python, every attack on them, and which ballots each attack could change.
+
+Nothing here uses the library's own divisions: groups are drawn at random, and injected nodes get every group,
+because the theorems let the attacker choose ids. The model is an arbitrary in-local function: a ballot may become
+anything as soon as what it is a function of (its *view*) differs from the view in the clean graph.
+"""
+
+import itertools
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+Node = int
+Pair = tuple[Node, Node]  # sorted; (u, u) is a self-loop
+# State of a pair: (arc from the smaller id, arc from the larger id, attribute); absent pairs are not stored.
+State = tuple[bool, bool, int]
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """A graph, and the group of every node and every pair that exists or might."""
+
+    features: dict[Node, int]
+    pairs: dict[Pair, State]
+    node_group: dict[Node, int]
+    pair_group: dict[Pair, int]
+    num_groups: int
+    directed: bool = False
+    loops: bool = False
+
+    def key(self) -> object:
+        """Equal for equal graphs."""
+        groups = [sorted(d.items()) for d in (self.node_group, self.pair_group)]
+        return (repr(sorted(self.features.items())), repr(sorted(self.pairs.items())), repr(groups))
+
+    def arcs(self) -> Iterator[tuple[Node, Node, int, Pair]]:
+        """Every arc with the attribute of its pair."""
+        for (u, v), (forward, backward, attribute) in self.pairs.items():
+            if forward:
+                yield u, v, attribute, (u, v)
+            if backward and u != v:
+                yield v, u, attribute, (u, v)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A budget for the enumeration; the same fields as the library's, all finite."""
+
+    add: int = 0
+    delete: int = 0
+    change: int = 0
+    inject: int = 0
+    edges_each: int = 0
+    delete_nodes: int = 0
+    features: int = 0
+    own: bool = False
+    spare: frozenset[Node] = field(default=frozenset())  # nodes that are neither deleted nor given new features
+
+
+def random_tiny(rng: random.Random, num_nodes: int, num_groups: int, directed: bool, loops: bool) -> Tiny:
+    """A random graph of this size."""
+    nodes = range(num_nodes)
+    everything = [(u, v) for u in nodes for v in nodes if u < v or (loops and u == v)]
+    density = rng.choice([0.3, 0.6, 0.9])
+    pairs = {p: rng.choice(_states(p, directed)) for p in everything if rng.random() < density * (p[0] != p[1] or 0.5)}
+    return Tiny(
+        features=dict.fromkeys(nodes, 0),
+        pairs=pairs,
+        node_group={u: rng.randrange(num_groups) for u in nodes},
+        pair_group={p: rng.randrange(num_groups) for p in everything},
+        num_groups=num_groups,
+        directed=directed,
+        loops=loops,
+    )
+
+
+def _states(pair: Pair, directed: bool, attribute: int = 0) -> list[State]:
+    if not directed or pair[0] == pair[1]:
+        return [(True, True, attribute)]
+    return [(True, True, attribute), (True, False, attribute), (False, True, attribute)]
+
+
+def _up_to(items: Iterable[object], most: int) -> Iterator[tuple]:
+    items = list(items)
+    for size in range(min(most, len(items)) + 1):
+        yield from itertools.combinations(items, size)
+
+
+def attacks(
+    graph: Tiny, cell: Cell, edge_groups: bool, node_groups: bool
+) -> Iterator[tuple[Tiny, frozenset, frozenset]]:
+    """Every attacked graph within the budget, with the deleted nodes and the nodes given other features.
+
+    ``edge_groups`` and ``node_groups`` say which choice of groups matters to the division under test.
+    """
+    open_nodes = [u for u in graph.features if u not in cell.spare]
+    for deleted in _up_to(open_nodes, cell.delete_nodes):
+        rest = _without(graph, deleted)
+        for altered in _up_to([u for u in open_nodes if u not in deleted], cell.features + cell.own):
+            features = {u: x + (u in altered) for u, x in rest.features.items()}
+            for grown in _injections(replace(rest, features=features), graph, deleted, cell, edge_groups, node_groups):
+                for attacked in _edge_attacks(grown, graph, cell, edge_groups):
+                    yield attacked, frozenset(deleted), frozenset(altered)
+
+
+def _without(graph: Tiny, deleted: tuple[Node, ...]) -> Tiny:
+    return replace(
+        graph,
+        features={u: x for u, x in graph.features.items() if u not in deleted},
+        pairs={p: s for p, s in graph.pairs.items() if not set(p) & set(deleted)},
+    )
+
+
+def _injections(graph: Tiny, clean: Tiny, deleted, cell: Cell, edge_groups: bool, node_groups: bool) -> Iterator[Tiny]:
+    """Up to ``inject`` new nodes, under fresh ids or under ids that a deletion has vacated."""
+    fresh = [max(clean.features) + 1 + i for i in range(cell.inject)]
+    for count in range(cell.inject + 1):
+        for vacated in _up_to(deleted, count):
+            new = (*vacated, *fresh[: count - len(vacated)])
+            yield from _join(graph, clean, new, cell, edge_groups, node_groups)
+
+
+def _join(
+    graph: Tiny, clean: Tiny, new: tuple[Node, ...], cell: Cell, edge_groups: bool, node_groups: bool
+) -> Iterator[Tiny]:
+    features = graph.features | dict.fromkeys(new, 7)  # a feature that no other node has
+    options = []
+    for u in new:
+        possible = [tuple(sorted((u, w))) for w in features if w != u or graph.loops]
+        options.append(list(_up_to(possible, cell.edges_each)))
+    for chosen in itertools.product(*options):
+        pairs = sorted({p for picked in chosen for p in picked})
+        for states in itertools.product(*[_states(p, graph.directed) for p in pairs]):
+            joined = replace(graph, features=features, pairs=graph.pairs | dict(zip(pairs, states, strict=True)))
+            unknown_nodes = [u for u in new if u not in clean.node_group] if node_groups else []
+            for groups in itertools.product(range(graph.num_groups), repeat=len(unknown_nodes)):
+                named = joined.node_group | dict.fromkeys(new, 0) | clean.node_group
+                named |= dict(zip(unknown_nodes, groups, strict=True))
+                yield from _name_pairs(replace(joined, node_group=named), pairs if edge_groups else [])
+
+
+def _name_pairs(graph: Tiny, pairs: list[Pair]) -> Iterator[Tiny]:
+    """Every choice of groups for pairs that have none yet."""
+    unknown = [p for p in pairs if p not in graph.pair_group]
+    for groups in itertools.product(range(graph.num_groups), repeat=len(unknown)):
+        yield replace(graph, pair_group=graph.pair_group | dict(zip(unknown, groups, strict=True)))
+
+
+def _edge_attacks(graph: Tiny, clean: Tiny, cell: Cell, edge_groups: bool) -> Iterator[Tiny]:
+    """Added, deleted and changed pairs. A new direction of an old pair is an addition: it is a new in-neighbour."""
+    present = list(graph.pairs)
+    for removed in _up_to(present, cell.delete):
+        for changed in _up_to([p for p in present if p not in removed], cell.change):
+            kept = {p: s for p, s in graph.pairs.items() if p not in removed}
+            kept |= {p: (*kept[p][:2], kept[p][2] + 1) for p in changed}
+            possible = [
+                (u, v)
+                for u, v in itertools.combinations_with_replacement(sorted(graph.features), 2)
+                if (u != v or graph.loops)
+                and (u, v) not in removed
+                and (u, v) not in changed
+                and not (kept.get((u, v), (False, False))[0] and kept.get((u, v), (False, False))[1])
+            ]
+            for added in _up_to(possible, cell.add):
+                yield from _add(replace(graph, pairs=kept), added, edge_groups)
+
+
+def _add(graph: Tiny, added: tuple[Pair, ...], edge_groups: bool) -> Iterator[Tiny]:
+    for states in itertools.product(*[_states(p, graph.directed, 3) for p in added]):
+        grown = replace(graph, pairs=graph.pairs | dict(zip(added, states, strict=True)))
+        yield from _name_pairs(grown, list(added) if edge_groups else [])
+
+
+# What a ballot is a function of, for each division and task. None stands for "abstains".
+
+
+def rooted(graph: Tiny, arcs: list[tuple[Node, Node, int]], target: Node, show_target: bool = True) -> object:
+    """The part of a subgraph from which the target can be reached, with features and attributes."""
+    heads: dict[Node, list[tuple[Node, int]]] = {}
+    for u, v, attribute in arcs:
+        heads.setdefault(v, []).append((u, attribute))
+    seen, todo, inside = {target}, [target], []
+    while todo:
+        v = todo.pop()
+        for u, attribute in heads.get(v, ()):
+            inside.append((u, v, attribute))
+            if u not in seen:
+                seen.add(u)
+                todo.append(u)
+    shown = frozenset((u, graph.features[u] if u != target or show_target else None) for u in seen)
+    return shown, frozenset(inside)
+
+
+def edge_views(graph: Tiny, target: Node) -> list[object]:
+    """Edge-centric, node task."""
+    arcs: list[list] = [[] for _ in range(graph.num_groups)]
+    for u, v, attribute, pair in graph.arcs():
+        arcs[graph.pair_group[pair]].append((u, v, attribute))
+    return [rooted(graph, a, target) for a in arcs]
+
+
+def node_views(graph: Tiny, target: Node) -> list[object]:
+    """Node-centric, node task: an arc lies in the group of its tail."""
+    return [rooted(graph, a, target) for a in _by_tail(graph)]
+
+
+def gated_views(graph: Tiny, target: Node) -> list[object]:
+    """Node-centric with gated features; abstains without an incoming arc, except in the target's own group."""
+    views: list[object] = []
+    for i, arcs in enumerate(_by_tail(graph)):
+        own = graph.node_group[target] == i
+        hears = any(v == target for _, v, _ in arcs)
+        views.append(rooted(graph, arcs, target, show_target=own) if own or hears else None)
+    return views
+
+
+def _by_tail(graph: Tiny) -> list[list]:
+    arcs: list[list] = [[] for _ in range(graph.num_groups)]
+    for u, v, attribute, _ in graph.arcs():
+        arcs[graph.node_group[u]].append((u, v, attribute))
+    return arcs
+
+
+def edge_graph_views(graph: Tiny, target: Node = 0) -> list[object]:
+    """Edge-centric, graph task: the pairs of a group with their ends."""
+    views: list[set] = [set() for _ in range(graph.num_groups)]
+    for (u, v), state in graph.pairs.items():
+        views[graph.pair_group[u, v]] |= {((u, v), state), (u, graph.features[u]), (v, graph.features[v])}
+    return [frozenset(view) or None for view in views]
+
+
+def node_graph_views(graph: Tiny, target: Node = 0) -> list[object]:
+    """Node-centric, graph task: the nodes of a group and the pairs among them."""
+    views: list[set] = [set() for _ in range(graph.num_groups)]
+    for u, x in graph.features.items():
+        views[graph.node_group[u]].add((u, x))
+    for (u, v), state in graph.pairs.items():
+        if graph.node_group[u] == graph.node_group[v]:
+            views[graph.node_group[u]].add(((u, v), state))
+    return [frozenset(view) or None for view in views]

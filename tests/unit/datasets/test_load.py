@@ -1,0 +1,356 @@
+import pickle
+import socket
+import urllib.error
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from agnncert.datasets import (
+    DATASETS,
+    GraphSet,
+    dataset_digest,
+    inductive_view,
+    load_dataset,
+    load_tables,
+    stratified_split,
+)
+from agnncert.datasets import load as public
+from agnncert.errors import DatasetError
+
+NODE_SETS = ("cora-ml", "citeseer", "pubmed", "amazon-c")
+GRAPH_SETS = ("aids", "mutag", "proteins", "dd", "mutag-188")
+
+
+@pytest.fixture(scope="module")
+def knn() -> Data:
+    return load_dataset("digits-knn")
+
+
+@pytest.fixture(scope="module")
+def grid() -> GraphSet:
+    return load_dataset("digits-grid")
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise socket.gaierror("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+def assert_simple_undirected(graph: Data) -> None:
+    u, v = graph.edge_index
+    key, mirrored = u * graph.num_nodes + v, v * graph.num_nodes + u
+    assert (u != v).all()
+    assert (key[1:] > key[:-1]).all()
+    assert torch.equal(mirrored.sort().values, key)
+
+
+def degrees(graph: Data) -> torch.Tensor:
+    return torch.bincount(graph.edge_index[0], minlength=graph.num_nodes)
+
+
+class Attack:
+    """Creates a file when unpickled."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[object, tuple[Path]]:
+        return Path.touch, (self.marker,)
+
+
+# --- by name
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(DatasetError, match='did you mean "cora-ml"'):
+        load_dataset("cora_ml")
+
+
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize(
+    ("name", "file", "folder"),
+    [
+        ("cora-ml", "cora_ml.npz", "cora_ml/raw"),
+        ("pubmed", "ind.pubmed.allx", "PubMed/raw"),
+        ("amazon-c", "amazon_electronics_computers.npz", "Computers/raw"),
+        ("mutag", "Mutagenicity_graph_labels.txt", "Mutagenicity/raw"),
+        ("proteins", "PROTEINS_node_attributes.txt", "PROTEINS/raw"),
+    ],
+)
+def test_a_missing_file_is_named_with_its_folder(name, file, folder, tmp_path) -> None:
+    with pytest.raises(DatasetError) as error:
+        load_dataset(name, root=tmp_path)
+    assert file in str(error.value)
+    assert str(tmp_path / folder) in str(error.value)
+    assert "no network" in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_download_that_breaks_off_leaves_nothing_behind(tmp_path, monkeypatch) -> None:
+    def half(self: public.pyg.Amazon) -> None:
+        (tmp_path / "Computers/raw/amazon_electronics_computers.npz").write_bytes(b"half of i")
+        raise ConnectionResetError("the line went dead")
+
+    monkeypatch.setattr(public, "_require_network", lambda *_: None)
+    monkeypatch.setattr(public.pyg.Amazon, "download", half)
+    with pytest.raises(DatasetError, match="the line went dead"):
+        load_dataset("amazon-c", root=tmp_path)
+    assert list((tmp_path / "Computers/raw").iterdir()) == []
+
+
+def test_a_server_that_answers_with_an_error_is_still_tried(monkeypatch) -> None:
+    def answer(*_: object, **__: object) -> None:
+        raise urllib.error.HTTPError("address", 405, "method not allowed", None, None)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(public.urllib.request, "urlopen", answer)
+    public._require_network(DATASETS["dd"], public.SOURCES["dd"], None)  # raises nothing
+
+
+def test_a_damaged_file_is_an_error_of_ours(tmp_path) -> None:
+    folder = tmp_path / "cora_ml" / "raw"
+    folder.mkdir(parents=True)
+    (folder / "cora_ml.npz").write_bytes(b"not a zip archive")
+    with pytest.raises(DatasetError, match="cannot be read"):
+        load_dataset("cora-ml", root=tmp_path)
+
+
+def test_a_pickle_with_another_checksum_is_never_opened(tmp_path) -> None:
+    folder = tmp_path / "CiteSeer" / "raw"
+    folder.mkdir(parents=True)
+    marker = tmp_path / "executed"
+    attack = pickle.dumps(Attack(marker))
+    for file in public.SOURCES["citeseer"].files:
+        (folder / file).write_bytes(attack)
+    with pytest.raises(DatasetError, match="not the published file"):
+        load_dataset("citeseer", root=tmp_path)
+    assert not marker.exists()
+    pickle.loads(attack)
+    assert marker.exists()  # so the attack would have worked
+
+
+def test_another_dataset_under_the_same_name_is_refused(tmp_path) -> None:
+    folder = tmp_path / "MUTAG" / "raw"
+    folder.mkdir(parents=True)
+    for part, text in {
+        "A": "1, 2\n2, 1\n3, 4\n4, 3",
+        "graph_indicator": "1\n1\n2\n2",
+        "graph_labels": "1\n-1",
+        "node_labels": "0\n1\n0\n1",
+    }.items():
+        (folder / f"MUTAG_{part}.txt").write_text(text + "\n")
+    with pytest.raises(DatasetError, match="not mutag-188 as published"):
+        load_dataset("mutag-188", root=tmp_path)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", NODE_SETS)
+def test_a_public_graph_has_its_known_size(name, data_root) -> None:
+    info, data = DATASETS[name], load_dataset(name, root=data_root)
+    assert (data.num_nodes, data.num_classes, data.num_features) == (info.size, info.classes, info.features)
+    assert data.edge_index.size(1) == 2 * info.edges
+    assert_simple_undirected(data)
+    assert data.y.unique().tolist() == list(range(info.classes))
+    assert data.name == name
+    assert int((degrees(data) == 0).sum()) == {"citeseer": 48, "amazon-c": 281}.get(name, 0)
+    assert data.x.dtype == torch.float32
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", GRAPH_SETS)
+def test_a_public_graph_set_has_its_known_size(name, data_root) -> None:
+    info, graphs = DATASETS[name], load_dataset(name, root=data_root)
+    largest = {"aids": 95, "mutag": 417, "proteins": 620, "dd": 5748, "mutag-188": 28}
+    first_class = {"aids": 400, "mutag": 2401, "proteins": 663, "dd": 691, "mutag-188": 63}
+    assert (len(graphs), graphs.num_classes, graphs.num_features) == (info.size, info.classes, info.features)
+    assert np.mean([g.num_edges / 2 for g in graphs]) == pytest.approx(info.edges, abs=0.005)
+    assert max(g.num_nodes for g in graphs) == largest[name]
+    assert int((graphs.y == 0).sum()) == first_class[name]
+    assert_simple_undirected(graphs[0])
+    assert all(torch.equal(g.node_id, torch.arange(g.num_nodes)) for g in graphs)
+
+
+@pytest.mark.data
+def test_cora_ml_features_are_zeros_and_ones(data_root) -> None:
+    assert load_dataset("cora-ml", root=data_root).x.unique().tolist() == [0, 1]
+
+
+# --- digits
+
+
+def test_the_digits_match_the_list_of_datasets(knn, grid) -> None:
+    info = DATASETS["digits-knn"]
+    assert (knn.num_nodes, knn.num_classes, knn.num_features) == (info.size, info.classes, info.features)
+    assert knn.edge_index.size(1) == 2 * info.edges
+    info = DATASETS["digits-grid"]
+    assert (len(grid), grid.num_classes, grid.num_features) == (info.size, info.classes, info.features)
+    assert np.mean([g.num_edges / 2 for g in grid]) == pytest.approx(info.edges, abs=0.005)
+
+
+def test_every_digit_is_joined_to_its_six_nearest(knn) -> None:
+    assert_simple_undirected(knn)
+    assert int(degrees(knn).min()) >= 6
+    distance = torch.cdist(knn.x[:1].double(), knn.x.double())[0]
+    distance[0] = torch.inf
+    neighbours = knn.edge_index[1][knn.edge_index[0] == 0]
+    assert set(distance.argsort()[:6].tolist()) <= set(neighbours.tolist())
+
+
+def test_a_digit_is_drawn_by_its_lit_pixels(grid) -> None:
+    graph = grid[0]
+    row, column = graph.node_id // 8, graph.node_id % 8
+    assert torch.equal(graph.x[:, 1:9].argmax(1), row)
+    assert torch.equal(graph.x[:, 9:].argmax(1), column)
+    assert float(graph.x[:, 0].min()) >= 4 / 16
+    u, v = torch.combinations(torch.arange(graph.num_nodes)).T
+    beside = torch.maximum((row[u] - row[v]).abs(), (column[u] - column[v]).abs()) == 1
+    joined = {tuple(pair) for pair in graph.edge_index.T.tolist()}
+    assert joined == {p for a, b in zip(u[beside].tolist(), v[beside].tolist(), strict=True) for p in ((a, b), (b, a))}
+
+
+# --- splits
+
+
+def test_nodes_are_split_30_10_60_in_every_class(knn) -> None:
+    masks = torch.stack([knn.train_mask, knn.val_mask, knn.test_mask])
+    assert (masks.sum(0) == 1).all()
+    for label in range(10):
+        shares = masks[:, knn.y == label].float().mean(1)
+        assert torch.allclose(shares, torch.tensor([0.3, 0.1, 0.6]), atol=0.005)
+
+
+def test_graphs_are_split_50_20_30_in_every_class(grid) -> None:
+    assert sorted(torch.cat(grid.split).tolist()) == list(range(len(grid)))
+    for label in range(10):
+        total = int((grid.y == label).sum())
+        shares = torch.tensor([int((grid.y[part] == label).sum()) / total for part in grid.split])
+        assert torch.allclose(shares, torch.tensor([0.5, 0.2, 0.3]), atol=0.005)
+
+
+def test_a_split_depends_on_its_seed_and_nothing_else() -> None:
+    y = torch.arange(100) % 3
+    torch.manual_seed(1)
+    first = stratified_split(y, (0.3, 0.1, 0.6), seed=7)
+    state = torch.random.get_rng_state()
+    again = stratified_split(y, (0.3, 0.1, 0.6), seed=7)
+    other = stratified_split(y, (0.3, 0.1, 0.6), seed=8)
+    assert all(map(torch.equal, first, again))
+    assert not torch.equal(first[0], other[0])
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+def test_a_split_is_the_same_on_every_machine() -> None:
+    train, _ = stratified_split(torch.tensor([0, 1] * 6), (0.5, 0.5), seed=0)
+    assert train.tolist() == [3, 4, 6, 9, 10, 11]
+
+
+def test_a_class_of_one_is_for_training_and_the_unlabelled_for_nothing() -> None:
+    train, test = stratified_split(torch.tensor([0, -1, 1, 1, 1, 1]), (0.3, 0.7), seed=0)
+    assert 0 in train.tolist()
+    assert 1 not in torch.cat([train, test]).tolist()
+
+
+# --- digest, inductive view, graph set
+
+
+def test_a_digest_tells_graph_label_and_split_apart(knn) -> None:
+    def changed(**values: object) -> Data:
+        copy = knn.clone()
+        for key, value in values.items():
+            copy[key] = value
+        return copy
+
+    x = knn.x.clone()
+    x[0, 0] += 1
+    others = [
+        changed(x=x),
+        changed(edge_index=knn.edge_index[:, 1:]),
+        changed(y=knn.y.flip(0)),
+        changed(test_mask=knn.val_mask, val_mask=knn.test_mask),
+        changed(node_id=knn.node_id + 1),
+    ]
+    assert len({dataset_digest(d) for d in [knn, *others]}) == 6
+    assert dataset_digest(knn) == dataset_digest(load_dataset("digits-knn"))
+    assert dataset_digest(knn) != dataset_digest(load_dataset("digits-knn", seed=1))
+    flipped = changed(edge_index=knn.edge_index.flip(1))
+    assert dataset_digest(flipped) == dataset_digest(knn)  # the order of edges is no property of a graph
+
+
+def test_a_digest_covers_a_graph_set_and_its_split() -> None:
+    pieces = [Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([k])) for k in (0, 1)]
+    digests = {
+        dataset_digest(GraphSet(pieces, train=[0], test=[1])),
+        dataset_digest(GraphSet(pieces, train=[1], test=[0])),
+        dataset_digest(GraphSet(pieces[::-1], train=[0], test=[1])),
+    }
+    assert len(digests) == 3
+
+
+def test_an_inductive_view_has_neither_test_nodes_nor_their_edges(knn) -> None:
+    view = inductive_view(knn)
+    seen = ~knn.test_mask
+    assert torch.equal(view.node_id, knn.node_id[seen])
+    assert torch.equal(view.x, knn.x[seen])
+    assert not view.test_mask.any()
+    assert int(view.train_mask.sum()) == int(knn.train_mask.sum())
+    inside = seen[knn.edge_index].all(0)
+    assert torch.equal(view.node_id[view.edge_index], knn.edge_index[:, inside])
+    assert view.num_classes == 10
+
+
+def test_an_inductive_view_keeps_ids_that_are_text() -> None:
+    data = Data(
+        x=torch.ones(3, 1),
+        edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]),
+        edge_weight=torch.arange(4.0),
+        node_id=["ann", "bob", "cy"],
+        train_mask=torch.tensor([True, False, False]),
+        val_mask=torch.tensor([False, False, True]),
+    )
+    view = inductive_view(data)
+    assert view.node_id == ["ann", "cy"]
+    assert view.edge_index.numel() == view.edge_weight.numel() == 0
+
+
+def test_an_inductive_view_needs_a_split_of_nodes(grid) -> None:
+    with pytest.raises(DatasetError, match="no train_mask and no val_mask"):
+        inductive_view(Data(x=torch.ones(1, 1)))
+    with pytest.raises(DatasetError, match="node classification"):
+        inductive_view(grid)
+
+
+def test_a_graph_set_is_a_list(grid) -> None:
+    assert isinstance(grid, list)
+    assert isinstance(grid[3], Data)
+    assert len(grid.index_select(grid.test)) == len(grid.test)
+    assert torch.equal(grid.y, torch.cat([g.y for g in grid]))
+
+
+def test_a_graph_set_refuses_a_senseless_split() -> None:
+    pieces = [Data(x=torch.ones(1, 1), y=torch.tensor([0]))] * 2
+    with pytest.raises(DatasetError, match="overlap"):
+        GraphSet(pieces, train=[0], val=[0])
+    with pytest.raises(DatasetError, match="names graph 2"):
+        GraphSet(pieces, train=[2])
+    with pytest.raises(DatasetError, match="at least one graph"):
+        GraphSet([])
+
+
+def test_listing_the_datasets_needs_no_torch() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys; from agnncert.datasets.catalog import DATASETS; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_package_offers_its_loaders() -> None:
+    import agnncert
+
+    assert agnncert.load_dataset is load_dataset
+    assert agnncert.load_tables is load_tables

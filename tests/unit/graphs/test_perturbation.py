@@ -1,0 +1,193 @@
+"""A concrete attack: what it makes of a graph, and what it costs."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from agnncert.errors import GraphError, IdError
+from agnncert.graphs.graph import canonical
+from agnncert.graphs.perturbation import Perturbation
+from agnncert.proof.budget import Budget
+
+
+def data(**changes):
+    """A path 10 - 11 - 12 and a lone 13."""
+    values = {
+        "x": torch.arange(8.0).view(4, 2),
+        "edge_index": torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]),
+        "node_id": torch.tensor([10, 11, 12, 13]),
+        "y": torch.tensor([0, 1, 0, 1]),
+        "train_mask": torch.tensor([True, False, True, False]),
+    }
+    return Data(**(values | changes))
+
+
+def arcs(graph):
+    ids = np.asarray(graph.node_id).tolist()
+    return sorted((ids[u], ids[v]) for u, v in graph.edge_index.t().tolist())
+
+
+def test_added_edges_go_both_ways_unless_directed():
+    assert arcs(Perturbation(add_edges=[(10, 13)]).apply(data())) == sorted([*arcs(data()), (10, 13), (13, 10)])
+    assert arcs(Perturbation(add_edges=[(10, 13)], directed=True).apply(data())) == sorted([*arcs(data()), (10, 13)])
+
+
+def test_an_added_edge_completes_a_one_way_edge():
+    one_way = data(edge_index=torch.tensor([[0], [1]]))
+    assert arcs(Perturbation(add_edges=[(11, 10)]).apply(one_way)) == [(10, 11), (11, 10)]
+    assert arcs(Perturbation(add_edges=[(10, 11)]).apply(one_way)) == [(10, 11), (11, 10)]
+
+
+def test_a_self_loop_is_added_once():
+    assert arcs(Perturbation(add_edges=[(13, 13)]).apply(data())).count((13, 13)) == 1
+
+
+def test_deleted_edges_lose_both_directions_and_all_copies():
+    doubled = data(edge_index=torch.tensor([[0, 0, 1, 1, 2], [1, 1, 0, 2, 1]]), edge_weight=torch.arange(5.0))
+    left = Perturbation(delete_edges=[(11, 10)]).apply(doubled)
+    assert arcs(left) == [(11, 12), (12, 11)]
+    assert left.edge_weight.tolist() == [3.0, 4.0]
+
+
+def test_deleted_nodes_leave_with_their_edges_and_others_keep_ids_labels_and_splits():
+    left = Perturbation(delete_nodes=[11]).apply(data())
+    assert left.node_id.tolist() == [10, 12, 13]
+    assert left.edge_index.shape == (2, 0)
+    assert left.x.tolist() == [[0, 1], [4, 5], [6, 7]]
+    assert left.y.tolist() == [0, 0, 1]
+    assert left.train_mask.tolist() == [True, True, False]
+
+
+def test_injected_nodes_come_last_with_no_label_and_in_no_split():
+    grown = Perturbation(inject_nodes={99: [7.0, 7.0], 98: [8.0, 8.0]}, add_edges=[(99, 10), (98, 99)]).apply(data())
+    assert grown.node_id.tolist() == [10, 11, 12, 13, 99, 98]
+    assert grown.x[4:].tolist() == [[7, 7], [8, 8]]
+    assert grown.y.tolist() == [0, 1, 0, 1, -1, -1]
+    assert grown.train_mask.tolist() == [True, False, True, False, False, False]
+    assert {(99, 10), (10, 99), (98, 99), (99, 98)} <= set(arcs(grown))
+
+
+def test_features_change_by_id():
+    assert Perturbation(change_features={12: [5.0, 6.0]}).apply(data()).x[2].tolist() == [5.0, 6.0]
+
+
+def test_changed_edges_get_another_weight_attribute_or_number_of_copies():
+    weighted = Perturbation(change_edges=[(11, 10, 9.0)]).apply(data(edge_weight=torch.ones(4)))
+    assert weighted.edge_weight.tolist() == [9.0, 9.0, 1.0, 1.0]
+    valued = Perturbation(change_edges=[(11, 10, [3.0, 4.0])]).apply(data(edge_attr=torch.zeros(4, 2)))
+    assert valued.edge_attr[:2].tolist() == [[3.0, 4.0], [3.0, 4.0]]
+    copied = Perturbation(change_edges=[(10, 11, 3)]).apply(data())
+    assert arcs(copied) == sorted(3 * [(10, 11), (11, 10)] + [(11, 12), (12, 11)])
+
+
+def test_new_edges_of_a_weighted_graph_have_weight_one():
+    grown = Perturbation(add_edges=[(10, 13)]).apply(
+        data(edge_weight=torch.full((4,), 5.0), edge_attr=torch.zeros(4, 2))
+    )
+    assert grown.edge_weight.tolist() == [5, 5, 5, 5, 1, 1]
+    assert grown.edge_attr[4:].tolist() == [[1, 1], [1, 1]]
+
+
+def test_the_graph_it_is_applied_to_stays_as_it_was():
+    given = data(edge_weight=torch.ones(4))
+    before = given.clone()
+    Perturbation(
+        add_edges=[(10, 13)], delete_edges=[(11, 12)], change_edges=[(10, 11, 4.0)], inject_nodes={99: [0.0, 0.0]},
+        delete_nodes=[12], change_features={10: [9.0, 9.0]},
+    ).apply(given)  # fmt: skip
+    for name in before.keys():  # noqa: SIM118 - Data is no dict
+        assert torch.equal(given[name], before[name]), name
+
+
+def test_string_ids_and_ids_beyond_64_bits_survive():
+    named = data(node_id=["a", "b", "7", "d"])
+    grown = Perturbation(inject_nodes={"new": [0.0, 0.0]}, add_edges=[("new", 7)]).apply(named)
+    assert grown.node_id == ["a", "b", "7", "d", "new"]
+    assert (4, 2) in {tuple(arc) for arc in grown.edge_index.t().tolist()}
+    huge = Perturbation(inject_nodes={2**70: [0.0, 0.0]}).apply(data())
+    assert canonical(huge).node_key.tolist()[:4] == [10, 11, 12, 13]
+    assert huge.node_id[4] == str(2**70)
+
+
+def test_a_vacated_id_may_be_taken_by_another_node():
+    reborn = Perturbation(delete_nodes=[11], inject_nodes={11: [9.0, 9.0]}, add_edges=[(11, 13)]).apply(data())
+    assert reborn.node_id.tolist() == [10, 12, 13, 11]
+    assert arcs(reborn) == [(11, 13), (13, 11)]
+
+
+def test_nodes_without_ids_are_named_by_row():
+    rows = Data(x=torch.zeros(3, 1), edge_index=torch.tensor([[0], [1]]))
+    grown = Perturbation(inject_nodes={3: [1.0], 4: [2.0]}, add_edges=[(4, 0)]).apply(rows)
+    assert grown.x.view(-1).tolist() == [0, 0, 0, 1, 2]
+    assert grown.edge_index.t().tolist() == [[0, 1], [0, 4], [4, 0]]
+    assert "node_id" not in grown
+    assert Perturbation(delete_nodes=[0]).apply(rows).num_nodes == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"delete_nodes": [99]}, IdError, "no node with id 99"),
+        ({"change_features": {"x": [0, 0]}}, IdError, "no node with id 'x'"),
+        ({"add_edges": [(10, 99)]}, IdError, "no node with id 99"),
+        ({"add_edges": [(10, 11)]}, GraphError, r"cannot add the edge \(10, 11\): it is there already"),
+        ({"add_edges": [(10, 13), (13, 10)]}, GraphError, "there already"),
+        ({"delete_edges": [(10, 13)]}, GraphError, r"cannot delete the edge \(10, 13\): the graph has no such edge"),
+        ({"change_edges": [(10, 13, 2)]}, GraphError, "cannot change the edge"),
+        ({"change_edges": [(10, 11, 0)]}, GraphError, "0 copies: expected a whole number from 1 on"),
+        ({"change_edges": [(10, 11, 1.5)]}, GraphError, r"1.5 copies"),
+        ({"inject_nodes": {11: [0, 0]}}, IdError, "under the id 11: a living node has it"),
+        ({"inject_nodes": {"11": [0, 0]}}, IdError, "under the id '11': a living node has it"),
+        ({"inject_nodes": {5: [0, 0], "5": [0, 0]}}, IdError, "not unique"),
+    ],
+)
+def test_attacks_that_make_no_sense_are_refused(change, error, message):
+    with pytest.raises(error, match=message):
+        Perturbation(**change).apply(data())
+
+
+def test_a_row_that_is_not_the_next_cannot_be_injected_because_it_would_get_another_identity():
+    rows = Data(x=torch.zeros(3, 1), edge_index=torch.tensor([[0], [1]]))
+    with pytest.raises(IdError, match=r"row numbers are the ids and the next one is 3"):
+        Perturbation(inject_nodes={77: [1.0]}).apply(rows)
+
+
+def test_a_canonical_graph_has_lost_its_ids_and_is_refused():
+    with pytest.raises(GraphError, match="the graph it was made from"):
+        Perturbation(delete_nodes=[10]).apply(canonical(data()))
+
+
+# Costs
+
+
+def test_each_kind_is_counted_once_however_it_is_written():
+    change = Perturbation(
+        add_edges=[(10, 13), (13, 10)],
+        delete_edges=[(10, 11), (11, 10), ("10", 11)],
+        change_edges=[(11, 12, 2), (12, 11, 3)],
+        delete_nodes=[13],
+        change_features={10: [0, 0], 12: [0, 0]},
+    )
+    assert change.cost() == Budget(add_edges=1, delete_edges=1, change_edges=1, delete_nodes=1, change_features=2)
+    assert Perturbation().cost() == Budget()
+
+
+def test_edges_of_injected_nodes_are_theirs_and_not_added_edges():
+    change = Perturbation(inject_nodes={90: [0], 91: [0]}, add_edges=[(90, 10), (90, 11), (91, 10), (10, 12)])
+    assert change.cost() == Budget(add_edges=1, inject_nodes=2, edges_per_injected=2)
+    assert Perturbation(inject_nodes={90: [0]}).cost() == Budget(inject_nodes=1)
+
+
+def test_edges_between_injected_nodes_are_shared_out_as_well_as_possible():
+    random = np.random.default_rng(0)
+    nodes = [90, 91, 92, 93]
+    possible = list(itertools.combinations(nodes, 2)) + [(n, old) for n in nodes for old in (10, 11)]
+    for _ in range(60):
+        chosen = [possible[k] for k in random.permutation(len(possible))[: random.integers(1, 9)]]
+        owners = [[n for n in pair if n in nodes] for pair in chosen]
+        best = min(max(taken.count(n) for n in nodes) for taken in itertools.product(*owners))
+        change = Perturbation(inject_nodes={n: [0.0] for n in nodes}, add_edges=chosen)
+        assert change.cost().edges_per_injected == best

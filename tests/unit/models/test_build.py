@@ -1,0 +1,323 @@
+import inspect
+import json
+
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from agnncert.datasets import GraphSet
+from agnncert.errors import ModelContractError, SettingsError
+from agnncert.models import MODELS, build_from_config, build_model, load_model, save_model
+from agnncert.models.layers import ProjectedGINConv, ProjectedSAGEConv
+
+NO_EDGES = torch.empty(2, 0, dtype=torch.int64)
+CHAIN = torch.tensor([[0, 1, 2, 3, 4, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0, 1, 2, 3, 4]])  # 0-1-2-3-4-5, and 6 alone
+
+
+@pytest.fixture
+def data() -> Data:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(7, 5, generator=generator)
+    return Data(x=x, edge_index=CHAIN, y=torch.tensor([0, 1, 2, 0, 1, 2, 0]))
+
+
+@pytest.fixture
+def graphs() -> GraphSet:
+    generator = torch.Generator().manual_seed(1)
+    sizes = [(3, [[0, 1], [1, 0]]), (4, [[0, 1, 2], [1, 2, 3]]), (1, [[], []])]
+    return GraphSet(
+        Data(x=torch.randn(n, 5, generator=generator), edge_index=torch.tensor(e).long(), y=torch.tensor([k % 2]))
+        for k, (n, e) in enumerate(sizes)
+    )
+
+
+def small(name: str, data: Data | list[Data], **settings: object) -> torch.nn.Module:
+    return build_model(name, data, **({"hidden_channels": 8, "num_layers": 2} | settings)).eval()
+
+
+def close(a: Tensor, b: Tensor) -> bool:
+    return torch.allclose(a, b, atol=1e-6)
+
+
+# --- what they compute
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_node_model_gives_every_node_a_row_of_logits(name, data) -> None:
+    model = small(name, data)
+    assert model(data.x, data.edge_index).shape == (7, 3)
+    assert model(data.x, NO_EDGES).shape == (7, 3)
+    assert model(data.x[:1], NO_EDGES).shape == (1, 3)
+
+
+@pytest.mark.parametrize("readout", ["mean", "sum", "max"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_graph_model_gives_every_graph_its_own_logits(name, readout, graphs) -> None:
+    model = small(name, graphs, readout=readout)
+    batch = Batch.from_data_list(list(graphs))
+    together = model(batch.x, batch.edge_index, batch.batch)
+    alone = [model(g.x, g.edge_index, torch.zeros(g.num_nodes, dtype=torch.int64)) for g in graphs]
+    assert together.shape == (3, 2)
+    assert close(together, torch.cat(alone))
+
+
+@pytest.mark.parametrize(("readout", "pooled"), [("mean", [2.0]), ("sum", [6.0]), ("max", [5.0])])
+def test_a_readout_is_what_it_is_called(readout, pooled, graphs) -> None:
+    model = small("mlp", graphs, readout=readout)
+    assert model.pool(torch.tensor([[0.0], [1.0], [5.0]]), torch.zeros(3, dtype=torch.int64)).tolist() == [pooled]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"jk": "cat"}, {"jk": "max"}, {"jk": "last"}, {"norm": "layer_norm"}], ids=str
+)
+@pytest.mark.parametrize("name", MODELS)
+def test_renaming_nodes_renames_the_logits(name, settings, data) -> None:
+    model = small(name, data, **settings)
+    order = torch.tensor([6, 2, 0, 5, 1, 4, 3])
+    place = torch.argsort(order)
+    shuffled = place[data.edge_index][:, torch.randperm(10, generator=torch.Generator().manual_seed(0))]
+    assert close(model(data.x[order], shuffled), model(data.x, data.edge_index)[order])
+
+
+@pytest.mark.parametrize("norm", [None, "batch_norm", "layer_norm"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_node_beyond_the_layers_has_no_say(name, norm, data) -> None:
+    model = small(name, data, norm=norm)
+    before = model(data.x, data.edge_index)
+    x = data.x.clone()
+    x[3] += 100  # three hops from node 0, four layers' reach from node 6
+    after = model(x, data.edge_index)
+    assert torch.equal(before[[0, 6]], after[[0, 6]])
+    assert not close(before[3], after[3])
+    assert close(before[1], after[1]) == (name == "mlp")  # two hops away: within reach
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_isolated_node_is_predicted_as_without_any_graph(name, data) -> None:
+    model = small(name, data)
+    assert close(model(data.x, data.edge_index)[6], model(data.x[6:], NO_EDGES)[0])
+
+
+def test_the_mlp_reads_no_edge(data) -> None:
+    model = small("mlp", data)
+    assert torch.equal(model(data.x, data.edge_index), model(data.x, NO_EDGES))
+
+
+@pytest.mark.parametrize("jk", [None, "cat", "max", "last"])
+@pytest.mark.parametrize(("name", "reference"), [("gcn", pyg.GCN), ("sage", pyg.GraphSAGE), ("gat", pyg.GAT)])
+def test_weights_of_pyg_give_the_logits_of_pyg(name, reference, jk, data) -> None:
+    heads = {"heads": 4} if name == "gat" else {}
+    theirs = reference(5, 8, 3, 3, jk=jk, **heads).eval()
+    ours = small(name, data, num_layers=3, jk=jk)
+    ours.load_state_dict(theirs.state_dict())
+    assert close(ours(data.x, data.edge_index), theirs(data.x, data.edge_index))
+
+
+@pytest.mark.parametrize("edge_index", [CHAIN, NO_EDGES], ids=["chain", "no edges"])
+def test_projecting_before_the_sum_changes_nothing(edge_index, data) -> None:
+    sage, gin = (pyg.SAGEConv(5, 4), pyg.GINConv(torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.ReLU()), eps=0.5))
+    ours = (
+        ProjectedSAGEConv(5, 4),
+        ProjectedGINConv(torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.ReLU()), eps=0.5),
+    )
+    for mine, theirs in zip(ours, (sage, gin), strict=True):
+        mine.load_state_dict(theirs.state_dict())
+        assert close(mine(data.x, edge_index), theirs(data.x, edge_index))
+
+
+class OnlyProjected(Tensor):
+    """Features that allow nothing but a linear map to be applied to them."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        assert func.__name__ in {"linear", "dim", "size", "__get__"}, f"{func.__name__} touches the features"
+        plain = [a.as_subclass(Tensor) if isinstance(a, Tensor) else a for a in args]
+        return func(*plain, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_features_enter_through_a_linear_map_only(name, data) -> None:
+    """The fast engine computes that product once per node, so nothing may touch the features before it."""
+    model = small(name, data)
+    x = data.x.as_subclass(OnlyProjected)
+    assert close(model(x, data.edge_index), model(data.x, data.edge_index))
+    with pytest.raises(AssertionError, match="touches the features"):
+        pyg.SAGEConv(5, 4)(x, data.edge_index)  # averages first
+
+
+def test_edge_weights_are_taken_by_layers_that_read_them(data, graphs) -> None:
+    weights = torch.linspace(0.1, 2, 10)
+    for name in MODELS:
+        takes = "edge_weight" in inspect.signature(small(name, data).forward).parameters
+        assert takes == (name in ("gcn", "resgcn"))
+        assert takes == ("edge_weight" in inspect.signature(small(name, graphs).forward).parameters)
+        if takes:
+            model = small(name, data)
+            assert not close(model(data.x, data.edge_index, weights), model(data.x, data.edge_index))
+            ones = torch.ones(10)
+            assert close(model(data.x, data.edge_index, ones), model(data.x, data.edge_index))
+
+
+def test_the_residual_gcn_has_six_layers_and_adds_them_up(data) -> None:
+    model = build_model("resgcn", data, hidden_channels=8).eval()
+    assert len(model.convs) == 6
+    for conv in model.convs:
+        torch.nn.init.zeros_(conv.lin.weight)
+        torch.nn.init.zeros_(conv.bias)
+    expected = model.lin(model.lin_in(data.x))
+    assert close(model(data.x, data.edge_index), expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_step_of_training_reaches_every_weight(name, data) -> None:
+    model = small(name, data, act="tanh").train()
+    model(data.x, data.edge_index).square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
+
+
+# --- how they are built
+
+
+def test_the_seed_decides_the_weights_and_torch_is_left_alone(data) -> None:
+    torch.manual_seed(5)
+    state = torch.random.get_rng_state()
+    first, again, other = (small("gat", data, seed=seed).state_dict() for seed in (0, 0, 1))
+    assert all(torch.equal(first[k], again[k]) for k in first)
+    assert any(not torch.equal(first[k], other[k]) for k in first)
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+def test_dropout_is_off_once_training_is_over(data) -> None:
+    model = small("gcn", data, dropout=0.5)
+    assert torch.equal(model(data.x, data.edge_index), model(data.x, data.edge_index))
+    model.train()
+    assert not torch.equal(model(data.x, data.edge_index), model(data.x, data.edge_index))
+
+
+def test_the_number_of_classes_is_told_from_the_data(data, graphs) -> None:
+    assert build_model("gcn", data).config["out_channels"] == 3
+    data.num_classes = 5
+    assert build_model("gcn", data).config["out_channels"] == 5
+    assert build_model("gcn", graphs).config["out_channels"] == 2
+    assert build_model("gcn", list(graphs)).config["out_channels"] == 2
+    del data.y, data.num_classes
+    with pytest.raises(SettingsError, match="pass out_channels"):
+        build_model("gcn", data)
+    assert build_model("gcn", data, out_channels=4)(data.x, data.edge_index).shape == (7, 4)
+
+
+WRONG = {
+    "name": ({"name": "gatt"}, 'no model is called "gatt": did you mean "gat"'),
+    "readout": ({"readout": "average"}, "no readout"),
+    "act": ({"act": "rleu"}, 'did you mean "relu"'),
+    "norm": ({"norm": "graph_norm"}, "no norm is called"),
+    "jk": ({"jk": "lstm"}, "no jk is called"),
+    "task": ({"task": "edge"}, "no task"),
+    "heads": ({"name": "gat", "heads": 3}, "choose a multiple of the number of heads"),
+    "layers": ({"num_layers": 0}, "num_layers is 0"),
+    "width": ({"hidden_channels": 2.5}, "hidden_channels is 2.5"),
+    "dropout": ({"dropout": 1.0}, "dropout is 1.0"),
+    "no number": ({"dropout": float("nan")}, "dropout is nan"),
+    "classes": ({"out_channels": 1}, "needs at least two"),
+}
+
+
+@pytest.mark.parametrize(("settings", "message"), WRONG.values(), ids=WRONG.keys())
+def test_a_senseless_setting_is_refused(settings, message, data) -> None:
+    with pytest.raises(SettingsError, match=message):
+        build_model(**({"name": "gcn", "data": data} | settings))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_can_be_rebuilt_from_its_description(name, data, graphs) -> None:
+    for source in (data, graphs):
+        model = small(name, source, jk="cat", norm="batch_norm", dropout=0.3, readout="sum", seed=4)
+        again = build_from_config(json.loads(json.dumps(model.config)))
+        assert type(again) is type(model)
+        assert again.config == model.config
+        assert all(torch.equal(again.state_dict()[k], v) for k, v in model.state_dict().items())
+
+
+def test_a_faulty_description_is_refused() -> None:
+    with pytest.raises(SettingsError, match='no setting "hiden_channels": did you mean "hidden_channels"'):
+        build_from_config({"name": "gcn", "hiden_channels": 3})
+    with pytest.raises(SettingsError, match="lacks task, in_channels, out_channels"):
+        build_from_config({"name": "gcn"})
+
+
+# --- in files
+
+
+def test_a_saved_model_comes_back_the_same(data, tmp_path) -> None:
+    model = small("sage", data, norm="batch_norm")
+    file = save_model(model, tmp_path / "runs" / "sage", provenance={"dataset": "toy", "epochs": 3})
+    assert file.name == "sage.safetensors"
+    text = json.loads((tmp_path / "runs" / "sage.json").read_text())
+    assert text["provenance"] == {"dataset": "toy", "epochs": 3}
+    for path in (file, file.with_suffix(".json"), file.with_suffix("")):
+        again = load_model(path)
+        assert not again.training
+        assert torch.equal(again(data.x, data.edge_index), model(data.x, data.edge_index))
+
+
+def test_a_module_of_the_user_needs_its_code_to_come_back(data, tmp_path) -> None:
+    model = pyg.GCN(5, 8, 2, 3).eval()
+    save_model(model, tmp_path / "own.safetensors")
+    with pytest.raises(ModelContractError, match="pass it as model="):
+        load_model(tmp_path / "own.safetensors")
+    again = load_model(tmp_path / "own.safetensors", model=pyg.GCN(5, 8, 2, 3))
+    assert torch.equal(again(data.x, data.edge_index), model(data.x, data.edge_index))
+    with pytest.raises(ModelContractError, match=r"size mismatch for convs\.0\.bias"):
+        load_model(tmp_path / "own.safetensors", model=pyg.GCN(5, 9, 2, 3))
+
+
+def test_tied_and_lazy_weights_are_dealt_with(tmp_path) -> None:
+    tied = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    tied[1].weight = tied[0].weight
+    save_model(tied, tmp_path / "tied")
+    with pytest.raises(ModelContractError, match="Run the model once"):
+        save_model(torch.nn.LazyLinear(3), tmp_path / "lazy")
+
+
+def test_an_altered_or_missing_file_is_noticed(data, tmp_path) -> None:
+    file = save_model(small("gcn", data), tmp_path / "gcn")
+    with pytest.raises(ModelContractError, match=r"cannot read .*nothing\.json"):
+        load_model(tmp_path / "nothing")
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(ModelContractError, match="sha256 differs"):
+        load_model(file)
+    file.with_suffix(".json").write_text("{}")
+    with pytest.raises(ModelContractError, match="does not describe a model"):
+        load_model(file)
+    file.with_suffix(".json").write_text("{")
+    with pytest.raises(ModelContractError, match="is not JSON"):
+        load_model(file)
+
+
+def test_an_interrupted_save_leaves_the_old_file(data, tmp_path, monkeypatch) -> None:
+    file = save_model(small("gcn", data), tmp_path / "gcn")
+    before = file.read_bytes()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agnncert.models.saved.os.replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save_model(small("gcn", data, seed=1), tmp_path / "gcn")
+    assert file.read_bytes() == before
+
+
+def test_dropout_drops_its_share_keeps_the_mean_and_is_off_in_eval_mode():
+    from agnncert.models.layers import Dropout
+
+    torch.manual_seed(0)
+    layer, x = Dropout(0.8), torch.ones(1000, 101)
+    out = layer(x)
+    assert abs((out == 0).float().mean() - 0.8) < 0.01
+    assert abs(out.mean() - 1) < 0.03
+    assert torch.equal(layer.eval()(x), x)
+    assert torch.equal(Dropout(0.0)(x), x)

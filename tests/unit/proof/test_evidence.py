@@ -1,0 +1,155 @@
+"""Ballots from outside: what no engine can have produced is refused, with the reason."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from agnncert.errors import CertificateError
+from agnncert.proof.evidence import BallotEvidence
+from agnncert.proof.rules import RULES
+
+from ...support.certificates import random_evidence
+
+
+def evidence(rule="edge-centric/node", **options) -> BallotEvidence:
+    return random_evidence(np.random.default_rng(2), rule, **options)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_evidence_survives_its_own_arrays_and_settings(rule):
+    proof = evidence(rule)
+    again = BallotEvidence.load(proof.tensors(), proof.settings())
+    assert again.settings() == proof.settings()
+    assert all(np.array_equal(a, proof.tensors()[name]) for name, a in again.tensors().items())
+
+
+def altered(array, value, place=0):
+    array = array.copy()
+    array[place] = value
+    return array
+
+
+WRONG_ARRAYS = {
+    "a class that does not exist": ("ballot", lambda a: altered(a, 3), '"ballot" has values'),
+    "a class below abstaining": ("default", lambda a: altered(a, -2), '"default" has values'),
+    "a group that does not exist": ("group", lambda a: altered(a, 12, -1), '"group" has values'),
+    "groups out of order": ("group", lambda a: a[::-1].copy(), "does not ascend"),
+    "too few ballots": ("ballot", lambda a: a[:-1], '"ballot" has'),
+    "too few flags": ("stable", lambda a: a[:-1], '"stable" has'),
+    "too few default flags": ("default_stable", lambda a: a[:-1], '"default_stable" has'),
+    "rows that start late": ("indptr", lambda a: altered(a, 1), '"indptr" does not divide'),
+    "rows that run backwards": ("indptr", lambda a: altered(a, a[-1] + 5, 3), '"indptr" does not divide'),
+    "one row too many": ("indptr", lambda a: np.append(a, a[-1]), '"indptr" has'),
+    "wide ballots": ("ballot", lambda a: a.astype(np.int64), '"ballot" is int64'),
+    "a table of ballots": ("ballot", lambda a: a[:, None], '"ballot" is int16'),
+    "an unreached ballot": ("reached", lambda a: altered(a, False), "lists only ballots that are reached"),
+    "a cover table that stops early": ("cover", lambda a: altered(a, a[-1] - 1, -1), "number of reached ballots"),
+    "a cover table below zero": ("cover", lambda a: altered(a, -1), '"cover"'),
+    "cover rows that are too few": ("cover_ptr", lambda a: a[:-1], '"cover_ptr" has'),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_ARRAYS)
+def test_impossible_arrays_are_refused(what):
+    name, change, reason = WRONG_ARRAYS[what]
+    proof = evidence()
+    with pytest.raises(CertificateError, match=reason):
+        BallotEvidence.load(proof.tensors() | {name: change(proof.tensors()[name])}, proof.settings())
+
+
+def test_a_decreasing_cover_table_is_refused():
+    proof = evidence()
+    tensors = proof.tensors()
+    row = int(np.argmax(np.diff(tensors["cover_ptr"])))
+    start, stop = tensors["cover_ptr"][row : row + 2]
+    assert stop - start > 1
+    tensors["cover"] = altered(tensors["cover"], tensors["cover"][stop - 1] + 1, start)
+    with pytest.raises(CertificateError, match="more nodes cannot reach fewer"):
+        BallotEvidence.load(tensors, proof.settings())
+
+
+WRONG_SETTINGS = {
+    "an unknown rule": ({"rule": "edge-centric/nodes"}, 'did you mean "edge-centric/node"'),
+    "a rule that is no text": ({"rule": 3}, "unknown rule"),
+    "unknown ids": ({"ids": "name"}, "unknown kind of ids"),
+    "no groups": ({"num_groups": 0}, "num_groups is 0"),
+    "more groups than can be laid out": ({"num_groups": 2**30}, "num_groups is 1073741824"),
+    "half a class": ({"num_classes": 2.5}, "num_classes is 2.5"),
+    "too few groups": ({"num_groups": 3}, '"group" has values'),
+    "parameters of another rule": ({"parameters": {"edge_groups": 3}}, "parameters of the rule"),
+    "parameters that are a list": ({"parameters": [1]}, "settings are"),
+    "an unknown setting": ({"temperature": 1}, "settings are"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_SETTINGS)
+def test_impossible_settings_are_refused(what):
+    change, reason = WRONG_SETTINGS[what]
+    proof = evidence()
+    with pytest.raises(CertificateError, match=reason):
+        BallotEvidence.load(proof.tensors(), proof.settings() | change)
+
+
+def test_missing_and_surplus_arrays_are_refused():
+    proof = evidence()
+    tensors = proof.tensors()
+    with pytest.raises(CertificateError, match="arrays are"):
+        BallotEvidence.load(tensors | {"more": tensors["group"]}, proof.settings())
+    del tensors["reached"]
+    with pytest.raises(CertificateError, match="arrays are"):
+        BallotEvidence.load(tensors, proof.settings())
+
+
+def test_rules_without_a_cover_table_refuse_one():
+    proof, covered = evidence("node-centric/node"), evidence()
+    with pytest.raises(CertificateError, match="has no cover table"):
+        dataclasses.replace(proof, cover=covered.cover, cover_ptr=covered.cover_ptr)
+
+
+def test_a_target_has_only_one_group_of_its_own():
+    proof = evidence("gated/node")
+    with pytest.raises(CertificateError, match="one group of its own"):
+        dataclasses.replace(proof, votes=dataclasses.replace(proof.votes, reached=np.zeros_like(proof.votes.reached)))
+
+
+@pytest.mark.parametrize("parameters", [{}, {"edge_groups": 3}, {"edge_groups": 5, "feature_groups": 4}])
+def test_a_grid_must_make_the_groups(parameters):
+    with pytest.raises(CertificateError):
+        dataclasses.replace(evidence("gnncert-en/graph"), parameters=parameters)
+
+
+def test_prices_are_whole_numbers_from_zero():
+    for price in (-1, 0.5, True):
+        with pytest.raises(CertificateError, match="parameters of the rule"):
+            dataclasses.replace(evidence("custom/node"), parameters={"add_edges": price})
+
+
+def test_targets_are_worked_through_in_blocks_with_the_same_answers(monkeypatch):
+    from agnncert.proof import evidence as ballots
+    from agnncert.proof.budget import Budget
+
+    proof, budget = evidence(num_targets=50), Budget(add_edges=1, delete_nodes=1)
+    whole = (
+        proof.holds(budget),
+        proof.largest("add_edges", Budget()),
+        proof.broken_at_most(budget),
+        *proof.label_and_radius(),
+    )
+    monkeypatch.setattr(ballots, "CELLS_AT_ONCE", 21)  # seven targets at a time
+    parts = (
+        proof.holds(budget),
+        proof.largest("add_edges", Budget()),
+        proof.broken_at_most(budget),
+        *proof.label_and_radius(),
+    )
+    assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
+
+
+def test_no_targets_are_no_problem():
+    from agnncert.proof.budget import Budget
+
+    proof = evidence(num_targets=0)
+    assert proof.holds(Budget()).shape == (0,)
+    assert proof.broken_at_most(Budget(add_edges=1)) == 0
+    assert proof.largest("add_edges", Budget()).shape == (0,)

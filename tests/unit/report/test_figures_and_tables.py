@@ -1,0 +1,61 @@
+"""Figures and tables for papers."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agnncert.report import ReportContext, save_figures, save_tables
+
+from ...support.synthetic import made_up_certificate, sampled_certificate
+
+
+def test_figures_are_written_as_svg_and_pdf(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    certificate, degree = made_up_certificate(np.random.default_rng(0), "edge-centric/node", 30, 20, 3)
+    context = ReportContext(
+        truth=certificate.label, degree=degree, mlp=0.7, undefended=0.8, attacked=[(0, 1.0), (3, 0.9)]
+    )
+    written = save_figures(certificate, tmp_path, context)
+    assert [path.name for path in written] == [
+        "certified_accuracy.svg",
+        "certified_accuracy.pdf",
+        "certified_accuracy_over_degree.svg",
+        "certified_accuracy_over_degree.pdf",
+    ]
+    again = save_figures(certificate, tmp_path / "again", context)
+    for one, other in zip(written, again, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+        assert one.read_bytes()[:5] in (b"<?xml", b"%PDF-")
+
+
+def test_without_degrees_there_is_one_figure(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    certificate = sampled_certificate(np.random.default_rng(1), 10)
+    assert len(save_figures(certificate, tmp_path)) == 2
+
+
+def test_tables_hold_every_size_and_every_target(tmp_path: Path) -> None:
+    certificate, degree = made_up_certificate(np.random.default_rng(2), "node-centric/node", 30, 20, 3)
+    truth = np.arange(30) % 3
+    curve, latex, targets = save_tables(certificate, tmp_path, ReportContext(truth=truth, degree=degree, mlp=0.7))
+    with curve.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            expected = ((certificate.label == truth) & (certificate.radius >= int(row["size"]))).mean()
+            assert float(row["certified_accuracy"]) == expected
+    with targets.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["radius"]) for row in rows] == certificate.radius.tolist()
+    assert [[int(row[f"votes_{k}"]) for k in range(3)] for row in rows] == certificate.counts.tolist()
+    text = latex.read_text("utf-8")
+    assert text.count(r"\\") == text.count("\n") - 5
+    assert r"70.0~\%" in text
+
+
+def test_strange_ids_survive_the_tables(tmp_path: Path) -> None:
+    ids = np.array(['a,"b"\nc', "=1+1", "ü"])
+    certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 3, 10, 3, target=ids)
+    *_, targets = save_tables(certificate, tmp_path)
+    with targets.open(encoding="utf-8", newline="") as file:
+        assert [row["target"] for row in csv.DictReader(file)] == ids.tolist()

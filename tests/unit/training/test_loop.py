@@ -1,0 +1,314 @@
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+import agnncert as ac
+from agnncert.models.saved import load_description
+from agnncert.training import Step
+
+from ...support.labelled import labelled_graph, labelled_graphs
+
+NODE, GRAPH = ac.EdgeCentric(9), ac.NodeCentric(4)
+
+
+def node_case(name="gcn", **kwargs):
+    data = labelled_graph(48, **kwargs)
+    data.x = data.x.float()
+    return ac.build_model(name, data, hidden_channels=8, num_layers=2, dropout=0.3), data
+
+
+def graph_case(count=20):
+    graphs = labelled_graphs(count)
+    for graph in graphs:
+        graph.x = graph.x.float()
+    return ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2, norm="batch_norm"), graphs
+
+
+CASES = {"node": (node_case, NODE), "graph": (graph_case, GRAPH)}
+
+
+def weights_of(model):
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def same(first, second):
+    return all(torch.equal(first[name], second[name]) for name in first | second)
+
+
+def test_the_lines_of_the_readme_train_and_certify() -> None:
+    data = ac.load_dataset("digits-knn")
+    division = ac.NodeCentric(num_groups=300, hash="md5")
+    model = ac.build_model("gcn", data, hidden_channels=64, num_layers=3)
+    model = ac.fit(model, data, division, epochs=15, seed=0)
+    cert = ac.certify(model, data, division, targets=data.test_mask)
+    assert cert.certified_accuracy(data.y, sizes=[0])[0] > 0.8
+
+
+@pytest.mark.parametrize("task", CASES)
+@pytest.mark.parametrize("divided", [True, False])
+def test_a_trained_model_is_good_and_comes_back_in_eval_mode(task, divided) -> None:
+    make, division = CASES[task]
+    model, data = make()
+    trained = ac.fit(model, data, division if divided else None, epochs=40, evaluate_every=2)
+    assert trained is model
+    assert not any(layer.training for layer in model.modules())
+    assert model.training_record["score"] > 0.8
+
+
+@pytest.mark.parametrize("task", CASES)
+def test_the_score_is_the_accuracy_of_the_vote_on_the_validation_set(task) -> None:
+    make, division = CASES[task]
+    model, data = make()
+    ac.fit(model, data, division, epochs=6, evaluate_every=2)
+    record = model.training_record
+    cert = ac.certify(model, data, division, targets=data.val_mask if task == "node" else data.val, tolerance=0)
+    assert record["score"] == cert.certified_accuracy(data.y) == max(look["score"] for look in record["history"])
+    assert record["best_epoch"] in [look["epoch"] for look in record["history"]] == [2, 4, 6]
+
+
+def test_the_weights_that_did_best_are_kept_and_not_the_last() -> None:
+    scores, seen = [], []
+    model, data = node_case()
+
+    def watch(step: Step) -> None:
+        scores.append(step.score)
+        seen.append(weights_of(model))
+
+    ac.fit(model, data, NODE, epochs=25, lr=0.3, evaluate_every=1, patience=None, progress=watch)
+    record = model.training_record
+    assert record["score"] == max(scores) > scores[-1]  # at this learning rate the last epoch is not the best
+    assert same(weights_of(model), seen[record["best_epoch"] - 1])
+
+
+@pytest.mark.parametrize("task", CASES)
+def test_a_seed_gives_the_same_weights_and_another_one_others(task) -> None:
+    make, division = CASES[task]
+    found = []
+    for seed in (3, 3, 4):
+        model, data = make()
+        torch.rand(seed)  # whatever was drawn before has no influence
+        found.append(weights_of(ac.fit(model, data, division, epochs=4, batch_size=4, groups_per_step=2, seed=seed)))
+    assert same(found[0], found[1])
+    assert not same(found[0], found[2])
+
+
+def test_the_random_state_of_torch_is_left_alone() -> None:
+    model, data = node_case()
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    ac.fit(model, data, NODE, epochs=2)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_training_stops_when_nothing_improves_any_more() -> None:
+    model, data = node_case()
+    ac.fit(model, data, NODE, epochs=50, lr=1e-12, weight_decay=0, evaluate_every=2, patience=3)
+    record = model.training_record
+    assert (record["best_epoch"], record["epochs_run"]) == (2, 8)
+    ac.fit(model, data, NODE, epochs=10, lr=1e-12, weight_decay=0, evaluate_every=2, patience=None)
+    assert model.training_record["epochs_run"] == 10
+
+
+class Switch(nn.Module):
+    """Votes right by a narrow margin at first, and later unanimously, but wrongly for half of the nodes.
+
+    Training can only raise ``level``. Features are the right class and the kind of the node.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.level = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x, edge_index):
+        has_edge = torch.zeros(len(x), dtype=torch.bool)
+        has_edge[edge_index[1]] = True
+        wrong = x[:, 1] > 0 if self.level > 0.5 else has_edge
+        logits = 5 * nn.functional.one_hot((x[:, 0].long() + wrong) % 2, 2).to(x.dtype)
+        return logits + 1e-3 * self.level * torch.tensor([1.0, 0.0])
+
+
+def test_selection_by_certified_accuracy_takes_other_weights_than_selection_by_vote() -> None:
+    division = ac.EdgeCentric(11)
+    hubs = torch.arange(8)
+    edges = torch.stack([hubs.repeat_interleave(5), 8 + torch.arange(40)])
+    data = Data(
+        x=torch.stack([torch.arange(48) % 2, torch.arange(48) // 2 % 2], dim=1).float(),
+        edge_index=torch.cat([edges, edges.flip(0)], dim=1),
+        y=torch.arange(48) % 2,
+        train_mask=(torch.arange(48) >= 8) & (torch.arange(48) % 2 == 0),  # class 0: level can only rise
+        val_mask=torch.arange(48) < 8,
+    )
+    how = {"epochs": 10, "lr": 0.1, "weight_decay": 0, "evaluate_every": 1, "patience": None}
+    by_vote = ac.fit(Switch(), data, division, **how)
+    certified = ac.fit(Switch(), data, division, **how, select_size=3)
+    assert (by_vote.training_record["score"], certified.training_record["score"]) == (1.0, 0.5)
+    assert by_vote.level < 0.5 < certified.level
+    for model, expected in ((by_vote, [1.0, 0.0]), (certified, [0.5, 0.5])):
+        cert = ac.certify(model, data, division, targets=data.val_mask)
+        assert cert.certified_accuracy(data.y, sizes=[0, 3]).tolist() == expected
+
+
+def test_inductive_training_never_sees_a_test_node() -> None:
+    found = {}
+    for protocol in ("inductive", "transductive"):
+        for changed in (False, True):
+            model, data = node_case()
+            if changed:
+                test = data.test_mask.nonzero().view(-1)
+                data.x[test] += 5
+                data.y[test] = 0
+                mate = test[torch.arange(len(test)) % 3]
+                data.edge_index = torch.cat([data.edge_index, torch.stack([test, torch.arange(len(test))])], dim=1)
+                data.edge_index = torch.cat([data.edge_index, torch.stack([mate, test])], dim=1)
+            ac.fit(model, data, NODE, epochs=4, protocol=protocol)
+            found[protocol, changed] = weights_of(model)
+    assert same(found["inductive", False], found["inductive", True])
+    assert not same(found["transductive", False], found["transductive", True])
+    assert not same(found["inductive", False], found["transductive", False])
+
+
+def test_the_record_says_how_the_weights_came_about_and_goes_into_a_file(tmp_path) -> None:
+    model, data = node_case()
+    ac.fit(model, data, NODE, epochs=np.int64(4), weights=ac.Weights(edgeless=2), evaluate_every=2, clip=1.0)
+    record = model.training_record
+    told = {
+        "division": str(NODE), "data": ac.dataset_digest(data), "epochs": 4, "lr": 0.01, "weight_decay": 5e-4,
+        "clip": 1.0, "objective": "balanced", "weights": {"full": 1.0, "ballots": 1.0, "edgeless": 2},
+        "protocol": "transductive", "select_size": 0, "seed": 0, "epochs_run": 4,
+    }  # fmt: skip
+    assert {name: record[name] for name in told} == told
+    assert record["seconds"] > 0
+    assert record["seconds_per_epoch"] == record["seconds"] / 4
+    assert [set(look) for look in record["history"]] == [{"epoch", "loss", "score"}] * 2
+    path = ac.save_model(model, tmp_path / "model", provenance=record)
+    assert load_description(path)["provenance"] == json.loads(json.dumps(record)) == record
+    again = ac.load_model(path)
+    assert same(weights_of(model), weights_of(again))
+    assert np.array_equal(ac.certify(again, data, NODE).counts, ac.certify(model, data, NODE).counts)
+
+
+def test_a_plain_model_records_that_it_has_no_division() -> None:
+    model, data = node_case()
+    assert ac.fit(model, data, epochs=1).training_record["division"] is None
+
+
+def test_progress_is_told_after_every_epoch_with_the_time_left() -> None:
+    model, data = node_case()
+    steps: list[Step] = []
+    ac.fit(model, data, NODE, epochs=5, evaluate_every=2, progress=steps.append)
+    assert [(s.epoch, s.epochs) for s in steps] == [(k, 5) for k in range(1, 6)]
+    assert [s.score is not None for s in steps] == [False, True, False, True, True]
+    assert all(math.isfinite(s.loss) for s in steps)
+    assert all(s.seconds_left > 0 for s in steps[:-1])
+    assert steps[-1].seconds_left == 0
+
+
+def test_clipped_gradients_are_no_longer_than_asked_for() -> None:
+    model, data = node_case()
+    norms = []
+
+    def watch(step: Step) -> None:
+        norms.append(torch.cat([p.grad.reshape(-1) for p in model.parameters()]).norm().item())
+
+    ac.fit(model, data, NODE, epochs=3, clip=0.01, progress=watch)
+    assert norms == pytest.approx([0.01] * 3, rel=1e-3)
+
+
+def test_training_that_diverges_says_so() -> None:
+    model, data = node_case()
+    with pytest.raises(ac.SettingsError, match=r"diverged. Lower lr=1e\+30"):
+        ac.fit(model, data, NODE, epochs=5, lr=1e30)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"epochs": 0}, "epochs=0: expected a whole number from 1 on"),
+        ({"epochs": 2.5}, "epochs=2.5: expected a whole number"),
+        ({"evaluate_every": 0}, "evaluate_every=0"),
+        ({"patience": 0}, "patience=0"),
+        ({"batch_size": True}, "batch_size=True"),
+        ({"groups_per_step": 0}, "groups_per_step=0"),
+        ({"lr": 0}, "lr=0: expected a positive number"),
+        ({"lr": math.nan}, "lr=nan"),
+        ({"clip": -1}, "clip=-1"),
+        ({"weight_decay": -1e-4}, "weight_decay=-0.0001: expected a number from 0 on"),
+        ({"seed": -1}, "seed=-1: expected a whole number from 0 on"),
+        ({"weights": (1, 1, 1)}, r"expected Weights\(full"),
+        ({"objective": "papers"}, 'unknown objective "papers": did you mean "paper"'),
+        ({"objective": "vote"}, 'objective="vote" trains graph classifiers; for nodes choose "balanced"'),
+        ({"objective": "vote", "weights": ac.Weights(2)}, "is a single term. Leave out the weights"),
+        ({"protocol": "induktive"}, 'unknown protocol "induktive": did you mean "inductive"'),
+        ({"select_size": 5}, "9 ballots certify at most size 4"),
+    ],
+)
+def test_a_senseless_setting_is_refused(setting, said) -> None:
+    model, data = node_case()
+    with pytest.raises(ac.SettingsError, match=said):
+        ac.fit(model, data, NODE, **setting)
+
+
+def test_certified_accuracy_needs_a_division() -> None:
+    model, data = node_case()
+    with pytest.raises(ac.SettingsError, match="there is no division"):
+        ac.fit(model, data, select_size=1)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda data: data.__delattr__("train_mask"), "no train_mask"),
+        (lambda data: data.__delattr__("val_mask"), "no val_mask"),
+        (lambda data: data.val_mask.zero_(), "val_mask is empty"),
+        (lambda data: data.__delattr__("y"), "no labels y"),
+        (lambda data: data.__setattr__("y", data.y.float()), "type torch.float32: expected one class number"),
+        (lambda data: data.__setattr__("y", data.y[:, None]), r"shape \(48, 1\)"),
+        (lambda data: data.y.fill_(7), "has label 7, but the model has classes 0 to 2"),
+        (lambda data: data.y.fill_(-1), "has label -1"),
+    ],
+)
+def test_data_that_cannot_be_trained_on_are_explained(spoil, said) -> None:
+    model, data = node_case()
+    spoil(data)
+    with pytest.raises(ac.DatasetError, match=said):
+        ac.fit(model, data, NODE)
+
+
+def test_labels_of_nodes_that_are_not_used_may_be_missing() -> None:
+    model, data = node_case()
+    data.y[data.test_mask] = -1
+    ac.fit(model, data, NODE, epochs=1)
+
+
+def test_graphs_need_parts_and_labels() -> None:
+    model, graphs = graph_case()
+    with pytest.raises(ac.DatasetError, match=r'no "train" part: training needs GraphSet'):
+        ac.fit(model, list(graphs), GRAPH)
+    with pytest.raises(ac.DatasetError, match='no "val" part'):
+        ac.fit(model, ac.GraphSet(list(graphs), train=[0, 1]), GRAPH)
+    graphs[0].y = None
+    with pytest.raises(ac.DatasetError, match="row 0 has label -1"):
+        ac.fit(model, graphs, GRAPH)
+
+
+def test_a_model_without_parameters_has_nothing_to_learn() -> None:
+    class Fixed(nn.Module):
+        def forward(self, x, edge_index):
+            return x[:, :3]
+
+    _, data = node_case()
+    with pytest.raises(ac.ModelContractError, match="Fixed has no parameters"):
+        ac.fit(Fixed(), data, NODE)
+
+
+def test_a_model_that_does_not_fit_the_data_is_explained() -> None:
+    _, data = node_case()
+    model, _ = node_case(features=7)
+    with pytest.raises(ac.ModelContractError, match=r"x of shape \[1, 5\]"):
+        ac.fit(model, data, NODE)

@@ -1,0 +1,89 @@
+"""Node classifiers on a user's own division: a few subgraphs per step, which stand for all."""
+
+import pytest
+import torch
+
+import agnncert as ac
+from agnncert.divisions.gnncert import GNNCertE
+from agnncert.graphs.graph import canonical
+from agnncert.training.node_objective import Weights
+from agnncert.training.sampled_subgraphs import DrawnNodes
+from agnncert.voting.call import bind
+
+from ...support.labelled import ThreeMethods, assert_same, gradient, labelled_graph, naive_gradient, naive_node_loss
+
+DIVISIONS = [ac.EdgeCentric(6), ac.NodeCentric(6, gate_features=True)]
+
+
+def setting(weighted=False):
+    data = labelled_graph()
+    if weighted:
+        data.edge_weight = torch.linspace(0.2, 3.0, data.num_edges, dtype=torch.float64)
+    model = ac.build_model("gcn", data, hidden_channels=8, num_layers=2).double()
+    graph = canonical(data)
+    return model, bind(model, graph, "node"), graph, data.y, data.train_mask.nonzero().view(-1)
+
+
+@pytest.mark.parametrize("division", DIVISIONS, ids=["E", "gated"])
+def test_all_subgraphs_together_are_the_papers_sum(division) -> None:
+    model, call, graph, y, rows = setting(weighted=True)
+    drawn = DrawnNodes.of(call, graph, y, rows, ThreeMethods(division), "paper", groups_per_step=6)
+    expected = naive_gradient(model, lambda: naive_node_loss(model, graph, y, rows, division))
+    assert_same(gradient(model, drawn.backward), expected, 1e-10)
+
+
+@pytest.mark.parametrize("division", DIVISIONS, ids=["E", "gated"])
+def test_drawn_subgraphs_stand_for_all_on_average(division, monkeypatch) -> None:
+    model, call, graph, y, rows = setting()
+    drawn = DrawnNodes.of(call, graph, y, rows, ThreeMethods(division), "paper", groups_per_step=2)
+    found = []
+    for group in range(6):  # each pair of neighbours once, so each group equally often
+        monkeypatch.setattr(torch, "randperm", lambda n, group=group: (torch.arange(n) + group) % n)
+        found.append(gradient(model, drawn.backward))
+    values, grads = zip(*found, strict=True)
+    mean = sum(values) / 6, [sum(g) / 6 for g in zip(*grads, strict=True)]
+    assert len({round(value, 9) for value in values}) > 1
+    expected = naive_gradient(model, lambda: naive_node_loss(model, graph, y, rows, division))
+    assert_same(mean, expected, 1e-10)
+
+
+def test_the_balanced_objective_averages_over_subgraphs_and_their_voters() -> None:
+    model, call, graph, y, rows = setting()
+    division = DIVISIONS[1]
+    drawn = DrawnNodes.of(call, graph, y, rows, ThreeMethods(division), weights=Weights(2, 0.5), groups_per_step=6)
+
+    def expected():
+        groups = division.groups(graph)
+        loss = 2 * torch.nn.functional.cross_entropy(model(graph.x, graph.edge_index)[rows], y[rows])
+        for index in range(6):
+            part = division.subgraph(graph, groups, index)
+            voters = rows[~part.abstain[rows]]
+            here = torch.nn.functional.cross_entropy(model(part.x, part.edge_index)[voters], y[voters])
+            loss = loss + 0.5 * here / 6
+        return loss
+
+    assert_same(gradient(model, drawn.backward), naive_gradient(model, expected), 1e-10)
+
+
+def test_a_new_draw_is_made_in_every_step() -> None:
+    model, call, graph, y, rows = setting()
+    drawn = DrawnNodes.of(call, graph, y, rows, ThreeMethods(DIVISIONS[0]), groups_per_step=1)
+    torch.manual_seed(0)
+    assert len({round(gradient(model, drawn.backward)[0], 9) for _ in range(10)}) > 1
+
+
+def test_there_is_no_edgeless_term() -> None:
+    _, call, graph, y, rows = setting()
+    with pytest.raises(ac.SettingsError, match="no edgeless term"):
+        DrawnNodes.of(call, graph, y, rows, ThreeMethods(DIVISIONS[0]), weights=Weights(0, 0, 1))
+
+
+@pytest.mark.parametrize("own", [ThreeMethods(ac.NodeCentric(12)), GNNCertE(12)], ids=["own", "gnncert-e"])
+def test_fit_learns_from_a_division_that_offers_only_subgraphs(own) -> None:
+    data = labelled_graph(60)
+    data.x = data.x.float()
+    model = ac.build_model("gcn", data, hidden_channels=16, num_layers=2)
+    ac.fit(model, data, own, epochs=30, groups_per_step=3)
+    cert = ac.certify(model, data, own, targets=data.test_mask)
+    assert cert.certified_accuracy(data.y) > 0.7
+    assert model.training_record["score"] > 0.7

@@ -1,0 +1,177 @@
+"""How a model is called, and what is said when it cannot be."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+
+from agnncert.errors import ModelContractError
+from agnncert.graphs.graph import canonical, canonical_set
+from agnncert.voting.call import bind, judge
+
+
+def graph(**values):
+    return canonical(Data(x=torch.randn(4, 3), edge_index=torch.tensor([[0, 1, 2], [1, 0, 3]]), **values))
+
+
+class Returns(nn.Module):
+    """Returns whatever it was told to."""
+
+    def __init__(self, output):
+        super().__init__()
+        self.output = output
+
+    def forward(self, x, edge_index):
+        return self.output(x)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (
+            lambda x: x[0],
+            r"returned shape \(3,\), torch.float32 for one node, expected logits of shape \[num_nodes, num_classes\]",
+        ),
+        (lambda x: x.new_zeros(5, 3), r"returned shape \(5, 3\)"),
+        (lambda x: x.sum(), r"returned shape \(\)"),
+        (lambda x: x.long(), "torch.int64"),
+        (lambda x: (x, x), "returned tuple"),
+        (lambda x: None, "returned NoneType"),
+        (lambda x: x[:, :1], "1 output class; a vote needs .* at least two"),
+        (lambda x: x[:, :0], "0 output class"),
+        (lambda x: x @ torch.zeros(7, 2), r"failed on a single node .* shape \[1, 3\]: RuntimeError"),
+    ],
+)
+def test_outputs_that_are_not_logits_are_named(output, message):
+    with pytest.raises(ModelContractError, match=message):
+        bind(Returns(output), graph(), "node")
+
+
+def test_a_wrong_number_of_rows_is_named_even_if_one_row_was_right():
+    call = bind(Returns(lambda x: x.mean(0, keepdim=True)), graph(), "node")
+    with pytest.raises(ModelContractError, match=r"returned shape \(1, 3\) for 4 node\(s\).* expected \[4, 3\]"):
+        call(graph().x, graph().edge_index, {})
+
+
+def test_a_number_of_classes_that_changes_is_named():
+    call = bind(Returns(lambda x: x.new_zeros(len(x), 2 if len(x) == 1 else 5)), graph(), "node")
+    with pytest.raises(ModelContractError, match="after 2 classes before"):
+        call(graph().x, graph().edge_index, {})
+
+
+def test_a_graph_model_needs_a_batch_argument():
+    joined = canonical_set([Data(x=torch.randn(2, 3))])
+    with pytest.raises(ModelContractError, match=r"model\(x, edge_index, batch\) failed.*positional"):
+        bind(Returns(lambda x: x), joined, "graph")
+
+
+@pytest.mark.parametrize("thing", [None, "gcn", torch.ones(3)], ids=["None", "str", "tensor"])
+def test_things_that_cannot_be_called_are_named(thing):
+    with pytest.raises(ModelContractError, match=f"expected a torch.nn.Module, got {type(thing).__name__}"):
+        bind(thing, graph(), "node")
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_a_model_on_another_device_is_refused_whichever_layer_it_is(layer):
+    model = nn.ModuleList([GCNConv(3, 3), GCNConv(3, 3)])
+    model[layer].to("meta")
+    with pytest.raises(
+        ModelContractError, match=rf"{layer}\.\w+.* on meta and the graph is on cpu: .*model.to\('cpu'\)"
+    ):
+        bind(model, graph(), "node")
+
+
+def test_a_buffer_on_another_device_is_refused():
+    model = Returns(lambda x: x)
+    model.register_buffer("mean", torch.zeros(3, device="meta"))
+    with pytest.raises(ModelContractError, match="mean on meta"):
+        bind(model, graph(), "node")
+
+
+@pytest.mark.parametrize(
+    "model", [GCNConv(-1, 2), nn.Sequential(nn.Linear(3, 3), nn.LazyLinear(2))], ids=["conv", "second"]
+)
+def test_a_layer_that_is_not_initialised_is_refused_instead_of_certified_with_random_weights(model):
+    with pytest.raises(ModelContractError, match="weight is not initialised yet: run the model once"):
+        bind(model, graph(), "node")
+    assert any(torch.nn.parameter.is_lazy(p) for p in model.parameters())
+
+
+class Takes(nn.Module):
+    """Asks for edge values."""
+
+    def forward(self, x, edge_index, edge_weight=None, edge_attr=None):
+        self.seen = (edge_weight, edge_attr)
+        return x
+
+
+def test_edge_values_are_passed_to_models_that_take_them_if_the_graph_has_them():
+    model = Takes()
+    assert bind(model, graph(), "node").takes == ()
+    assert model.seen == (None, None)
+    call = bind(model, graph(edge_attr=torch.ones(3, 2)), "node")
+    assert call.takes == ("edge_attr",)
+    weighted = graph(edge_weight=torch.tensor([1.0, 2.0, 3.0]), edge_attr=torch.ones(3, 2, dtype=torch.int64))
+    call = bind(model.double(), weighted, "node")
+    call(weighted.x, weighted.edge_index, call.edge_values(weighted))
+    assert model.seen[0].tolist() == [2.0, 1.0, 3.0], "in the canonical order of edges"
+    assert model.seen[1].dtype == torch.int64
+    assert bind(Returns(lambda x: x), weighted, "node").takes == ()
+
+
+def test_inputs_are_cast_to_the_type_of_the_model():
+    weighted = graph(edge_weight=torch.ones(3, dtype=torch.float64))
+    call = bind(GCNConv(3, 2).double(), weighted, "node")
+    assert call.dtype == torch.float64
+    call = bind(GCNConv(3, 2), weighted, "node")
+    assert call(weighted.x, weighted.edge_index, call.edge_values(weighted)).dtype == torch.float32
+
+
+class WritesWhenConnected(nn.Module):
+    """Writes into its input only if there are edges, so that trying it on one node does not tell."""
+
+    def forward(self, x, edge_index):
+        return x.relu_() if edge_index.numel() else x
+
+
+def test_a_model_that_writes_into_its_input_now_and_then_is_refused():
+    given = graph()
+    call = bind(WritesWhenConnected(), given, "node")
+    with pytest.raises(ModelContractError, match="writes into the features x"):
+        call(given.x, given.edge_index, {})
+
+
+def test_a_model_that_writes_into_its_input_gets_a_copy():
+    given = graph()
+    before = given.x.clone()
+    call = bind(Returns(lambda x: x.mul_(2)), given, "node")
+    assert torch.equal(call(given.x, given.edge_index, {}), 2 * before)
+    assert torch.equal(given.x, before)
+
+
+# Judging
+
+
+def test_a_vote_goes_to_the_largest_logit_and_ties_to_the_smaller_class():
+    ballots, stable = judge(torch.tensor([[0.0, 2.0, 1.0], [3.0, 1.0, 3.0], [0.0, 0.0, 0.0]]), tolerance=0.0)
+    assert ballots.tolist() == [1, 0, 0]
+    assert stable.tolist() == [True, False, False]
+    assert ballots.dtype == np.int16
+
+
+@pytest.mark.parametrize(("gap", "sure"), [(0.5, True), (0.25, False), (0.125, False)])
+def test_a_vote_is_stable_when_its_lead_is_more_than_twice_the_tolerance(gap, sure):
+    assert judge(torch.tensor([[gap, 0.0]], dtype=torch.float64), tolerance=0.125)[1].tolist() == [sure]
+
+
+def test_the_tolerance_grows_with_the_logits_but_not_below_one():
+    logits = torch.tensor([[100.0, 99.0], [0.2, 0.1]], dtype=torch.float64)
+    assert judge(logits, tolerance=0.01)[1].tolist() == [False, True]
+    assert judge(-logits, tolerance=0.01)[1].tolist() == [False, True]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_logits_that_are_not_finite_are_never_stable(bad):
+    assert judge(torch.tensor([[bad, 0.0, 1.0]]), tolerance=0.0)[1].tolist() == [False]
