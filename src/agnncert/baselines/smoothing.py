@@ -11,11 +11,12 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.baselines.bernoulli import TRAINING, stream
-from agnncert.baselines.counts import Progress, Sampler, check_samples, collect
+from agnncert.baselines.counts import Sampler, check_samples, collect
 from agnncert.divisions.base import EdgeCentric
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import EDGE_VALUES, canonical, canonical_set, graph_digest, infer_task
 from agnncert.graphs.targets import target_degree, target_ids, target_rows, target_truth
+from agnncert.progress import OnProgress
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.samples.evidence import EACH, SampleEvidence, check_alpha, sample_claim
@@ -110,7 +111,7 @@ class Smoothing(ABC):
         seed: int = 0,
         engine: EngineName = "fast",
         checkpoint: str | os.PathLike[str] | None = None,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
     ) -> Certificate:
         """What the vote of ``model`` under this noise withstands, with probability ``1 - alpha``.
 
@@ -128,7 +129,7 @@ class Smoothing(ABC):
             engine: "fast", or "naive": the model runs on one whole noisy graph at a time.
             checkpoint: File that keeps the counts. An interrupted run, called again, goes on from it to the
                 same counts; a larger ``n0`` or ``n`` adds samples.
-            progress: Called after each batch with the number of samples done and wanted.
+            progress: Told after each batch how many samples are done.
 
         Returns:
             A certificate. Its radius is -1 where the samples do not decide.

@@ -4,7 +4,6 @@ import copy
 import hashlib
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from agnncert.models import build_model
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.file import load_certificate
+from agnncert.storage import write_atomic
 from agnncert.training import fit
 from agnncert.voting.call import Caller, bind, model_digest
 
@@ -260,9 +260,7 @@ def _save(found: Defended, stem: Path) -> None:
         found.certificate.save(stem.with_suffix(".cert"), budgets=())
     told = {name: getattr(found, name) for name in ("defence", "guarantee", *_NUMBERS)}
     told["label"] = None if found.certificate is not None else found.label.tolist()
-    draft = stem.with_suffix(".part")
-    draft.write_text(json.dumps(told), encoding="utf-8")
-    os.replace(draft, stem.with_suffix(".json"))
+    write_atomic(stem.with_suffix(".json"), json.dumps(told))
 
 
 def _load(stem: Path) -> Defended | None:

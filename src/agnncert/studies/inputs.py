@@ -1,9 +1,7 @@
 """From settings to what they name: the data, the division, the model, the targets."""
 
 import logging
-import os
 import re
-import shutil
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -18,6 +16,7 @@ from agnncert.divisions.base import EdgeCentric, NodeCentric
 from agnncert.errors import DatasetError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.models import MODELS, build_model, load_model
+from agnncert.storage import write_atomic
 from agnncert.studies.folder import RunFolder
 from agnncert.studies.own_model import is_module_spec, load_weights, user_model
 from agnncert.studies.settings import DataSettings, ModelSettings
@@ -92,10 +91,9 @@ def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
         return
     folder.tables.mkdir(parents=True, exist_ok=True)
     for kind, file in files.items():
-        copy, draft = folder.tables / f"{kind}{file.suffix}", folder.path / f"{kind}.part"
+        copy = folder.tables / f"{kind}{file.suffix}"
         if not copy.exists() or not copy.samefile(file):
-            shutil.copyfile(file, draft)
-            os.replace(draft, copy)
+            write_atomic(copy, file.read_bytes())
 
 
 def make_division(settings: SomeSettings, task: str) -> tuple[SomeSettings, EdgeCentric | NodeCentric]:
