@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agnncert.divisions.base import Division, EdgeCentric, rule_of
+from agnncert.divisions import Division, EdgeCentric, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.graph import canonical, canonical_set, graph_digest, infer_task
 from agnncert.graphs.targets import target_degree, target_ids, target_rows, target_truth

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from agnncert.baselines.bernoulli import TRAINING, stream
 from agnncert.baselines.counts import Sampler, check_samples, collect
-from agnncert.divisions.base import EdgeCentric
+from agnncert.divisions import EdgeCentric
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import EDGE_VALUES, canonical, canonical_set, graph_digest, infer_task
 from agnncert.graphs.targets import target_degree, target_ids, target_rows, target_truth

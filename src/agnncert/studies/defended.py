@@ -16,7 +16,7 @@ import torch
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.certifier import certify
 from agnncert.datasets import dataset_digest
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set, infer_task
 from agnncert.graphs.targets import target_rows, target_truth

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.graphs.graph import canonical, canonical_set, infer_task
 from agnncert.graphs.targets import target_rows
 from agnncert.training.settings import FitSettings

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.studies.folder import CHOICE, RunFolder

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from agnncert.divisions.base import Division, EdgeCentric, NodeCentric
+from agnncert.divisions import Division, EdgeCentric, NodeCentric
 from agnncert.graphs.graph import infer_task
 from agnncert.models import save_model
 from agnncert.progress import OnProgress, Progress

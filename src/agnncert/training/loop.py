@@ -14,7 +14,7 @@ import torch
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import GraphSet, dataset_digest
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.training.checkpoint import TrainingState, load_state, save_state

@@ -13,7 +13,7 @@ import torch
 from agnncert import __version__
 from agnncert.datasets import dataset_digest, load_dataset
 from agnncert.datasets.catalog import dataset_info
-from agnncert.divisions.base import Division, EdgeCentric, NodeCentric, rule_of
+from agnncert.divisions import Division, EdgeCentric, NodeCentric, rule_of
 from agnncert.graphs.graph import canonical, canonical_set, infer_task
 from agnncert.models import build_model
 from agnncert.proof.budget import Budget
