@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.divisions.base import Division, EdgeCentric, rule_of
+from agnncert.divisions import Division, EdgeCentric, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.targets import prepared
 from agnncert.progress import OnProgress, Progress

@@ -6,13 +6,13 @@ Comparison: many defences side by side, as rows, as a table and as a figure.
 import csv
 import io
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from agnncert.errors import SettingsError, did_you_mean
+from agnncert.storage import write_atomic
 from agnncert.studies.threat import Threat
 
 FORMATS = ("text", "markdown", "csv", "latex")
@@ -204,8 +204,7 @@ class Comparison:
         }
         written = []
         for ending, text in texts.items():
-            path, draft = folder / f"{name}.{ending}", folder / f"{name}.part"
-            draft.write_text(text, encoding="utf-8")
-            os.replace(draft, path)
+            path = folder / f"{name}.{ending}"
+            write_atomic(path, text)
             written.append(path)
         return (*written, *(self.figure(folder / f"{name}{ending}") for ending in (".svg", ".pdf")))

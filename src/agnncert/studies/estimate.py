@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.studies.run import Study
 from agnncert.training.settings import FitSettings
 from agnncert.training.workload import prepare

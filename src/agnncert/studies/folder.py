@@ -21,6 +21,7 @@ from typing import Any
 
 from agnncert import __version__
 from agnncert.errors import AgnncertError, SettingsError
+from agnncert.storage import write_atomic
 
 
 def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
@@ -238,15 +239,7 @@ class RunFolder:
 
     def write(self, name: str, text: str) -> None:
         """Writes a text file, all of it or nothing."""
-        draft = self.path / f"{name}.part"
-        try:
-            with draft.open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self.path / name)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_atomic(self.path / name, text)
 
     @contextmanager
     def recording(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ import torch
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.certifier import certify
 from agnncert.datasets import dataset_digest
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import Prepared, Targets, target_rows
 from agnncert.models import build_model
@@ -307,7 +307,8 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
             _require_graph_free(study, model, plain.logits)
             guarantee = "deterministic: reads no edges"
         return Outcome(study.defence, guarantee, plain.label, None, 1, seconds_certification=plain.seconds, **common)
-    how = {"checkpoint": counting, "progress": progress} if isinstance(study.defence, Smoothing) else {}
+    sampling = {"checkpoint": counting, "progress": progress}
+    how: dict[str, Any] = sampling if isinstance(study.defence, Smoothing) else {}
     certification = certify_model(study, model, **how)
     certificate = certification.certificate
     return Outcome(

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
+from agnncert.divisions.named import AGNNCERT
 from agnncert.errors import SettingsError, did_you_mean
 
-DIVISIONS = ("node", "edge", "gated")
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight")
 PARTS = ("test", "val", "train", "all")
 
@@ -83,7 +83,7 @@ class ModelSettings(DataSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.division is not None:
-            require_one_of("division", self.division, DIVISIONS)
+            require_one_of("division", self.division, AGNNCERT)
 
 
 @dataclass(frozen=True)

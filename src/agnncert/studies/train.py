@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.graphs.targets import Prepared
 from agnncert.models import save_model
 from agnncert.progress import OnProgress, Progress

@@ -14,7 +14,7 @@ import torch
 
 from agnncert.certifier import certify
 from agnncert.datasets import inductive_view
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import AGNNCERT, EdgeCentric, NodeCentric, division_named, title_of
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.graphs.targets import Prepared
@@ -28,7 +28,6 @@ from agnncert.training.workload import checked_labels, graph_labels, masked_rows
 log = logging.getLogger(__name__)
 
 BuiltIn = EdgeCentric | NodeCentric
-DIVISIONS = ("edge", "node", "gated")
 
 # Multiples of the fewest groups that can certify a size at all.
 _STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
@@ -82,10 +81,10 @@ class GroupChoice:
         for one in self.candidates:
             mark = "*" if one is self.best else " "
             lines.append(
-                f"{mark} {_kind(one.division):<14}{one.division.num_groups:>8}"
+                f"{mark} {title_of(one.division):<14}{one.division.num_groups:>8}"
                 f"{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
             )
-        if isinstance(self.size, int) and len({_kind(one.division) for one in self.candidates}) > 1:
+        if isinstance(self.size, int) and len({title_of(one.division) for one in self.candidates}) > 1:
             lines.append(
                 "The size counts edges for edge-centric, edges and nodes for node-centric: to compare like with "
                 "like, give a Budget."
@@ -149,7 +148,7 @@ def choose_groups(
     rows = masked_rows(data, "val_mask") if task == "node" else part_rows(data, "val").numpy()
     ready = Prepared.of(data)
     for kind in divisions:
-        options = [_division(kind, number, hash) for number in numbers]
+        options = [division_named(kind, number, hash, task) for number in numbers]
         voter = model
         if isinstance(voter, str):
             middle = options[len(options) // 2]
@@ -191,24 +190,11 @@ def _check(size: int | Budget, divisions: Sequence[str], task: Task) -> None:
     if not (whole or isinstance(size, Budget)):
         raise SettingsError(f"size={size!r}: expected a whole number from 0 on, or a Budget.")
     if isinstance(divisions, str) or not divisions:
-        raise SettingsError(f"divisions={divisions!r}: expected one or several of {', '.join(DIVISIONS)}.")
+        raise SettingsError(f"divisions={divisions!r}: expected one or several of {', '.join(AGNNCERT)}.")
     for kind in divisions:
-        if kind not in DIVISIONS:
-            raise SettingsError(f'no division is called "{kind}": {did_you_mean(str(kind), DIVISIONS)}')
-        if kind == "gated" and task == "graph":
-            raise SettingsError("the gated division is for node classification: try edge and node for graphs.")
-
-
-def _division(kind: str, num_groups: int, hash: str) -> BuiltIn:
-    if kind == "edge":
-        return EdgeCentric(num_groups, hash)
-    return NodeCentric(num_groups, hash, gate_features=kind == "gated")
-
-
-def _kind(division: BuiltIn) -> str:
-    if isinstance(division, EdgeCentric):
-        return "edge-centric"
-    return "gated" if division.gate_features else "node-centric"
+        if kind not in AGNNCERT:
+            raise SettingsError(f'no division is called "{kind}": {did_you_mean(str(kind), AGNNCERT)}')
+        division_named(kind, task=task)  # refuses one that is not for this task
 
 
 def _trained(

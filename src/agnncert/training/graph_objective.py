@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.errors import SettingsError
 from agnncert.training.node_objective import (
     ObjectiveName,

@@ -14,10 +14,10 @@ import torch
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import GraphSet, dataset_digest
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
-from agnncert.training.checkpoint import Progress, load_state, save_state
+from agnncert.training.checkpoint import TrainingState, load_state, save_state
 from agnncert.training.node_objective import ObjectiveName, Weights, usual_objective
 from agnncert.training.settings import FitSettings, Protocol
 from agnncert.training.workload import Workload, prepare
@@ -124,7 +124,7 @@ def fit(
     work = prepare(model.eval(), data, division, settings)
     about = {"division": division_name(division), "data": _digest(data), **settings.table()}
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
-    state, identity = Progress(), {"model": getattr(model, "config", None) or str(model), **about}
+    state, identity = TrainingState(), {"model": getattr(model, "config", None) or str(model), **about}
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():
         state = load_state(file, identity, model, optimizer)
@@ -155,7 +155,11 @@ def division_name(division: Division | Smoothing | None) -> str | None:
 
 
 def _epoch(
-    model: torch.nn.Module, work: Workload, optimizer: torch.optim.Optimizer, settings: FitSettings, state: Progress
+    model: torch.nn.Module,
+    work: Workload,
+    optimizer: torch.optim.Optimizer,
+    settings: FitSettings,
+    state: TrainingState,
 ) -> Step:
     """One pass over the training set and, if it is time, a look at the validation set."""
     begin = time.perf_counter()
@@ -187,7 +191,7 @@ def _train(model: torch.nn.Module, work: Workload, optimizer: torch.optim.Optimi
     return float(np.mean(losses))
 
 
-def _look(model: torch.nn.Module, work: Workload, state: Progress, loss: float, settings: FitSettings) -> float:
+def _look(model: torch.nn.Module, work: Workload, state: TrainingState, loss: float, settings: FitSettings) -> float:
     score = work.score()
     state.history.append({"epoch": state.epoch, "loss": loss, "score": score[0]})
     if score > state.best_score:

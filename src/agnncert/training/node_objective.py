@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.voting import fast
 from agnncert.voting.call import Caller, no_edges

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import one_graph
 from agnncert.training.node_objective import ObjectiveName, Step, Weights, check_objective, class_weights, vote_losses

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import Division, is_graph_task
+from agnncert.divisions import Division, is_graph_task
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.theorems import certified_radius, tally
 from agnncert.voting import fast

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import inductive_view
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set, infer_task
 from agnncert.graphs.targets import target_rows

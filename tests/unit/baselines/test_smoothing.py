@@ -96,8 +96,8 @@ def test_birs_refuses_graph_classification():
 
 
 def test_an_interrupted_certificate_is_finished_from_its_checkpoint(graph, tmp_path):
-    def stop(done, total):
-        if done > 100:
+    def stop(step):
+        if step.done > 100:
             raise KeyboardInterrupt
 
     model, file = node_model(), tmp_path / "birs.counts"

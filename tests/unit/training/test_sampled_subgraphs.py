@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.divisions.gnncert import GNNCertE
+from agnncert.divisions import GNNCertE
 from agnncert.graphs.graph import canonical
 from agnncert.training.node_objective import Weights
 from agnncert.training.sampled_subgraphs import DrawnNodes

@@ -12,7 +12,7 @@ import torch
 from agnncert import __version__
 from agnncert.datasets import dataset_digest, load_dataset
 from agnncert.datasets.catalog import dataset_info
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.progress import OnProgress
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
