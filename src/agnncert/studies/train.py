@@ -7,33 +7,25 @@ The first step of a run: train a model that votes well, and the plain ones to co
 
 import json
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agnncert.divisions.base import Division, EdgeCentric, NodeCentric
 from agnncert.graphs.graph import infer_task
 from agnncert.models import save_model
-from agnncert.progress import OnProgress, Progress
+from agnncert.progress import OnProgress
 from agnncert.studies.estimate import duration, estimate_training
 from agnncert.studies.folder import CHOICE, RunFolder, open_run
 from agnncert.studies.inputs import copy_tables, describe, fresh_model, load_data, make_division, run_name, targets_of
 from agnncert.studies.measure import accuracy_of_majority, accuracy_on_whole_graphs
 from agnncert.studies.own_model import is_module_spec
 from agnncert.studies.settings import TrainSettings
-from agnncert.training import Step, fit
+from agnncert.training import fit
 from agnncert.training.choose import Candidate, candidate_groups, choose_groups
-from agnncert.training.node_objective import usual_objective
-from agnncert.training.settings import FitSettings, recipe
+from agnncert.training.settings import SETTINGS, checked, recipe, usual_objective
 
 log = logging.getLogger(__name__)
-
-
-# Settings of a run that go to fit() as they are. "weights" are a file here and the terms' weights there.
-SHARED = tuple(
-    f.name for f in fields(FitSettings) if f.name in TrainSettings.__dataclass_fields__ and f.name != "weights"
-)
 
 
 class Fitter:
@@ -48,8 +40,9 @@ class Fitter:
 
     def announce(self, model: Any, division: EdgeCentric | NodeCentric) -> None:
         """Says what training is going to take; finds out what is wrong with the settings before it begins."""
-        expected = estimate_training(model, self.data, division, FitSettings(**self._how(division)))
-        log.info("training %s for at most %d epochs: %s", self.settings.model, self.settings.epochs, expected)
+        how = checked(self._how(division), infer_task(self.data))
+        expected = estimate_training(model, self.data, division, how)
+        log.info("training %s for at most %d epochs: %s", self.settings.model, how["epochs"], expected)
 
     def fit(self, model: Any, division: Division | None, name: str, what: str) -> dict[str, Any]:
         """Trains a model, or goes on with it, and returns how it came about."""
@@ -60,8 +53,8 @@ class Fitter:
 
     def _how(self, division: Division | None) -> dict[str, Any]:
         """The arguments of ``fit``."""
-        how: dict[str, Any] = {name: getattr(self.settings, name) for name in SHARED}
-        return {**how, "patience": how["patience"] or None, "select_size": how["select_size"] if division else 0}
+        how = self.settings.fit_arguments()
+        return {**how, "select_size": how["select_size"] if division else 0}
 
     def clean(self) -> None:
         """Removes the checkpoints, once everything is finished."""
@@ -69,11 +62,8 @@ class Fitter:
             file.unlink(missing_ok=True)
 
 
-def _teller(what: str, on_progress: OnProgress) -> Callable[[Step], None]:
-    def tell(step: Step) -> None:
-        on_progress(Progress(what, step.epoch, step.epochs, step.seconds_left, f"loss {step.loss:.3f}"))
-
-    return tell
+def _teller(what: str, on_progress: OnProgress) -> OnProgress:
+    return lambda step: on_progress(replace(step, what=what))
 
 
 log = logging.getLogger(__name__)
@@ -96,7 +86,7 @@ def choose(settings: TrainSettings, data: Any, fitter: Fitter) -> tuple[Any, Edg
         record = fitter.fit(model, division, f"model-{kind}", f"training for the {kind} division")
         found = choose_groups(
             model, data, size, divisions=(kind,), candidates=numbers, hash=settings.hash or "md5",
-            protocol=settings.protocol,  # type: ignore[arg-type]
+            protocol=settings.fit["protocol"],
         )  # fmt: skip
         tried += [(candidate, kind, model, record) for candidate in found.candidates]
     best, kind, model, record = min(tried, key=lambda t: (-t[0].certified_accuracy, t[0].division.num_groups))
@@ -177,15 +167,16 @@ def train_run(
 def _resolved(settings: TrainSettings, task: str) -> TrainSettings:
     """The settings with the recipe of the dataset where they leave something open."""
     model_args, fit_args = recipe(settings.data, task)
-    known = {f.name: f.default for f in fields(FitSettings)} | {"objective": usual_objective(task)} | fit_args
+    usual = {name: setting.default for name, setting in SETTINGS.items() if setting.help is not None}
+    usual |= {"objective": usual_objective(task), **fit_args}
     if settings.target_size is not None:
-        known["select_size"] = settings.target_size
-    chosen: dict[str, Any] = {name: known[name] for name in SHARED if getattr(settings, name) is None}
+        usual["select_size"] = settings.target_size
+    settings = replace(settings, fit={**usual, **settings.fit})
     if is_module_spec(settings.model or ""):
-        return replace(settings, **chosen)
+        return settings
     if settings.model == "resgcn":  # has its own depth
         model_args = {key: value for key, value in model_args.items() if key != "num_layers"}
-    return replace(settings, model=settings.model or "gcn", set={**model_args, **settings.set}, **chosen)
+    return replace(settings, model=settings.model or "gcn", set={**model_args, **settings.set})
 
 
 def _defended(settings: TrainSettings, data: Any, fitter: Fitter) -> tuple[Any, Division, dict[str, Any]]:

@@ -23,8 +23,8 @@ from agnncert.proof.ballots import IntArray
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.training.loop import Step, fit
+from agnncert.training.preparation import checked_labels, graph_labels, masked_rows, part_rows
 from agnncert.training.settings import Protocol, recipe
-from agnncert.training.workload import checked_labels, graph_labels, masked_rows, part_rows
 from agnncert.voting.auditing import audit
 from agnncert.voting.call import Caller, bind
 from agnncert.voting.cast import cast
