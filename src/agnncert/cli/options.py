@@ -85,7 +85,7 @@ def _is_made(annotation: Any) -> bool:
 
 def _parameter(name: str, option: Option) -> inspect.Parameter:
     """A parameter from which typer makes the option."""
-    shown = {"help": option.help, "rich_help_panel": option.panel, "metavar": option.metavar}
+    shown: dict[str, Any] = {"help": option.help, "rich_help_panel": option.panel, "metavar": option.metavar}
     words, default = [], option.default
     if option.is_argument:
         del shown["rich_help_panel"]

@@ -170,7 +170,8 @@ class CertifySettings(ModelSettings):
 
 def options_of(kind: type[DataSettings]) -> dict[str, Option]:
     """Every setting of a class by its name in a stored table, with how the command line shows it."""
-    types, options = get_type_hints(kind), {}
+    types = get_type_hints(kind)
+    options: dict[str, Option] = {}
     for one in fields(kind):
         if one.name == "fit":
             options |= _fit_options()
@@ -202,7 +203,9 @@ def settings_from(kind: type[AnySettings], table: Mapping[str, Any]) -> AnySetti
             raise SettingsError(f'unknown setting "{key}": {did_you_mean(key, valid)}')
     given = {name: tuple(value) if name == "feature" else value for name, value in table.items() if value is not None}
     own: dict[str, Any] = {one.name: given.pop(one.name) for one in fields(kind) if one.name in given}
-    return kind(**own, **({"fit": given} if given else {}))
+    if given:  # what is no field of its own is a setting of fit
+        own["fit"] = given
+    return kind(**own)
 
 
 def require_one_of(what: str, value: str, valid: Iterable[str]) -> None:
