@@ -22,8 +22,8 @@ from agnncert.models import build_model
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.training.loop import Step, fit
+from agnncert.training.preparation import checked_labels, graph_labels, masked_rows, part_rows
 from agnncert.training.settings import Protocol, recipe
-from agnncert.training.workload import checked_labels, graph_labels, masked_rows, part_rows
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""How good the weights are: by the vote on the validation set, or by what is certified there."""
+"""Scores of a model on the validation set: the accuracy of its vote, or its certified accuracy."""
 
 from collections.abc import Callable
 
@@ -28,9 +28,9 @@ def scorer(
 
     Args:
         call: The model, bound to the graph.
-        graph: The canonical graph, or the joined graphs to look at.
+        graph: The canonical graph, or the validation graphs joined into one.
         division: How it is divided. The subgraphs are laid out once.
-        rows: Nodes to look at, or the numbers of all joined graphs.
+        rows: Nodes to score on, or the numbers of all joined graphs.
         truth: Their labels.
         size: Perturbation size.
     """
