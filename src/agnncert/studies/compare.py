@@ -7,7 +7,6 @@ Runs side by side: what they differ in, and what came out.
 
 import logging
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -119,15 +118,12 @@ def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
 
 
-def _teller(on_progress: OnProgress | None) -> Callable[[int, int, str], None]:
-    begin = time.perf_counter()
-
-    def tell(done: int, total: int, name: str) -> None:
-        if name:
-            log.info("%d of %d: %s", done + 1, total, name)
+def _teller(on_progress: OnProgress | None) -> OnProgress:
+    def tell(progress: Progress) -> None:
+        if progress.detail:
+            log.info("%d of %d: %s", progress.done + 1, progress.total, progress.detail)
         if on_progress is not None:
-            left = (time.perf_counter() - begin) / done * (total - done) if done else 0.0
-            on_progress(Progress("comparing", done, total, left, name))
+            on_progress(progress)
 
     return tell
 

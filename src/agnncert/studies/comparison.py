@@ -6,7 +6,8 @@
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from agnncert.divisions.base import EdgeCentric, NodeCentric
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import target_rows
+from agnncert.progress import OnProgress, Progress
 from agnncert.studies.comparison_result import Comparison, Row
 from agnncert.studies.defended import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Defended, Setup, defend
 from agnncert.studies.threat import Threat
@@ -50,7 +52,7 @@ def compare(
     seed: int = 0,
     root: str | Path | None = None,
     folder: str | Path | None = None,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> Comparison:
     """Trains and certifies with every defence and puts them side by side.
 
@@ -81,7 +83,7 @@ def compare(
         root: Folder of the datasets.
         folder: Where certificates are kept. The same call, made again, goes on where it was interrupted, and
             another attack on the same models costs nothing.
-        progress: Called with the number of defences done, of all, and the name of the next.
+        progress: Called before each defence, whose name is the ``detail``, and at the end.
 
     Raises:
         SettingsError: A name or number makes no sense, or a defence does not fit the task.
@@ -97,13 +99,18 @@ def compare(
         data, targets, model, model_args, fit_args, seed=seed, folder=None if folder is None else Path(folder),
         samples={"n0": n0, "n": n, "alpha": alpha, "scope": scope},
     )  # fmt: skip
-    rows = []
-    for number, (label, defence) in enumerate(chosen.items()):
+    rows: list[Row] = []
+    begin = time.perf_counter()
+
+    def tell(label: str) -> None:
         if progress is not None:
-            progress(number, len(chosen), label)
+            pace = (time.perf_counter() - begin) / len(rows) if rows else 0.0
+            progress(Progress("comparing", len(rows), len(chosen), pace * (len(chosen) - len(rows)), label))
+
+    for label, defence in chosen.items():
+        tell(label)
         rows.append(make_row(setup, defend(setup, defence), threat, at, label))
-    if progress is not None:
-        progress(len(chosen), len(chosen), "")
+    tell("")
     return Comparison(name, task, threat, at, len(setup.targets), tuple(rows))
 
 

@@ -50,7 +50,9 @@ def test_drawn_subgraphs_stand_for_all_on_average(division, monkeypatch) -> None
 def test_the_balanced_objective_averages_over_subgraphs_and_their_voters() -> None:
     model, call, graph, y, rows = setting()
     division = DIVISIONS[1]
-    drawn = SampledNodeObjective.of(call, graph, y, rows, ThreeMethods(division), weights=Weights(2, 0.5), groups_per_step=6)
+    drawn = SampledNodeObjective.of(
+        call, graph, y, rows, ThreeMethods(division), weights=Weights(2, 0.5), groups_per_step=6
+    )
 
     def expected():
         groups = division.groups(graph)
