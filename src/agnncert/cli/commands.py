@@ -190,7 +190,7 @@ def audit(
             "model", "weights", "set", "division", "groups",
             "data", "root", "nodes", "edges", "graphs", "column", "feature", "directed", "seed",
             model={
-                "is_argument": True, "default": ...,
+                "is_argument": True, "panel": None, "default": ...,
                 "help": "package.module:factory, a built-in model, or a run folder.",
             },
             weights={"help": "Weights, a safetensors file."},

@@ -3,8 +3,8 @@
 import functools
 import inspect
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -25,99 +25,84 @@ from agnncert.studies.settings import (
 
 RUN = "Run"
 _PANELS = (None, MODEL, TRAINING, CERTIFICATION, DATA)  # the order of ``--help``
-_NEGATABLE = (True, None)  # --name and --no-name, if the default is yes or left open; a flag otherwise
 
 
-@dataclass(frozen=True, init=False)
 class From:
-    """Which settings of a class become options of a command: stands beside the class in an ``Annotated``.
+    """Which settings of a class become options of a command, as in ``Annotated[TrainSettings, From(weights=None)]``.
 
-    Attributes:
-        names: Their names, in this order; all of them, panel by panel, if there are none.
-        changes: What this command shows differently, by name: fields of ``Option``, or ``None`` to leave it out.
+    Args:
+        *names: Their names, in the order of ``--help``; when not given, all of them, panel by panel.
+        **changes: What the command shows differently, by name: fields of ``Option``, or ``None`` to leave it out.
     """
 
-    names: tuple[str, ...]
-    changes: Mapping[str, Mapping[str, Any] | None]
-
     def __init__(self, *names: str, **changes: Mapping[str, Any] | None) -> None:
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "changes", changes)
+        self.names, self.changes = names, changes
 
     def options(self, kind: type[DataSettings]) -> dict[str, Option]:
         """The options by name, in the order of ``--help``."""
         known = options_of(kind)
-        shown = self.names or sorted(known, key=lambda name: _PANELS.index(known[name].panel))
-        changed = {name: self.changes.get(name, {}) for name in shown}
-        return {name: replace(known[name], **change) for name, change in changed.items() if change is not None}
+        names = self.names or sorted(known, key=lambda name: _PANELS.index(known[name].panel))
+        changes = {name: self.changes.get(name, {}) for name in names}
+        return {name: replace(known[name], **change) for name, change in changes.items() if change is not None}
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameters of the form ``Annotated[TrainSettings, From(…)]`` are replaced by their options.
+    """A command with an option for each setting, where its parameters say ``Annotated[TrainSettings, From(…)]``.
 
     What is typed for these options reaches the command as one object of that class.
     """
-    plain = inspect.signature(command)
-    made = {one.name: get_args(one.annotation) for one in plain.parameters.values() if _is_made(one.annotation)}
-    options = {name: chosen.options(kind) for name, (kind, chosen) in made.items()}
+    parameters: list[inspect.Parameter] = []
+    settings: dict[str, tuple[type[DataSettings], dict[str, Option]]] = {}  # by the name of the parameter
+    signature = inspect.signature(command)
+    for one in signature.parameters.values():
+        kind, chosen = [*get_args(one.annotation), None, None][:2]
+        if isinstance(chosen, From):
+            options = chosen.options(kind)
+            settings[one.name] = kind, options
+            parameters += [_parameter(name, option) for name, option in options.items()]
+        else:
+            parameters.append(one.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
-        for name, (kind, _) in made.items():
-            table = {one: _value_of(one, option, values.pop(one)) for one, option in options[name].items()}
-            values[name] = settings_from(kind, table)
+        for parameter, (kind, options) in settings.items():
+            table = {name: _value(name, option, values.pop(name)) for name, option in options.items()}
+            values[parameter] = settings_from(kind, table)
         command(**values)
 
-    def parameters() -> Iterator[inspect.Parameter]:
-        for one in plain.parameters.values():
-            if one.name in options:
-                yield from (_parameter(name, option) for name, option in options[one.name].items())
-            else:
-                yield one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-
-    run.__signature__ = plain.replace(parameters=list(parameters()))  # type: ignore[attr-defined]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return run
-
-
-def _is_made(annotation: Any) -> bool:
-    return get_origin(annotation) is Annotated and isinstance(get_args(annotation)[1], From)
 
 
 def _parameter(name: str, option: Option) -> inspect.Parameter:
     """A parameter from which typer makes the option."""
-    shown: dict[str, Any] = {"help": option.help, "rich_help_panel": option.panel, "metavar": option.metavar}
-    words, default = [], option.default
-    if option.is_argument:
-        del shown["rich_help_panel"]
-    elif option.type is bool and default not in _NEGATABLE:
-        words, shown["metavar"] = [f"--{name.replace('_', '-')}"], ""
-    kind = option.type
-    if _is_repeated(option):
+    kind, default = option.type, option.default
+    flags: list[str] = []
+    shown: dict[str, Any] = {"help": option.help, "metavar": option.metavar, "rich_help_panel": option.panel}
+    if get_origin(kind) in (tuple, Mapping):  # may be repeated
         kind, default = list[str], ...
         shown |= {"default_factory": list, "show_default": False}
-    elif option.shown_default is not None:
+    elif kind is bool and default is False:  # --name alone; other yes-or-no options have --no-name as well
+        flags, shown["metavar"] = [f"--{name.replace('_', '-')}"], ""
+    elif default is None and type(None) not in get_args(kind):
+        kind = kind | None
+    if option.shown_default is not None:
         shown["show_default"] = option.shown_default
     make: Any = typer.Argument if option.is_argument else typer.Option
-    if default is None and type(None) not in get_args(kind):
-        kind = kind | None
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
         default=inspect.Parameter.empty if default is ... else default,
-        annotation=Annotated[kind, make(*words, **shown)],
+        annotation=Annotated[kind, make(*flags, **shown)],
     )
 
 
-def _is_repeated(option: Option) -> bool:
-    return get_origin(option.type) in (tuple, Mapping)
-
-
-def _value_of(name: str, option: Option, typed: Any) -> Any:
+def _value(name: str, option: Option, typed: Any) -> Any:
     """What was typed, in the type of the setting."""
     if get_origin(option.type) is not Mapping:
         return typed
-    named = pairs(name, typed)
-    return {key: str(value) for key, value in named.items()} if get_args(option.type)[1] is str else named
+    values = pairs(name, typed)
+    return {key: str(value) for key, value in values.items()} if get_args(option.type)[1] is str else values
 
 
 def use_settings(context: typer.Context, file: Path | None) -> Path | None:

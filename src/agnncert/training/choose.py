@@ -1,7 +1,7 @@
-"""``choose_groups``: how many subgraphs, and of which division, for the attack that one cares about.
+"""``choose_groups``: which division, and how many groups, certify most against a given attack.
 
-More groups withstand more, but each sees less of the graph. Which number is best depends on the size of the
-attack, so it is tried out on the validation set.
+More groups withstand larger attacks, but each group sees less of the graph. Which number is best depends on the size of
+the attack, so several are tried on the validation set.
 """
 
 import logging
@@ -31,7 +31,8 @@ BuiltIn = EdgeCentric | NodeCentric
 
 # Multiples of the fewest groups that can certify a size at all.
 _STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
-_FEWEST_UNLIMITED = 30  # where some kind of change is unlimited, a vote needs more ballots than a target has neighbours
+# Where some kind of change is unlimited, a vote needs more ballots than a target has neighbours.
+_FEWEST_UNLIMITED = 30
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class GroupChoice:
     """What ``choose_groups`` found; ``print`` shows it as a table.
 
     Attributes:
-        best: The candidate of choice.
+        best: The candidate with the best certified accuracy.
         candidates: All that were tried.
         model: The model that voted: the one that was given, or the one that was trained for this division.
         size: The attack that counted.
@@ -69,7 +70,7 @@ class GroupChoice:
 
     @property
     def division(self) -> BuiltIn:
-        """The division of choice."""
+        """The division of the best candidate."""
         return self.best.division
 
     def __str__(self) -> str:
@@ -121,8 +122,8 @@ def choose_groups(
         candidates: Numbers of groups to try; when not given, from 2 ``size`` + 1, the fewest that can certify
             that size, to ten times as many.
         hash: Hash function of the divisions.
-        model_settings: Arguments of ``build_model``, where they differ from what usually works.
-        fit_settings: Arguments of ``fit``, likewise.
+        model_settings: Arguments of ``build_model``, on top of the recipe for the data.
+        fit_settings: Arguments of ``fit``, on top of the recipe for the data.
         protocol: "inductive" trains and votes without the test nodes and their edges (node task).
         seed: Seed of the model and of its training.
         progress: Called after every epoch of training.
@@ -177,7 +178,7 @@ def candidate_groups(size: int | Budget) -> list[int]:
 
 
 def _units(size: int | Budget) -> int:
-    """Ballots that the limited part of an attack moves, about."""
+    """About how many ballots an attack moves, leaving out the kinds of change that are unlimited."""
     if not isinstance(size, Budget):
         return size
     counts = [getattr(size, name) for name in COUNTS if name not in ("inject_nodes", "edges_per_injected")]

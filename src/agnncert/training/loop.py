@@ -29,8 +29,9 @@ Module = TypeVar("Module", bound=torch.nn.Module)
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Progress):
-    """What a progress callback is told after each epoch. The time left is until the last epoch, at the pace so far;
-    training may stop earlier.
+    """What a progress callback is told after each epoch.
+
+    The time left is that until the last epoch, at the pace so far; training may stop earlier.
 
     Attributes:
         loss: Mean loss of the epoch.

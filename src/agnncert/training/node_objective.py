@@ -115,21 +115,22 @@ class NodeObjective:
         if bool(ballots.any()):
             for chunk in self.layout.chunks(fast.CHUNK_ROWS):
                 counted = ballots[chunk.copies]
-                mine = counted.nonzero().view(-1)
-                if len(mine) == 0:
+                used = counted.nonzero().view(-1)
+                if len(used) == 0:
                     continue
-                logits = fast.evaluate(self.call, self.layout, features, chunk)[mine]
-                target = self.y[self.layout.pieces.node[chunk.copies][mine]]
-                yield counted[mine] @ row_losses(logits, target, self.class_weight)
+                logits = fast.evaluate(self.call, self.layout, features, chunk)[used]
+                target = self.y[self.layout.pieces.node[chunk.copies][used]]
+                yield counted[used] @ row_losses(logits, target, self.class_weight)
 
 
 def _factors(
     layout: fast.Plan, rows: Tensor, division: Division, objective: ObjectiveName, weights: Weights, dtype: torch.dtype
 ) -> tuple[float, Tensor, Tensor]:
+    """Factors of the three terms; see ``NodeObjective.factors``."""
     pieces = layout.pieces
-    is_mine = torch.zeros(layout.graph.num_nodes, dtype=torch.bool)
-    is_mine[rows] = True
-    listed = (pieces.votes & is_mine[pieces.node]).to(dtype)
+    is_trained_on = torch.zeros(layout.graph.num_nodes, dtype=torch.bool)
+    is_trained_on[rows] = True
+    listed = (pieces.votes & is_trained_on[pieces.node]).to(dtype)
     count = torch.zeros(layout.graph.num_nodes, dtype=dtype).index_add_(0, pieces.node, listed)
     gated = pieces.blank is not None  # then a ballot without an edge abstains, and nothing is trained on it
     unlisted = torch.zeros(len(rows), dtype=dtype) if gated else division.num_groups - count[rows]

@@ -1,24 +1,19 @@
 """Training for a smoothing defence: each step sees the graph, or its batch of graphs, under noise sampled anew."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.graphs.graph import one_graph
-from agnncert.proof.ballots import IntArray
 from agnncert.training.node_objective import NodeObjective
 from agnncert.training.objective import TrainingStep, class_weights
 from agnncert.training.sampled_subgraphs import SampledGraphObjective, SampledTerms
-from agnncert.training.scoring import Score
 from agnncert.voting.call import Caller
 from agnncert.voting.lazy_rows import SparseRows
-
-SCORED_SAMPLES = 20
 
 
 @dataclass(frozen=True)
@@ -73,17 +68,3 @@ class _NoiseAsDivision:
 
     def votes_moved(self, change: object, graph: Data, target: int | None) -> int:
         return 1
-
-
-def noisy_scorer(
-    call: Caller, graph: Data, defence: Smoothing, rows: IntArray, truth: IntArray, seed: int
-) -> Callable[[], Score]:
-    """A function that scores the model by its vote on a few noisy graphs, which are the same at every evaluation."""
-
-    def score() -> Score:
-        counts = defence.count(call, graph, rows, SCORED_SAMPLES, seed)
-        right = counts.argmax(axis=1) == truth
-        share = counts[np.arange(len(truth)), truth] / SCORED_SAMPLES
-        return float(right.mean()), float(share.mean())
-
-    return score

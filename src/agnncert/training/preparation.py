@@ -18,10 +18,10 @@ from agnncert.graphs.targets import target_rows
 from agnncert.training.clusters import ClusterObjective
 from agnncert.training.graph_objective import GraphObjective
 from agnncert.training.node_objective import NodeObjective
-from agnncert.training.noisy import NoisyNodeObjective, noisy_graphs, noisy_scorer
+from agnncert.training.noisy import NoisyNodeObjective, noisy_graphs
 from agnncert.training.objective import Objective
 from agnncert.training.sampled_subgraphs import SampledGraphObjective, SampledNodeObjective
-from agnncert.training.scoring import Score, scorer
+from agnncert.training.scoring import Score, noisy_scorer, scorer
 from agnncert.training.settings import FitSettings
 from agnncert.voting.call import Caller, bind
 

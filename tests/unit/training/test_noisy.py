@@ -10,7 +10,8 @@ from agnncert.baselines import RS, BiRS, SparseRS
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import canonical
 from agnncert.training.node_objective import NodeObjective
-from agnncert.training.noisy import SCORED_SAMPLES, NoisyNodeObjective, noisy_scorer
+from agnncert.training.noisy import NoisyNodeObjective
+from agnncert.training.scoring import SCORED_SAMPLES, noisy_scorer
 from agnncert.voting.call import bind
 
 from ...support.labelled import assert_same, gradient, labelled_graph, labelled_graphs, naive_gradient
