@@ -1,37 +1,15 @@
-"""Figures for papers: the two curves as SVG and PDF."""
+"""save_figures: the two curves of a certificate as SVG and PDF, for papers."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agnncert.errors import SettingsError
 from agnncert.report.charts import degree_chart
+from agnncert.report.drawing import Curve, Level, Panel, draw_panels
 from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.report.words import added_words, share_word, step_words
 
 if TYPE_CHECKING:
     from agnncert.proof.certificate import Certificate
-
-# Okabe and Ito's colours; each line also has a dash or a marker of its own.
-_LOOK: dict[str, dict[str, Any]] = {
-    "certified": {"color": "#0072B2", "linewidth": 1.8},
-    "added": {"color": "#56B4E9", "linewidth": 1.4, "linestyle": (0, (1, 1.5))},
-    "attacked": {"color": "#D55E00", "linewidth": 1.0, "marker": "D", "markersize": 3.5},
-    "undefended": {"color": "#000000", "linewidth": 1.0, "linestyle": (0, (6, 3))},
-    "mlp": {"color": "#009E73", "linewidth": 1.0, "linestyle": (0, (2, 2))},
-    "edgeless": {"color": "#CC79A7", "linewidth": 1.2, "linestyle": (0, (7, 2, 1, 2))},
-    "majority": {"color": "#8A7400", "linewidth": 1.0, "linestyle": (0, (4, 1, 1, 1, 1, 1))},
-    "bag_of_nodes": {"color": "#E69F00", "linewidth": 1.2, "linestyle": (0, (1, 3))},
-}
-_STYLE = {
-    "font.size": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "legend.frameon": False,
-    "svg.hashsalt": "agnncert",  # the same certificate gives the same file
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-}
 
 
 def save_figures(
@@ -50,65 +28,31 @@ def save_figures(
     Raises:
         SettingsError: matplotlib is not installed, or the context does not fit the certificate.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise SettingsError(
-            'save_figures draws with matplotlib, which is not installed: pip install "agnncert[report]".'
-        ) from None
     summary = summarise(certificate, context)
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = []
-    with mpl.rc_context(_STYLE):
-        for name, draw in (("certified_accuracy", _draw_sizes), ("certified_accuracy_over_degree", _draw_degrees)):
-            figure = Figure(figsize=(3.4, 2.4), layout="constrained")
-            if draw(figure.add_subplot(), summary):
-                written += [_save(figure, folder / f"{name}.{kind}") for kind in ("svg", "pdf")]
-    return tuple(written)
-
-
-def _save(figure: Any, path: Path) -> Path:
-    date = {"Date": None} if path.suffix == ".svg" else {"CreationDate": None}
-    figure.savefig(path, metadata=date)
-    return path
-
-
-def _draw_sizes(axes: Any, summary: Summary) -> bool:
-    curve, added = summary.certified, summary.certified_additions
-    axes.step(curve.size, curve.share, where="post", label=share_word(summary), **_LOOK["certified"])
-    if added is not None:
-        axes.step(added.size, added.share, where="post", label=added_words(summary), **_LOOK["added"])
-    if summary.context.attacked:
-        sizes, left = zip(*sorted(summary.context.attacked), strict=True)
-        # An attack that works at one size works at every larger one: steps, never a slope between measurements.
-        axes.plot(sizes, left, label="under attack", drawstyle="steps-post", **_LOOK["attacked"])
-    for key, name, value in summary.references:
-        axes.axhline(value, label=name, **_LOOK[key])
-    axes.set_xlim(0, summary.last_size)
-    axes.set_xlabel(f"size of the attack ({step_words(summary)[1]})")
-    _finish(axes, summary)
-    return True
-
-
-def _draw_degrees(axes: Any, summary: Summary) -> bool:
+    figures = [("certified_accuracy", _over_size(summary), f"size of the attack ({step_words(summary)[1]})")]
     chart = degree_chart(summary)
-    if chart is None:
-        return False
-    xs, ys = ([point[c] for point in chart["points"]] for c in "xy")
-    axes.step(xs, ys, where="pre", label=share_word(summary), **_LOOK["certified"])
-    axes.set_xscale("log")
-    axes.set_xlim(*chart["domain"])
-    axes.set_xlabel(chart["ratio_word"])
-    if chart["ceiling"]:
-        axes.axvline(1, color="black", linewidth=0.6, linestyle=(0, (3, 3)))
-    _finish(axes, summary)
-    return True
+    if chart is not None:
+        xs, ys = ([point[c] for point in chart["points"]] for c in "xy")
+        curve = Curve(share_word(summary), 0, xs, ys)
+        panel = Panel("", [curve], logarithmic=True, divide=1 if chart["ceiling"] else None)
+        figures.append(("certified_accuracy_over_degree", panel, chart["ratio_word"]))
+    return tuple(
+        draw_panels(
+            [panel], Path(folder) / f"{name}.{kind}", x_label, y_label=share_word(summary), columns=1, legend=True
+        )
+        for name, panel, x_label in figures
+        for kind in ("svg", "pdf")
+    )
 
 
-def _finish(axes: Any, summary: Summary) -> None:
-    axes.set_ylim(0, 1)
-    axes.set_ylabel(share_word(summary))
-    if len(axes.lines) > 1:
-        axes.legend(fontsize=6, handlelength=3)
+def _over_size(summary: Summary) -> Panel:
+    """Every whole size is on these curves, so a value is drawn up to the next one, as on the page."""
+    certified, added = summary.certified, summary.certified_additions
+    curves = [Curve(share_word(summary), 0, certified.size.tolist(), certified.share.tolist(), steps="post")]
+    if added is not None:
+        curves.append(Curve(added_words(summary), 5, added.size.tolist(), added.share.tolist(), steps="post"))
+    if summary.context.attacked:
+        # An attack that works at one size works at every larger one.
+        sizes, left = zip(*sorted(summary.context.attacked), strict=True)
+        curves.append(Curve("under attack", 1, sizes, left, steps="post"))
+    return Panel("", curves, [Level(*reference) for reference in summary.references])

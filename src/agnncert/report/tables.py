@@ -1,9 +1,12 @@
-"""Tables for papers and for further work: CSV and LaTeX."""
+"""The one writer of tables, as text, Markdown, LaTeX or CSV; and save_tables: what a certificate proves, for papers."""
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tabulate import TableFormat, tabulate
 
 from agnncert.report.charts import accuracy_table
 from agnncert.report.summary import ReportContext, Summary, summarise
@@ -12,20 +15,67 @@ from agnncert.report.words import share_word
 if TYPE_CHECKING:
     from agnncert.proof.certificate import Certificate
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "–": "--",
-    "\u00a0": "~",
-}
+FORMATS = ("text", "markdown", "csv", "latex")
+
+
+def laid_out(format: str, titles: Sequence[str], rows: Iterable[Sequence[Any]], sides: str = "") -> str:
+    """A table in one of :data:`FORMATS`.
+
+    Args:
+        format: The format.
+        titles: One title per column.
+        rows: One cell per column.
+        sides: One letter per column, "l" or "r"; when not given, columns of numbers go to the right.
+
+    Example:
+        >>> print(laid_out("text", ["name", "size"], [["a", "10"], ["bc", "7"]]))
+        name  size
+        a       10
+        bc       7
+        >>> print(laid_out("markdown", ["name", "size"], [["a", "10"], ["bc", "7"]]))
+        | name | size |
+        |---|---:|
+        | a | 10 |
+        | bc | 7 |
+    """
+    rows = list(rows)
+    if format == "csv":
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([titles, *rows])
+        return text.getvalue().rstrip("\n")
+    aligned = ["right" if side == "r" else "left" for side in sides or _sides(titles, rows)]
+    if format == "text":  # as a row like the others: tabulate makes columns wider than their titles
+        return str(tabulate([titles, *rows], tablefmt="plain", disable_numparse=True, colalign=aligned))
+    layout = _MARKDOWN if format == "markdown" else "latex"
+    table = str(tabulate(rows, titles, layout, disable_numparse=True, colalign=aligned))
+    return table.replace("–", "--").replace("\u00a0", "~") if format == "latex" else table
+
+
+def _sides(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """For each column, "r" if it holds numbers, else "l"."""
+    numbers = (bool(rows) and all(row[k][:1].isdigit() for row in rows) for k in range(len(titles)))
+    return "".join("r" if number else "l" for number in numbers)
+
+
+def _markdown_row(cells: Sequence[str], _widths: Sequence[int], _sides: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.strip().replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _markdown_rule(_widths: Sequence[int], sides: Sequence[str]) -> str:
+    return f"|{'|'.join('---:' if side == 'right' else '---' for side in sides)}|"
+
+
+# Unlike tabulate's own, without blanks that align columns: one long cell would change every line of a committed page.
+_MARKDOWN = TableFormat(
+    lineabove=None,
+    linebelowheader=_markdown_rule,
+    linebetweenrows=None,
+    linebelow=None,
+    headerrow=_markdown_row,
+    datarow=_markdown_row,
+    padding=0,
+    with_header_hide=None,
+)
 
 
 def save_tables(
@@ -49,7 +99,8 @@ def save_tables(
     folder.mkdir(parents=True, exist_ok=True)
     short = accuracy_table(summary)
     latex = folder / "certified_accuracy.tex"
-    latex.write_text(_latex_table(["size", *short["names"]], short["rows"]), encoding="utf-8")
+    titles = ["size", *short["names"]]
+    latex.write_text(laid_out("latex", titles, short["rows"], "r" * len(titles)) + "\n", encoding="utf-8")
     return (
         _write_csv(folder / "certified_accuracy.csv", *_curve_rows(summary)),
         latex,
@@ -57,11 +108,8 @@ def save_tables(
     )
 
 
-def _write_csv(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows(rows)
+def _write_csv(path: Path, titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
+    path.write_text(laid_out("csv", titles, rows) + "\n", encoding="utf-8", newline="")
     return path
 
 
@@ -91,23 +139,3 @@ def _target_rows(summary: Summary) -> tuple[list[str], list[list[Any]]]:
         names.append(f"votes_{k}")
         columns.append(votes.tolist())
     return names, [list(row) for row in zip(*columns, strict=True)]
-
-
-def _latex_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    body = [" & ".join(_for_latex(cell) for cell in row) + r" \\" for row in [names, *rows]]
-    return "\n".join(
-        [
-            rf"\begin{{tabular}}{{{'r' * len(names)}}}",
-            r"\hline",
-            body[0],
-            r"\hline",
-            *body[1:],
-            r"\hline",
-            r"\end{tabular}",
-            "",
-        ]
-    )
-
-
-def _for_latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)

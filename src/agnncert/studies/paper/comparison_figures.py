@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from agnncert.datasets.catalog import dataset_info
+from agnncert.report.drawing import Curve, Level, Panel
 from agnncert.studies.paper import published as paper
-from agnncert.studies.paper.panels import Curve, Level, Panel
 from agnncert.studies.paper.rows import NAMES, Results, Row, Spread, share
 from agnncert.studies.paper.spec import main_setting
 from agnncert.studies.paper.tables import NOTHING, markdown, seconds

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agnncert.errors import SettingsError
-from agnncert.studies.comparison_result import laid_out
+from agnncert.report.tables import laid_out
 from agnncert.studies.defended import GRAPH_FREE, MAJORITY, UNDEFENDED
 from agnncert.studies.paper.comparisons import threats
 from agnncert.studies.paper.rows import Row, read_rows

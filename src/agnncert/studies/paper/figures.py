@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from agnncert.datasets.catalog import dataset_info
+from agnncert.report.drawing import Curve, Level, Panel, draw_panels
 from agnncert.studies.paper.comparison_figures import compared, comparison_panels
-from agnncert.studies.paper.panels import Curve, Level, Panel, draw_panels
 from agnncert.studies.paper.rows import LETTER, MODELS, NAMES, OBJECTIVES, Results, Row, certified_at, share, spread_of
 from agnncert.studies.paper.spec import DIVISIONS, Setting, main_setting
 

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from agnncert.report.drawing import Curve, Level, Panel, draw_panels, spaced
 from agnncert.studies.paper.figures import draw_figures
-from agnncert.studies.paper.panels import Curve, Level, Panel, draw_panels, spaced
 from agnncert.studies.paper.rows import Results
 from agnncert.studies.paper.spec import Contest, Setting, main_setting
 
