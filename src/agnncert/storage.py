@@ -29,6 +29,11 @@ _DIGEST = re.compile(rb'\\"file_sha256\\":\\"([0-9a-f]{64})\\"')
 _LENGTH = struct.Struct("<Q")  # safetensors begins with the length of its own JSON header
 
 
+def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Writes a file so that a crash leaves the old file or the new one, never half of either."""
+    _replace(Path(path), content.encode() if isinstance(content, str) else content)
+
+
 def write_sealed(path: Path, header: dict[str, Any], arrays: Arrays) -> None:
     """Writes the file, all of it or nothing.
 

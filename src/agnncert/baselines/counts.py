@@ -8,7 +8,6 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,9 +18,8 @@ from safetensors.numpy import save_file
 
 from agnncert.baselines.bernoulli import ESTIMATION, SELECTION, stream
 from agnncert.errors import CertificateError, SettingsError
+from agnncert.progress import OnProgress, Progress
 from agnncert.proof.ballots import IntArray
-
-Progress = Callable[[int, int], None]
 
 _SAVE_EVERY_SECONDS = 10.0
 
@@ -107,7 +105,7 @@ def collect(
     seed: int,
     key: dict[str, Any],
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> SampleCounts:
     """Counts of ``n0`` selection and ``n`` estimation samples, going on from ``checkpoint`` if it exists.
 
@@ -118,17 +116,20 @@ def collect(
         seed: Seed of all draws.
         key: Everything else that the samples depend on, in JSON's terms.
         checkpoint: File to resume from and to write to, about every ten seconds and at the end.
-        progress: Called with the number of samples done and wanted, after each batch.
+        progress: Called after each batch.
     """
     key = json.loads(json.dumps({**key, "seed": int(seed), "batch": sampler.batch}))
     counts = _resumed(checkpoint, key, n0, n) or SampleCounts(*_empty(sampler), key=key)
-    saved = time.monotonic()
+    saved = begin = time.monotonic()
+    before = counts.selected + counts.estimated
     try:
         for stage, total in ((SELECTION, n0), (ESTIMATION, n)):
             while counts.done(stage) < total:
                 counts = _one_batch(sampler, counts, stage, total, seed)
-                if progress:
-                    progress(counts.selected + counts.estimated, n0 + n)
+                if progress is not None:
+                    done = counts.selected + counts.estimated
+                    left = (time.monotonic() - begin) / (done - before) * (n0 + n - done)
+                    progress(Progress("drawing samples", done, n0 + n, left))
                 if checkpoint and time.monotonic() - saved > _SAVE_EVERY_SECONDS:
                     counts.save(checkpoint)
                     saved = time.monotonic()

@@ -44,7 +44,7 @@ def audit(
     Lists everything that breaks the guarantee, with a remedy for each. Exit status: 0 the model is fit, 1 it
     is not.
     """
-    from agnncert.studies.audit import audit_named
+    from agnncert.studies.checks import audit_named
     from agnncert.studies.settings import CertifySettings
 
     named = CertifySettings(

@@ -44,15 +44,15 @@ def verify(
     if not (number or data or model):
         verdict = check(certificate)
     else:
+        from agnncert.studies.checks import verify_named
         from agnncert.studies.settings import CertifySettings
-        from agnncert.studies.verify import recheck
 
         named = CertifySettings(
             data=data or "", root=root, model=model, weights=weights, set=opt.pairs("set", set),
             column=opt.texts("column", column), feature=tuple(feature), directed=directed, seed=seed,
         )  # fmt: skip
         with screen.following():
-            verdict = recheck(certificate, named, number)
+            verdict = verify_named(certificate, named, number)
     outcome = {"holds": verdict.holds, "reasons": verdict.reasons, "checked": verdict.checked}
     screen.result({"file": certificate, **outcome}, str(verdict))
     raise typer.Exit(0 if verdict.holds else 1)

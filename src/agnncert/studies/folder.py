@@ -192,11 +192,17 @@ class RunFolder:
         found = [f"{key} was {known.get(key, 'not set')}, now {table.get(key, 'not set')}" for key in keys]
         return found + ([] if self.data.get("digest") == digest else ["the data is not the same"])
 
+    def forget_checkpoints(self) -> None:
+        """Removes the states of training, once it has finished."""
+        for file in self.path.glob("*.checkpoint"):
+            file.unlink(missing_ok=True)
+
     def clear(self) -> None:
         """Removes what runs write, and nothing else."""
+        self.forget_checkpoints()
         for name in OWN_FILES:
             (self.path / name).unlink(missing_ok=True)
-        for file in (*self.path.glob("*.checkpoint"), *self.path.glob("*.part")):
+        for file in self.path.glob("*.part"):
             file.unlink(missing_ok=True)
         shutil.rmtree(self.tables, ignore_errors=True)
 

@@ -39,7 +39,17 @@ def report_run(source: str | Path, out: str | Path | None = None, papers: str | 
     """
     folder = find_run(source)
     file = folder.certificate if folder is not None and Path(source).is_dir() else Path(source)
-    certificate = load_certificate(file)
+    return report_certificate(load_certificate(file), file, folder, out, papers)
+
+
+def report_certificate(
+    certificate: Certificate,
+    file: Path,
+    folder: RunFolder | None,
+    out: str | Path | None = None,
+    papers: str | Path | None = None,
+) -> Reported:
+    """Writes the report of a certificate that is at hand; ``file`` is where it is stored."""
     context = ReportContext() if folder is None else context_of(folder, certificate)
     context = replace(context, certificate_path=str(file))
     page = build_report(certificate, out or file.with_name("report.html"), context=context)

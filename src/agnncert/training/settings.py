@@ -106,10 +106,17 @@ _RECIPES: dict[str, Recipe] = {
 }
 
 
-def recipe(dataset: str | None, task: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments for ``build_model`` and for ``fit`` that do well on a dataset, or on its task when it is not
-    known.
+def recipe(dataset: str | None, task: str, model: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments for ``build_model`` and for ``fit`` that do well.
+
+    Args:
+        dataset: Name of the dataset; what does well for the task when it is not known.
+        task: ``"node"`` or ``"graph"``.
+        model: Name of the model, if it is known.
     """
     base = _GRAPH if task == "graph" else _NODE
     special = _RECIPES.get(dataset or "", {})
-    return {**base["model"], **special.get("model", {})}, {**base["fit"], **special.get("fit", {})}
+    model_args = {**base["model"], **special.get("model", {})}
+    if model == "resgcn":  # has its own depth
+        model_args.pop("num_layers", None)
+    return model_args, {**base["fit"], **special.get("fit", {})}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from agnncert.errors import SettingsError
 from agnncert.report.tables import laid_out
-from agnncert.studies.defended import GRAPH_FREE, MAJORITY, UNDEFENDED
 from agnncert.studies.paper.comparisons import threats
 from agnncert.studies.paper.rows import Row, read_rows
 from agnncert.studies.paper.spec import GRAPH_SETS, NODE_SETS
+from agnncert.studies.run import GRAPH_FREE, MAJORITY, UNDEFENDED
 
 PAGE = Path("docs/comparisons.md")
 NODE_COLUMNS = (0, 1, 5, 10, 20, 30, 50, 70, 100, 140, 150)
