@@ -13,8 +13,8 @@ from torch_geometric.nn import GCN as PyGCN
 import agnncert as ac
 from agnncert.baselines import BiRS, GNNCertE, GNNCertEN
 from agnncert.errors import SettingsError
+from agnncert.report.tables import laid_out
 from agnncert.studies.comparison import Comparison, Threat, usual_defences
-from agnncert.studies.comparison_result import laid_out
 
 from ...support.labelled import labelled_graph, labelled_graphs
 
