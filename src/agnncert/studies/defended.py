@@ -23,8 +23,7 @@ from agnncert.graphs.graph import canonical, canonical_set, infer_task
 from agnncert.graphs.targets import target_rows, target_truth
 from agnncert.models import build_model
 from agnncert.proof.ballots import IntArray
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.file import load_certificate
+from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.training import fit
 from agnncert.voting.call import Caller, bind, model_digest
 
