@@ -12,7 +12,7 @@ MOVED = {
     "agnncert.contract": "agnncert.voting.auditing",
     "agnncert.search": "agnncert.training.choose",
     "agnncert.experiments": "agnncert.studies.paper",
-    "agnncert.experiments.comparisons": "agnncert.studies.paper.comparisons",
+    "agnncert.experiments.comparisons": "agnncert.studies.paper.run",
 }
 
 

@@ -1,27 +1,243 @@
 """``compare``: many defences on the same data, split, base model and kind of attack.
 
-Each defence is one ``Study`` for the common runner (``run``); ``threat`` says what a size counts, ``comparison_result``
-turns the rows into tables and figures.
+``Threat`` says what the size of an attack counts. Each defence is one ``Study`` for the common runner (``run``), and
+``Comparison`` turns the outcomes into a table and a figure.
 """
 
+import json
 import logging
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from agnncert.baselines import BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import load_dataset
 from agnncert.divisions import EdgeCentric, NodeCentric
-from agnncert.errors import SettingsError
+from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import OnProgress, Progress
-from agnncert.studies.comparison_result import Comparison, Row
+from agnncert.proof.ballots import BoolArray, FloatArray
+from agnncert.proof.budget import Budget
+from agnncert.proof.certificate import Certificate
+from agnncert.report.drawing import Curve, Panel, draw_panels
+from agnncert.report.tables import FORMATS, laid_out
+from agnncert.storage import write_atomic
 from agnncert.studies.run import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Outcome, Study, make_study, run
-from agnncert.studies.threat import Threat
+
+KINDS = ("edges", "injection", "features", "edges and features")
+
+
+@dataclass(frozen=True)
+class Threat:
+    """A kind of attack. Its size is a number of changes, spent in whichever way is worst.
+
+    Attributes:
+        kind: ``"edges"``: edges added or deleted. ``"injection"``: nodes injected, with any features.
+            ``"features"``: nodes given other features. ``"edges and features"``: any mix of the two.
+        edges_per_injected: Edges that each injected node may bring; ``math.inf`` for any number.
+        own_features: Node task: whether the target may be among the nodes with other features.
+    """
+
+    kind: str = "edges"
+    edges_per_injected: float = math.inf
+    own_features: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise SettingsError(f'no kind of attack is called "{self.kind}": {did_you_mean(self.kind, KINDS)}')
+        Budget(edges_per_injected=self.edges_per_injected)  # says what is wrong with the number
+
+    @property
+    def unit(self) -> str:
+        """What a size counts.
+
+        Example:
+            >>> Threat("injection", 5).unit
+            'injected nodes with up to 5 edges each'
+        """
+        if self.kind == "injection":
+            edges = "any number of" if math.isinf(self.edges_per_injected) else f"up to {self.edges_per_injected:g}"
+            return f"injected nodes with {edges} edges each"
+        nodes = "nodes with other features" + (", the target's own included" if self.own_features else "")
+        return {"edges": "edges added or deleted", "features": nodes}.get(self.kind, f"edges or {nodes}")
+
+    def budgets(self, size: int) -> Iterator[Budget]:
+        """Every way to spend ``size`` changes; an attack is withstood if all of them are.
+
+        Example:
+            >>> list(Threat("edges").budgets(1))
+            [Budget(add_edges=1), Budget(delete_edges=1)]
+        """
+        if self.kind == "injection":
+            yield Budget(inject_nodes=size, edges_per_injected=self.edges_per_injected)
+            return
+        most_nodes = 0 if self.kind == "edges" else size
+        for nodes in range(size if self.kind == "features" else 0, most_nodes + 1):
+            for deleted in range(size - nodes + 1):
+                spent = Budget(add_edges=size - nodes - deleted, delete_edges=deleted, change_features=nodes)
+                yield spent
+                if self.own_features and nodes:
+                    yield spent.but(change_features=nodes - 1, target_features=True)
+
+    def withstood(self, certificate: Certificate, sizes: tuple[int, ...]) -> FloatArray:
+        """The largest of the sizes that each target withstands, -1 for none, shape ``[n]``."""
+        found = np.full(certificate.num_targets, -1.0)
+        alive = np.ones(certificate.num_targets, dtype=bool)
+        for size in sorted(sizes):
+            alive &= self._holds(certificate, size)
+            if not alive.any():
+                break
+            found[alive] = size
+        return found
+
+    def _holds(self, certificate: Certificate, size: int) -> BoolArray:
+        held = np.ones(certificate.num_targets, dtype=bool)
+        for budget in self.budgets(size):
+            held &= certificate.holds_against(budget)
+            if not held.any():
+                break
+        return held
+
+    def leaves_graph_free(self, task: str) -> bool:
+        """Whether a model that reads no edges and sees each node by itself cannot notice such an attack."""
+        if task == "graph":  # its readout sees all nodes and their features
+            return self.kind == "edges"
+        return not (self.own_features and self.kind in ("features", "edges and features"))
+
+    def withstood_without_certificate(self, what: str, task: str, num_targets: int) -> FloatArray:
+        """The sizes that a model to compare with withstands, by what it is: any or none, shape ``[n]``."""
+        immune = what == MAJORITY or (what == GRAPH_FREE and self.leaves_graph_free(task))
+        return np.full(num_targets, math.inf if immune else 0.0)
+
+
+Row = dict[str, Any]
+
+# Dashes tell a guarantee by chance from a certain one, dots mark what has none.
+_LINES = {"deterministic": ("-", ""), "probabilistic": ("--", " (random)"), "none": (":", " (no proof)")}
+FIGURES = (".svg", ".pdf", ".png")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Defences on the same data, split, base model and kind of attack.
+
+    Attributes:
+        data: Name of the data.
+        task: ``"node"`` or ``"graph"``.
+        threat: The kind of attack.
+        sizes: Attack sizes, ascending.
+        targets: Number of targets.
+        rows: One dictionary per defence: ``defence``, ``guarantee``, ``accuracy`` (of its labels, without any
+            attack), ``certified`` (share of correct and certified labels at each size), ``forward_passes``
+            (those the method is defined by), ``seconds_training``, ``seconds_certification``,
+            ``seconds_forward`` (one plain pass of the same model) and ``cost_in_forwards`` (what certifying
+            took, in such passes).
+    """
+
+    data: str
+    task: str
+    threat: Threat
+    sizes: tuple[int, ...]
+    targets: int
+    rows: tuple[Row, ...]
+
+    def __str__(self) -> str:
+        return f"{self.title}\n\n{self.table()}"
+
+    @property
+    def title(self) -> str:
+        """What is compared."""
+        return (
+            f"{self.data}, {self.targets:,} {self.task}s: % of labels that are correct and certified against so many "
+            f"{self.threat.unit}"
+        )
+
+    def table(self, format: str = "text") -> str:
+        """The comparison as a table.
+
+        Args:
+            format: ``"text"``, ``"markdown"``, ``"csv"`` or ``"latex"``.
+        """
+        if format not in FORMATS:
+            raise SettingsError(f'no table format is called "{format}": {did_you_mean(format, FORMATS)}')
+        costs = ["passes", "seconds", "time / forward"]
+        titles = ["defence", "guarantee", *(str(size) for size in self.sizes), *costs]
+        if format == "csv":  # everything, as numbers
+            keys = ("accuracy", "forward_passes", "seconds_certification", "cost_in_forwards", "seconds_training")
+            titles = ["defence", "guarantee", *(f"certified_{s}" for s in self.sizes), *keys]
+            return laid_out(format, titles, [self._numbers(row, keys) for row in self.rows])
+        return laid_out(format, titles, [list(self._cells(row)) for row in self.rows])
+
+    def _numbers(self, row: Row, keys: tuple[str, ...]) -> list[str]:
+        return [row["defence"], row["guarantee"], *(f"{v:.6g}" for v in [*row["certified"], *map(row.get, keys)])]
+
+    def _cells(self, row: Row) -> Iterator[str]:
+        yield row["defence"]
+        yield row["guarantee"]
+        yield from (f"{100 * share:.1f}" for share in row["certified"])
+        yield f"{row['forward_passes']:,}"
+        yield f"{row['seconds_certification']:.2f}"
+        yield f"{row['cost_in_forwards']:,.1f}"
+
+    def figure(self, path: str | Path) -> Path:
+        """Draws certified accuracy over the size of the attack, one line per defence.
+
+        Args:
+            path: Where to write; its ending, ``.svg``, ``.pdf`` or ``.png``, chooses the format.
+
+        Returns:
+            The path.
+
+        Raises:
+            SettingsError: matplotlib is not installed, or the ending is another.
+        """
+        path = Path(path)
+        if path.suffix not in FIGURES:
+            raise SettingsError(f'cannot draw "{path.name}": {did_you_mean(path.suffix, FIGURES)}')
+        panel = Panel(f"{self.data}, {self.targets:,} {self.task}s", list(self._curves()))
+        return draw_panels([panel], path, f"size of the attack ({self.threat.unit})", columns=1, width=4.6, legend=True)
+
+    def _curves(self) -> Iterator[Curve]:
+        for number, row in enumerate(self.rows):
+            dash, remark = _LINES[row["guarantee"].split(",")[0].split(":")[0]]
+            yield Curve(row["defence"] + remark, number, self.sizes, row["certified"], dash=dash)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, in JSON's terms; an unlimited number of edges is ``"inf"``."""
+        threat = {k: "inf" if v == float("inf") else v for k, v in asdict(self.threat).items()}
+        return {**asdict(self), "threat": threat, "sizes": list(self.sizes), "rows": list(self.rows)}
+
+    def save(self, folder: str | Path, name: str = "comparison") -> tuple[Path, ...]:
+        """Writes rows, tables and figures into a folder.
+
+        Args:
+            folder: Where to write; made if it is missing.
+            name: What the files are called.
+
+        Returns:
+            The files written, with the endings ``.json``, ``.md``, ``.csv``, ``.tex``, ``.svg`` and ``.pdf``.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        texts = {
+            "json": json.dumps(self.to_json(), indent=1) + "\n",
+            "md": f"# {self.title}\n\n{self.table('markdown')}\n",
+            "csv": self.table("csv") + "\n",
+            "tex": self.table("latex") + "\n",
+        }
+        written = []
+        for ending, text in texts.items():
+            path = folder / f"{name}.{ending}"
+            write_atomic(path, text)
+            written.append(path)
+        return (*written, *(self.figure(folder / f"{name}{ending}") for ending in (".svg", ".pdf")))
+
 
 log = logging.getLogger(__name__)
 

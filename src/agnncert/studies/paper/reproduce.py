@@ -13,7 +13,6 @@ from pathlib import Path
 import torch
 
 from agnncert.progress import OnProgress, Progress
-from agnncert.studies.paper import comparisons
 from agnncert.studies.paper.page import write_page
 from agnncert.studies.paper.rows import Results, Row, share
 from agnncert.studies.paper.run import is_current, run_all
@@ -178,10 +177,8 @@ def _run_missing(wanted: list[Run], folder: Path, root: str | Path | None, on_pr
 
 
 def _run_one(one: Run, folder: Path, root: str | Path | None, progress: OnProgress) -> None:
-    if isinstance(one, Setting):
-        run_all([one], folder / "rows" / f"{one.dataset}.jsonl", root, progress=progress)
-    else:
-        comparisons.run_comparisons([one], folder / "comparisons.jsonl", root)
+    file = folder / "rows" / f"{one.dataset}.jsonl" if isinstance(one, Setting) else folder / "comparisons.jsonl"
+    run_all([one], file, root, progress)
 
 
 def _teller(clock: "_Clock", total: int, number: int, one: Run, on_progress: OnProgress | None) -> OnProgress:
@@ -232,9 +229,7 @@ def _seconds(row: Row) -> float:
 
 def _is_done(one: Run, results: Results) -> bool:
     row = results.get(one)
-    if row is None:
-        return False
-    return is_current(row, one) if isinstance(one, Setting) else comparisons.is_current(row, one)
+    return row is not None and is_current(row, one)
 
 
 def _words(one: Run) -> str:

@@ -8,11 +8,11 @@ import pytest
 
 import agnncert as ac
 from agnncert.errors import SettingsError
-from agnncert.studies.paper import comparisons
-from agnncert.studies.paper.comparisons import EvenSplit, make_defence, run_comparisons, threats
+from agnncert.studies.paper import run as comparisons
 from agnncert.studies.paper.defences import PAGE, curve, filled, tables
 from agnncert.studies.paper.defences import Line as TableLine
 from agnncert.studies.paper.rows import read_rows
+from agnncert.studies.paper.run import EvenSplit, make_defence, run_all, threats
 from agnncert.studies.paper.spec import Contest, contests
 
 PROJECT = Path(__file__).resolve().parents[4]
@@ -29,9 +29,9 @@ def rows(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         quick = {"epochs": 6, "evaluate_every": 3}
         patch.setattr(comparisons, "FIT", dict.fromkeys(("graph-free MLP", "edge-centric", "bi-rs"), quick))
-        found = run_comparisons(wanted, folder / "rows.jsonl", folder=folder / "kept")
+        found = run_all(wanted, folder / "rows.jsonl", folder=folder / "kept")
         patch.setattr(comparisons, "run_contest", lambda *_: pytest.fail("run again"))
-        assert run_comparisons(wanted, folder / "rows.jsonl") == found
+        assert run_all(wanted, folder / "rows.jsonl") == found
     return found, folder
 
 
@@ -103,7 +103,7 @@ def test_a_contest_is_run_again_when_its_recipe_has_changed(rows, monkeypatch):
     monkeypatch.setattr(comparisons, "FIT", {"edge-centric": {"epochs": 7, "evaluate_every": 3}})
     copy = folder / "copy.jsonl"
     copy.write_text((folder / "rows.jsonl").read_text())
-    (row,) = run_comparisons([contest], copy)
+    (row,) = run_all([contest], copy)
     assert (ran, row) == ([contest], {"key": found[1]["key"], "new": True})
 
 
