@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from tabulate import tabulate
-
 from agnncert.progress import OnProgress, Progress
+from agnncert.report.tables import laid_out
 
 _SECONDS_BETWEEN_LINES = 15.0
 
@@ -130,10 +129,8 @@ def table(titles: list[str], rows: list[list[Any]]) -> str:
         bc       7
     """
     right = [bool(rows) and all(isinstance(row[k], int | float) for row in rows) for k in range(len(titles))]
-    # The titles are a row like any other: as headers, tabulate would make their columns wider.
-    cells = [titles, *([_cell(value) for value in row] for row in rows)]
-    sides = ["right" if one else "left" for one in right]
-    return str(tabulate(cells, tablefmt="plain", disable_numparse=True, colalign=sides))
+    cells = [[_cell(value) for value in row] for row in rows]
+    return laid_out("text", titles, cells, "".join("r" if one else "l" for one in right))
 
 
 def _cell(value: Any) -> str:
