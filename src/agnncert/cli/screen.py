@@ -78,7 +78,7 @@ class _Lines:
         if time.monotonic() - self.last < _SECONDS_BETWEEN_LINES:
             return
         self.last = time.monotonic()
-        left = f", {progress.seconds_left:.0f} s left"
+        left = f", {progress.seconds_left:.0f} s left" if math.isfinite(progress.seconds_left) else ""
         print(f"{progress.what}: {progress.done} of {progress.total}{left}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
