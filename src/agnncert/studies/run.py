@@ -25,8 +25,7 @@ from agnncert.graphs.targets import Prepared, Targets, target_rows
 from agnncert.models import build_model
 from agnncert.progress import OnProgress, Progress
 from agnncert.proof.ballots import IntArray
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.file import load_certificate
+from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.storage import write_atomic
 from agnncert.training import fit
 from agnncert.training.settings import recipe
