@@ -130,6 +130,16 @@ def test_progress_is_told_in_lines_where_nobody_watches(agnncert, monkeypatch) -
     assert "s left" in answer.err
 
 
+def test_time_that_nobody_knows_is_not_told(monkeypatch, capsys) -> None:
+    from agnncert.cli import screen
+    from agnncert.progress import Progress
+
+    monkeypatch.setattr(screen, "_SECONDS_BETWEEN_LINES", 0.0)
+    with screen.Screen().following() as on_progress:
+        on_progress(Progress("sampling", 3, 10, float("nan")))
+    assert capsys.readouterr().err == "sampling: 3 of 10\n"
+
+
 def test_progress_is_a_bar_on_a_terminal(agnncert, monkeypatch) -> None:
     import sys
 

@@ -17,6 +17,8 @@ from agnncert.errors import SettingsError
 from agnncert.studies.settings import CERTIFICATION, DATA, MODEL, CertifySettings, DataSettings, TrainSettings
 
 COMPARISON, SAMPLING = "Comparison", "Sampling"
+BUILT_IN = "gcn, sage, gat, gin, resgcn, mlp, or package.module:factory."
+RUN_OR_DATA = "Folder of a trained run; or a dataset, or a folder with tables."
 
 
 def demo(
@@ -72,13 +74,7 @@ def datasets(where: Annotated[DataSettings, From("root", root={"panel": None})],
 
 
 def train(
-    wanted: Annotated[
-        TrainSettings,
-        From(
-            model={"default": "gcn", "help": "gcn, sage, gat, gin, resgcn, mlp, or package.module:factory."},
-            weights=None,
-        ),
-    ],
+    wanted: Annotated[TrainSettings, From(model={"default": "gcn", "help": BUILT_IN}, weights=None)],
     out: Out = None,
     fresh: Fresh = False,
     settings: SettingsFile = None,
@@ -103,10 +99,7 @@ def train(
 
 
 def certify(
-    wanted: Annotated[
-        CertifySettings,
-        From(data={"help": "Folder of a trained run; or a dataset, or a folder with tables.", "metavar": "RUN | DATA"}),
-    ],
+    wanted: Annotated[CertifySettings, From(data={"help": RUN_OR_DATA, "metavar": "RUN | DATA"})],
     report: Annotated[bool, typer.Option(help="Write the report as well.", rich_help_panel=CERTIFICATION)] = True,
     out: Out = None,
     fresh: Fresh = False,

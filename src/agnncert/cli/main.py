@@ -56,10 +56,10 @@ def _explained(error: Exception) -> str:
 
 def _place(error: Exception) -> str:
     """The last line of code outside of installed packages: most likely that of a user's own model."""
-    trace, found = error.__traceback__, ""
+    trace, place = error.__traceback__, ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if "site-packages" not in file and "importlib" not in file and not file.startswith("<"):
-            found = f" ({Path(file).name}, line {trace.tb_lineno})"
+            place = f" ({Path(file).name}, line {trace.tb_lineno})"
         trace = trace.tb_next
-    return found
+    return place

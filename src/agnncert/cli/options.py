@@ -11,7 +11,6 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.studies.folder import read_toml
 from agnncert.studies.settings import (
     CERTIFICATION,
     DATA,
@@ -109,6 +108,8 @@ def use_settings(context: typer.Context, file: Path | None) -> Path | None:
     """Takes options that were not typed from the command's table in a TOML file."""
     if file is None or context.resilient_parsing:
         return file
+    from agnncert.studies.folder import read_toml
+
     tables, command = read_toml(file), str(context.info_name)
     parent: Any = context.parent
     for name, value in tables.items():

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from tabulate import tabulate
-
 from agnncert.progress import OnProgress, Progress
+from agnncert.report.tables import laid_out
 
 _SECONDS_BETWEEN_LINES = 15.0
 
@@ -79,7 +78,7 @@ class _Lines:
         if time.monotonic() - self.last < _SECONDS_BETWEEN_LINES:
             return
         self.last = time.monotonic()
-        left = f", {progress.seconds_left:.0f} s left"
+        left = f", {progress.seconds_left:.0f} s left" if math.isfinite(progress.seconds_left) else ""
         print(f"{progress.what}: {progress.done} of {progress.total}{left}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
@@ -130,10 +129,8 @@ def table(titles: list[str], rows: list[list[Any]]) -> str:
         bc       7
     """
     right = [bool(rows) and all(isinstance(row[k], int | float) for row in rows) for k in range(len(titles))]
-    # The titles are a row like any other: as headers, tabulate would make their columns wider.
-    cells = [titles, *([_cell(value) for value in row] for row in rows)]
-    sides = ["right" if one else "left" for one in right]
-    return str(tabulate(cells, tablefmt="plain", disable_numparse=True, colalign=sides))
+    cells = [[_cell(value) for value in row] for row in rows]
+    return laid_out("text", titles, cells, "".join("r" if one else "l" for one in right))
 
 
 def _cell(value: Any) -> str:

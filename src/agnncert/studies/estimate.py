@@ -42,14 +42,14 @@ def estimate_training(model: torch.nn.Module, data: Any, division: Division, set
     """
     twin = copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
-        prepared = prepare(twin.eval(), data, division, settings)
+        setup = prepare(twin.eval(), data, division, settings)
         twin.train()
-        steps = prepared.objective.steps()
+        steps = setup.objective.steps()
         first = list(islice(steps, 2))
         step = min(_seconds(one) for one in (first[0], first[-1]))
         epoch = step * (len(first) + sum(1 for _ in steps))
         twin.eval()
-        look = _seconds(prepared.score)
+        look = _seconds(setup.score)
     epochs, evaluate_every = settings["epochs"], settings["evaluate_every"]
     return Estimate(epochs * epoch + epochs / evaluate_every * look, _megabytes())
 

@@ -158,8 +158,7 @@ def choose_groups(
     best, voter = min(
         tried, key=lambda pair: (-pair[0].certified_accuracy, pair[0].division.num_groups, -pair[0].accuracy)
     )
-    found = tuple(candidate for candidate, _ in tried)
-    return GroupChoice(best, found, voter, size, len(rows))
+    return GroupChoice(best, tuple(candidate for candidate, _ in tried), voter, size, len(rows))
 
 
 def candidate_groups(size: int | Budget) -> list[int]:

@@ -19,7 +19,7 @@ from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import Progress
 from agnncert.training.checkpoint import TrainingState, load_state, save_state
-from agnncert.training.preparation import Prepared, prepare
+from agnncert.training.preparation import TrainingSetup, prepare
 from agnncert.training.settings import FitSettings, as_json, checked, shows_settings
 
 log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ def fit(
     how = checked(settings, infer_task(data))
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelContractError(f"{type(model).__name__} has no parameters that can be trained.")
-    prepared = prepare(model.eval(), data, division, how)
+    setup = prepare(model.eval(), data, division, how)
     about = {"division": division_name(division), "data": _digest(data), **as_json(how)}
     optimizer = torch.optim.Adam(model.parameters(), lr=how["lr"], weight_decay=how["weight_decay"])
     state, identity = TrainingState(), {"model": getattr(model, "config", None) or str(model), **about}
@@ -116,7 +116,7 @@ def fit(
         log.info("going on from %s, after epoch %d", file.name, state.epoch)
     with torch.random.fork_rng(devices=[]):
         while state.epoch < how["epochs"] and not state.stopped:
-            step = _epoch(model, prepared, optimizer, how, state)
+            step = _epoch(model, setup, optimizer, how, state)
             if step.score is not None and file is not None:
                 save_state(file, identity, model, optimizer, state)
             if progress is not None:
@@ -141,7 +141,7 @@ def division_name(division: Division | Smoothing | None) -> str | None:
 
 def _epoch(
     model: torch.nn.Module,
-    prepared: Prepared,
+    setup: TrainingSetup,
     optimizer: torch.optim.Optimizer,
     settings: FitSettings,
     state: TrainingState,
@@ -150,7 +150,7 @@ def _epoch(
     begin = time.perf_counter()
     # Seeded by epoch, a resumed run samples what the uninterrupted one would have sampled.
     torch.manual_seed(1_000_003 * settings["seed"] + state.epoch)
-    loss = _train(model.train(), prepared, optimizer, settings["clip"])
+    loss = _train(model.train(), setup, optimizer, settings["clip"])
     state.epoch += 1
     if not math.isfinite(loss):
         raise SettingsError(
@@ -159,16 +159,16 @@ def _epoch(
         )
     score = None
     if state.epoch % settings["evaluate_every"] == 0 or state.epoch == settings["epochs"]:
-        score = _evaluate(model.eval(), prepared, state, loss, settings)
+        score = _evaluate(model.eval(), setup, state, loss, settings)
     state.seconds += time.perf_counter() - begin
     left = 0.0 if state.stopped else state.seconds / state.epoch * (settings["epochs"] - state.epoch)
     return Step("training", state.epoch, settings["epochs"], left, f"loss {loss:.3f}", loss=loss, score=score)
 
 
-def _train(model: torch.nn.Module, prepared: Prepared, optimizer: torch.optim.Optimizer, clip: float | None) -> float:
+def _train(model: torch.nn.Module, setup: TrainingSetup, optimizer: torch.optim.Optimizer, clip: float | None) -> float:
     """All steps of one epoch; returns their mean loss."""
     losses = []
-    for step in prepared.objective.steps():
+    for step in setup.objective.steps():
         optimizer.zero_grad()
         losses.append(step())
         if clip is not None:
@@ -178,10 +178,10 @@ def _train(model: torch.nn.Module, prepared: Prepared, optimizer: torch.optim.Op
 
 
 def _evaluate(
-    model: torch.nn.Module, prepared: Prepared, state: TrainingState, loss: float, settings: FitSettings
+    model: torch.nn.Module, setup: TrainingSetup, state: TrainingState, loss: float, settings: FitSettings
 ) -> float:
     """Scores the model, keeps its weights if they are the best so far, and decides whether to go on."""
-    score = prepared.score()
+    score = setup.score()
     state.history.append({"epoch": state.epoch, "loss": loss, "score": score[0]})
     if score > state.best_score:
         state.best_epoch, state.best_score = state.epoch, score

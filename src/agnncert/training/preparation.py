@@ -29,7 +29,7 @@ Defence: TypeAlias = Division | Smoothing | None
 
 
 @dataclass(frozen=True)
-class Prepared:
+class TrainingSetup:
     """Everything that stays the same from epoch to epoch.
 
     Attributes:
@@ -41,7 +41,7 @@ class Prepared:
     score: Callable[[], Score]
 
 
-def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> Prepared:
+def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> TrainingSetup:
     """Checks data and settings and lays out the subgraphs, once for all epochs.
 
     Args:
@@ -68,7 +68,7 @@ def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitS
     call = bind(model, graph, "node")
     y = checked_labels(getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes)
     objective = _node_objective(call, graph, y, torch.from_numpy(train), division, settings)
-    return Prepared(objective, _scorer(call, graph, division, val, y.numpy()[val], settings))
+    return TrainingSetup(objective, _scorer(call, graph, division, val, y.numpy()[val], settings))
 
 
 def _require_possible(division: Defence, settings: FitSettings) -> None:
@@ -92,7 +92,7 @@ def _scorer(
     return scorer(call, graph, division, rows, truth, settings["select_size"])
 
 
-def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> Prepared:
+def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> TrainingSetup:
     if settings["clusters"] is not None:
         raise SettingsError(
             f"clusters={settings['clusters']} cuts one large graph, but these are many: use batch_size."
@@ -111,7 +111,7 @@ def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: F
         objective = GraphObjective.of(call, joined, y[train], division, **how)
     else:
         objective = SampledGraphObjective.of(call, joined, y[train], division, **how)
-    return Prepared(objective, score)
+    return TrainingSetup(objective, score)
 
 
 def _node_objective(
