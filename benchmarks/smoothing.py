@@ -19,7 +19,7 @@ def measure(name: str, root: str, p_edge: float = 0.8, p_node: float = 0.9) -> d
 
     import agnncert as ac
     from agnncert.baselines.bernoulli import ESTIMATION, stream
-    from agnncert.baselines.deletions import DeletionSampler
+    from agnncert.baselines.deletion_sampler import DeletionSampler
     from agnncert.graphs.graph import canonical
     from agnncert.graphs.targets import target_rows
     from agnncert.voting.call import bind

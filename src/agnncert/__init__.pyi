@@ -10,9 +10,9 @@ from .datasets.graphs import dataset_digest as dataset_digest
 from .datasets.graphs import inductive_view as inductive_view
 from .datasets.load import load_dataset as load_dataset
 from .datasets.tables import load_tables as load_tables
-from .divisions.base import Division as Division
-from .divisions.base import EdgeCentric as EdgeCentric
-from .divisions.base import NodeCentric as NodeCentric
+from .divisions import Division as Division
+from .divisions import EdgeCentric as EdgeCentric
+from .divisions import NodeCentric as NodeCentric
 from .errors import AgnncertError as AgnncertError
 from .errors import BudgetError as BudgetError
 from .errors import CertificateError as CertificateError
@@ -29,8 +29,8 @@ from .models import load_model as load_model
 from .models import save_model as save_model
 from .proof.budget import Budget as Budget
 from .proof.certificate import Certificate as Certificate
+from .proof.certificate import load_certificate as load_certificate
 from .proof.claim import Claim as Claim
-from .proof.file import load_certificate as load_certificate
 from .report import ReportContext as ReportContext
 from .report import build_report as build_report
 from .report import save_figures as save_figures

@@ -1,13 +1,14 @@
 """``certify``: audit the model, divide the graph, cast the ballots, and state what they prove."""
 
 import hashlib
+import math
 import os
 from typing import Any, Literal
 
 import numpy as np
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.divisions.base import Division, EdgeCentric, rule_of
+from agnncert.divisions import Division, EdgeCentric, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.targets import prepared
 from agnncert.progress import OnProgress, Progress
@@ -63,7 +64,7 @@ def certify(
             together"``.
         seed: Random defences: seed of all samples; 0 when not given.
         checkpoint: Random defences: file that keeps the counts, so that an interrupted run goes on.
-        progress: Called as the work goes on.
+        progress: Called after each batch of samples; with a division, before and after all ballots are cast.
 
     Returns:
         The certificate, with labels, radii and everything needed to answer other budgets.
@@ -86,11 +87,12 @@ def certify(
     call = bind(model, chosen.graph, chosen.task)  # after the audit, which names the layer that makes a call fail
     tolerance = report.tolerance if tolerance is None else tolerance
     voted = _PlainBallots(division) if edges_only else division
+    tell = progress or (lambda _: None)
+    tell(Progress("casting ballots", 0, division.num_groups, math.nan))
     votes, (cover_ptr, cover) = cast(
         call, chosen.graph, voted, chosen.places, "naive" if edges_only else engine, tolerance, memory_limit
     )
-    if progress is not None:
-        progress(Progress("casting ballots", division.num_groups, division.num_groups, 0.0))
+    tell(Progress("casting ballots", division.num_groups, division.num_groups, 0.0))
     rule, parameters = rule_of(voted, chosen.task)
     claim = make_claim(
         rule=rule,

@@ -1,4 +1,4 @@
-"""Progress: what a long step tells whoever waits for it."""
+"""The one progress callback: what a long step tells whoever waits for it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ class Progress:
     Attributes:
         what: What is being done.
         done: Units of work finished.
-        total: All of them.
-        seconds_left: Expected time until the end.
+        total: Units of work in all.
+        seconds_left: Expected time until the end; NaN if nothing is known about it.
         detail: Something worth knowing, such as the loss.
     """
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from agnncert.baselines.redraw import redraw
-from agnncert.divisions.gnncert import parse_division
+from agnncert.baselines.defences import redraw
+from agnncert.divisions import parse_division
 from agnncert.errors import DivisionError
 from agnncert.graphs.graph import canonical, canonical_set, graph_digest, infer_task, one_graph
 from agnncert.proof.ballots import IntArray, Votes

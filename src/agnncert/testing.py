@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys

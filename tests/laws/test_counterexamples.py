@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import global_mean_pool
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.errors import GraphError, IdError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set
 from agnncert.graphs.perturbation import Perturbation

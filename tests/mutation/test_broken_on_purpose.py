@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from agnncert.divisions import EdgeCentric, NodeCentric, Pieces
 from agnncert.divisions import base as divisions
-from agnncert.divisions.base import EdgeCentric, NodeCentric, Pieces
 from agnncert.errors import AgnncertError
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import EDGE_VALUES

@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import models as pyg
 
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.graphs.graph import canonical
 from agnncert.voting import fast
 from agnncert.voting.call import bind

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import Division, EdgeCentric, NodeCentric
+from agnncert.divisions import Division, EdgeCentric, NodeCentric
 from agnncert.errors import NotCovered
 from agnncert.graphs.graph import EDGE_VALUES, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation

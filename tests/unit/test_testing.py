@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.graph import node_keys
 from agnncert.testing import check_division, random_change, random_graph

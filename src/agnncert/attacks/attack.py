@@ -14,7 +14,7 @@ from agnncert.attacks.problem import Scene
 from agnncert.attacks.random import random
 from agnncert.attacks.results import AttackReport, AttackResult, best_of
 from agnncert.certifier import certify
-from agnncert.divisions.base import Division, parse_division
+from agnncert.divisions import Division, parse_division
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.certificate import Certificate

@@ -11,7 +11,7 @@ import numpy as np
 from agnncert.attacks.injected_ids import FreshIds
 from agnncert.attacks.problem import Ballots, Scene, edge_values_to_try
 from agnncert.attacks.results import AttackResult
-from agnncert.divisions.base import NodeCentric
+from agnncert.divisions import NodeCentric
 from agnncert.errors import BudgetError, GraphError
 from agnncert.graphs.perturbation import Id, Pair, Perturbation, keys_of
 from agnncert.proof.budget import Budget

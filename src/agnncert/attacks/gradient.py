@@ -20,7 +20,7 @@ from torch_geometric.nn import MessagePassing
 
 from agnncert.attacks.problem import Scene
 from agnncert.attacks.results import AttackResult
-from agnncert.divisions.base import NodeCentric
+from agnncert.divisions import NodeCentric
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.graph import EDGE_VALUES, canonical, one_graph
 from agnncert.graphs.perturbation import Id, Perturbation

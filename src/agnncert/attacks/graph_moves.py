@@ -11,7 +11,7 @@ from agnncert.attacks.edits import NEW, Edit, Option
 from agnncert.attacks.injected_ids import FreshIds, GraphWiring, Priced, armed_by_node
 from agnncert.attacks.problem import Scene, edge_values_to_try
 from agnncert.attacks.try_edits import GraphStage
-from agnncert.divisions.base import NodeCentric
+from agnncert.divisions import NodeCentric
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import node_keys
 from agnncert.proof.budget import Budget

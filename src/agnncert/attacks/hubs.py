@@ -13,7 +13,7 @@ from agnncert.attacks.edits import gap
 from agnncert.attacks.injected_ids import FreshIds
 from agnncert.attacks.problem import Ballots, Scene
 from agnncert.attacks.results import AttackResult
-from agnncert.divisions.base import NodeCentric
+from agnncert.divisions import NodeCentric
 from agnncert.errors import BudgetError, SettingsError
 from agnncert.graphs.perturbation import Id, Perturbation
 from agnncert.proof.ballots import IntArray

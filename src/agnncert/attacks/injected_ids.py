@@ -11,7 +11,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from agnncert.attacks.edits import NEW, Edit, Option
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.graphs import hashing
 from agnncert.proof.ballots import FloatArray, IntArray
 

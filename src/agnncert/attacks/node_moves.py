@@ -9,7 +9,7 @@ from agnncert.attacks.edits import NEW, Edit, Option
 from agnncert.attacks.injected_ids import FreshIds, NodeWiring, Priced, armed_by_node, pair_groups_of
 from agnncert.attacks.problem import Scene, edge_values_to_try
 from agnncert.attacks.try_edits import NodeStage
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.proof.budget import Budget
 
 Draft = tuple[Edit, list[int]]  # an edit, and the groups whose ballots it may move

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.attacks.results import AttackResult, cost_of
-from agnncert.divisions.base import Division, EdgeCentric, NodeCentric
+from agnncert.divisions import Division, EdgeCentric, NodeCentric
 from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, infer_task, node_keys

@@ -17,7 +17,7 @@ from torch_geometric.nn import MessagePassing
 
 from agnncert.attacks.edits import NEW, Edit
 from agnncert.attacks.problem import Arc, Scene
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.graphs.graph import EDGE_VALUES, one_graph
 from agnncert.proof.ballots import ABSTAIN
 from agnncert.voting.call import Caller, judge

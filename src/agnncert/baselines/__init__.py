@@ -1,19 +1,23 @@
 """Other certified defences, under the same certificate: GNNCert, RS, sparsity-aware RS and Bi-RS.
 
-- ``gnncert.py``: GNNCert-E, -N and -EN, deterministic; they are divisions, for ``ac.certify``
-- ``defence.py``: what the random ones share: audit, sampling, certificate, noisy training data
-- ``birs.py``, ``rs.py``, ``sparse_rs.py`` (``flip_defence.py`` is common to the latter two): the defences
-- ``redraw.py``: draws the samples of a certificate again
-- ``counts.py``: counts by batches that can be resumed and extended
-- ``coins.py``, ``pairs.py``, ``flips.py``: draw noise at the cost of what it changes
-- ``deletion_sampler.py``, ``flip_sampler.py``, ``unions.py``: predictions on many noisy graphs at once
+GNNCert-E, -N and -EN are deterministic; they are divisions, for ``ac.certify``. The others smooth: they vote over
+random changes of the graph, and their certificates hold with a stated probability.
+
+- ``smoothing``: what the smoothing defences share: sampling, certificate, noisy training data
+- ``rs``, ``birs``: the smoothing defences
+- ``flip_sampler``, ``deletion_sampler``: draw their noise, and count the predictions on many noisy graphs at once
+- ``bernoulli``: random draws at the cost of what they change
+- ``batched_calls``: a model run on many noisy graphs side by side
+- ``counts``: counts that can be interrupted, resumed and extended
+- ``defences``: all defences by name, and drawing the samples of a certificate again
 """
 
 from agnncert.baselines.birs import BiRS as BiRS
 from agnncert.baselines.counts import SampleCounts as SampleCounts
-from agnncert.baselines.redraw import redraw as redraw
+from agnncert.baselines.defences import defence_named as defence_named
+from agnncert.baselines.defences import redraw as redraw
 from agnncert.baselines.rs import RS as RS
 from agnncert.baselines.rs import SparseRS as SparseRS
-from agnncert.divisions.gnncert import GNNCertE as GNNCertE
-from agnncert.divisions.gnncert import GNNCertEN as GNNCertEN
-from agnncert.divisions.gnncert import GNNCertN as GNNCertN
+from agnncert.divisions import GNNCertE as GNNCertE
+from agnncert.divisions import GNNCertEN as GNNCertEN
+from agnncert.divisions import GNNCertN as GNNCertN

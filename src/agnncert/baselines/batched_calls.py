@@ -12,7 +12,7 @@ from agnncert.voting.fast import CHUNK_ROWS
 from agnncert.voting.lazy_rows import Features, SparseRows
 
 
-class Unions:
+class BatchedCalls:
     """A model and the graph whose nodes it sees copies of.
 
     Args:

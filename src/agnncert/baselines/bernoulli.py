@@ -21,15 +21,15 @@ def stream(seed: int, stage: int, batch: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence([seed, stage, batch]))
 
 
-def heads(rng: np.random.Generator, length: int, p: float) -> IntArray:
-    """Which of ``length`` independent coins come up heads, each with probability ``p``; ascending.
+def successes(rng: np.random.Generator, length: int, p: float) -> IntArray:
+    """Which of ``length`` independent coins come up successes, each with probability ``p``; ascending.
 
-    Jumps from head to head: the distance between two is geometric. The cost is proportional to the heads,
+    Jumps from head to head: the distance between two is geometric. The cost is proportional to the successes,
     and the law is that of ``length`` separate coins, unlike drawing a number of positions and rejecting
     duplicates.
 
     Example:
-        >>> heads(np.random.default_rng(0), 5, 1.0)
+        >>> successes(np.random.default_rng(0), 5, 1.0)
         array([0, 1, 2, 3, 4])
     """
     if p <= 0 or length <= 0:
@@ -48,13 +48,13 @@ def heads(rng: np.random.Generator, length: int, p: float) -> IntArray:
     return found[: np.searchsorted(found, length)]
 
 
-def unordered_pair(place: IntArray) -> tuple[IntArray, IntArray]:
+def pair_at(place: IntArray) -> tuple[IntArray, IntArray]:
     """The pair ``i < j`` at each place of the list (0,1), (0,2), (1,2), (0,3), (1,3), (2,3), …
 
     The first ``n (n - 1) / 2`` places are the pairs of ``n`` nodes.
 
     Example:
-        >>> unordered_pair(np.arange(6))
+        >>> pair_at(np.arange(6))
         (array([0, 0, 1, 0, 1, 2]), array([1, 2, 2, 3, 3, 3]))
     """
     j = ((1 + np.sqrt(8.0 * place + 1)) / 2).astype(np.int64)
@@ -63,16 +63,16 @@ def unordered_pair(place: IntArray) -> tuple[IntArray, IntArray]:
     return place - j * (j - 1) // 2, j
 
 
-def pair_place(i: IntArray, j: IntArray) -> IntArray:
-    """The place of the pair ``i < j`` in the list of ``unordered_pair``."""
+def place_of_pair(i: IntArray, j: IntArray) -> IntArray:
+    """The place of the pair ``i < j`` in the list of ``pair_at``."""
     return np.asarray(j * (j - 1) // 2 + i)
 
 
-def expand(starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> IntArray:
+def runs(starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> IntArray:
     """Runs ``starts[k], starts[k] + 1, …`` of ``counts[k]`` numbers each, one after the other.
 
     Example:
-        >>> expand(np.array([5, 9]), np.array([2, 3]))
+        >>> runs(np.array([5, 9]), np.array([2, 3]))
         array([ 5,  6,  9, 10, 11])
     """
     ends = np.cumsum(counts)
@@ -127,7 +127,7 @@ class Pairs:
     def arcs(self, pair: IntArray) -> tuple[IntArray, IntArray]:
         """Directed edges of pairs: the entry of ``pair`` each belongs to, and its place in ``edge_index``."""
         counts = self.arc_count[pair]
-        return np.repeat(np.arange(len(pair)), counts), self.arc[expand(self.arc_start[pair], counts)]
+        return np.repeat(np.arange(len(pair)), counts), self.arc[runs(self.arc_start[pair], counts)]
 
 
 def require_simple(graph: Data, pairs: Pairs, what: str) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.baselines.bernoulli import Pairs
-from agnncert.baselines.deletions import DeletionSampler, draw_survivors
+from agnncert.baselines.deletion_sampler import DeletionSampler, draw_survivors
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import EDGE_VALUES

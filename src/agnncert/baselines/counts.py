@@ -6,21 +6,21 @@ or extended by more samples, has the same counts as one that went through.
 
 import json
 import os
-import tempfile
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from agnncert.baselines.bernoulli import ESTIMATION, SELECTION, stream
 from agnncert.errors import CertificateError, SettingsError
 from agnncert.progress import OnProgress, Progress
 from agnncert.proof.ballots import IntArray
+from agnncert.storage import read_sealed, write_sealed
 
+FORMAT = "agnncert-counts"
+VERSION = 1
 _SAVE_EVERY_SECONDS = 10.0
 
 
@@ -67,34 +67,27 @@ class SampleCounts:
         return replace(self, estimation=self.estimation + counts, estimated=self.estimated + samples)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file, replacing it only when the new one is complete."""
-        meta = {"selected": self.selected, "estimated": self.estimated, "key": self.key}
-        folder = Path(path).resolve().parent
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
-        os.close(handle)
-        try:
-            arrays = {"selection": self.selection, "estimation": self.estimation}
-            save_file(arrays, temporary, metadata={"agnncert_counts": json.dumps(meta, sort_keys=True)})
-            os.replace(temporary, path)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+        """Writes the counts to a sealed file, replacing it only when the new one is complete."""
+        file = Path(path).resolve()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        facts = {"selected": self.selected, "estimated": self.estimated, "key": self.key}
+        arrays = {"selection": self.selection, "estimation": self.estimation}
+        write_sealed(file, {"format": FORMAT, "version": VERSION, **facts}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "SampleCounts":
-        """Read what :meth:`save` wrote.
+        """Reads what :meth:`save` wrote.
 
         Raises:
-            CertificateError: The file is not one of these.
+            CertificateError: The file is not one of these, was altered, or was written by an older version.
         """
         try:
-            with safe_open(os.fspath(path), framework="numpy") as file:
-                meta = json.loads((file.metadata() or {})["agnncert_counts"])
-                arrays = {name: file.get_tensor(name).astype(np.int64) for name in ("selection", "estimation")}
-            return cls(**arrays, **meta)
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            header, arrays = read_sealed(Path(path), FORMAT, VERSION, "file of sample counts")
+            facts = {name: header[name] for name in ("selected", "estimated", "key")}
+            return cls(arrays["selection"].astype(np.int64), arrays["estimation"].astype(np.int64), **facts)
+        except (CertificateError, KeyError) as error:
             raise CertificateError(
-                f"{path} does not hold sample counts: {error}. Delete it, or name another file."
+                f"{path} does not hold sample counts of this version: {error} Delete it, or name another file."
             ) from error
 
 
@@ -116,20 +109,20 @@ def collect(
         seed: Seed of all draws.
         key: Everything else that the samples depend on, in JSON's terms.
         checkpoint: File to resume from and to write to, about every ten seconds and at the end.
-        progress: Called after each batch.
+        progress: Told after each batch how many samples are done.
     """
     key = json.loads(json.dumps({**key, "seed": int(seed), "batch": sampler.batch}))
     counts = _resumed(checkpoint, key, n0, n) or SampleCounts(*_empty(sampler), key=key)
-    saved = begin = time.monotonic()
+    begin = saved = time.monotonic()
     before = counts.selected + counts.estimated
     try:
         for stage, total in ((SELECTION, n0), (ESTIMATION, n)):
             while counts.done(stage) < total:
                 counts = _one_batch(sampler, counts, stage, total, seed)
-                if progress is not None:
+                if progress:
                     done = counts.selected + counts.estimated
                     left = (time.monotonic() - begin) / (done - before) * (n0 + n - done)
-                    progress(Progress("drawing samples", done, n0 + n, left))
+                    progress(Progress("samples", done, n0 + n, left))
                 if checkpoint and time.monotonic() - saved > _SAVE_EVERY_SECONDS:
                     counts.save(checkpoint)
                     saved = time.monotonic()
@@ -154,19 +147,19 @@ def _empty(sampler: Sampler) -> tuple[IntArray, IntArray]:
 def _resumed(checkpoint: str | os.PathLike[str] | None, key: dict[str, Any], n0: int, n: int) -> SampleCounts | None:
     if checkpoint is None or not Path(checkpoint).exists():
         return None
-    found = SampleCounts.load(checkpoint)
-    differing = sorted(name for name in key.keys() | found.key.keys() if key.get(name) != found.key.get(name))
+    counts = SampleCounts.load(checkpoint)
+    differing = sorted(name for name in key.keys() | counts.key.keys() if key.get(name) != counts.key.get(name))
     if differing:
         raise SettingsError(
             f"{checkpoint} holds samples of another run: {', '.join(differing)} differ. Mixing them would "
             "void the certificate; delete the file or name another."
         )
-    if found.selected > n0 or found.estimated > n:
+    if counts.selected > n0 or counts.estimated > n:
         raise SettingsError(
-            f"{checkpoint} already holds {found.selected} + {found.estimated} samples, more than n0={n0} and "
+            f"{checkpoint} already holds {counts.selected} + {counts.estimated} samples, more than n0={n0} and "
             f"n={n}: ask for at least as many, or name another file."
         )
-    return found
+    return counts
 
 
 def check_samples(n0: int, n: int, seed: int) -> None:

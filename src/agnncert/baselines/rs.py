@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.baselines.flips import Flippable, FlipSampler, check_flippable
+from agnncert.baselines.flip_sampler import Flippable, FlipSampler, check_flippable
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import EDGE_VALUES

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from agnncert.baselines.bernoulli import TRAINING, stream
 from agnncert.baselines.counts import Sampler, check_samples, collect
-from agnncert.divisions.base import EdgeCentric
+from agnncert.divisions import EdgeCentric
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import EDGE_VALUES, infer_task
 from agnncert.graphs.targets import prepared
@@ -129,7 +129,7 @@ class Smoothing(ABC):
             engine: "fast", or "naive": the model runs on one whole noisy graph at a time.
             checkpoint: File that keeps the counts. An interrupted run, called again, goes on from it to the
                 same counts; a larger ``n0`` or ``n`` adds samples.
-            progress: Called after each batch.
+            progress: Told after each batch how many samples are done.
 
         Returns:
             A certificate. Its radius is -1 where the samples do not decide.

@@ -11,8 +11,6 @@ one group whichever way it is written; hashes are the same in every process. GNN
 classification; the same counting holds for the ballots of a node, so all three take either task.
 """
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -22,12 +20,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import EdgeCentric, NodeCentric
-from agnncert.divisions.base import parse_division as parse_built_in
-from agnncert.errors import DivisionError, NotCovered
+from agnncert.divisions.base import show_features, touched_edge_groups, touched_pairs, with_edges
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.errors import NotCovered
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import EDGE_VALUES, node_keys
-from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
+from agnncert.graphs.graph import node_keys
+from agnncert.graphs.perturbation import Perturbation, keys_of
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class GNNCertE:
 
     def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
         """All nodes, and the edges of one group."""
-        return _part(graph, groups == index)
+        return with_edges(graph, groups == index)
 
     def same_as(self, graph: Data, groups: Tensor) -> Tensor:
         """For each subgraph the first that is the same: those without an edge are."""
@@ -75,7 +73,7 @@ class GNNCertE:
             raise NotCovered(
                 "GNNCert-E divides edges only: changed features reach every subgraph. GNNCert-EN covers both."
             )
-        return len(_pair_groups(change, self.num_groups, self.hash))
+        return len(touched_edge_groups(change, self.num_groups, self.hash))
 
 
 @dataclass(frozen=True)
@@ -112,8 +110,8 @@ class GNNCertN:
 
     def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
         """The whole graph, but features of other groups are zero."""
-        part = _part(graph, groups == 0)
-        part.x = _shown(graph.x, self.node_groups(graph) == index)
+        part = with_edges(graph, groups == 0)
+        part.x = show_features(graph.x, self.node_groups(graph) == index)
         return part
 
     def same_as(self, graph: Data, groups: Tensor) -> Tensor:
@@ -123,7 +121,7 @@ class GNNCertN:
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
         """Number of distinct groups among the nodes whose features change."""
         _require_same_nodes(change)
-        if _pairs(change):
+        if touched_pairs(change):
             raise NotCovered(
                 "GNNCert-N divides features only: changed edges reach every subgraph. GNNCert-EN covers both."
             )
@@ -186,8 +184,8 @@ class GNNCertEN:
     def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
         """All nodes, the edges of one group and the features of another."""
         row, column = divmod(index, self.node_groups)
-        part = _part(graph, groups == row)
-        part.x = _shown(graph.x, self._features.node_groups(graph) == column)
+        part = with_edges(graph, groups == row)
+        part.x = show_features(graph.x, self._features.node_groups(graph) == column)
         return part
 
     def same_as(self, graph: Data, groups: Tensor) -> Tensor:
@@ -199,45 +197,9 @@ class GNNCertEN:
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
         """Cells in the rows of touched edges or in the columns of changed nodes, each counted once."""
         _require_same_nodes(change)
-        rows = len(_pair_groups(change, self.edge_groups, self.hash))
+        rows = len(touched_edge_groups(change, self.edge_groups, self.hash))
         columns = len(_changed_groups(change, self.node_groups, self.hash))
         return columns * self.edge_groups + rows * self.node_groups - rows * columns
-
-
-GNNCert = GNNCertE | GNNCertN | GNNCertEN
-
-
-def parse_division(text: str) -> EdgeCentric | NodeCentric | GNNCert:
-    """The division, one of ours or of GNNCert's, that prints as ``text``.
-
-    Raises:
-        DivisionError: It is a user's own, or of a version that hashes otherwise.
-
-    Example:
-        >>> parse_division("gnncert-en(T=30x20, hash=md5, key=u64le)")
-        GNNCertEN(edge_groups=30, node_groups=20, hash='md5')
-    """
-    found = re.fullmatch(r"gnncert-(e|n|en)\(T=(\d+)(?:x(\d+))?, hash=(\w+), key=u64le\)", text)
-    if found is None:
-        return parse_built_in(text)
-    if (found[1] == "en") != (found[3] is not None):
-        raise DivisionError(f'cannot rebuild the division "{text}": GNNCert-EN alone has two numbers of groups.')
-    if found[1] == "en":
-        return GNNCertEN(int(found[2]), int(found[3]), found[4])
-    return (GNNCertE if found[1] == "e" else GNNCertN)(int(found[2]), found[4])
-
-
-def _part(graph: Data, inside: Tensor) -> Data:
-    part = Data(x=graph.x, edge_index=graph.edge_index[:, inside])
-    for name in EDGE_VALUES:
-        if name in graph:
-            part[name] = graph[name][inside]
-    return part
-
-
-def _shown(x: Tensor, visible: Tensor) -> Tensor:
-    """Features of the visible nodes and zeros elsewhere, in a tensor of its own."""
-    return torch.where(visible[:, None], x, torch.zeros((), dtype=x.dtype))
 
 
 @lru_cache(maxsize=4)  # subgraph() is asked for every subgraph of a graph in turn
@@ -250,19 +212,6 @@ def _first_empty(groups: Tensor, num_groups: int) -> Tensor:
     empty = torch.bincount(groups, minlength=num_groups) == 0
     same = torch.arange(num_groups)
     return torch.where(empty, same[empty][:1].sum(), same)
-
-
-def _pairs(change: Perturbation) -> list[tuple[int, int]]:
-    altered: Iterable[tuple[int | str, int | str]] = [(u, v) for u, v, _ in change.change_edges]
-    return pair_keys([*change.add_edges, *change.delete_edges, *altered])
-
-
-def _pair_groups(change: Perturbation, num_groups: int, name: str) -> set[int]:
-    pairs = _pairs(change)
-    if not pairs:
-        return set()
-    keys = np.array(pairs, dtype=np.int64).view(np.uint64)
-    return set(hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), num_groups, name).tolist())
 
 
 def _changed_groups(change: Perturbation, num_groups: int, name: str) -> set[int]:

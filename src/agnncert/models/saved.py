@@ -19,6 +19,7 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from agnncert.errors import ModelContractError
 from agnncert.models.build import build_from_config
+from agnncert.storage import write_atomic
 
 FORMAT = "agnncert-model-1"
 PathLike = str | os.PathLike[str]
@@ -46,8 +47,8 @@ def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] |
         "provenance": dict(provenance or {}),
     }
     weights.parent.mkdir(parents=True, exist_ok=True)
-    _replace(weights, blob)
-    _replace(description, (json.dumps(text, indent=2) + "\n").encode())
+    write_atomic(weights, blob)
+    write_atomic(description, json.dumps(text, indent=2) + "\n")
     return weights
 
 
@@ -109,10 +110,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ModelContractError(f"cannot read {path}: {error.strerror}.") from error
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Writes the file in one step, so that an interruption leaves the old one."""
-    draft = path.with_name(path.name + ".part")
-    draft.write_bytes(content)
-    os.replace(draft, path)

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import logging
-import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from agnncert.report.payload import (
     vote_arrays,
 )
 from agnncert.report.summary import ReportContext, Summary, summarise
+from agnncert.storage import write_atomic
 
 if TYPE_CHECKING:
     from agnncert.proof.certificate import Certificate
@@ -57,9 +57,7 @@ def build_report(certificate: "Certificate", out_path: str | Path, *, context: R
     out_path = Path(out_path)
     out_path.parent.mkdir(parents=True, exist_ok=True)
     page = render(summary)
-    unfinished = out_path.with_name(out_path.name + ".part")  # an interrupted run leaves no half-written page
-    unfinished.write_text(page, encoding="utf-8", newline="\n")
-    os.replace(unfinished, out_path)
+    write_atomic(out_path, page)
     logger.info("wrote %s (%.1f MB)", out_path, len(page) / 1e6)
     return out_path
 

@@ -45,7 +45,7 @@ def explorer_meta(summary: Summary, evidence: BallotEvidence) -> dict[str, Any]:
     return {
         "rule": evidence.rule,
         "by_neighbours": rule.by_neighbours,
-        "own_features": rule.own_features,
+        "own_features": rule.target_features,
         "stable_ids": evidence.ids == "node_id",
         "parameters": dict(evidence.parameters),
         "num_groups": evidence.votes.num_groups,
@@ -87,7 +87,7 @@ def _presets(evidence: BallotEvidence) -> list[dict[str, Any]]:
             presets.append(_preset("All edges", ["add_edges", "delete_edges", "change_edges"]))
     if "features" in kinds:
         presets.append(_preset("Three nodes’ features", change_features=3))
-    if rule.own_features:
+    if rule.target_features:
         presets.append(_preset("Its own features", target_features=True))
     return presets
 

@@ -273,4 +273,4 @@ def edgeless_labels(certificate: "Certificate") -> "npt.NDArray[np.int16] | None
     if not isinstance(evidence, BallotEvidence):
         return None
     rule = RULES[evidence.rule]  # where a target's own features are covered, subgraphs without its edges abstain
-    return evidence.votes.default if rule.by_neighbours and not rule.own_features else None
+    return evidence.votes.default if rule.by_neighbours and not rule.target_features else None

@@ -178,7 +178,7 @@ def _deed(rule: str, size: int) -> str:
     """What an attacker of such a size does; empty if no plain verb fits."""
     attack = division_words(rule).attack
     facts = RULES[rule]
-    other = "other " if facts.task == "node" and not facts.own_features else ""
+    other = "other " if facts.task == "node" and not facts.target_features else ""
     return attack and f"when an attacker {attack.format(size=whole(size), other=other)}"
 
 

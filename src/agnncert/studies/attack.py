@@ -12,8 +12,7 @@ from agnncert.attacks import KINDS, AttackResult, attack
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.proof.ballots import BoolArray, IntArray
 from agnncert.proof.budget import COUNTS, Budget
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.file import load_certificate
+from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.studies.folder import RunFolder, find_run
 from agnncert.studies.inputs import facts, of_run
 from agnncert.studies.report import UNDER_ATTACK, report_run

@@ -87,7 +87,7 @@ def _with_report(certified: Certified) -> Certified:
 def _certify(study: Study, settings: CertifySettings, folder: RunFolder, origin: Row) -> Certified:
     model = study.new_model()
     log.info("certifying with %s: %s", study.defence, estimate_certification(study, settings.engine))
-    certificate, seconds = certify_model(
+    certification = certify_model(
         study,
         model,
         engine=settings.engine,
@@ -95,7 +95,7 @@ def _certify(study: Study, settings: CertifySettings, folder: RunFolder, origin:
         tolerance=settings.tolerance,
         memory_limit=None if settings.memory is None else 1_000_000 * settings.memory,
     )
-    certificate = _without_guesses(certificate)
+    certificate, seconds = _without_guesses(certification.certificate), certification.seconds
     certificate.save(folder.certificate)
     log.info("certified %s %ss in %.1f s", f"{certificate.num_targets:,}", certificate.claim.task, seconds)
     measured = _measured(certificate, study, model, seconds)

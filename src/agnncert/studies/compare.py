@@ -8,13 +8,12 @@ Runs side by side: what they differ in, and what came out.
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agnncert.baselines import RS, BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
-from agnncert.divisions.base import EdgeCentric, NodeCentric
-from agnncert.errors import SettingsError, did_you_mean
+from agnncert import baselines
+from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import OnProgress
 from agnncert.studies.comparison import Comparison, Threat, compare
@@ -22,19 +21,6 @@ from agnncert.studies.folder import RunFolder, find_run
 from agnncert.studies.inputs import fresh_model, load_data
 from agnncert.studies.own_model import is_module_spec
 from agnncert.studies.settings import DataSettings, ModelSettings
-
-DEFENCES: dict[str, tuple[type[Any], dict[str, Any]]] = {
-    "edge": (EdgeCentric, {}),
-    "node": (NodeCentric, {}),
-    "gated": (NodeCentric, {"gate_features": True}),
-    "gnncert-e": (GNNCertE, {}),
-    "gnncert-n": (GNNCertN, {}),
-    "gnncert-en": (GNNCertEN, {}),
-    "rs": (RS, {}),
-    "sparse-rs": (SparseRS, {}),
-    "bi-rs": (BiRS, {}),
-}
-_GROUPS = ("num_groups", "edge_groups", "node_groups")
 
 
 def defence_named(text: str, task: str, values: Callable[[list[str]], Mapping[str, Any]]) -> Any:
@@ -46,16 +32,7 @@ def defence_named(text: str, task: str, values: Callable[[list[str]], Mapping[st
         values: Reads NAME=VALUE words.
     """
     name, _, rest = text.partition(":")
-    if name not in DEFENCES:
-        raise SettingsError(f'no defence is called "{name}": {did_you_mean(name, DEFENCES)}')
-    kind, fixed = DEFENCES[name]
-    given = values([word for word in rest.split(",") if word])
-    valid = [f.name for f in fields(kind) if f.name not in fixed]
-    for key in given:
-        if key not in valid:
-            raise SettingsError(f'{name} has no setting "{key}": {did_you_mean(key, valid)}')
-    usual = 30 if task == "graph" or name == "gnncert-en" else 300
-    return kind(**{**{key: usual for key in _GROUPS if key in valid}, **fixed, **given})
+    return baselines.defence_named(name, task, values([word for word in rest.split(",") if word]))
 
 
 log = logging.getLogger(__name__)

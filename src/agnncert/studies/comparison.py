@@ -15,7 +15,7 @@ from typing import Any
 from agnncert.baselines import BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import load_dataset
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import OnProgress, Progress

@@ -1,7 +1,6 @@
 """Comparison: many defences side by side, as rows, as a table and as a figure."""
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.report.drawing import Curve, Panel, draw_panels
 from agnncert.report.tables import FORMATS, laid_out
+from agnncert.storage import write_atomic
 from agnncert.studies.threat import Threat
 
 Row = dict[str, Any]
@@ -129,8 +129,7 @@ class Comparison:
         }
         written = []
         for ending, text in texts.items():
-            path, draft = folder / f"{name}.{ending}", folder / f"{name}.part"
-            draft.write_text(text, encoding="utf-8")
-            os.replace(draft, path)
+            path = folder / f"{name}.{ending}"
+            write_atomic(path, text)
             written.append(path)
         return (*written, *(self.figure(folder / f"{name}{ending}") for ending in (".svg", ".pdf")))

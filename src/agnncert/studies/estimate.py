@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.studies.run import Study
+from agnncert.training.preparation import prepare
 from agnncert.training.settings import FitSettings
-from agnncert.training.workload import prepare
 from agnncert.voting import fast
 from agnncert.voting.call import bind
 from agnncert.voting.lazy_rows import Features
@@ -42,16 +42,16 @@ def estimate_training(model: torch.nn.Module, data: Any, division: Division, set
     """
     twin = copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
-        work = prepare(twin.eval(), data, division, settings)
+        prepared = prepare(twin.eval(), data, division, settings)
         twin.train()
-        steps = work.objective.steps()
+        steps = prepared.objective.steps()
         first = list(islice(steps, 2))
         step = min(_seconds(one) for one in (first[0], first[-1]))
         epoch = step * (len(first) + sum(1 for _ in steps))
         twin.eval()
-        look = _seconds(work.score)
-    looks = settings.epochs / settings.evaluate_every
-    return Estimate(settings.epochs * epoch + looks * look, _megabytes())
+        look = _seconds(prepared.score)
+    epochs, evaluate_every = settings["epochs"], settings["evaluate_every"]
+    return Estimate(epochs * epoch + epochs / evaluate_every * look, _megabytes())
 
 
 @torch.no_grad()

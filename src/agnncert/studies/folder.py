@@ -21,6 +21,7 @@ from typing import Any
 
 from agnncert import __version__
 from agnncert.errors import AgnncertError, SettingsError
+from agnncert.storage import write_atomic
 
 
 def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
@@ -28,13 +29,17 @@ def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
 
     Example:
         >>> toml_text({"train": {"data": "cora-ml", "lr": 0.01, "set": {"num_layers": 2}}})
-        '[train]\ndata = "cora-ml"\nlr = 0.01\nset = { num_layers = 2 }\n'
+        '[train]\ndata = "cora-ml"\nlr = 0.01\n\n[train.set]\nnum_layers = 2\n'
+
+    Raises:
+        SettingsError: A value is neither text, a number, yes or no, nor a list or table of these.
     """
-    parts = []
-    for name, table in tables.items():
-        lines = [f"[{_key(name)}]", *(f"{_key(key)} = {_value(value)}" for key, value in table.items())]
-        parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
+    import tomli_w
+
+    try:
+        return tomli_w.dumps(tables)
+    except TypeError as error:
+        raise SettingsError(f"these settings cannot be stored: {error}.") from error
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -49,30 +54,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"cannot read {path}: {error.strerror or error}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not TOML: {error}.") from error
-
-
-def _key(name: str) -> str:
-    bare = name != "" and all(c.isascii() and (c.isalnum() or c in "-_") for c in name)
-    return name if bare else _text(name)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(k)} = {_value(v)}' for k, v in value.items())} }}"
-    raise SettingsError(f"{value!r} cannot be stored among settings: expected text, a number, or yes or no.")
-
-
-def _text(text: str) -> str:
-    # JSON escapes are TOML escapes, apart from DEL, which TOML wants escaped too.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "safetensors", "scikit-learn")
@@ -238,15 +219,7 @@ class RunFolder:
 
     def write(self, name: str, text: str) -> None:
         """Writes a text file, all of it or nothing."""
-        draft = self.path / f"{name}.part"
-        try:
-            with draft.open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self.path / name)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_atomic(self.path / name, text)
 
     @contextmanager
     def recording(self) -> Iterator[None]:

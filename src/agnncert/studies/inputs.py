@@ -1,9 +1,7 @@
 """From settings to what they name: the data, the division, the model, the targets; for a new run or an earlier one."""
 
 import logging
-import os
 import re
-import shutil
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -14,12 +12,13 @@ import torch
 
 from agnncert.datasets import DATASETS, dataset_digest, load_dataset, load_tables
 from agnncert.datasets.columns import FORMATS
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric, division_named
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import Prepared, target_rows
 from agnncert.models import MODELS, build_model, load_model
 from agnncert.proof.ballots import IntArray
+from agnncert.storage import write_atomic
 from agnncert.studies.folder import CHOICE, RunFolder
 from agnncert.studies.own_model import is_module_spec, load_weights, user_model
 from agnncert.studies.run import Study
@@ -95,22 +94,16 @@ def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
         return
     folder.tables.mkdir(parents=True, exist_ok=True)
     for kind, file in files.items():
-        copy, draft = folder.tables / f"{kind}{file.suffix}", folder.path / f"{kind}.part"
+        copy = folder.tables / f"{kind}{file.suffix}"
         if not copy.exists() or not copy.samefile(file):
-            shutil.copyfile(file, draft)
-            os.replace(draft, copy)
+            write_atomic(copy, file.read_bytes())
 
 
 def make_division(settings: SomeSettings, task: str) -> tuple[SomeSettings, EdgeCentric | NodeCentric]:
     """The division that settings name, and the settings with what usually works where they name nothing."""
-    groups = settings.groups if settings.groups is not None else 30 if task == "graph" else 300
-    kind, hash_name = settings.division or "node", settings.hash or "md5"
-    settings = replace(settings, division=kind, groups=groups, hash=hash_name, model=settings.model or "gcn")
-    if kind == "gated" and task == "graph":
-        raise SettingsError("the gated division is for node classification: use node or edge for graphs.")
-    if kind == "edge":
-        return settings, EdgeCentric(groups, hash_name)
-    return settings, NodeCentric(groups, hash_name, gate_features=kind == "gated")
+    division = division_named(settings.division or "node", settings.groups, settings.hash or "md5", task)
+    chosen = {"division": settings.division or "node", "groups": division.num_groups, "hash": division.hash}
+    return replace(settings, **chosen, model=settings.model or "gcn"), division
 
 
 def fresh_model(settings: ModelSettings, data: Any) -> Any:

@@ -4,8 +4,7 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.file import load_certificate
+from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.report import ReportContext, build_report, save_figures, save_tables
 from agnncert.report.summary import Summary, summarise
 from agnncert.report.words import headline, percent, things

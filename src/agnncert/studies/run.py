@@ -19,14 +19,13 @@ import torch
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.certifier import certify
 from agnncert.datasets import dataset_digest
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import Prepared, Targets, target_rows
 from agnncert.models import build_model
-from agnncert.progress import OnProgress
+from agnncert.progress import OnProgress, Progress
 from agnncert.proof.ballots import IntArray
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.file import load_certificate
+from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.storage import write_atomic
 from agnncert.training import fit
 from agnncert.training.settings import recipe
@@ -181,6 +180,7 @@ class Outcome:
         seconds_training: Time of training.
         seconds_certification: Time of ``certify`` from beginning to end, or of prediction.
         seconds_forward: Time of one plain forward pass of the same model over the same data.
+        seconds_casting: The part of it in which ballots were cast; 0 if taken from a folder.
         plain: Labels of the same model on the whole graph, without the defence; ``None`` if taken from a folder.
         record: How training went; empty if there was none or it was taken from a folder.
     """
@@ -193,6 +193,7 @@ class Outcome:
     seconds_training: float
     seconds_certification: float
     seconds_forward: float
+    seconds_casting: float = 0.0
     plain: IntArray | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
 
@@ -227,15 +228,39 @@ def predict(study: Study, model: torch.nn.Module, repeats: int = 1) -> Predictio
     return Prediction(logits.argmax(1).numpy(), logits, seconds)
 
 
-def certify_model(study: Study, model: torch.nn.Module, **how: Any) -> tuple[Certificate, float]:
-    """The certificate of the targets, and the seconds that ``certify`` took from beginning to end."""
+@dataclass(frozen=True)
+class Certification:
+    """A certificate, and what it took.
+
+    Attributes:
+        certificate: The certificate.
+        seconds: Time of ``certify`` from beginning to end.
+        casting: Time of casting the ballots or drawing the samples alone; checks, audit and digests not counted.
+    """
+
+    certificate: Certificate
+    seconds: float
+    casting: float
+
+
+def certify_model(
+    study: Study, model: torch.nn.Module, progress: OnProgress | None = None, **how: Any
+) -> Certification:
+    """Certifies the targets of a study with a trained model; ``how`` are further arguments of ``certify``."""
     if isinstance(study.defence, str):
         raise SettingsError(f"{study.defence} is no defence: nothing can be certified with it.")
     if isinstance(study.defence, Smoothing):
         how = {**study.samples, "seed": study.seed, **how}
-    begin = time.perf_counter()
-    certificate = certify(model, study.ready, study.defence, study.targets, **how)
-    return certificate, time.perf_counter() - begin
+    told = [begin := time.perf_counter()]
+
+    def tell(step: Progress) -> None:
+        told.append(time.perf_counter())
+        if progress is not None:
+            progress(step)
+
+    certificate = certify(model, study.ready, study.defence, study.targets, progress=tell, **how)
+    first = told[0] if isinstance(study.defence, Smoothing) else told[1]
+    return Certification(certificate, time.perf_counter() - begin, told[-1] - first)
 
 
 def run(
@@ -281,11 +306,13 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
             _require_graph_free(study, model, plain.logits)
             guarantee = "deterministic: reads no edges"
         return Outcome(study.defence, guarantee, plain.label, None, 1, seconds_certification=plain.seconds, **common)
-    how = {"checkpoint": counting, "progress": progress} if isinstance(study.defence, Smoothing) else {}
-    certificate, seconds = certify_model(study, model, **how)
+    sampling = {"checkpoint": counting, "progress": progress}
+    how: dict[str, Any] = sampling if isinstance(study.defence, Smoothing) else {}
+    certification = certify_model(study, model, **how)
+    certificate = certification.certificate
     return Outcome(
         str(study.defence), _guarantee(certificate), certificate.label, certificate, _passes(certificate),
-        seconds_certification=seconds, **common,
+        seconds_certification=certification.seconds, seconds_casting=certification.casting, **common,
     )  # fmt: skip
 
 

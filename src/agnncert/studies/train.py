@@ -2,12 +2,12 @@
 
 import json
 import logging
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.graphs.targets import Prepared
 from agnncert.models import save_model
 from agnncert.progress import OnProgress, Progress
@@ -27,15 +27,9 @@ from agnncert.studies.own_model import is_module_spec
 from agnncert.studies.run import UNDEFENDED, Study, accuracy, fit_model, predict
 from agnncert.studies.settings import TrainSettings
 from agnncert.training.choose import Candidate, candidate_groups, choose_groups
-from agnncert.training.node_objective import usual_objective
-from agnncert.training.settings import FitSettings, recipe
+from agnncert.training.settings import SETTINGS, checked, recipe, usual_objective
 
 log = logging.getLogger(__name__)
-
-# Settings of a run that go to fit() as they are. "weights" are a file here and the terms' weights there.
-SHARED = tuple(
-    f.name for f in fields(FitSettings) if f.name in TrainSettings.__dataclass_fields__ and f.name != "weights"
-)
 
 
 @dataclass(frozen=True)
@@ -57,8 +51,8 @@ class Training:
     def study(self, defence: Division | None, **changes: Any) -> Study:
         """What is trained: the base model of the settings, or a changed one, for a defence or for none."""
         settings = replace(self.settings, **changes)
-        how: dict[str, Any] = {name: getattr(settings, name) for name in SHARED}
-        how |= {"patience": how["patience"] or None, "select_size": how["select_size"] if defence else 0}
+        how = settings.fit_arguments()
+        how |= {"select_size": how["select_size"] if defence else 0}
         return Study(
             self.ready, targets_of(self.ready, None), UNDEFENDED if defence is None else defence,
             lambda: fresh_model(settings, self.ready.data), fit_args=how, seed=settings.seed,
@@ -69,8 +63,9 @@ class Training:
         study = self.study(defence, **changes)
         model = study.new_model()
         if defence is not None:  # finds out what is wrong with the settings before training begins
-            expected = estimate_training(model, study.data, defence, FitSettings(**study.fit_args))
-            log.info("training %s for at most %d epochs: %s", self.settings.model, self.settings.epochs, expected)
+            how = checked(study.fit_args, study.task)
+            expected = estimate_training(model, study.data, defence, how)
+            log.info("training %s for at most %d epochs: %s", self.settings.model, how["epochs"], expected)
         tell = None if self.on_progress is None else partial(_tell, self.on_progress, what)
         record = fit_model(study, model, defence, self.folder.checkpoint(name), tell)
         return Fitted(study, model, record)
@@ -90,8 +85,8 @@ class Fitted:
         return accuracy(self.study, predict(self.study, self.model).label)
 
 
-def _tell(on_progress: OnProgress, what: str, step: Any) -> None:
-    on_progress(Progress(what, step.epoch, step.epochs, step.seconds_left, f"loss {step.loss:.3f}"))
+def _tell(on_progress: OnProgress, what: str, step: Progress) -> None:
+    on_progress(replace(step, what=what))
 
 
 def _best_fit(training: Training) -> tuple[Fitted, Division]:
@@ -109,7 +104,7 @@ def _best_fit(training: Training) -> tuple[Fitted, Division]:
         fitted = training.fit(f"model-{kind}", f"training for the {kind} division", division)
         choice = choose_groups(
             fitted.model, training.ready.data, size, divisions=(kind,), candidates=numbers,
-            hash=settings.hash or "md5", protocol=settings.protocol,  # type: ignore[arg-type]
+            hash=settings.hash or "md5", protocol=settings.fit["protocol"],
         )  # fmt: skip
         tried += [(candidate, kind, fitted) for candidate in choice.candidates]
     best, kind, fitted = min(tried, key=lambda one: (-one[0].certified_accuracy, one[0].division.num_groups))
@@ -180,13 +175,14 @@ def train_run(
 def _resolved(settings: TrainSettings, task: str) -> TrainSettings:
     """The settings with the recipe of the dataset where they leave something open."""
     model_args, fit_args = recipe(settings.data, task, settings.model or "")
-    known = {f.name: f.default for f in fields(FitSettings)} | {"objective": usual_objective(task)} | fit_args
+    usual = {name: setting.default for name, setting in SETTINGS.items() if setting.help is not None}
+    usual |= {"objective": usual_objective(task), **fit_args}
     if settings.target_size is not None:
-        known["select_size"] = settings.target_size
-    chosen: dict[str, Any] = {name: known[name] for name in SHARED if getattr(settings, name) is None}
+        usual["select_size"] = settings.target_size
+    settings = replace(settings, fit={**usual, **settings.fit})
     if is_module_spec(settings.model or ""):
-        return replace(settings, **chosen)
-    return replace(settings, model=settings.model or "gcn", set={**model_args, **settings.set}, **chosen)
+        return settings
+    return replace(settings, model=settings.model or "gcn", set={**model_args, **settings.set})
 
 
 def _defended(training: Training) -> tuple[Fitted, Division]:

@@ -1,27 +1,25 @@
-"""The state of a training run in one safetensors file: written in one go, read back without unpickling."""
+"""The state of a training run in one sealed file, from which an interrupted run goes on."""
 
-import hashlib
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 from torch import Tensor
 
 from agnncert.errors import SettingsError
+from agnncert.storage import Arrays, read_sealed, write_sealed
 
 StateDict = dict[str, Tensor]
 
-_TOLD = ("epoch", "best_epoch", "best_score", "history", "stopped", "seconds")
-_LENGTH_BYTES = 8  # a safetensors file begins with the length of its JSON header
+FORMAT = "agnncert-training"
+VERSION = 1
+_NUMBERS = ("epoch", "best_epoch", "best_score", "history", "stopped", "seconds")
 
 
 @dataclass
-class Progress:
+class TrainingState:
     """Where a run stands.
 
     Attributes:
@@ -29,7 +27,7 @@ class Progress:
         best_epoch: Epoch of the best weights so far.
         best_score: Their score on the validation set, compared from left to right.
         best: The best weights so far.
-        history: One entry per look at the validation set.
+        history: One entry per evaluation on the validation set.
         stopped: Whether the run has ended before its last epoch.
         seconds: Time it has taken so far, interruptions not counted.
     """
@@ -44,49 +42,51 @@ class Progress:
 
 
 def save_state(
-    path: Path, identity: dict[str, Any], model: torch.nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
+    path: Path, identity: dict[str, Any], model: torch.nn.Module, optimizer: torch.optim.Optimizer, state: TrainingState
 ) -> None:
     """Writes everything that resuming needs; the old file stays until the new one is complete.
 
     Args:
         path: Where to write.
         identity: What makes this run the one it is, in JSON's terms.
-        model: With the weights as they are.
+        model: With its present weights.
         optimizer: With its running averages.
-        progress: Where the run stands.
+        state: Where the run stands.
     """
     tensors = {f"model.{k}": v for k, v in model.state_dict().items()}
-    tensors |= {f"best.{k}": v for k, v in progress.best.items()}
+    tensors |= {f"best.{k}": v for k, v in state.best.items()}
     for number, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{k}": torch.as_tensor(v) for k, v in values.items()}
-    told = {"identity": identity, **{name: getattr(progress, name) for name in _TOLD}}
-    # Copies, because safetensors refuses tensors that share memory, as tied weights do.
-    tensors = {k: v.detach().clone().contiguous() for k, v in tensors.items()}
-    text = json.dumps(told)
+    numbers = {name: getattr(state, name) for name in _NUMBERS}
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "state": json.dumps({"identity": identity, **numbers}),  # as text: a score may be infinite, a header not
+        "bfloat16": [name for name, value in tensors.items() if value.dtype == torch.bfloat16],
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".part")
-    draft.write_bytes(save(tensors, {"training": text, "sha256": _digest(text, tensors)}))
-    os.replace(draft, path)
+    write_sealed(path, header, {name: _to_array(value) for name, value in tensors.items()}, SettingsError)
 
 
 def load_state(
     path: Path, identity: dict[str, Any], model: torch.nn.Module, optimizer: torch.optim.Optimizer
-) -> Progress:
+) -> TrainingState:
     """Puts model and optimizer where the file left them.
 
     Raises:
         SettingsError: The file is damaged, or belongs to another run.
     """
     try:
-        text, tensors = _read(path)
-        told = json.loads(text)
-        known = told["identity"]
-        changed = sorted(k for k in identity.keys() | known.keys() if identity.get(k) != known.get(k))
+        header, arrays = read_sealed(path, FORMAT, VERSION, "checkpoint of this version", SettingsError)
+        numbers = json.loads(header["state"])
+        stored = numbers.pop("identity")
+        changed = sorted(k for k in identity.keys() | stored.keys() if identity.get(k) != stored.get(k))
         if not changed:
+            tensors = _to_tensors(arrays, header["bfloat16"])
             _restore(model, optimizer, tensors)
-            told["best_score"] = tuple(told["best_score"])
-            return Progress(best=_part(tensors, "best."), **{name: told[name] for name in _TOLD})
-    except (SafetensorError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, OSError) as error:
+            numbers["best_score"] = tuple(numbers["best_score"])
+            return TrainingState(best=_part(tensors, "best."), **numbers)
+    except (SettingsError, LookupError, ValueError, TypeError, AttributeError, RuntimeError) as error:
         raise SettingsError(
             f"cannot resume from {path.name}, which is no checkpoint or damaged ({error}): delete it to start anew."
         ) from error
@@ -95,20 +95,14 @@ def load_state(
     )
 
 
-def _read(path: Path) -> tuple[str, StateDict]:
-    content = path.read_bytes()
-    end = _LENGTH_BYTES + int.from_bytes(content[:_LENGTH_BYTES], "little")
-    header, tensors = json.loads(content[_LENGTH_BYTES:end])["__metadata__"], load(content)
-    if header["sha256"] != _digest(header["training"], tensors):
-        raise ValueError("its content does not match its digest")
-    return header["training"], tensors
+def _to_array(value: Tensor) -> Any:
+    value = value.detach().cpu()
+    return (value.view(torch.int16) if value.dtype == torch.bfloat16 else value).numpy()  # numpy has no bfloat16
 
 
-def _digest(text: str, tensors: StateDict) -> str:
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        digest.update(name.encode() + tensors[name].reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
+def _to_tensors(arrays: Arrays, bfloat16: list[str]) -> StateDict:
+    tensors = {name: torch.tensor(array) for name, array in arrays.items()}
+    return tensors | {name: tensors[name].view(torch.bfloat16) for name in bfloat16}
 
 
 def _restore(model: torch.nn.Module, optimizer: torch.optim.Optimizer, tensors: StateDict) -> None:

@@ -1,7 +1,7 @@
-"""``choose_groups``: how many subgraphs, and of which division, for the attack that one cares about.
+"""``choose_groups``: which division, and how many groups, certify most against a given attack.
 
-More groups withstand more, but each sees less of the graph. Which number is best depends on the size of the
-attack, so it is tried out on the validation set.
+More groups withstand larger attacks, but each group sees less of the graph. Which number is best depends on the size of
+the attack, so several are tried on the validation set.
 """
 
 import logging
@@ -14,7 +14,7 @@ import torch
 
 from agnncert.certifier import certify
 from agnncert.datasets import inductive_view
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import AGNNCERT, EdgeCentric, NodeCentric, division_named, title_of
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.graphs.targets import Prepared
@@ -22,17 +22,17 @@ from agnncert.models import build_model
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.training.loop import Step, fit
+from agnncert.training.preparation import checked_labels, graph_labels, masked_rows, part_rows
 from agnncert.training.settings import Protocol, recipe
-from agnncert.training.workload import checked_labels, graph_labels, masked_rows, part_rows
 
 log = logging.getLogger(__name__)
 
 BuiltIn = EdgeCentric | NodeCentric
-DIVISIONS = ("edge", "node", "gated")
 
 # Multiples of the fewest groups that can certify a size at all.
 _STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
-_FEWEST_UNLIMITED = 30  # where some kind of change is unlimited, a vote needs more ballots than a target has neighbours
+# Where some kind of change is unlimited, a vote needs more ballots than a target has neighbours.
+_FEWEST_UNLIMITED = 30
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class GroupChoice:
     """What ``choose_groups`` found; ``print`` shows it as a table.
 
     Attributes:
-        best: The candidate of choice.
+        best: The candidate with the best certified accuracy.
         candidates: All that were tried.
         model: The model that voted: the one that was given, or the one that was trained for this division.
         size: The attack that counted.
@@ -70,7 +70,7 @@ class GroupChoice:
 
     @property
     def division(self) -> BuiltIn:
-        """The division of choice."""
+        """The division of the best candidate."""
         return self.best.division
 
     def __str__(self) -> str:
@@ -82,10 +82,10 @@ class GroupChoice:
         for one in self.candidates:
             mark = "*" if one is self.best else " "
             lines.append(
-                f"{mark} {_kind(one.division):<14}{one.division.num_groups:>8}"
+                f"{mark} {title_of(one.division):<14}{one.division.num_groups:>8}"
                 f"{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
             )
-        if isinstance(self.size, int) and len({_kind(one.division) for one in self.candidates}) > 1:
+        if isinstance(self.size, int) and len({title_of(one.division) for one in self.candidates}) > 1:
             lines.append(
                 "The size counts edges for edge-centric, edges and nodes for node-centric: to compare like with "
                 "like, give a Budget."
@@ -122,8 +122,8 @@ def choose_groups(
         candidates: Numbers of groups to try; when not given, from 2 ``size`` + 1, the fewest that can certify
             that size, to ten times as many.
         hash: Hash function of the divisions.
-        model_settings: Arguments of ``build_model``, where they differ from what usually works.
-        fit_settings: Arguments of ``fit``, likewise.
+        model_settings: Arguments of ``build_model``, on top of the recipe for the data.
+        fit_settings: Arguments of ``fit``, on top of the recipe for the data.
         protocol: "inductive" trains and votes without the test nodes and their edges (node task).
         seed: Seed of the model and of its training.
         progress: Called after every epoch of training.
@@ -149,7 +149,7 @@ def choose_groups(
     rows = masked_rows(data, "val_mask") if task == "node" else part_rows(data, "val").numpy()
     ready = Prepared.of(data)
     for kind in divisions:
-        options = [_division(kind, number, hash) for number in numbers]
+        options = [division_named(kind, number, hash, task) for number in numbers]
         voter = model
         if isinstance(voter, str):
             middle = options[len(options) // 2]
@@ -178,7 +178,7 @@ def candidate_groups(size: int | Budget) -> list[int]:
 
 
 def _units(size: int | Budget) -> int:
-    """Ballots that the limited part of an attack moves, about."""
+    """About how many ballots an attack moves, leaving out the kinds of change that are unlimited."""
     if not isinstance(size, Budget):
         return size
     counts = [getattr(size, name) for name in COUNTS if name not in ("inject_nodes", "edges_per_injected")]
@@ -191,24 +191,11 @@ def _check(size: int | Budget, divisions: Sequence[str], task: Task) -> None:
     if not (whole or isinstance(size, Budget)):
         raise SettingsError(f"size={size!r}: expected a whole number from 0 on, or a Budget.")
     if isinstance(divisions, str) or not divisions:
-        raise SettingsError(f"divisions={divisions!r}: expected one or several of {', '.join(DIVISIONS)}.")
+        raise SettingsError(f"divisions={divisions!r}: expected one or several of {', '.join(AGNNCERT)}.")
     for kind in divisions:
-        if kind not in DIVISIONS:
-            raise SettingsError(f'no division is called "{kind}": {did_you_mean(str(kind), DIVISIONS)}')
-        if kind == "gated" and task == "graph":
-            raise SettingsError("the gated division is for node classification: try edge and node for graphs.")
-
-
-def _division(kind: str, num_groups: int, hash: str) -> BuiltIn:
-    if kind == "edge":
-        return EdgeCentric(num_groups, hash)
-    return NodeCentric(num_groups, hash, gate_features=kind == "gated")
-
-
-def _kind(division: BuiltIn) -> str:
-    if isinstance(division, EdgeCentric):
-        return "edge-centric"
-    return "gated" if division.gate_features else "node-centric"
+        if kind not in AGNNCERT:
+            raise SettingsError(f'no division is called "{kind}": {did_you_mean(str(kind), AGNNCERT)}')
+        division_named(kind, task=task)  # refuses one that is not for this task
 
 
 def _trained(

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch_geometric.nn import MessagePassing
 
-from agnncert.divisions.base import Division, EdgeCentric
+from agnncert.divisions import Division, EdgeCentric
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.voting.probes import ALL_ATTACKS, Finding, Probe, sample_edge_values, sample_features

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import Division, EdgeCentric, Pieces, is_graph_task
+from agnncert.divisions import Division, EdgeCentric, Pieces, is_graph_task
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.proof.ballots import ABSTAIN, BoolArray, IntArray, Votes
 from agnncert.voting import fast, naive

@@ -8,7 +8,7 @@ reaches added up bound it from above.
 import numpy as np
 import torch
 
-from agnncert.divisions.base import Pieces
+from agnncert.divisions import Pieces
 from agnncert.proof.ballots import IntArray
 from agnncert.voting.fast import components
 

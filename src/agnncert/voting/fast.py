@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import Division, Pieces, is_graph_task
+from agnncert.divisions import Division, Pieces, is_graph_task
 from agnncert.graphs.graph import one_graph
 from agnncert.proof.ballots import ABSTAIN
 from agnncert.voting.call import Caller, judge, no_edges

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import Division
+from agnncert.divisions import Division
 from agnncert.graphs.graph import one_graph
 from agnncert.proof.ballots import ABSTAIN
 from agnncert.voting.call import Caller, judge, no_edges

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import Division, EdgeCentric
+from agnncert.divisions import Division, EdgeCentric
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set
 from agnncert.voting.call import Caller, bind

@@ -22,8 +22,8 @@ class Interrupted(Exception):
 
 
 def stop_after(samples):
-    def progress(done, total):
-        if done >= samples:
+    def progress(step):
+        if step.done >= samples:
             raise Interrupted
 
     return progress
@@ -65,7 +65,7 @@ def test_seeds_give_different_counts_and_the_same_seed_the_same():
 
 def test_progress_tells_samples_done_and_wanted():
     told = []
-    collect(Dice(), 40, 50, seed=0, key=KEY, progress=lambda done, total: told.append((done, total)))
+    collect(Dice(), 40, 50, seed=0, key=KEY, progress=lambda step: told.append((step.done, step.total)))
     assert told == [(32, 90), (40, 90), (72, 90), (90, 90)]
 
 

@@ -12,7 +12,7 @@ from torch_geometric.nn import GCNConv, PairNorm, SAGEConv
 from agnncert.baselines import RS, BiRS, SparseRS, redraw
 from agnncert.errors import GraphError, ModelContractError, SettingsError
 from agnncert.proof.budget import Budget
-from agnncert.proof.file import load_certificate
+from agnncert.proof.certificate import load_certificate
 from agnncert.verifier import verify
 
 from ...support.small_graphs import graph_model, node_model, random_graph
@@ -96,8 +96,8 @@ def test_birs_refuses_graph_classification():
 
 
 def test_an_interrupted_certificate_is_finished_from_its_checkpoint(graph, tmp_path):
-    def stop(done, total):
-        if done > 100:
+    def stop(step):
+        if step.done > 100:
             raise KeyboardInterrupt
 
     model, file = node_model(), tmp_path / "birs.counts"

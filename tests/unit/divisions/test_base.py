@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import Division, EdgeCentric, NodeCentric
+from agnncert.divisions import Division, EdgeCentric, NodeCentric
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import canonical, canonical_set, one_graph

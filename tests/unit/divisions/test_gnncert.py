@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.baselines import GNNCertE, GNNCertEN, GNNCertN
-from agnncert.divisions.gnncert import parse_division
+from agnncert.divisions import parse_division
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation

@@ -15,8 +15,8 @@ def graphs_of(count: int, seed: int) -> list:
     """Graphs with ids, edge weights, parallel edges and self-loops, in no order."""
     random = torch.Generator().manual_seed(seed)
     made = []
-    for _ in range(count):
-        graph = random_data(int(torch.randint(1, 9, (1,), generator=random)), random)
+    for number in range(count):
+        graph = random_data(10 * seed + number, directed=True, smallest=1)
         loops = torch.arange(graph.num_nodes).repeat(2, 1)
         graph.edge_index = torch.cat([graph.edge_index, loops, graph.edge_index[:, :2]], dim=1)
         graph.edge_index = graph.edge_index[:, torch.randperm(graph.edge_index.size(1), generator=random)]

@@ -8,7 +8,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.errors import ModelContractError
 from agnncert.voting.auditing import ALL_ATTACKS, audit
 

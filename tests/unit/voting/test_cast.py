@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set
 from agnncert.voting.call import bind

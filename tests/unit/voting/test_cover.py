@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from agnncert.divisions.base import EdgeCentric
+from agnncert.divisions import EdgeCentric
 from agnncert.graphs.graph import canonical
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.voting import cover as coverage

@@ -19,7 +19,7 @@ from agnncert import __version__
 from agnncert.baselines import BiRS, GNNCertE, GNNCertEN
 from agnncert.datasets import dataset_digest, load_dataset
 from agnncert.datasets.catalog import dataset_info
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.samples import SampleEvidence

@@ -12,7 +12,7 @@ import torch
 from agnncert import __version__
 from agnncert.datasets import dataset_digest, load_dataset
 from agnncert.datasets.catalog import dataset_info
-from agnncert.divisions.base import EdgeCentric, NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.progress import OnProgress
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
@@ -137,7 +137,8 @@ def _certified(study: Study, outcome: Outcome, certificate: Certificate) -> Row:
     assert isinstance(evidence, BallotEvidence)  # settings name divisions alone
     votes, right = evidence.votes, certificate.label == study.truth
     row: Row = {
-        "seconds_certification": round(outcome.seconds_certification, 4),
+        "seconds_certification": round(outcome.seconds_casting, 4),  # of a prepared graph and an audited model
+        "seconds_end_to_end": round(outcome.seconds_certification, 4),
         "accuracy": _share(right.mean()),
         "sizes": list(SIZES),
         "certified": [_share((right & (certificate.radius >= size)).mean()) for size in SIZES],

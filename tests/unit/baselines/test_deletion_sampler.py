@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 from agnncert.baselines.bernoulli import Pairs, stream
-from agnncert.baselines.deletions import DeletionSampler, draw_survivors
+from agnncert.baselines.deletion_sampler import DeletionSampler, draw_survivors
 from agnncert.graphs.graph import canonical
 from agnncert.proof.samples import DeletionNoise
 from agnncert.voting.call import bind

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.baselines.batched_calls import Unions
-from agnncert.baselines.bernoulli import Pairs, expand, heads, pair_place, require_simple, unordered_pair
+from agnncert.baselines.batched_calls import BatchedCalls
+from agnncert.baselines.bernoulli import Pairs, pair_at, place_of_pair, require_simple, runs, successes
 from agnncert.errors import GraphError, SettingsError
 from agnncert.proof.ballots import BoolArray, IntArray
 from agnncert.proof.samples import FlipNoise
@@ -79,12 +79,12 @@ class Flippable:
 
     def draw(self, rng: np.random.Generator, copies: int) -> Flips:
         """Flips of all pairs and all feature entries in a number of independent copies."""
-        copy, pair = _split(heads(rng, copies * len(self.pairs), self.noise.p_delete), len(self.pairs))
+        copy, pair = _split(successes(rng, copies * len(self.pairs), self.noise.p_delete), len(self.pairs))
         deleted = np.stack([copy, pair])
         # Every pair gets a coin for addition; those of pairs that are joined already are ignored.
-        copy, place = _split(heads(rng, copies * self.num_places, self.noise.p_add), self.num_places)
+        copy, place = _split(successes(rng, copies * self.num_places, self.noise.p_add), self.num_places)
         block = np.searchsorted(self._first_place, place, side="right") - 1
-        low, high = unordered_pair(place - self._first_place[block])
+        low, high = pair_at(place - self._first_place[block])
         low, high = low + self._start[block], high + self._start[block]
         free = ~self._joined(low, high)
         return Flips(deleted, np.stack([copy, low, high])[:, free], self._draw_entries(rng, copies))
@@ -96,10 +96,10 @@ class Flippable:
         degree = start[rows + 1] - start[rows]
         # Coins of existing edges, laid out copy by copy.
         copy = np.repeat(np.arange(copies), np.tile(degree, samples))
-        here = pair[np.tile(expand(start[rows], degree), samples)]
-        gone = heads(rng, len(copy), self.noise.p_delete)
+        here = pair[np.tile(runs(start[rows], degree), samples)]
+        gone = successes(rng, len(copy), self.noise.p_delete)
         deleted = np.stack([copy[gone], here[gone]])
-        copy, other = _split(heads(rng, copies * num_nodes, self.noise.p_add), num_nodes)
+        copy, other = _split(successes(rng, copies * num_nodes, self.noise.p_add), num_nodes)
         target = rows[copy % len(rows)] if copies else copy
         low, high = np.minimum(target, other), np.maximum(target, other)
         free = (low != high) & ~self._joined(low, high)
@@ -115,10 +115,10 @@ class Flippable:
 
     @cached_property
     def _places(self) -> IntArray:
-        return np.sort(pair_place(self.pairs.low, self.pairs.high))
+        return np.sort(place_of_pair(self.pairs.low, self.pairs.high))
 
     def _joined(self, low: IntArray, high: IntArray) -> BoolArray:
-        place = pair_place(low, high)
+        place = place_of_pair(low, high)
         at = np.searchsorted(self._places, place)
         return np.asarray(np.append(self._places, -1)[at] == place)
 
@@ -126,9 +126,9 @@ class Flippable:
         if not self.noise.on_features:
             return np.empty((2, 0), dtype=np.int64)
         size = self.graph.x.numel()
-        copy, one = _split(heads(rng, copies * len(self._ones), self.noise.p_delete_feature), len(self._ones))
+        copy, one = _split(successes(rng, copies * len(self._ones), self.noise.p_delete_feature), len(self._ones))
         gone = copy * size + self._ones[one]
-        new = heads(rng, copies * size, self.noise.p_add_feature)
+        new = successes(rng, copies * size, self.noise.p_add_feature)
         flipped = np.sort(np.concatenate([gone, new[~self._is_one[new % size]]]))
         return np.stack(_split(flipped, size))
 
@@ -213,7 +213,7 @@ class FlipSampler:
         self.num_targets, self.num_classes = len(rows), call.num_classes
         self.by_row = noise.where == "target row"
         self._flippable = Flippable(graph, noise)
-        self._unions = Unions(call, graph)
+        self._calls = BatchedCalls(call, graph)
         self._naive = naive
         if self.by_row and call.task == "graph":
             raise SettingsError('where="target row" is for node classification: a graph has no row. Use where="graph".')
@@ -264,24 +264,24 @@ class FlipSampler:
         if not self._naive:
             return self._labels(flips, copies, np.concatenate([batch + k * self.num_targets for k in range(copies)]))
         ends, arc = self._flippable.edges(flips, 1)
-        x = self._flippable.features(flips, 1, self._unions.call.dtype)
+        x = self._flippable.features(flips, 1, self._calls.call.dtype)
         return np.concatenate([self._label_of_one(x, ends, arc, k) for k in range(self.num_targets)])
 
     def _label_of_one(self, x: Tensor, ends: IntArray, arc: IntArray, index: int) -> IntArray:
         """Prediction for one graph of a single noisy copy, evaluated by itself."""
         start, stop = np.searchsorted(self.graph.batch.numpy(), [index, index + 1])
         inside = (ends[0] >= start) & (ends[0] < stop)
-        values, alone = self._unions.values(arc[inside]), np.zeros(stop - start, dtype=np.int64)
-        return self._unions.labels_of(x[start:stop], ends[:, inside] - start, values, alone)
+        values, alone = self._calls.values(arc[inside]), np.zeros(stop - start, dtype=np.int64)
+        return self._calls.labels_of(x[start:stop], ends[:, inside] - start, values, alone)
 
     def _labels(self, flips: Flips, copies: int, batch: IntArray | None) -> IntArray:
         ends, arc = self._flippable.edges(flips, copies)
-        values = self._unions.values(arc)
+        values = self._calls.values(arc)
         if self.noise.on_features:
-            x = self._flippable.features(flips, copies, self._unions.call.dtype)
-            return self._unions.labels_of(x, ends, values, batch)
+            x = self._flippable.features(flips, copies, self._calls.call.dtype)
+            return self._calls.labels_of(x, ends, values, batch)
         node = np.tile(np.arange(self.graph.num_nodes), copies)
-        return self._unions.labels(node, ends, values, batch)
+        return self._calls.labels(node, ends, values, batch)
 
 
 def check_flippable(flippable: Flippable, values: Sequence[str] = ()) -> None:

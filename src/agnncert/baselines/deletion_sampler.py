@@ -11,8 +11,8 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from torch_geometric.data import Data
 
-from agnncert.baselines.batched_calls import Unions
-from agnncert.baselines.bernoulli import Pairs, expand, heads
+from agnncert.baselines.batched_calls import BatchedCalls
+from agnncert.baselines.bernoulli import Pairs, runs, successes
 from agnncert.proof.ballots import BoolArray, IntArray
 from agnncert.proof.samples import DeletionNoise
 from agnncert.voting.call import Caller
@@ -30,15 +30,15 @@ def draw_survivors(
     A pair survives if its own coin and those of both its nodes do. Coins of nodes come first; only pairs
     between surviving nodes get a coin at all.
     """
-    alive = heads(rng, samples * pairs.num_nodes, 1 - noise.p_node)
+    alive = successes(rng, samples * pairs.num_nodes, 1 - noise.p_node)
     is_alive = np.zeros(samples * pairs.num_nodes, dtype=bool)
     is_alive[alive] = True
     node = alive % pairs.num_nodes
     counts = pairs.first[node + 1] - pairs.first[node]
-    pair = expand(pairs.first[node], counts)
+    pair = runs(pairs.first[node], counts)
     start = np.repeat(alive - node, counts)  # where the sample's coins begin
     candidate = np.flatnonzero(is_alive[start + pairs.high[pair]])
-    kept = candidate[heads(rng, len(candidate), 1 - noise.p_edge)]
+    kept = candidate[successes(rng, len(candidate), 1 - noise.p_edge)]
     return start[kept] // pairs.num_nodes, pair[kept]
 
 
@@ -61,10 +61,10 @@ class DeletionSampler:
         touched = graph.num_nodes + len(self.pairs) * (1 - noise.p_node)
         self.batch = int(np.clip(_BATCH_WORK / touched, 1, _LARGEST_BATCH))
         self._naive = naive
-        self._unions = Unions(call, graph)
+        self._calls = BatchedCalls(call, graph)
         self._target_of = np.full(graph.num_nodes, -1, dtype=np.int64)
         self._target_of[rows] = np.arange(len(rows))
-        self._edgeless = self._unions.edgeless()
+        self._edgeless = self._calls.edgeless()
         # Predictions at both ends of every pair that survives alone; -1 where not needed so far.
         self._alone = np.full((len(self.pairs), 2), -1, dtype=np.int64)
 
@@ -87,7 +87,7 @@ class DeletionSampler:
         for index in samples:
             here = slice(*np.searchsorted(sample, [index, index + 1]))
             arc = np.sort(self.pairs.arcs(pair[here])[1])
-            label = self._unions.labels(everyone, self._unions.edge_index[:, arc], self._unions.values(arc))
+            label = self._calls.labels(everyone, self._calls.edge_index[:, arc], self._calls.values(arc))
             counts[np.arange(self.num_targets), label[self.rows]] += 1
         return counts
 
@@ -144,6 +144,6 @@ class DeletionSampler:
         which, arc = self.pairs.arcs(pair)
         order = np.lexsort([arc, part[place[0, which]]])  # each part sees its edges in the order of the graph
         which, arc = which[order], arc[order]
-        forward = self._unions.edge_index[0, arc] == node[place[0, which]]
+        forward = self._calls.edge_index[0, arc] == node[place[0, which]]
         ends = np.where(forward, place[:, which], place[::-1, which])
-        return self._unions.labels_in_parts(node, ends, arc, part)
+        return self._calls.labels_in_parts(node, ends, arc, part)

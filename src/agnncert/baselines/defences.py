@@ -1,14 +1,45 @@
-"""Draws the samples of a certificate again: same seed, same graph, same model, same counts."""
+"""All defences by name, and drawing the samples of a certificate again."""
 
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from agnncert.baselines.birs import BiRS
 from agnncert.baselines.rs import RS, SparseRS
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.errors import CertificateError
+from agnncert.divisions import DIVISIONS
+from agnncert.errors import CertificateError, SettingsError, did_you_mean
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.samples import DeletionNoise, FlipNoise, SampleEvidence
 from agnncert.voting.cast import EngineName
+
+SMOOTHING: dict[str, type[Any]] = {defence.method: defence for defence in (RS, SparseRS, BiRS)}
+
+
+def defence_named(name: str, task: str, settings: Mapping[str, Any]) -> Any:
+    """The defence, a division or a smoothing one, that a name and settings stand for.
+
+    Args:
+        name: One of ``agnncert.divisions.DIVISIONS`` or of ``SMOOTHING``.
+        task: ``"node"`` or ``"graph"``, which decides how many groups a division has if the settings do not say it.
+        settings: Arguments of the defence, by name.
+
+    Raises:
+        SettingsError: No defence has this name, or it has no such setting.
+
+    Example:
+        >>> defence_named("bi-rs", "node", {"p_edge": 0.7})
+        BiRS(p_edge=0.7, p_node=0.9, test='B2', edges_per_injected=5)
+    """
+    if name not in DIVISIONS and name not in SMOOTHING:
+        raise SettingsError(f'no defence is called "{name}": {did_you_mean(name, [*DIVISIONS, *SMOOTHING])}')
+    cls = DIVISIONS[name].load() if name in DIVISIONS else SMOOTHING[name]
+    fixed = DIVISIONS[name].fixed if name in DIVISIONS else {}
+    valid = [field.name for field in fields(cls) if field.name not in fixed]
+    for key in settings:
+        if key not in valid:
+            raise SettingsError(f'{name} has no setting "{key}": {did_you_mean(key, valid)}')
+    return DIVISIONS[name].build(task, settings) if name in DIVISIONS else cls(**settings)
 
 
 def defence_of(evidence: SampleEvidence) -> Smoothing:
@@ -28,7 +59,7 @@ def defence_of(evidence: SampleEvidence) -> Smoothing:
 
 
 def redraw(certificate: Certificate, data: Any, model: Any, engine: EngineName = "fast") -> list[str]:
-    """What is wrong with the counts of a certificate, given graph and model; empty when nothing is.
+    """Draws the samples of a certificate again: same seed, same graph, same model, hence the same counts.
 
     Costs as much as certifying. Other versions of numpy may draw other random numbers from the same seed; the
     counts then differ although nothing is wrong, so compare under the version that made them.
@@ -38,6 +69,9 @@ def redraw(certificate: Certificate, data: Any, model: Any, engine: EngineName =
         data: The graph, or the whole list of graphs, that it was made from.
         model: The module.
         engine: The engine it was made with.
+
+    Returns:
+        What is wrong with the counts; empty when nothing is.
     """
     evidence = certificate.evidence
     if not isinstance(evidence, SampleEvidence):

@@ -1,0 +1,15 @@
+from .base import Division as Division
+from .base import Pieces as Pieces
+from .base import is_graph_task as is_graph_task
+from .base import rule_of as rule_of
+from .edge import EdgeCentric as EdgeCentric
+from .gnncert import GNNCertE as GNNCertE
+from .gnncert import GNNCertEN as GNNCertEN
+from .gnncert import GNNCertN as GNNCertN
+from .named import AGNNCERT as AGNNCERT
+from .named import DIVISIONS as DIVISIONS
+from .named import NamedDivision as NamedDivision
+from .named import division_named as division_named
+from .named import parse_division as parse_division
+from .named import title_of as title_of
+from .node import NodeCentric as NodeCentric

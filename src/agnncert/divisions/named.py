@@ -1,0 +1,136 @@
+"""The built-in divisions by name: one table of what commands, settings and searches need to know about each.
+
+Imports no torch, so that names can be listed and checked before anything heavy is loaded. What a division proves is not
+told here: ``agnncert.proof.rules`` has the facts about its rule.
+"""
+
+import importlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agnncert.errors import DivisionError, SettingsError, did_you_mean
+
+_USUAL = {"node": 300, "graph": 30}
+
+
+@dataclass(frozen=True)
+class NamedDivision:
+    """What is known about a division besides its code.
+
+    Attributes:
+        name: What a command calls it.
+        title: What a table calls it.
+        cls: Its class in ``agnncert.divisions``.
+        fixed: Settings of the class that the name stands for.
+        tasks: Tasks that it is for.
+        counts: Settings that say how many groups it has.
+        usual: The usual number of groups (for each of ``counts``) by task.
+    """
+
+    name: str
+    title: str
+    cls: str
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    tasks: tuple[str, ...] = ("node", "graph")
+    counts: tuple[str, ...] = ("num_groups",)
+    usual: Mapping[str, int] = field(default_factory=lambda: _USUAL)
+
+    def load(self) -> type[Any]:
+        """The class itself; this imports torch."""
+        cls: type[Any] = getattr(importlib.import_module("agnncert.divisions"), self.cls)
+        return cls
+
+    def build(self, task: str, settings: Mapping[str, Any]) -> Any:
+        """The division with these settings, and the usual number of groups where they do not say it.
+
+        Raises:
+            SettingsError: The division is not for this task.
+        """
+        if task not in self.tasks:
+            raise SettingsError(
+                f"the {self.name} division is for {self.tasks[0]} classification: use edge or node for {task}s."
+            )
+        return self.load()(**{**dict.fromkeys(self.counts, self.usual[task]), **self.fixed, **settings})
+
+
+DIVISIONS: dict[str, NamedDivision] = {
+    one.name: one
+    for one in (
+        NamedDivision("edge", "edge-centric", "EdgeCentric"),
+        NamedDivision("node", "node-centric", "NodeCentric"),
+        NamedDivision("gated", "gated", "NodeCentric", {"gate_features": True}, tasks=("node",)),
+        NamedDivision("gnncert-e", "GNNCert-E", "GNNCertE"),
+        NamedDivision("gnncert-n", "GNNCert-N", "GNNCertN"),
+        NamedDivision(
+            "gnncert-en",
+            "GNNCert-EN",
+            "GNNCertEN",
+            counts=("edge_groups", "node_groups"),
+            usual={"node": 30, "graph": 30},
+        ),
+    )
+}
+AGNNCERT = ("edge", "node", "gated")  # AGNNCert's own, which training and certification offer by name
+
+
+def division_named(name: str, num_groups: int | None = None, hash: str = "md5", task: str = "node") -> Any:
+    """The division that a name stands for.
+
+    Args:
+        name: One of ``DIVISIONS``.
+        num_groups: Number of groups (in a grid, on each side); the usual one for the task when not given.
+        hash: Hash function that assigns groups.
+        task: ``"node"`` or ``"graph"``.
+
+    Raises:
+        SettingsError: No division has this name, or it is not for this task.
+
+    Example:
+        >>> division_named("gated", 60)
+        NodeCentric(num_groups=60, hash='md5', gate_features=True, self_loops=False)
+    """
+    if name not in DIVISIONS:
+        raise SettingsError(f'no division is called "{name}": {did_you_mean(name, DIVISIONS)}')
+    counts = {} if num_groups is None else dict.fromkeys(DIVISIONS[name].counts, num_groups)
+    return DIVISIONS[name].build(task, {**counts, "hash": hash})
+
+
+def title_of(division: Any) -> str:
+    """What tables call a division; a user's own goes by the name of its class.
+
+    Example:
+        >>> title_of(division_named("edge")), title_of(division_named("gated"))
+        ('edge-centric', 'gated')
+    """
+    for one in reversed(DIVISIONS.values()):  # "gated" before "node", which fits a gated division too
+        settings = {name: getattr(division, name, None) for name in one.fixed}
+        if isinstance(division, one.load()) and settings == one.fixed:
+            return one.title
+    return type(division).__name__
+
+
+def parse_division(text: str) -> Any:
+    """The built-in division that prints as ``text``.
+
+    Raises:
+        DivisionError: It is a user's own, or of a version that hashes otherwise.
+
+    Example:
+        >>> parse_division("node-centric(T=60, hash=sha1, key=u64le)")
+        NodeCentric(num_groups=60, hash='sha1', gate_features=False, self_loops=False)
+        >>> parse_division("gnncert-en(T=30x20, hash=md5, key=u64le)")
+        GNNCertEN(edge_groups=30, node_groups=20, hash='md5')
+    """
+    match = re.match(r"[a-z-]+\(T=(\d+)(?:x(\d+))?, hash=(\w+)", text)
+    numbers = [int(number) for number in match.groups()[:2] if number] if match else []
+    for one in DIVISIONS.values():
+        if match is None or len(numbers) != len(one.counts):
+            continue
+        settings = {**dict(zip(one.counts, numbers, strict=True)), "hash": match[3], **one.fixed}
+        for loops in ({}, {"self_loops": True}) if one.name in AGNNCERT else ({},):
+            division = one.load()(**settings, **loops)
+            if str(division) == text:
+                return division
+    raise DivisionError(f'cannot rebuild the division "{text}": it is not one of the built-in ones.')

@@ -1,0 +1,131 @@
+"""The node-centric division: all edges that leave a node go to the group of its id."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.divisions.base import (
+    Pieces,
+    disjoint_union,
+    is_graph_task,
+    require_covered,
+    show_features,
+    touched_nodes,
+    touched_pairs,
+    with_edges,
+    with_nodes_and_edges,
+)
+from agnncert.graphs import hashing
+from agnncert.graphs.graph import node_keys
+from agnncert.graphs.perturbation import Perturbation
+
+
+@dataclass(frozen=True)
+class NodeCentric:
+    """Every node's outgoing edges go to the group of that node (paper, section 3.3).
+
+    One edge or one node touched, whatever its degree, moves at most one ballot of a target.
+
+    Attributes:
+        num_groups: Number of subgraphs T.
+        hash: "md5", "sha1", "sha256" or "blake2b".
+        gate_features: Node task only: a subgraph shows the features of its own group's nodes alone. This
+            protects the target's own features too, at the price of at most degree + 1 ballots per target.
+        self_loops: Whether self-loops are kept as ordinary edges; dropped otherwise.
+    """
+
+    num_groups: int
+    hash: str = "md5"
+    gate_features: bool = False
+    self_loops: bool = False
+
+    rule: ClassVar[str] = "node-centric"
+
+    def __post_init__(self) -> None:
+        hashing.check_settings(self.num_groups, self.hash)
+        object.__setattr__(self, "num_groups", int(self.num_groups))  # numpy's integers print otherwise
+
+    def __str__(self) -> str:
+        loops = ", self-loops kept" if self.self_loops else ""
+        gated = ", gated features" if self.gate_features else ""
+        return f"node-centric(T={self.num_groups}, hash={self.hash}, key=u64le{gated}{loops})"
+
+    def node_groups(self, graph: Data) -> Tensor:
+        """Group of every node, shape ``[num_nodes]``."""
+        keys = node_keys(graph).numpy().view(np.uint64)
+        return torch.from_numpy(hashing.node_groups(keys, self.num_groups, self.hash))
+
+    def groups(self, graph: Data) -> Tensor:
+        """Group of the node each edge comes from; in the graph task −1 when its two ends differ in group."""
+        of_node = self.node_groups(graph)
+        source, head = of_node[graph.edge_index]
+        return torch.where(source == head, source, -1) if is_graph_task(graph) else source
+
+    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
+        """Edges that leave the nodes of one group; in the graph task just those nodes and the edges between them."""
+        inside = groups == index
+        if is_graph_task(graph):
+            return with_nodes_and_edges(graph, (self.node_groups(graph) == index).nonzero().view(-1), inside)
+        part = with_edges(graph, inside)
+        if self.gate_features:
+            own = self.node_groups(graph) == index
+            part.x = show_features(graph.x, own)
+            has_edge = torch.zeros_like(own)
+            has_edge[part.edge_index[1]] = True
+            part.abstain = ~(own | has_edge)
+        return part
+
+    def pieces(self, graph: Data, groups: Tensor) -> Pieces:
+        """The disjoint union of all subgraphs."""
+        own = self.node_groups(graph) if is_graph_task(graph) or self.gate_features else None
+        if is_graph_task(graph):
+            assert own is not None
+            return self._graph_pieces(graph, groups, graph.batch * self.num_groups + own)
+        copies = None if own is None else own * graph.num_nodes + torch.arange(graph.num_nodes)
+        cell, node, edge_index, edge = disjoint_union(graph, groups, copies)
+        has_edge = torch.zeros_like(cell, dtype=torch.bool)
+        has_edge[edge_index[1]] = True
+        if own is None:
+            return Pieces(cell, node, edge_index, edge, votes=has_edge, reached=has_edge)
+        at_home = own[node] == cell
+        return Pieces(cell, node, edge_index, edge, votes=has_edge | at_home, reached=has_edge, blank=~at_home)
+
+    def _graph_pieces(self, graph: Data, groups: Tensor, cell_of_node: Tensor) -> Pieces:
+        node = torch.argsort(cell_of_node, stable=True)
+        position = torch.empty_like(node)
+        position[node] = torch.arange(len(node))
+        kept = (groups >= 0).nonzero().view(-1)
+        edge = kept[torch.argsort(cell_of_node[graph.edge_index[0, kept]], stable=True)]
+        cell = cell_of_node[node]
+        _, where, sizes = torch.unique_consecutive(cell, return_inverse=True, return_counts=True)
+        # A lone node has no edge to lose or gain, unless it may be joined to itself.
+        reached = sizes[where] >= (1 if self.self_loops else 2)
+        everyone = torch.ones_like(cell, dtype=torch.bool)
+        return Pieces(cell, node, position[graph.edge_index[:, edge]], edge, votes=everyone, reached=reached)
+
+    def moved_groups(self, change: Perturbation, graph: Data, target: int | None) -> set[int]:
+        """Groups whose ballot ``change`` can alter for ``target``."""
+        require_covered(change, graph, target, own_features=self.gate_features)
+        own_key = None if target is None else int(node_keys(graph)[target])
+        nodes, pairs = touched_nodes(change), touched_pairs(change)
+        group = self._groups_of([*nodes, *(key for pair in pairs for key in pair)])
+        moved = {group[key] for key in nodes}
+        for u, v in pairs:
+            # Across groups, u -> v alters only v's ballot in u's group, and v -> u only u's ballot in v's group.
+            if group[u] == group[v]:
+                moved.add(group[u])
+            elif own_key in (u, v):
+                moved.add(group[v if own_key == u else u])
+        return moved
+
+    def _groups_of(self, keys: list[int]) -> dict[int, int]:
+        hashed = hashing.node_groups(np.array(keys, dtype=np.int64).view(np.uint64), self.num_groups, self.hash)
+        return dict(zip(keys, hashed.tolist(), strict=True))
+
+    def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
+        """Number of distinct groups the change touches for this target (paper, Theorems 7 to 10)."""
+        return len(self.moved_groups(change, graph, target))

@@ -1,0 +1,66 @@
+import os
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from agnncert.errors import CertificateError, SettingsError
+from agnncert.storage import read_sealed, write_atomic, write_sealed
+
+HEADER = {"format": "test", "version": 1, "told": "ä"}
+ARRAYS = {"table": np.arange(6).reshape(2, 3).T, "number": np.array(3.5), "none": np.zeros((0, 2), dtype=np.int16)}
+
+
+def test_text_is_written_as_utf8_with_line_ends_as_they_are(tmp_path):
+    write_atomic(tmp_path / "file", "ä\r\nb\n")
+    assert (tmp_path / "file").read_bytes() == "ä\r\nb\n".encode()
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_draft(tmp_path, monkeypatch):
+    write_atomic(tmp_path / "file", b"old")
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomic(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_new_file_has_the_usual_permissions(tmp_path):
+    (tmp_path / "usual").write_bytes(b"")
+    write_atomic(tmp_path / "file", b"")
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_sealed_file_returns_header_and_arrays_with_their_shapes_and_types(tmp_path):
+    write_sealed(tmp_path / "file", HEADER, ARRAYS)
+    header, arrays = read_sealed(tmp_path / "file", "test", 1)
+    assert {name: header[name] for name in HEADER} == HEADER
+    for name, array in ARRAYS.items():
+        assert arrays[name].shape == array.shape
+        assert arrays[name].dtype == array.dtype
+        assert (arrays[name] == array).all()
+
+
+def test_every_altered_byte_is_noticed(tmp_path):
+    file = tmp_path / "file"
+    write_sealed(file, HEADER, ARRAYS)
+    blob = file.read_bytes()
+    for place in range(len(blob)):
+        file.write_bytes(blob[:place] + bytes([blob[place] ^ 1]) + blob[place + 1 :])
+        with pytest.raises(SettingsError):
+            read_sealed(file, "test", 1, "test file", SettingsError)
+
+
+def test_errors_are_of_the_callers_kind_and_in_the_callers_words(tmp_path):
+    write_sealed(tmp_path / "file", HEADER, ARRAYS)
+    with pytest.raises(SettingsError, match="file is not a checkpoint: its format is 'test'"):
+        read_sealed(tmp_path / "file", "other", 1, "checkpoint", SettingsError)
+    with pytest.raises(SettingsError, match="cannot write"):
+        write_sealed(tmp_path / "no folder" / "file", HEADER, ARRAYS, SettingsError)
+    save_file({"a": np.zeros(1)}, tmp_path / "plain", {"training": "{}"})
+    with pytest.raises(CertificateError, match="is not a certificate: it does not begin with one's header"):
+        read_sealed(tmp_path / "plain", "test", 1)
