@@ -1,4 +1,4 @@
-"""Pictures of the page, to look at and for the documentation: ``python -m tests.browser.screenshots FOLDER [REPORT]``.
+"""Pictures of the page, to look at and for the documentation: ``python -m tests.support.screenshots FOLDER [REPORT]``.
 
 Without a report, one is made up. Writes ``light.png``, ``dark.png``, ``phone.png`` (whole pages), ``top.png`` and
 ``explorer.png`` (one screen each) and ``print.pdf``.

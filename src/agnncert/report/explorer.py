@@ -76,7 +76,7 @@ def _presets(evidence: BallotEvidence) -> list[dict[str, Any]]:
     presets = [_preset("No attack")]
     if "edges" in kinds:
         presets.append(_preset("Three new edges", add_edges=3))
-    if "nodes" in kinds:
+    if rule.division.whole_graph:
         newcomers = "fake accounts" if rule.task == "node" else "new nodes"
         presets.append(_preset(f"Three {newcomers}, any edges", ["edges_per_injected"], inject_nodes=3))
         if rule.by_neighbours:

@@ -250,9 +250,10 @@ def _additions_withstood(certificate: "Certificate") -> FloatArray | None:
     evidence = certificate.evidence
     if not isinstance(evidence, BallotEvidence):
         return None
-    if RULES[evidence.rule].by_neighbours:
+    rule = RULES[evidence.rule]
+    if rule.by_neighbours:
         return certificate.new_neighbours
-    if evidence.rule == "node-centric/graph":  # edge-centric, a node with any edges reaches every subgraph
+    if rule.division.whole_graph and not rule.uses_cover:  # edge-centric, a node with any edges reaches all subgraphs
         return certificate.largest("inject_nodes", edges_per_injected=math.inf)
     return None
 

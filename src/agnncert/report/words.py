@@ -36,7 +36,7 @@ class DivisionWords:
         steps: What several steps are.
         attack: What an attacker of size ``{size}`` does; empty if no plain verb fits. ``{other}`` becomes "other " if
             changes of the target's own features are not covered.
-        presets: The kinds of attack that the explorer offers to start from: ``"edges"``, ``"nodes"``, ``"features"``.
+        presets: What the explorer offers to change at first: ``"edges"``, ``"features"``.
         target: Sentences about one target that differ from those of its task, see :data:`TARGETS`.
     """
 
@@ -66,9 +66,9 @@ _FEATURES = ("node with changed features", "nodes with changed features", "chang
 _BALLOTS = ("changed ballot", "changed ballots", "")
 
 DIVISIONS = {  # by the part of a rule's name before the slash
-    "edge-centric": DivisionWords(*_EDGES, ("edges", "nodes")),
-    "node-centric": DivisionWords(*_EDGES_OR_NODES, ("edges", "nodes")),
-    "gated": DivisionWords(*_EDGES_OR_NODES, ("edges", "nodes"), _GATED),
+    "edge-centric": DivisionWords(*_EDGES, ("edges",)),
+    "node-centric": DivisionWords(*_EDGES_OR_NODES, ("edges",)),
+    "gated": DivisionWords(*_EDGES_OR_NODES, ("edges",), _GATED),
     "gnncert-e": DivisionWords(*_EDGES, ("edges",), _ALL_LISTED),
     "gnncert-n": DivisionWords(*_FEATURES, ("features",), _ALL_LISTED),
     "gnncert-en": DivisionWords(*_BALLOTS, ("edges", "features"), _ALL_LISTED),

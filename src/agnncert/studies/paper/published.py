@@ -48,5 +48,5 @@ _COLUMN = {"none": 0, "edge": 1, "node": 2}
 
 def accuracy(dataset: str, model: str, division: str) -> float | None:
     """Test accuracy that the paper reports; None if it reports none."""
-    found = ACCURACY.get(model, {}).get(dataset)
-    return None if found is None else found[_COLUMN[division]]
+    columns = ACCURACY.get(model, {}).get(dataset)
+    return None if columns is None else columns[_COLUMN[division]]
