@@ -1,10 +1,9 @@
 """For authors of divisions: does a division keep its promise?
 
-``check_division`` attacks small random graphs in all ways that a budget speaks of and looks at what a target
-can see in each
-subgraph: its in-component with features, ids and edge values (node task), or the whole subgraph (graph task).
-    Whatever a
-model might be, a ballot whose view has not changed cannot change; so the check holds for all models at once.
+``check_division`` attacks small random graphs in all ways that a budget speaks of, and compares what a target can
+see in each subgraph before and after: the nodes from which it can be reached, with features, ids and edge values
+(node task), or the whole subgraph (graph task). A ballot whose view has not changed cannot change, whatever the
+model is, so the check holds for all models at once.
 """
 
 import contextlib
@@ -117,7 +116,7 @@ def random_change(graph: Data, random: np.random.Generator, units: int | None = 
 
 
 def views(division: Division, data: Data, task: Task) -> Iterator[tuple[int | None, list[str]]]:
-    """For every target (its id; ``None`` for the graph): what it can see in each subgraph, as text."""
+    """What every target can see in each subgraph, as text; a target is named by its key, a graph by ``None``."""
     loops = getattr(division, "self_loops", False)
     graph = canonical(data, loops) if task == "node" else one_graph(canonical_set([data], loops), 0)
     groups = division.groups(graph)
@@ -141,7 +140,7 @@ def _node_view(part: Data, row: int) -> str:
 
 
 def _describe(part: Data, nodes: torch.Tensor, root: int | None = None) -> str:
-    """Everything a model could learn of some nodes, whatever their numbering: features stand for nodes."""
+    """Everything a model could learn of some nodes. Nodes are named by their features, so numbering does not matter."""
     name = {int(n): tuple(round(float(f), 5) for f in part.x[n]) for n in nodes}
     inside = [k for k, (u, v) in enumerate(part.edge_index.t().tolist()) if u in name and v in name]
     values = [n for n in EDGE_VALUES if n in part]

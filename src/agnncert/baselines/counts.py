@@ -163,10 +163,10 @@ def _resumed(checkpoint: str | os.PathLike[str] | None, key: dict[str, Any], n0:
 
 
 def check_samples(n0: int, n: int, seed: int) -> None:
-    """Refuse numbers of samples and seeds that make no sense.
+    """Refuses numbers of samples and seeds that make no sense.
 
     Raises:
-        SettingsError: Naming what was found.
+        SettingsError: Says which number, and what was expected.
     """
     for name, value in (("n0", n0), ("n", n)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:

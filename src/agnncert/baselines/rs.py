@@ -1,14 +1,11 @@
-"""What the defences by flips, RS and sparsity-aware RS, have in common.
+"""Randomized smoothing by flips: RS of structure (Wang et al., KDD 2021; Jia et al., WWW 2020) and sparsity-aware RS
+(Bojchevski et al., ICML 2020), whose additions are rarer than its deletions.
 
-Randomized smoothing of structure (Wang et al., KDD 2021; Jia et al., WWW 2020).
-
-Unlike the released code: an entry is flipped with the certified probability ``1 - beta``, not with half of
+Unlike the released code of RS: an entry is flipped with the certified probability ``1 - beta``, not with half of
 it, tests are strict, and noise on the target's row is not passed off as a guarantee for the whole graph.
 
-Sparsity-aware randomized smoothing (Bojchevski et al., ICML 2020): additions are rarer than deletions.
-
-Unlike the released code: regions of edges and features together are sorted before use, the rival is the
-worst of all classes, tests are strict, and positions of added edges follow exactly the law that is
+Unlike the released code of sparsity-aware RS: regions of edges and features together are sorted before use, the
+rival is the worst of all classes, tests are strict, and positions of added edges follow exactly the law that is
 certified.
 """
 
@@ -57,8 +54,8 @@ class FlipDefence(Smoothing):
         return FlipSampler(call, graph, rows, self.noise(int(graph.x.size(1))), naive)
 
     def _check_model(self, report: AuditReport, engine: EngineName) -> None:
-        # Nothing is asked of the model but to be a function of the graph. Evaluating many graphs at once
-        # asks for more.
+        # The defence needs no more than a model that is a function of the graph. Evaluating many graphs at once, as the
+        # fast engine does, needs a local one.
         if "edges" not in report.fit_for:
             raise ModelContractError(str(report))
         if engine == "fast" and not report.ok:

@@ -1,6 +1,6 @@
-"""What can be loaded by name. Imports no torch, so that a list of the datasets appears at once.
+"""What can be loaded by name, which files it consists of, and where they belong.
 
-Which files the public datasets consist of, and where they belong. Imports no torch by itself.
+Imports no torch, so that a list of the datasets appears at once.
 """
 
 from dataclasses import dataclass

@@ -1,13 +1,12 @@
-"""The public datasets, read through PyTorch Geometric's own classes.
+"""``load_dataset``: a name in, a graph with labels, ids and splits out.
 
-Those download what is missing and find what is there. Around them: a missing file gets an explanation instead
-of a stack trace, files that are Python pickles are compared with their known checksum before anything is
-unpickled, and what was read is compared with the known size, so that a truncated or "cleaned" copy does not
-pass for the real one.
+The public datasets are read through PyTorch Geometric's own classes, which download what is missing and find what
+is there. Around them: a missing file gets an explanation instead of a stack trace; files that are Python pickles
+are compared with their known checksum before anything is unpickled; and what was read is compared with the known
+size, so that a truncated or "cleaned" copy does not pass for the real one.
 
-Two datasets without a download: the handwritten digits inside scikit-learn (1,797 of 8 x 8 pixels).
-
-``load_dataset``: a name in, a graph with labels, ids and splits out.
+Two datasets need no download: they are made from the handwritten digits inside scikit-learn (1,797 images of 8 x 8
+pixels).
 """
 
 import hashlib
@@ -36,6 +35,13 @@ _log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10
 
+# Features that run over orders of magnitude (from -538 to 798 here) are compressed entry by entry. Anything fitted
+# on the whole dataset would let one graph, or one attacker, change the features of all others.
+_COMPRESSED = ("proteins",)
+
+NEIGHBOURS = 6  # of every image in digits-knn
+LIT = 4  # a pixel of intensity 4 to 16 is lit in digits-grid
+SIDE = 8
 
 # The Planetoid files are pickles, and unpickling runs whatever code a file contains.
 PICKLES_SHA256 = {
@@ -54,6 +60,61 @@ PICKLES_SHA256 = {
     "ind.pubmed.x": "fbe9cb5c47200d1b7769a26e579be3b7130b556831f9d850e77c4c74f2599b33",
     "ind.pubmed.y": "e6c807633307a07ed659249006536a147c7999c797f11a2560752990181b41b3",
 }
+
+
+def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: int = 0) -> Data | GraphSet:
+    """Loads a dataset by name; ``agnncert.datasets.DATASETS`` lists them.
+
+    Edges are undirected: each pair once in both directions, sorted, without self-loops. Features are as
+    published (Cora-ML, Amazon-C and Coauthor-Physics: zeros and ones, as PyG reads them). They are not
+    scaled: anything computed over all nodes, such as a column's mean, would let one attacked node change the
+    input of every other.
+
+    Args:
+        name: For example ``"cora-ml"`` (node classification) or ``"proteins"`` (graph classification).
+        root: Folder with the datasets, laid out as PyTorch Geometric does. Without it, a folder in the user's
+            cache. Missing files are downloaded if the network allows.
+        seed: Which split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs.
+
+    Returns:
+        A ``Data`` with ``train_mask``, ``val_mask``, ``test_mask``, ``node_id``, ``num_classes`` and
+        ``name``, or a ``GraphSet``, whose graphs have a ``node_id`` each.
+
+    Raises:
+        DatasetError: The name is unknown, or files are missing and cannot be downloaded; says which and where
+            to put them.
+
+    Example:
+        >>> data = load_dataset("digits-knn")
+        >>> data.num_nodes, data.num_classes, int(data.train_mask.sum())
+        (1797, 10, 539)
+    """
+    info = dataset_info(name)
+    graphs = _graphs(info, default_root() if root is None else Path(root))
+    if info.task == "node":
+        data = graphs[0]
+        data.name, data.num_classes = info.name, info.classes
+        return set_masks(data, stratified_split(data.y, NODE_FRACTIONS, seed))
+    y = torch.tensor([int(graph.y) for graph in graphs])
+    train, val, test = stratified_split(y, GRAPH_FRACTIONS, seed)
+    return GraphSet(graphs, train, val, test, num_classes=info.classes, name=info.name)
+
+
+def _graphs(info: DatasetInfo, root: Path) -> list[Data]:
+    if info.download:
+        graphs = [_prepared(graph) for graph in load_public(info, root)]
+        for graph in graphs if info.name in _COMPRESSED else ():
+            graph.x = torch.asinh(graph.x)
+        return graphs
+    return [digits_knn()] if info.name == "digits-knn" else digits_grid()
+
+
+def _prepared(graph: Data) -> Data:
+    """Keeps features, edges and labels: edges undirected and simple, nodes with an id."""
+    if graph.x is None:
+        raise DatasetError("a graph of this dataset has no node features.")
+    edge_index = to_undirected(remove_self_loops(graph.edge_index)[0], num_nodes=graph.num_nodes)
+    return Data(x=graph.x.float(), edge_index=edge_index, y=graph.y.long(), node_id=torch.arange(graph.num_nodes))
 
 
 def load_public(info: DatasetInfo, root: Path) -> list[Data]:
@@ -118,9 +179,8 @@ def check_pickles(paths: Iterable[Path]) -> None:
         expected = PICKLES_SHA256.get(path.name)
         if expected is not None and hashlib.sha256(path.read_bytes()).hexdigest() != expected:
             raise DatasetError(
-                f"{path} is not the published file (its sha256 differs). It is a Python pickle, and reading "
-                "a pickle can run any code inside it, so it was not opened. Delete it and load the dataset "
-                "again."
+                f"{path} is not the published file (its sha256 differs). It is a Python pickle, and reading a pickle "
+                "can run any code inside it, so it was not opened. Delete it and load the dataset again."
             )
 
 
@@ -156,20 +216,14 @@ def _unreachable(info: DatasetInfo, source: Source, root: Path, error: Exception
 
 def _compare_size(info: DatasetInfo, graphs: list[Data], classes: int, folder: Path) -> None:
     size = graphs[0].num_nodes if info.task == "node" else len(graphs)
-    found = (size, classes, graphs[0].num_features)
+    actual = (size, classes, graphs[0].num_features)
     expected = (info.size, info.classes, info.features)
-    if found != expected:
+    if actual != expected:
         unit = "nodes" if info.task == "node" else "graphs"
         raise DatasetError(
-            f"the files in {folder} are not {info.name} as published: {unit}, classes, features are {found}, "
-            f"expected {expected}. They may be truncated or a cleaned variant: delete the folder and load it "
-            "again."
+            f"the files in {folder} are not {info.name} as published: {unit}, classes, features are {actual}, expected "
+            f"{expected}. They may be truncated or a cleaned variant: delete the folder and load it again."
         )
-
-
-NEIGHBOURS = 6  # of every image in digits-knn
-LIT = 4  # a pixel of intensity 4 to 16 is lit in digits-grid
-SIDE = 8
 
 
 def digits_knn() -> Data:
@@ -236,64 +290,3 @@ def _grid(image: npt.NDArray[np.float64], label: int) -> Data:
         y=torch.tensor([label]),
         node_id=torch.from_numpy(position),
     )
-
-
-# Features that run over orders of magnitude (from -538 to 798 here) are compressed entry by entry. Anything fitted
-# on the whole dataset would let one graph, or one attacker, change the features of all others.
-_COMPRESSED = ("proteins",)
-
-
-def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: int = 0) -> Data | GraphSet:
-    """Loads a dataset by name; ``agnncert.datasets.DATASETS`` lists them.
-
-    Edges are undirected: each pair once in both directions, sorted, without self-loops. Features are as
-    published (Cora-ML, Amazon-C and Coauthor-Physics: zeros and ones, as PyG reads them). They are not
-    scaled: anything computed over all nodes, such as a column's mean, would let one attacked node change the
-    input of every other.
-
-    Args:
-        name: For example ``"cora-ml"`` (node classification) or ``"proteins"`` (graph classification).
-        root: Folder with the datasets, laid out as PyTorch Geometric does. Without it, a folder in the user's
-            cache. Missing files are downloaded if the network allows.
-        seed: Which split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs.
-
-    Returns:
-        A ``Data`` with ``train_mask``, ``val_mask``, ``test_mask``, ``node_id``, ``num_classes`` and
-        ``name``, or a ``GraphSet``, whose graphs have a ``node_id`` each.
-
-    Raises:
-        DatasetError: The name is unknown, or files are missing and cannot be downloaded; says which and where
-            to put them.
-
-    Example:
-        >>> data = load_dataset("digits-knn")
-        >>> data.num_nodes, data.num_classes, int(data.train_mask.sum())
-        (1797, 10, 539)
-    """
-    info = dataset_info(name)
-    graphs = _graphs(info, default_root() if root is None else Path(root))
-    if info.task == "node":
-        data = graphs[0]
-        data.name, data.num_classes = info.name, info.classes
-        return set_masks(data, stratified_split(data.y, NODE_FRACTIONS, seed))
-    y = torch.tensor([int(graph.y) for graph in graphs])
-    train, val, test = stratified_split(y, GRAPH_FRACTIONS, seed)
-    return GraphSet(graphs, train, val, test, num_classes=info.classes, name=info.name)
-
-
-def _graphs(info: DatasetInfo, root: Path) -> list[Data]:
-    if info.download:
-        graphs = [_prepared(graph) for graph in load_public(info, root)]
-        for graph in graphs if info.name in _COMPRESSED else ():
-            graph.x = torch.asinh(graph.x)
-        return graphs
-
-    return [digits_knn()] if info.name == "digits-knn" else digits_grid()
-
-
-def _prepared(graph: Data) -> Data:
-    """Keeps features, edges and labels: edges undirected and simple, nodes with an id."""
-    if graph.x is None:
-        raise DatasetError("a graph of this dataset has no node features.")
-    edge_index = to_undirected(remove_self_loops(graph.edge_index)[0], num_nodes=graph.num_nodes)
-    return Data(x=graph.x.float(), edge_index=edge_index, y=graph.y.long(), node_id=torch.arange(graph.num_nodes))

@@ -29,9 +29,8 @@ def infer_task(data: object) -> Task:
     if isinstance(data, Sequence) or (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
         return "graph"
     raise GraphError(
-        f"cannot tell the task from a {type(data).__name__}: pass a torch_geometric Data (node "
-        "classification) "
-        "or a list of Data (graph classification)."
+        f"cannot tell the task from a {type(data).__name__}: pass a torch_geometric Data (node classification) or a "
+        "list of Data (graph classification)."
     )
 
 
@@ -95,9 +94,7 @@ def one_graph(joined: Data, index: int) -> Data:
 
 
 def node_keys(graph: Data) -> Tensor:
-    """64-bit key of every node (bits of an int64), from ``node_key``, else ``node_id``, else the row
-    number.
-    """
+    """64-bit key of every node (bits of an int64), from ``node_key``, else ``node_id``, else the row number."""
     return graph.node_key if "node_key" in graph else _keys(graph)
 
 
@@ -168,9 +165,8 @@ def _checked(data: Data, where: str) -> Data:
     if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= x.size(0)):
         bad = int(((edge_index < 0) | (edge_index >= x.size(0))).any(0).nonzero()[0])
         raise GraphError(
-            f"{where}: edge {bad} joins rows {edge_index[:, bad].tolist()}, but there are only "
-            f"{x.size(0)} nodes "
-            f"(0 to {x.size(0) - 1}): remove it or add the node."
+            f"{where}: edge {bad} joins rows {edge_index[:, bad].tolist()}, but there are only {x.size(0)} nodes (0 to "
+            f"{x.size(0) - 1}): remove it or add the node."
         )
     graph = Data(x=x, edge_index=edge_index)
     for name in EDGE_VALUES:
@@ -178,9 +174,9 @@ def _checked(data: Data, where: str) -> Data:
         if value is None:
             continue
         if not isinstance(value, Tensor) or value.dim() == 0 or value.size(0) != edge_index.size(1):
-            found = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"type {type(value).__name__}"
+            given = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"type {type(value).__name__}"
             raise GraphError(
-                f"{where}: {name} has {found} for {edge_index.size(1)} edges: a tensor with one row per edge is needed."
+                f"{where}: {name} has {given} for {edge_index.size(1)} edges: a tensor with one row per edge is needed."
             )
         _require_finite(value, f"{where}: {name}", "edge")
         graph[name] = value

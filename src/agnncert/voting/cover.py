@@ -68,9 +68,7 @@ def _reaches(
     chosen: np.ndarray[tuple[int], np.dtype[np.bool_]],
     num_nodes: int,
 ) -> tuple[IntArray, IntArray]:
-    """For every pair (target, other node) that meets somewhere: the target, and in how many subgraphs they
-    meet.
-    """
+    """For every pair (target, other node) that meets somewhere: the target, and in how many subgraphs they meet."""
     by_label = np.argsort(label, kind="stable")
     start = np.cumsum(size) - size
     mine = np.flatnonzero(chosen)
@@ -84,9 +82,7 @@ def _reaches(
 
 
 def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> Cover:
-    """Sums of the k largest reaches of each owner, never above ``cap``; rows end where they stop growing, at
-    ``cap``.
-    """
+    """Sums of the k largest reaches of each owner, at most ``cap``; a row ends where it stops growing, at ``cap``."""
     order = np.lexsort([-reach, owner])
     owner, reach = owner[order], reach[order]
     count = np.bincount(owner, minlength=len(cap))

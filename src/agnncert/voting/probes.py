@@ -250,8 +250,7 @@ def _twin(model: Any) -> Any:
         return copy.deepcopy(model, {id(value): value.detach().clone() for value in kept})
     except Exception as error:
         raise ModelContractError(
-            "the model cannot be copied to see whether it remembers earlier graphs "
-            f"({type(error).__name__}: {error}). "
+            f"the model cannot be copied to see whether it remembers earlier graphs ({type(error).__name__}: {error}). "
             "Build it anew and load its weights, or delete what it keeps of earlier calls."
         ) from error
 
