@@ -14,7 +14,7 @@ from agnncert.baselines.bernoulli import TRAINING, stream
 from agnncert.baselines.counts import Sampler, check_samples, collect
 from agnncert.divisions import EdgeCentric
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.graphs.graph import EDGE_VALUES, canonical, canonical_set, graph_digest, infer_task
+from agnncert.graphs.graph import canonical, canonical_set, graph_digest, infer_task, select_edges
 from agnncert.graphs.targets import target_degree, target_ids, target_rows, target_truth
 from agnncert.progress import OnProgress
 from agnncert.proof.ballots import IntArray
@@ -170,5 +170,4 @@ class Smoothing(ABC):
 def _plain(data: Data) -> Data:
     """What noise acts on, neither checked nor sorted: training asks for it at every step."""
     kept = data.edge_index[0] != data.edge_index[1]  # certificates leave self-loops out, so training does too
-    values = {name: data[name][kept] for name in EDGE_VALUES if name in data}
-    return Data(x=data.x, edge_index=data.edge_index[:, kept], node_key=torch.arange(data.num_nodes), **values)
+    return Data(x=data.x, node_key=torch.arange(data.num_nodes), **select_edges(data, kept))

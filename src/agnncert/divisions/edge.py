@@ -73,7 +73,7 @@ class EdgeCentric:
 
     def moved_groups(self, change: Perturbation, graph: Data, target: int | None) -> set[int]:
         """Groups whose ballot ``change`` can alter: those of touched edges and of all edges of touched nodes."""
-        require_covered(change, graph, target, own_features=False)
+        require_covered(change, graph, target, target_features=False)
         nodes, keys = touched_nodes(change), node_keys(graph)
         at_nodes = torch.isin(keys, torch.tensor(sorted(nodes), dtype=torch.int64))[graph.edge_index].any(0)
         moved = set(self.groups(graph)[at_nodes].tolist())

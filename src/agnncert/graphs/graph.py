@@ -85,12 +85,16 @@ def one_graph(joined: Data, index: int) -> Data:
     nodes = (joined.batch == index).nonzero().view(-1)
     start, stop = int(nodes[0]), int(nodes[-1]) + 1
     inside = (joined.edge_index[0] >= start) & (joined.edge_index[0] < stop)
-    graph = Data(x=joined.x[start:stop], edge_index=joined.edge_index[:, inside] - start)
-    for name in EDGE_VALUES:
-        if name in joined:
-            graph[name] = joined[name][inside]
+    graph = Data(x=joined.x[start:stop], **select_edges(joined, inside))
+    graph.edge_index -= start
     graph.node_key, graph.stable_ids, graph.task = joined.node_key[start:stop], joined.stable_ids, "graph"
     return graph
+
+
+def select_edges(graph: Data, index: Tensor) -> dict[str, Tensor]:
+    """``edge_index`` and the edge values of some edges, by name; ``index`` is a mask or holds their positions."""
+    values = {name: graph[name][index] for name in EDGE_VALUES if name in graph}
+    return {"edge_index": graph.edge_index[:, index], **values}
 
 
 def node_keys(graph: Data) -> Tensor:
@@ -215,10 +219,8 @@ def _ordered(graph: Data, keep_self_loops: bool) -> Data:
     ]
     order = np.lexsort([*(c.detach().numpy() for c in reversed(columns)), tail_key, head_key])
     kept = kept[torch.from_numpy(order)]
-    graph.edge_index = graph.edge_index[:, kept]
-    for name in EDGE_VALUES:
-        if name in graph:
-            graph[name] = graph[name][kept]
+    for name, value in select_edges(graph, kept).items():
+        graph[name] = value
     return graph
 
 

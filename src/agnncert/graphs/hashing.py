@@ -178,15 +178,6 @@ def encode_ids(ids: Ids) -> EncodedIds:
     return encoded
 
 
-def check_unique(ids: Ids) -> None:
-    """Refuses ids that are not unique once encoded.
-
-    Raises:
-        IdError: Two rows carry the same id; the message names a few of them.
-    """
-    _refuse_duplicates(encode_ids(ids))
-
-
 def id_keys(ids: Ids) -> Keys:
     """The 64-bit key of every id, after a check that ids are of the right type and unique.
 
