@@ -52,7 +52,7 @@ class BatchedCalls:
     def labels_of(
         self, x: Tensor, edge_index: IntArray, values: dict[str, Tensor], batch: IntArray | None = None
     ) -> IntArray:
-        """As :meth:`labels`, for features of the caller's own."""
+        """As :meth:`labels`, with other features ``x`` than the graph has."""
         edges = torch.from_numpy(np.ascontiguousarray(edge_index))
         logits = self.call(x, edges, values, None if batch is None else torch.from_numpy(batch))
         if not bool(torch.isfinite(logits).all()):

@@ -1,8 +1,8 @@
 """Bi-RS, node-aware bi-smoothing (Lai et al., IEEE S&P 2024), with a sampler and tests that are sound.
 
-The released code deletes an edge with the node at one of its ends only, and its test takes for independent
-what is not. Both make radii too large. Here a deleted node loses all its edges, and the test is sound
-unless asked for otherwise.
+In the released code an edge is deleted with the node at one of its ends, but not with the node at the other, and the
+test treats dependent events as independent. Both make radii too large. Here a deleted node loses all its edges, and the
+test is sound unless the unsound one is asked for.
 """
 
 from dataclasses import dataclass

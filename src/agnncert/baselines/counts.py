@@ -107,7 +107,7 @@ def collect(
         n0: Samples that choose labels.
         n: Samples that bound probabilities.
         seed: Seed of all draws.
-        key: Everything else that the samples depend on, in JSON's terms.
+        key: Everything else that the samples depend on, as JSON values.
         checkpoint: File to resume from and to write to, about every ten seconds and at the end.
         progress: Told after each batch how many samples are done.
     """

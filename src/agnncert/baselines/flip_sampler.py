@@ -76,7 +76,7 @@ class Flippable:
 
     @property
     def expected_flips(self) -> float:
-        """How many flips one copy of the whole graph has in the mean."""
+        """How many flips one copy of the whole graph has on average."""
         noise = self.noise
         edges = len(self.pairs) * noise.p_delete + self.num_places * noise.p_add
         entries = len(self._ones) * noise.p_delete_feature + self.graph.x.numel() * noise.p_add_feature

@@ -40,7 +40,7 @@ class FlipDefence(Smoothing):
         ends, arc = flippable.edges(flips, 1)
         parts: dict[str, Tensor | None] = {"edge_index": torch.from_numpy(ends)}
         for name in [name for name in EDGE_VALUES if name in graph]:
-            # Added edges have no values, so nobody's values are shown.
+            # Added edges have no values, so no edge keeps its values.
             parts[name] = None if adds else graph[name][torch.from_numpy(arc)]
         if flippable.noise.on_features:
             parts["x"] = flippable.features(flips, 1, graph.x.dtype)
@@ -48,7 +48,7 @@ class FlipDefence(Smoothing):
 
     @abstractmethod
     def noise(self, num_features: int) -> FlipNoise:
-        """The noise, for nodes with so many features."""
+        """The noise, for nodes with ``num_features`` features."""
 
     def _sampler(self, call: Caller, graph: Data, rows: IntArray, naive: bool) -> FlipSampler:
         return FlipSampler(call, graph, rows, self.noise(int(graph.x.size(1))), naive)
@@ -131,5 +131,5 @@ class SparseRS(FlipDefence):
         self.noise(1)
 
     def noise(self, num_features: int) -> FlipNoise:
-        """The noise, for nodes with so many features."""
+        """The noise, for nodes with ``num_features`` features."""
         return FlipNoise(self.p_add, self.p_delete, self.p_add_feature, self.p_delete_feature, num_features)

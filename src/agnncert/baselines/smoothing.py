@@ -37,7 +37,7 @@ class Smoothing(ABC):
 
     @abstractmethod
     def noise(self, num_features: int) -> Noise:
-        """The noise, for nodes with so many features; it also knows what a vote under it withstands."""
+        """The noise, for nodes with ``num_features`` features; it also knows what a vote under it withstands."""
 
     def noisy(self, data: Any, generator: torch.Generator | None = None) -> Any:
         """One noisy version of ``data``, to train on: a defence is only as good as its model is under noise.
@@ -168,6 +168,6 @@ class Smoothing(ABC):
 
 
 def _plain(data: Data) -> Data:
-    """What noise acts on, neither checked nor sorted: training asks for it at every step."""
+    """The graph that noise acts on. It is neither checked nor sorted, because training needs it at every step."""
     kept = data.edge_index[0] != data.edge_index[1]  # certificates leave self-loops out, so training does too
     return Data(x=data.x, node_key=torch.arange(data.num_nodes), **select_edges(data, kept))

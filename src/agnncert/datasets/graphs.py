@@ -146,7 +146,7 @@ def inductive_view(data: Data) -> Data:
 
 
 def dataset_digest(data: Data | GraphSet) -> str:
-    """sha256 of ids, features, edges, labels and split: the same exactly when an experiment would be."""
+    """sha256 of ids, features, edges, labels and split; equal where no experiment can tell two datasets apart."""
     if isinstance(data, GraphSet):
         graph = canonical_set(data)
         parts = {"y": data.y, "train": data.train, "val": data.val, "test": data.test}

@@ -29,8 +29,8 @@ _LABEL_NAMES = ("y", "class", "labels", "target", "truth")
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """What the columns are called, and what to make of them."""
+class _Columns:
+    """What the columns are called, and how to read them."""
 
     id: str
     label: str | None
@@ -101,10 +101,10 @@ def load_tables(
     Raises:
         DatasetError: Something is missing, double, unknown or not a number; says what, where and what to do.
     """
-    want = _Wanted(id, label, split, graph, source, target, weight, features, directed, seed)
+    columns = _Columns(id, label, split, graph, source, target, weight, features, directed, seed)
     given = {"nodes": nodes, "edges": edges, "graphs": graphs}
     paths = {kind: _locate(folder, kind, path) for kind, path in given.items()}
-    tables = {kind: read_table(path, want.text) for kind, path in paths.items() if path is not None}
+    tables = {kind: read_table(path, columns.text) for kind, path in paths.items() if path is not None}
     absent = [kind for kind in ("nodes", "edges") if kind not in tables]
     if absent:
         raise DatasetError(
@@ -113,8 +113,8 @@ def load_tables(
         )
     title = name or Path(folder or tables["nodes"].path.parent).resolve().name
     if "graphs" in tables:
-        return _graph_task(tables["nodes"], tables["edges"], tables["graphs"], want, title)
-    return _node_task(tables["nodes"], tables["edges"], want, title)
+        return _graph_task(tables["nodes"], tables["edges"], tables["graphs"], columns, title)
+    return _node_task(tables["nodes"], tables["edges"], columns, title)
 
 
 def _locate(folder: PathLike | None, kind: str, given: PathLike | None) -> Path | None:
@@ -134,58 +134,58 @@ def _locate(folder: PathLike | None, kind: str, given: PathLike | None) -> Path 
     return present[0] if present else None
 
 
-def _node_task(nodes: Table, edges: Table, want: _Wanted, title: str) -> Data:
-    if want.label not in (None, "label"):
-        nodes.require(str(want.label))
-    data, keys = _whole(nodes, edges, want, owner=None)
+def _node_task(nodes: Table, edges: Table, columns: _Columns, title: str) -> Data:
+    if columns.label not in (None, "label"):
+        nodes.require(str(columns.label))
+    data, keys = _whole(nodes, edges, columns, owner=None)
     data.name, data.node_id = title, node_ids([node for _, node in keys])
-    if want.label in nodes.columns and want.label not in (want.features or ()):
-        data.y, data.class_names = class_rows(nodes, str(want.label))
+    if columns.label in nodes.columns and columns.label not in (columns.features or ()):
+        data.y, data.class_names = class_rows(nodes, str(columns.label))
         data.num_classes = len(data.class_names)
-        set_masks(data, split_rows(nodes, want.split, data.y, NODE_FRACTIONS, want.seed))
+        set_masks(data, split_rows(nodes, columns.split, data.y, NODE_FRACTIONS, columns.seed))
     return data
 
 
-def _graph_task(nodes: Table, edges: Table, graphs: Table, want: _Wanted, title: str) -> GraphSet:
+def _graph_task(nodes: Table, edges: Table, graphs: Table, columns: _Columns, title: str) -> GraphSet:
     for table in (nodes, edges, graphs):
-        table.require(want.graph)
-    names = graphs.filled(want.graph)
-    require_unique(graphs, want.graph, names)
-    whole, keys = _whole(nodes, edges, want, owner=want.graph)
+        table.require(columns.graph)
+    names = graphs.filled(columns.graph)
+    require_unique(graphs, columns.graph, names)
+    whole, keys = _whole(nodes, edges, columns, owner=columns.graph)
     pieces = _pieces(whole, keys, names, graphs)
     y, class_names = torch.full((len(names),), -1), None
-    if want.label is not None:
-        graphs.require(want.label)
-        y, class_names = class_rows(graphs, want.label)
+    if columns.label is not None:
+        graphs.require(columns.label)
+        y, class_names = class_rows(graphs, columns.label)
         for piece, label in zip(pieces, y.tolist(), strict=True):
             piece.y = torch.tensor([label]) if label >= 0 else None
-    train, val, test = split_rows(graphs, want.split, y, GRAPH_FRACTIONS, want.seed)
+    train, val, test = split_rows(graphs, columns.split, y, GRAPH_FRACTIONS, columns.seed)
     classes = None if class_names is None else len(class_names)
     return GraphSet(pieces, train, val, test, num_classes=classes, class_names=class_names, name=title)
 
 
-def _whole(nodes: Table, edges: Table, want: _Wanted, owner: str | None) -> tuple[Data, list[tuple[str, str]]]:
+def _whole(nodes: Table, edges: Table, columns: _Columns, owner: str | None) -> tuple[Data, list[tuple[str, str]]]:
     """All nodes and edges in one graph, and the (graph, id) of every node."""
-    row_of = node_rows(nodes, want.id, owner)
-    x = _features(nodes, want, labelled=owner is None)
-    if want.weight != "weight":
-        edges.require(want.weight)
-    weight = want.weight if want.weight in edges.columns else None
-    edge_index, weights = edge_rows(edges, (want.source, want.target), weight, row_of, owner, want.directed)
+    row_of = node_rows(nodes, columns.id, owner)
+    x = _features(nodes, columns, labelled=owner is None)
+    if columns.weight != "weight":
+        edges.require(columns.weight)
+    weight = columns.weight if columns.weight in edges.columns else None
+    edge_index, weights = edge_rows(edges, (columns.source, columns.target), weight, row_of, owner, columns.directed)
     whole = Data(x=x, edge_index=edge_index)
     if weights is not None:
         whole.edge_weight = weights
     return whole, list(row_of)
 
 
-def _features(table: Table, want: _Wanted, labelled: bool) -> Tensor:
-    features = want.features
+def _features(table: Table, columns: _Columns, labelled: bool) -> Tensor:
+    features = columns.features
     if features is None:
-        if labelled and want.label is not None:
-            table.refuse_lookalikes(want.label, _LABEL_NAMES, "label")
+        if labelled and columns.label is not None:
+            table.refuse_lookalikes(columns.label, _LABEL_NAMES, "label")
         if labelled:
-            table.refuse_lookalikes(want.split, ("part", "fold"), "split")
-        features = [c for c in table.columns if c not in (want.id, want.label, want.split, want.graph)]
+            table.refuse_lookalikes(columns.split, ("part", "fold"), "split")
+        features = [c for c in table.columns if c not in (columns.id, columns.label, columns.split, columns.graph)]
     for column in features:
         table.require(column)
     if not features:
@@ -314,7 +314,7 @@ def _owners(table: Table, owner: str | None) -> list[str]:
 def _simple(
     table: Table, pairs: npt.NDArray[np.int64], weights: npt.NDArray[np.float32], directed: bool
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Without self-loops and repetitions, both ways unless directed, sorted."""
+    """Edges without self-loops and repetitions, in both directions unless directed, sorted."""
     rows = np.flatnonzero(pairs[0] != pairs[1])
     if len(rows) < len(table):
         _log.warning("%s: %d self-loop(s) left out", table.path.name, len(table) - len(rows))

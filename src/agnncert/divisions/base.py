@@ -58,7 +58,9 @@ class Division(Protocol):
 
 @dataclass(frozen=True)
 class Pieces:
-    """All subgraphs at once: their disjoint union, without nodes that no edge of theirs reaches.
+    """All subgraphs at once, as one disjoint union of copies of nodes.
+
+    Left out are copies that would neither cast a ballot of their own nor send a message.
 
     ``p`` copies of nodes and ``m`` edges, ordered by cell. A *cell* is one subgraph: its group in the node
     task, ``graph * num_groups + group`` in the graph task.
@@ -69,7 +71,8 @@ class Pieces:
         edge_index: Edges between copies, shape ``[2, m]``.
         edge: Which edge of the graph each one is, shape ``[m]``.
         votes: Whether the copy casts a ballot that may differ from the node's default, shape ``[p]``.
-        reached: Whether the node has an edge there that counts for it, shape ``[p]``.
+        reached: Whether the copy has an edge through which a change can reach it (graph task: whether its subgraph can
+            have an edge at all), shape ``[p]``.
         blank: Whether the copy's features are hidden, shape ``[p]``, or ``None`` if none are.
     """
 

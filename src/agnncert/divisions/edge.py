@@ -43,7 +43,7 @@ class EdgeCentric:
 
     def __post_init__(self) -> None:
         hashing.check_settings(self.num_groups, self.hash)
-        object.__setattr__(self, "num_groups", int(self.num_groups))  # numpy's integers print otherwise
+        object.__setattr__(self, "num_groups", int(self.num_groups))  # so that integers of numpy print like others
 
     def __str__(self) -> str:
         loops = ", self-loops kept" if self.self_loops else ""

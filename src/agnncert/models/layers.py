@@ -132,7 +132,7 @@ class GNN(nn.Module):
         self.uses_edges = settings.name != "mlp"
         self.jump = settings.jk
         hidden, out, depth = settings.hidden_channels, settings.out_channels, settings.num_layers
-        # Without need for a head the last layer returns the logits, as in PyG's own models.
+        # Where no head is needed the last layer returns the logits, as in PyG's own models.
         headed = settings.task == "graph" or self.jump is not None or self.residual
         self.lin_in = nn.Linear(settings.in_channels, hidden) if self.residual else None
         first = hidden if self.residual else settings.in_channels

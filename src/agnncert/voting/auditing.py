@@ -50,9 +50,7 @@ class AuditReport:
 
     @property
     def fit_for(self) -> tuple[str, ...]:
-        """Kinds of attack ("edges", "nodes", "features") that a certificate for this model may speak
-        about.
-        """
+        """Kinds of attack ("edges", "nodes", "features") that a certificate for this model may speak about."""
         serious = [f for f in self.findings if not f.alone]
         return tuple(a for a in ALL_ATTACKS if all(a in f.leaves for f in serious))
 

@@ -118,7 +118,7 @@ class Probe:
     def findings(self, division: Division | None) -> Iterator[Finding]:
         """Everything that the probes find."""
         base = self.run(self.graph)
-        if self.moved(base, self.run(self.graph)):  # then outputs say nothing more
+        if self.moved(base, self.run(self.graph)):  # then nothing can be learned from its outputs
             yield Finding(
                 "behaviour",
                 "the same graph twice",
