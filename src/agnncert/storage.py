@@ -24,7 +24,7 @@ from agnncert.errors import AgnncertError, CertificateError
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-# The one entry of the safetensors metadata (several would be stored in random order), named after the first sealed files.
+# The one entry of the safetensors metadata (several would be stored in random order), named after the first such files.
 _KEY = "certificate"
 _ZEROS = "0" * 64
 _DIGEST = re.compile(rb'\\"file_sha256\\":\\"([0-9a-f]{64})\\"')

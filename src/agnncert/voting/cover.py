@@ -95,8 +95,8 @@ def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> 
     previous[start[count > 0]] = -1
     grows = total > previous
     owner, total = owner[grows], total[grows]
-    # Files promise that a row ends with the number of ballots. Some do not yet: where all components are large (one node
-    # may reach them all), and where there is only a self-loop (no other node reaches the target).
+    # Files promise that a row ends with the number of ballots. Some do not yet: where all components are large (one
+    # node may reach them all), and where there is only a self-loop (no other node reaches the target).
     last = np.zeros(len(cap), dtype=np.int64)
     np.maximum.at(last, owner, total)
     short = np.flatnonzero(last < cap)

@@ -131,7 +131,7 @@ def custom_table(
     tolerance: float,
     memory_limit: int | None,
 ) -> Ballots:
-    """Ballots of a division without ``pieces``, many of its subgraphs at a time; shape ``[num_targets, num_groups]``."""
+    """Ballots of a division without ``pieces``, many subgraphs at a time; shape ``[num_targets, num_groups]``."""
     on_graphs = is_graph_task(graph)
     ballots = np.full((len(rows), division.num_groups), ABSTAIN, dtype=np.int16)
     stable = np.ones(ballots.shape, dtype=bool)
