@@ -19,19 +19,19 @@ _INCLUDE = re.compile(r"<!-- include: (\S+) -->")
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
-    whole = _INCLUDE.sub(lambda found: included(found[1]), markdown)
-    return _OPTIONS.sub(lambda found: options_table(found[1]), whole)
+    whole = _INCLUDE.sub(lambda match: included(match[1]), markdown)
+    return _OPTIONS.sub(lambda match: options_table(match[1]), whole)
 
 
 def included(name: str) -> str:
-    """A file beside the folder of the documentation, as a page of it."""
+    """A file of the project, with its links made to fit a page in ``docs``."""
     return (PROJECT / name).read_text(encoding="utf-8").replace("](docs/", "](")
 
 
 def options_table(command: str) -> str:
     """The arguments and options of a command as a table, its settings in the order of ``--help``."""
-    found: Any = typer.main.get_command(app)
-    parameters = found.commands[command].params
+    program: Any = typer.main.get_command(app)
+    parameters = program.commands[command].params
     rows = [_row(parameter) for parameter in parameters if parameter.name != "help"]
     return "\n".join(["| option | meaning | if not given |", "|---|---|---|", *rows])
 

@@ -29,8 +29,8 @@ from .models import load_model as load_model
 from .models import save_model as save_model
 from .proof.budget import Budget as Budget
 from .proof.certificate import Certificate as Certificate
+from .proof.certificate import load_certificate as load_certificate
 from .proof.claim import Claim as Claim
-from .proof.file import load_certificate as load_certificate
 from .report import ReportContext as ReportContext
 from .report import build_report as build_report
 from .report import save_figures as save_figures

@@ -1,14 +1,17 @@
 """``certify``: audit the model, divide the graph, cast the ballots, and state what they prove."""
 
 import hashlib
+import math
+import os
 from typing import Any, Literal
 
 import numpy as np
 
+from agnncert.baselines.smoothing import Smoothing
 from agnncert.divisions import Division, EdgeCentric, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
-from agnncert.graphs.graph import canonical, canonical_set, graph_digest, infer_task
-from agnncert.graphs.targets import target_degree, target_ids, target_rows, target_truth
+from agnncert.graphs.targets import prepared
+from agnncert.progress import OnProgress, Progress
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
@@ -22,13 +25,20 @@ Attacks = Literal["any", "edges"]
 def certify(
     model: Any,
     data: Any,
-    division: Division,
+    division: Division | Smoothing,
     targets: Any = None,
     engine: EngineName = "fast",
     *,
     attacks: Attacks = "any",
     tolerance: float | None = None,
     memory_limit: int | None = None,
+    n0: int | None = None,
+    n: int | None = None,
+    alpha: float | None = None,
+    scope: str | None = None,
+    seed: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: OnProgress | None = None,
 ) -> Certificate:
     """Proves how much of a graph an attacker may change without changing the model's voted labels.
 
@@ -38,7 +48,8 @@ def certify(
             ``edge_attr`` are passed on when the data has them and ``forward`` takes them.
         data: A ``Data`` (node classification) or a list of ``Data`` (graph classification), ideally with
             ``node_id``.
-        division: ``EdgeCentric``, ``NodeCentric``, or one of your own.
+        division: The defence: ``EdgeCentric``, ``NodeCentric``, a division of ``ac.baselines`` or one of your own; or
+            one of the defences that vote over random changes, such as ``ac.baselines.BiRS()``.
         targets: Mask or row numbers of the nodes (graphs) to certify; all when not given.
         engine: "fast" or "naive"; the ballots are the same.
         attacks: "edges" certifies a model that mixes all nodes in the edge-centric division, against changes
@@ -46,6 +57,14 @@ def certify(
         tolerance: How far two computations of one logit may lie apart, relative to the largest; measured when
             not given.
         memory_limit: Bytes that one chunk of work may take, about.
+        n0: Random defences: samples that choose the label; 100 when not given.
+        n: Random defences: samples that bound its probability; 10,000 when not given.
+        alpha: Random defences: error probability; 0.01 when not given.
+        scope: Random defences: whether ``alpha`` is spent on ``"each target"`` (the usual) or on ``"all targets
+            together"``.
+        seed: Random defences: seed of all samples; 0 when not given.
+        checkpoint: Random defences: file that keeps the counts, so that an interrupted run goes on.
+        progress: Called after each batch of samples; with a division, before and after all ballots are cast.
 
     Returns:
         The certificate, with labels, radii and everything needed to answer other budgets.
@@ -53,42 +72,55 @@ def certify(
     Raises:
         ModelContractError: The model breaks an assumption of the proof.
         GraphError: The graph cannot be certified as it is.
+        SettingsError: A setting makes no sense, or belongs to another kind of defence.
     """
-    task = infer_task(data)
-    total = len(data) if task == "graph" else data.num_nodes
-    rows = target_rows(targets, total)
-    loops = bool(getattr(division, "self_loops", False))
-    graph = canonical_set([data[int(k)] for k in rows], loops) if task == "graph" else canonical(data, loops)
-    report = audit(model, task, division, data)
+    sampling = {"n0": n0, "n": n, "alpha": alpha, "scope": scope, "seed": seed, "checkpoint": checkpoint}
+    casting = {"attacks": None if attacks == "any" else attacks, "tolerance": tolerance, "memory_limit": memory_limit}
+    if isinstance(division, Smoothing):
+        _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
+        return division.certify(model, data, targets, engine=engine, progress=progress, **_given(sampling))
+    _refuse_given(sampling, f"{division} casts every ballot once: these are settings of random defences")
+    ready = prepared(data, targets)
+    chosen = ready.targets(targets, bool(getattr(division, "self_loops", False)))
+    report = audit(model, chosen.task, division, ready.data)
     edges_only = _agreed(report, division, attacks, engine)
-    call = bind(model, graph, task)  # after the audit, which names the layer that makes a call fail
+    call = bind(model, chosen.graph, chosen.task)  # after the audit, which names the layer that makes a call fail
     tolerance = report.tolerance if tolerance is None else tolerance
-    positions = np.arange(len(rows)) if task == "graph" else rows
     voted = _PlainBallots(division) if edges_only else division
+    tell = progress or (lambda _: None)
+    tell(Progress("casting ballots", 0, division.num_groups, math.nan))
     votes, (cover_ptr, cover) = cast(
-        call, graph, voted, positions, "naive" if edges_only else engine, tolerance, memory_limit
+        call, chosen.graph, voted, chosen.places, "naive" if edges_only else engine, tolerance, memory_limit
     )
-    ids = "node_id" if graph.stable_ids else "row"
-    rule, parameters = (f"custom/{task}", voted.unit_costs) if edges_only else rule_of(division, task)  # type: ignore[attr-defined]
-    evidence = BallotEvidence(votes, rule, cover_ptr, cover.astype(np.int32), ids, parameters)
+    tell(Progress("casting ballots", division.num_groups, division.num_groups, 0.0))
+    rule, parameters = rule_of(voted, chosen.task)
     claim = make_claim(
         rule=rule,
-        task=task,
         division=str(division),
         num_groups=division.num_groups,
-        ids=ids,
+        ids=chosen.id_kind,
         tolerance=tolerance,
-        digests={"graph": graph_digest(graph), "model": model_digest(model), "division": _sha256(str(division))},
+        digests={"graph": chosen.digest, "model": model_digest(model), "division": _sha256(str(division))},
         parameters=parameters,
     )
     return Certificate(
         claim=claim,
-        evidence=evidence,
-        target=target_ids(data, rows, task),
-        row=rows,
-        truth=target_truth(data, rows, task),
-        degree=target_degree(graph, rows, task),
+        evidence=BallotEvidence(votes, rule, cover_ptr, cover.astype(np.int32), chosen.id_kind, parameters),
+        target=chosen.ids,
+        row=chosen.rows,
+        truth=chosen.truth,
+        degree=chosen.degree,
     )
+
+
+def _given(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _refuse_given(settings: dict[str, Any], why: str) -> None:
+    given = ", ".join(f"{name}={value!r}" for name, value in _given(settings).items())
+    if given:
+        raise SettingsError(f"{given}: {why}; leave them out.")
 
 
 class _PlainBallots:

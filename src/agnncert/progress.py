@@ -12,7 +12,7 @@ class Progress:
         what: What is being done.
         done: Units of work finished.
         total: Units of work in all.
-        seconds_left: Expected time until the end.
+        seconds_left: Expected time until the end; NaN if nothing is known about it.
         detail: Something worth knowing, such as the loss.
     """
 

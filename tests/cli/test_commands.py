@@ -8,7 +8,7 @@ import pytest
 from agnncert.cli.options import pairs
 from agnncert.studies.estimate import duration
 from agnncert.studies.folder import read_toml, toml_text
-from agnncert.studies.settings import TrainSettings
+from agnncert.studies.settings import TrainSettings, options_of
 from agnncert.training.settings import _RECIPES, recipe
 
 
@@ -106,7 +106,7 @@ def test_settings_survive_the_way_to_toml_and_back(tmp_path) -> None:
 
 
 def test_every_setting_of_a_recipe_can_be_set(agnncert) -> None:
-    known = set(TrainSettings.__dataclass_fields__)
+    known = set(options_of(TrainSettings))
     for name in (None, *_RECIPES):
         for task in ("node", "graph"):
             assert set(recipe(name, task)[1]) <= known

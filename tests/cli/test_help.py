@@ -63,3 +63,11 @@ def test_without_a_command_the_help_is_shown(agnncert) -> None:
 
 def test_the_version_is_told(agnncert) -> None:
     assert agnncert("--version").out.startswith("agnncert ")
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "agnncert", "--version"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("agnncert ")
+    wrong = subprocess.run([sys.executable, "-m", "agnncert", "trian"], capture_output=True, text=True, check=False)
+    assert (wrong.returncode, "train" in wrong.stderr) == (2, True)

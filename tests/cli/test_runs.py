@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import agnncert.studies.train as fitting
+import agnncert.studies.run as fitting
 from agnncert.studies.folder import RunFolder, open_run
 from agnncert.training import fit
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from agnncert.proof.ballots import Votes
 from agnncert.proof.budget import Budget
-from agnncert.proof.certificate import Certificate
+from agnncert.proof.certificate import Certificate, save_certificate, usual_budgets
 from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
-from agnncert.proof.file import VERSION, save_certificate, usual_budgets
+from agnncert.proof.file import VERSION
 from agnncert.proof.samples.deletions import DeletionNoise
 from agnncert.proof.samples.evidence import SampleEvidence, sample_claim
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from agnncert.proof.budget import Budget
-from agnncert.proof.file import VERSION, load_certificate
+from agnncert.proof.certificate import load_certificate
+from agnncert.proof.file import VERSION
 from agnncert.verifier import verify
 
 from .make import summary

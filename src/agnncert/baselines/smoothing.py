@@ -14,8 +14,8 @@ from agnncert.baselines.bernoulli import TRAINING, stream
 from agnncert.baselines.counts import Sampler, check_samples, collect
 from agnncert.divisions import EdgeCentric
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.graphs.graph import canonical, canonical_set, graph_digest, infer_task, select_edges
-from agnncert.graphs.targets import target_degree, target_ids, target_rows, target_truth
+from agnncert.graphs.graph import infer_task, select_edges
+from agnncert.graphs.targets import prepared
 from agnncert.progress import OnProgress
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.certificate import Certificate
@@ -143,27 +143,31 @@ class Smoothing(ABC):
         check_alpha(alpha, scope)
         if engine not in ENGINES:
             raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
-        task = infer_task(data)
-        rows = target_rows(targets, len(data) if task == "graph" else int(data.num_nodes))
-        graph = canonical_set([data[int(k)] for k in rows]) if task == "graph" else canonical(data)
-        self._check_model(audit(model, division=EdgeCentric(1), data=data), engine)
-        places = np.arange(len(rows)) if task == "graph" else rows  # of the targets in the canonical graph
-        sampler = self._sampler(bind(model, graph, task), graph, places, engine == "naive")
-        digests = {"graph": graph_digest(graph), "model": model_digest(model)}
-        key = {"method": self.method, "noise": self.drawn(), "targets": rows.tolist(), **digests}
+        ready = prepared(data, targets)
+        chosen = ready.targets(targets)
+        self._check_model(audit(model, division=EdgeCentric(1), data=ready.data), engine)
+        call = bind(model, chosen.graph, chosen.task)
+        sampler = self._sampler(call, chosen.graph, chosen.places, engine == "naive")
+        digests = {"graph": chosen.digest, "model": model_digest(model)}
+        key = {"method": self.method, "noise": self.drawn(), "targets": chosen.rows.tolist(), **digests}
         counts = collect(sampler, n0, n, seed, key, checkpoint, progress)
-        noise = self.noise(int(graph.x.size(1)))
         evidence = SampleEvidence(
-            self.method, noise, counts.selection, counts.estimation, float(alpha), scope, int(seed), task
+            self.method,
+            self.noise(int(chosen.graph.x.size(1))),
+            counts.selection,
+            counts.estimation,
+            float(alpha),
+            scope,
+            int(seed),
+            chosen.task,
         )
-        claim = sample_claim(evidence, "node_id" if graph.stable_ids else "row", digests, (str(self),))
         return Certificate(
-            claim=claim,
+            claim=sample_claim(evidence, chosen.id_kind, digests, (str(self),)),
             evidence=evidence,
-            target=target_ids(data, rows, task),
-            row=rows,
-            truth=target_truth(data, rows, task),
-            degree=target_degree(graph, rows, task),
+            target=chosen.ids,
+            row=chosen.rows,
+            truth=chosen.truth,
+            degree=chosen.degree,
         )
 
 

@@ -1,6 +1,6 @@
-"""The command line: one verb per job, one file per verb.
+"""The command line: ``main`` runs a command, ``commands`` holds one function per command.
 
-Everything heavy is imported inside the commands, so that help and ``agnncert verify FILE`` answer at once.
+``options`` makes their options, ``screen`` prints what came out, ``app`` puts everything together.
 """
 
 from agnncert.cli.main import main

@@ -1,4 +1,4 @@
-"""The commands, gathered."""
+"""``app``: the typer application that holds all commands."""
 
 import functools
 import inspect
@@ -10,19 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from agnncert import __version__
-from agnncert.cli import (
-    attack,
-    audit,
-    certify,
-    compare,
-    datasets,
-    demo,
-    repeat,
-    report,
-    reproduce,
-    train,
-    verify,
-)  # fmt: skip
+from agnncert.cli.commands import COMMANDS
+from agnncert.cli.options import with_options
 
 app = typer.Typer(
     name="agnncert", no_args_is_help=True, add_completion=False,
@@ -57,11 +46,11 @@ def _add(command: Callable[..., None]) -> None:
     """Adds a command; the lines of each paragraph of its help are joined, to be wrapped anew."""
     paragraphs = str(inspect.getdoc(command)).split("\n\n")
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    app.command(help=text)(_stoppable(command))
+    app.command(help=text)(_stoppable(with_options(command)))
 
 
 def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
-    """The same command, whose interruption reaches us with its message; typer would drop that."""
+    """The same command; if it is interrupted, the message of the interruption is kept, which typer would drop."""
 
     @functools.wraps(command)
     def run(**options: Any) -> None:
@@ -75,5 +64,5 @@ def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for _module in (demo, datasets, train, certify, verify, audit, attack, compare, report, repeat, reproduce):
-    _add(getattr(_module, _module.__name__.rpartition(".")[2]))
+for _command in COMMANDS:
+    _add(_command)

@@ -1,15 +1,108 @@
-"""Options that several commands share, and settings files."""
+"""Options: those that belong to no settings class, those made from a settings class, and options from a TOML file."""
 
+import functools
+import inspect
 import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.studies.folder import read_toml
+from agnncert.studies.settings import (
+    CERTIFICATION,
+    DATA,
+    MODEL,
+    TRAINING,
+    DataSettings,
+    Option,
+    options_of,
+    settings_from,
+)
 
-DATA, MODEL, RUN = "Data", "Model and division", "Run"
+RUN = "Run"
+_PANELS = (None, MODEL, TRAINING, CERTIFICATION, DATA)  # the order of ``--help``
+
+
+class From:
+    """Which settings of a class become options of a command, as in ``Annotated[TrainSettings, From(weights=None)]``.
+
+    Args:
+        *names: Their names, in the order of ``--help``; when not given, all of them, panel by panel.
+        **changes: What the command shows differently, by name: fields of ``Option``, or ``None`` to leave it out.
+    """
+
+    def __init__(self, *names: str, **changes: Mapping[str, Any] | None) -> None:
+        self.names, self.changes = names, changes
+
+    def options(self, kind: type[DataSettings]) -> dict[str, Option]:
+        """The options by name, in the order of ``--help``."""
+        known = options_of(kind)
+        names = self.names or sorted(known, key=lambda name: _PANELS.index(known[name].panel))
+        changes = {name: self.changes.get(name, {}) for name in names}
+        return {name: replace(known[name], **change) for name, change in changes.items() if change is not None}
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with an option for each setting, where its parameters say ``Annotated[TrainSettings, From(…)]``.
+
+    What is typed for these options reaches the command as one object of that class.
+    """
+    parameters: list[inspect.Parameter] = []
+    settings: dict[str, tuple[type[DataSettings], dict[str, Option]]] = {}  # by the name of the parameter
+    signature = inspect.signature(command)
+    for one in signature.parameters.values():
+        kind, chosen = [*get_args(one.annotation), None, None][:2]
+        if isinstance(chosen, From):
+            options = chosen.options(kind)
+            settings[one.name] = kind, options
+            parameters += [_parameter(name, option) for name, option in options.items()]
+        else:
+            parameters.append(one.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        for parameter, (kind, options) in settings.items():
+            table = {name: _value(name, option, values.pop(name)) for name, option in options.items()}
+            values[parameter] = settings_from(kind, table)
+        command(**values)
+
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _parameter(name: str, option: Option) -> inspect.Parameter:
+    """A parameter from which typer makes the option."""
+    kind, default = option.type, option.default
+    flags: list[str] = []
+    shown: dict[str, Any] = {"help": option.help, "metavar": option.metavar, "rich_help_panel": option.panel}
+    if get_origin(kind) in (tuple, Mapping):  # may be repeated
+        kind, default = list[str], ...
+        shown |= {"default_factory": list, "show_default": False}
+    elif kind is bool and default is False:  # --name alone; other yes-or-no options have --no-name as well
+        flags, shown["metavar"] = [f"--{name.replace('_', '-')}"], ""
+    elif default is None and type(None) not in get_args(kind):
+        kind = kind | None
+    if option.shown_default is not None:
+        shown["show_default"] = option.shown_default
+    make: Any = typer.Argument if option.is_argument else typer.Option
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if default is ... else default,
+        annotation=Annotated[kind, make(*flags, **shown)],
+    )
+
+
+def _value(name: str, option: Option, typed: Any) -> Any:
+    """What was typed, in the type of the setting."""
+    if get_origin(option.type) is not Mapping:
+        return typed
+    values = pairs(name, typed)
+    return {key: str(value) for key, value in values.items()} if get_args(option.type)[1] is str else values
 
 
 def use_settings(context: typer.Context, file: Path | None) -> Path | None:
@@ -26,13 +119,13 @@ def use_settings(context: typer.Context, file: Path | None) -> Path | None:
     if command not in tables:
         raise SettingsError(f"{file} has no table [{command}]: it has {', '.join(f'[{t}]' for t in tables) or 'none'}.")
     keys = {p.name: p for p in context.command.params if p.name not in ("settings", "json", "help", None)}
-    found: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     for key, value in tables[command].items():
         name = key.replace("-", "_")
         if name not in keys:
             raise SettingsError(f'{file}: [{command}] has no setting "{key}": {did_you_mean(key, keys)}')
-        found[name] = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
-    context.default_map = found
+        given[name] = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
+    context.default_map = given
     return file
 
 
@@ -43,29 +136,24 @@ def pairs(option: str, words: list[str]) -> dict[str, Any]:
         >>> pairs("set", ["num_layers=2", "act=relu"])
         {'num_layers': 2, 'act': 'relu'}
     """
-    found = {}
+    values = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key or not value:
             raise SettingsError(f'--{option} {word}: expected NAME=VALUE, such as "{option} {key or "name"}=…".')
-        found[key.strip()] = _value(value.strip())
-    return found
+        values[key.strip()] = _read(value.strip())
+    return values
 
 
-def texts(option: str, words: list[str]) -> dict[str, str]:
-    """KEY=VALUE words as a dictionary of texts."""
-    return {key: str(value) for key, value in pairs(option, words).items()}
-
-
-def numbers(option: str, words: str) -> tuple[int, ...]:
+def numbers(option: str, text: str) -> tuple[int, ...]:
     """Whole numbers with commas between them."""
-    found = [word.strip() for word in words.split(",") if word.strip()]
-    if not all(word.isdecimal() for word in found) or (words and not found):
-        raise SettingsError(f"--{option} {words}: expected whole numbers from 0 on, such as 1,5,20.")
-    return tuple(int(word) for word in found)
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not all(word.isdecimal() for word in words) or (text and not words):
+        raise SettingsError(f"--{option} {text}: expected whole numbers from 0 on, such as 1,5,20.")
+    return tuple(int(word) for word in words)
 
 
-def _value(text: str) -> Any:
+def _read(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text.lower() if text.lower() in ('true', 'false') else text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -89,43 +177,4 @@ Fresh = Annotated[
 ]
 Root = Annotated[
     str | None, typer.Option(help="Folder that holds the datasets.", rich_help_panel=DATA, metavar="FOLDER")
-]
-Nodes = Annotated[str | None, typer.Option(help="Table of nodes.", rich_help_panel=DATA, metavar="FILE")]
-Edges = Annotated[str | None, typer.Option(help="Table of edges.", rich_help_panel=DATA, metavar="FILE")]
-Graphs = Annotated[
-    str | None, typer.Option(help="Table of graphs, for graph classification.", rich_help_panel=DATA, metavar="FILE")
-]
-Column = Annotated[
-    list[str],
-    typer.Option(
-        rich_help_panel=DATA, metavar="KIND=NAME", default_factory=list, show_default=False,
-        help="Name of a column: id, label, split, graph, source, target or weight. May be repeated.",
-    ),
-]  # fmt: skip
-Feature = Annotated[
-    list[str],
-    typer.Option(
-        rich_help_panel=DATA, metavar="NAME", default_factory=list, show_default=False,
-        help="Column of features; all other columns if not given. May be repeated.",
-    ),
-]  # fmt: skip
-Directed = Annotated[
-    bool, typer.Option("--directed", metavar="", help="Edges of the tables go one way only.", rich_help_panel=DATA)
-]
-Seed = Annotated[int, typer.Option(help="Seed of the split and of everything random.", rich_help_panel=DATA)]
-Set = Annotated[
-    list[str],
-    typer.Option(
-        "--set", rich_help_panel=MODEL, metavar="NAME=VALUE", default_factory=list, show_default=False,
-        help="Setting of the model: hidden_channels, num_layers, dropout, act, norm, jk, heads, readout; or "
-        "an argument of your factory. May be repeated.",
-    ),
-]  # fmt: skip
-Division = Annotated[str | None, typer.Option(help="node, edge, or gated.", rich_help_panel=MODEL, show_default="node")]
-Groups = Annotated[
-    int | None,
-    typer.Option(help="Number of subgraphs T.", rich_help_panel=MODEL, show_default="300 for nodes, 30 for graphs"),
-]
-Hash = Annotated[
-    str | None, typer.Option("--hash", help="md5, sha1, sha256 or blake2b.", rich_help_panel=MODEL, show_default="md5")
 ]

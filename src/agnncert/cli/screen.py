@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from tabulate import tabulate
+
 from agnncert.progress import OnProgress, Progress
 
 _SECONDS_BETWEEN_LINES = 15.0
@@ -56,7 +58,7 @@ class Screen:
 
 
 def _is_for_people(record: logging.LogRecord) -> bool:
-    wanted = record.name.startswith(("agnncert.studies", "agnncert.studies.paper")) or record.levelno >= logging.WARNING
+    wanted = record.name.startswith("agnncert.studies") or record.levelno >= logging.WARNING
     return wanted and not getattr(record, "file_only", False)
 
 
@@ -67,13 +69,13 @@ class _Plain(logging.Formatter):
 
 
 class _Lines:
-    """Progress where nobody watches: a line at the end of each piece of work, and now and then in between."""
+    """Progress where stderr is not a terminal: a line every few seconds. (rich would print the last state alone.)"""
 
     def __init__(self) -> None:
         self.last = time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
-        """Tells how far it is, unless it was told a moment ago."""
+        """Prints how far it is, unless a line was printed a moment ago."""
         if time.monotonic() - self.last < _SECONDS_BETWEEN_LINES:
             return
         self.last = time.monotonic()
@@ -85,21 +87,9 @@ class _Lines:
 
 
 class _Bar:
-    """Progress on a terminal."""
+    """Progress on a terminal: one bar, which starts anew with each piece of work and vanishes at the end."""
 
     def __init__(self) -> None:
-        self.bar: Any = None
-        self.what = ""
-
-    def __call__(self, progress: Progress) -> None:
-        """Moves the bar; a new piece of work gets a new one."""
-        if self.what != progress.what:
-            self.close()
-            self._open(progress)
-        left = f"{progress.seconds_left:.0f} s left" if progress.seconds_left >= 1 else ""
-        self.bar.update(self.task, completed=progress.done, left=left, detail=progress.detail)
-
-    def _open(self, progress: Progress) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
@@ -107,15 +97,22 @@ class _Bar:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         details = (TextColumn("{task.fields[left]}"), TextColumn("{task.fields[detail]}"))
         self.bar = RichProgress(*columns, *details, console=Console(stderr=True), transient=True)
-        self.bar.start()
-        self.task = self.bar.add_task(progress.what, total=progress.total, left="", detail="")
-        self.what = progress.what
+        self.what: str | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        """Moves the bar."""
+        if self.what != progress.what:
+            for task in self.bar.task_ids:
+                self.bar.remove_task(task)
+            self.bar.add_task(progress.what, total=progress.total, left="", detail="")
+            self.bar.start()
+            self.what = progress.what
+        left = f"{progress.seconds_left:.0f} s left" if progress.seconds_left >= 1 else ""
+        self.bar.update(self.bar.task_ids[0], completed=progress.done, left=left, detail=progress.detail)
 
     def close(self) -> None:
         """Takes the bar off the screen."""
-        if self.bar is not None:
-            self.bar.stop()
-        self.bar, self.what = None, ""
+        self.bar.stop()
 
 
 def percent(share: float) -> str:
@@ -132,14 +129,11 @@ def table(titles: list[str], rows: list[list[Any]]) -> str:
         a       10
         bc       7
     """
+    right = [bool(rows) and all(isinstance(row[k], int | float) for row in rows) for k in range(len(titles))]
+    # The titles are a row like any other: as headers, tabulate would make their columns wider.
     cells = [titles, *([_cell(value) for value in row] for row in rows)]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(titles))]
-    right = [all(isinstance(row[k], int | float) for row in rows) and bool(rows) for k in range(len(titles))]
-    lines = [
-        "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)).rstrip()
-        for row in cells
-    ]
-    return "\n".join(lines)
+    sides = ["right" if one else "left" for one in right]
+    return str(tabulate(cells, tablefmt="plain", disable_numparse=True, colalign=sides))
 
 
 def _cell(value: Any) -> str:

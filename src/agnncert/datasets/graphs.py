@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import DatasetError
-from agnncert.graphs.graph import canonical, canonical_set, graph_digest
+from agnncert.graphs.targets import Prepared, prepared
 
 
 class GraphSet(list[Data]):
@@ -145,15 +145,15 @@ def inductive_view(data: Data) -> Data:
     return view
 
 
-def dataset_digest(data: Data | GraphSet) -> str:
+def dataset_digest(data: Data | GraphSet | Prepared) -> str:
     """sha256 of ids, features, edges, labels and split; equal where no experiment can tell two datasets apart."""
+    ready = prepared(data)
+    data = ready.data
     if isinstance(data, GraphSet):
-        graph = canonical_set(data)
         parts = {"y": data.y, "train": data.train, "val": data.val, "test": data.test}
     else:
-        graph = canonical(data)
         parts = {name: data[name] for name in ("y", "train_mask", "val_mask", "test_mask") if name in data}
-    digest = hashlib.sha256(graph_digest(graph).encode())
+    digest = hashlib.sha256(ready.targets().digest.encode())
     for name, value in parts.items():
         digest.update(f"{name}:{tuple(value.shape)};".encode() + _bytes(value))
     return digest.hexdigest()

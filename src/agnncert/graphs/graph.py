@@ -75,7 +75,8 @@ def canonical_set(graphs: Sequence[Data], keep_self_loops: bool = False) -> Data
     joined.batch = torch.repeat_interleave(torch.arange(len(checked)), sizes)
     joined.starts = starts
     joined.node_key = torch.cat([_keys(g, f"graph {k}: ") for k, g in enumerate(graphs)])
-    joined.stable_ids = all(_has_ids(g) for g in graphs)
+    joined.with_ids = torch.tensor([_has_ids(g) for g in graphs])
+    joined.stable_ids = bool(joined.with_ids.all())
     joined.task = "graph"
     return _ordered(joined, keep_self_loops)
 

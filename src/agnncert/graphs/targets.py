@@ -1,15 +1,132 @@
-"""Targets: which rows of the data are certified, and what is known about each of them."""
+"""Prepared data: checked and in canonical form once, then asked for its targets as often as needed.
 
-from typing import Any
+Everything that certifies works on ``Targets``: the canonical graph, the rows that count, and what is known about each.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from torch import Tensor
+from torch_geometric.data import Data
 
 from agnncert.errors import GraphError
-from agnncert.graphs.graph import Task
+from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, graph_digest, infer_task
+
+Rows = npt.NDArray[np.int64]
 
 
-def target_rows(targets: object, total: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+@dataclass(frozen=True)
+class Targets:
+    """The targets, and the canonical graph in which they stand.
+
+    Attributes:
+        task: ``"node"`` or ``"graph"``.
+        graph: Node task: the whole graph. Graph task: the target graphs joined into one, in order.
+        rows: Row of each target in the data, shape ``[n]``.
+        places: Where each target stands in ``graph``: its node, or its number among the joined graphs, ``[n]``.
+        ids: Ids of the targets, or their rows where there are none, ``[n]``.
+        truth: True class of each, ``None`` if they are not known, ``[n]``.
+    """
+
+    task: Task
+    graph: Data
+    rows: Rows
+    places: Rows
+    ids: npt.NDArray[Any]
+    truth: Rows | None
+
+    @property
+    def id_kind(self) -> str:
+        """``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in."""
+        return "node_id" if self.graph.stable_ids else "row"
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of the graph."""
+        return graph_digest(self.graph)
+
+    @cached_property
+    def degree(self) -> Rows:
+        """Distinct neighbours of each target node, or edges of each target graph."""
+        source, head = self.graph.edge_index
+        nodes = self.graph.num_nodes
+        pairs = torch.unique(torch.minimum(source, head) * nodes + torch.maximum(source, head))
+        low, high = torch.div(pairs, nodes, rounding_mode="floor"), pairs % nodes
+        if self.task == "graph":
+            return torch.bincount(self.graph.batch[low], minlength=len(self.rows)).numpy()
+        degree = torch.bincount(low, minlength=nodes) + torch.bincount(high[high != low], minlength=nodes)
+        return degree.numpy()[self.rows]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A graph, or graphs, checked and brought into canonical form.
+
+    Attributes:
+        data: What it was made from.
+        task: ``"node"`` or ``"graph"``.
+        total: Nodes or graphs in the data.
+    """
+
+    data: Any
+    task: Task
+    total: int
+    _whole: Data  # canonical, self-loops kept: a division decides about those
+    _inside: Rows  # graph task: which graphs of the data are joined in _whole
+    _kept: dict[tuple[Any, ...], Targets] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, data: Any, targets: Any = None) -> Self:
+        """Prepares data; of a set of graphs only the targets, if these are all that will be asked for.
+
+        Raises:
+            GraphError: The data cannot be used as it is, or the targets are not in it.
+        """
+        task = infer_task(data)
+        total = len(data) if task == "graph" else int(data.num_nodes)
+        rows = target_rows(targets, total)
+        if task == "node":
+            return cls(data, task, total, canonical(data, keep_self_loops=True), np.arange(0))
+        return cls(data, task, total, canonical_set([data[int(k)] for k in rows], keep_self_loops=True), rows)
+
+    def targets(self, targets: Any = None, self_loops: bool = False) -> Targets:
+        """The targets and their graph, made once for the same question.
+
+        Args:
+            targets: Mask or row numbers; all when not given.
+            self_loops: Whether the division keeps self-loops.
+        """
+        rows = target_rows(targets, self.total)
+        key = (rows.tobytes(), self_loops)
+        if key not in self._kept:
+            graph = self._whole if self.task == "node" else self._joined(rows)
+            graph = graph if self_loops else _without_loops(graph)
+            places = rows if self.task == "node" else np.arange(len(rows))
+            ids, truth = target_ids(self.data, rows, self.task), target_truth(self.data, rows, self.task)
+            self._kept[key] = Targets(self.task, graph, rows, places, ids, truth)
+        return self._kept[key]
+
+    def _joined(self, rows: Rows) -> Data:
+        """The graphs of some rows out of all that were joined: equal to joining these alone."""
+        if np.array_equal(rows, self._inside):
+            return self._whole
+        place = np.full(self.total, -1)
+        place[self._inside] = np.arange(len(self._inside))
+        if len(rows) == 0 or (place[rows] < 0).any():
+            return canonical_set([self.data[int(k)] for k in rows], keep_self_loops=True)
+        return _selected(self._whole, torch.from_numpy(place[rows]))
+
+
+def prepared(data: Any, targets: Any = None) -> Prepared:
+    """Data as it is if it has been prepared already, else prepared now."""
+    return data if isinstance(data, Prepared) else Prepared.of(data, targets)
+
+
+def target_rows(targets: object, total: int) -> Rows:
     """Row numbers from a mask, an index, or ``None`` for all."""
     if targets is None:
         return np.arange(total, dtype=np.int64)
@@ -33,18 +150,16 @@ def target_rows(targets: object, total: int) -> np.ndarray[tuple[int], np.dtype[
     return rows
 
 
-def target_ids(data: Any, rows: Any, task: Task) -> Any:
+def target_ids(data: Any, rows: Rows, task: Task) -> npt.NDArray[Any]:
     """Ids of the targets: those of ``node_id`` if there are any, else row numbers."""
-    if task == "graph":
-        return rows
-    ids = getattr(data, "node_id", None)
+    ids = None if task == "graph" else getattr(data, "node_id", None)
     if ids is None:
         return rows
     picked = np.asarray(ids)[rows]
     return picked.astype(np.int64) if picked.dtype.kind in "iu" else picked.astype(str)
 
 
-def target_truth(data: Any, rows: Any, task: Task) -> Any:
+def target_truth(data: Any, rows: Rows, task: Task) -> Rows | None:
     """True classes of the targets, ``None`` where they are not known."""
     if task == "graph":
         labels = [getattr(data[int(k)], "y", None) for k in rows]
@@ -54,14 +169,40 @@ def target_truth(data: Any, rows: Any, task: Task) -> Any:
     return None if y is None or y.dim() != 1 else y.numpy()[rows].astype(np.int64)
 
 
-def target_degree(graph: Any, rows: Any, task: Task) -> Any:
-    """Distinct neighbours of each target node, or edges of each target graph."""
+def _without_loops(graph: Data) -> Data:
     source, head = graph.edge_index
-    pairs = torch.unique(torch.minimum(source, head) * graph.num_nodes + torch.maximum(source, head))
-    low, high = torch.div(pairs, graph.num_nodes, rounding_mode="floor"), pairs % graph.num_nodes
-    if task == "graph":
-        return torch.bincount(graph.batch[low], minlength=len(rows)).numpy()
-    degree = torch.bincount(low, minlength=graph.num_nodes) + torch.bincount(
-        high[high != low], minlength=graph.num_nodes
-    )
-    return degree.numpy()[rows]
+    kept = source != head
+    return graph if bool(kept.all()) else _with_edges(graph, graph.edge_index[:, kept], kept)
+
+
+def _selected(joined: Data, chosen: Tensor) -> Data:
+    """Some of the joined graphs, in the order asked for, each with its nodes and edges in the order they have."""
+    sizes = torch.bincount(joined.batch, minlength=len(joined.starts))
+    owner = joined.batch[joined.edge_index[1]]  # edges are sorted by graph
+    edges = torch.bincount(owner, minlength=len(sizes))
+    nodes, arcs = _ranges(joined.starts, sizes, chosen), _ranges(torch.cumsum(edges, 0) - edges, edges, chosen)
+    starts = torch.cumsum(sizes[chosen], 0) - sizes[chosen]
+    shift = torch.repeat_interleave(starts - joined.starts[chosen], edges[chosen])
+    graph = _with_edges(joined, joined.edge_index[:, arcs] + shift, arcs)
+    graph.x, graph.node_key = joined.x[nodes], joined.node_key[nodes]
+    graph.batch, graph.starts = torch.repeat_interleave(torch.arange(len(chosen)), sizes[chosen]), starts
+    graph.with_ids = joined.with_ids[chosen]
+    graph.stable_ids = bool(graph.with_ids.all())
+    return graph
+
+
+def _with_edges(graph: Data, edge_index: Tensor, kept: Tensor) -> Data:
+    """A shallow copy with other edges, whose values are those of the edges that were kept."""
+    copy = Data(**{name: graph[name] for name in graph.keys() if name not in ("edge_index", *EDGE_VALUES)})  # noqa: SIM118
+    copy.edge_index = edge_index
+    for name in EDGE_VALUES:
+        if name in graph:
+            copy[name] = graph[name][kept]
+    return copy
+
+
+def _ranges(starts: Tensor, sizes: Tensor, chosen: Tensor) -> Tensor:
+    """Numbers ``starts[k]`` to ``starts[k] + sizes[k] - 1`` for each chosen k, one after the other."""
+    length = sizes[chosen]
+    first = torch.repeat_interleave(starts[chosen] - (torch.cumsum(length, 0) - length), length)
+    return first + torch.arange(int(length.sum()))

@@ -1,15 +1,14 @@
-"""Votes: the ballot of every target in every subgraph, stored as "all alike, except these".
+"""Ballots: what every target voted in every subgraph, and checks that no impossible ballots are counted.
 
-A target without an edge in a subgraph casts the same ballot there as in every other such subgraph. So a
-target's ``num_groups`` ballots are one *default* and a short list of exceptions; a graph of millions of nodes
-with hundreds of subgraphs stays small. Knows no torch: certificates and their verifier read it.
-
-Checks on ballots that come from outside, such as a file: what passes can be counted without surprises.
+A target without an edge in a subgraph casts the same ballot there as in every other such subgraph. So a target's
+``num_groups`` ballots are one *default* and a short list of exceptions (:class:`Votes`); a graph of millions of nodes
+with hundreds of subgraphs stays small. :class:`Ballots` adds what a rule needs to count them. Both only hold data:
+``theorems`` proves with it, ``recount`` counts again.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -106,54 +105,107 @@ DTYPES = {
     "cover_ptr": np.int64,
     "cover": np.int32,
 }
-
-MOST_GROUPS = 2**24  # so that a verifier can lay out the ballots of a target one by one
-MOST_CLASSES = np.iinfo(np.int16).max
+SIZES = {"num_groups": 2**24, "num_classes": np.iinfo(np.int16).max}  # the most of each that a verifier can lay out
 
 
-def check_ballots(
-    votes: Votes, rule: str, cover_ptr: IntArray, cover: npt.NDArray[np.int32], ids: str, parameters: Mapping[str, int]
-) -> None:
-    """Refuses votes, a cover table or a rule that no division can have produced.
+@dataclass(frozen=True)
+class Ballots:
+    """Votes, the rule of the division that cast them, and what that rule needs besides. Checked when made.
 
-    Raises:
-        CertificateError: With the first thing found wrong.
+    Attributes:
+        votes: The ballots.
+        rule: Which theorem applies, a key of :data:`~agnncert.proof.rules.RULES`.
+        cover_ptr: Row of target ``j`` in ``cover`` is ``cover_ptr[j]:cover_ptr[j + 1]``, shape ``[n + 1]``.
+        cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last entry, which
+            is the number of reached ballots, holds for more nodes too. Edge-centric rules need it, others
+            leave it empty.
+        ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
+        parameters: Whole numbers that the rule needs: the sides of GNNCert-EN's grid, or the ballots that
+            one unit of each budget field moves in a user's own division.
     """
-    _check_settings(votes, rule, ids, parameters)
-    arrays = {name: getattr(votes, name) for name in DTYPES if not name.startswith("cover")}
-    _check_types(arrays | {"cover_ptr": cover_ptr, "cover": cover})
-    _check_votes(votes)
-    reached = np.bincount(votes.owner[votes.reached], minlength=votes.num_targets)
-    _check_reached(votes, rule, reached)
-    _check_rows("cover_ptr", cover_ptr, votes.num_targets, len(cover))
-    _check_cover(rule, cover_ptr, cover, reached)
+
+    votes: Votes
+    rule: str
+    cover_ptr: IntArray
+    cover: npt.NDArray[np.int32]
+    ids: str = "node_id"
+    parameters: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_settings(self)
+        _check_types(self.tensors())
+        _check_votes(self.votes)
+        _check_reached(self)
+
+    @property
+    def num_targets(self) -> int:
+        """Number of targets."""
+        return self.votes.num_targets
+
+    @property
+    def task(self) -> str:
+        """``"node"`` or ``"graph"``."""
+        return RULES[self.rule].task
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of the votes and of the cover table."""
+        return {name: getattr(self if name.startswith("cover") else self.votes, name) for name in DTYPES}
+
+    def settings(self) -> dict[str, Any]:
+        """The rule with its parameters, and the size of the vote."""
+        sizes = {name: getattr(self.votes, name) for name in SIZES}
+        return {"rule": self.rule, "ids": self.ids, "parameters": dict(self.parameters), **sizes}
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Ballots from :meth:`tensors` and :meth:`settings`, which come from a file and are not trusted.
+
+        Raises:
+            CertificateError: The ballots or the rule are not ones that this library can have written.
+        """
+        expected = ("rule", "ids", "parameters", *SIZES)
+        if sorted(tensors) != sorted(DTYPES):
+            raise CertificateError(f"arrays are {', '.join(sorted(tensors))}: expected {', '.join(sorted(DTYPES))}.")
+        if sorted(settings) != sorted(expected) or not isinstance(settings["parameters"], dict):
+            raise CertificateError(f"settings are {dict(settings)}: expected {', '.join(expected)}.")
+        votes: dict[str, Any] = {name: array for name, array in tensors.items() if not name.startswith("cover")}
+        return cls(
+            votes=Votes(**votes, **{name: settings[name] for name in SIZES}),
+            rule=settings["rule"],
+            cover_ptr=tensors["cover_ptr"],
+            cover=tensors["cover"],
+            ids=settings["ids"],
+            parameters=settings["parameters"],
+        )
 
 
-def _check_settings(votes: Votes, rule: str, ids: str, parameters: Mapping[str, int]) -> None:
-    if not isinstance(rule, str) or rule not in RULES:
-        raise CertificateError(f'unknown rule "{rule}": {did_you_mean(str(rule), RULES)}')
-    if ids not in ("node_id", "row"):
-        raise CertificateError(f'unknown kind of ids "{ids}": expected "node_id" or "row".')
-    sizes = (("num_groups", votes.num_groups, MOST_GROUPS), ("num_classes", votes.num_classes, MOST_CLASSES))
-    for name, size, most in sizes:
+def _check_settings(ballots: Ballots) -> None:
+    name, parameters = ballots.rule, ballots.parameters
+    if not isinstance(name, str) or name not in RULES:
+        raise CertificateError(f'unknown rule "{name}": {did_you_mean(str(name), RULES)}')
+    if ballots.ids not in ("node_id", "row"):
+        raise CertificateError(f'unknown kind of ids "{ballots.ids}": expected "node_id" or "row".')
+    for what, most in SIZES.items():
+        size = getattr(ballots.votes, what)
         if not _is_whole(size) or not 1 <= size <= most:
-            raise CertificateError(f"{name} is {size!r}: expected a whole number from 1 to {most:,}.")
-    known = (*RULES[rule].parameters, *RULES[rule].optional)
-    missing = [name for name in RULES[rule].parameters if name not in parameters]
-    odd = [name for name, value in parameters.items() if name not in known or not _is_whole(value) or value < 0]
+            raise CertificateError(f"{what} is {size!r}: expected a whole number from 1 to {most:,}.")
+    rule = RULES[name]
+    known = (*rule.parameters, *rule.prices)
+    missing = [what for what in rule.parameters if what not in parameters]
+    odd = [what for what, value in parameters.items() if what not in known or not _is_whole(value) or value < 0]
     if missing or odd:
-        found = ", ".join(f"{name}={value!r}" for name, value in parameters.items()) or "none"
-        raise CertificateError(f'parameters of the rule "{rule}" are {found}: expected {", ".join(known) or "none"}.')
-    if rule.startswith("gnncert-en") and np.prod(list(parameters.values())) != votes.num_groups:
-        raise CertificateError(f"a grid of {dict(parameters)} does not make {votes.num_groups} groups.")
+        given = ", ".join(f"{what}={value!r}" for what, value in parameters.items()) or "none"
+        raise CertificateError(f'parameters of the rule "{name}" are {given}: expected {", ".join(known) or "none"}.')
+    if rule.parameters and np.prod(list(parameters.values())) != ballots.votes.num_groups:
+        raise CertificateError(f"a grid of {dict(parameters)} does not make {ballots.votes.num_groups} groups.")
 
 
 def _check_types(arrays: dict[str, Any]) -> None:
     for name, dtype in DTYPES.items():
         array = arrays[name]
         if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
-            found = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
-            raise CertificateError(f'"{name}" is {found}: expected one row of {np.dtype(dtype)}.')
+            given = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
+            raise CertificateError(f'"{name}" is {given}: expected one row of {np.dtype(dtype)}.')
 
 
 def _check_votes(votes: Votes) -> None:
@@ -169,18 +221,19 @@ def _check_votes(votes: Votes) -> None:
         raise CertificateError('"group" does not ascend within a target: a ballot would be counted twice.')
 
 
-def _check_reached(votes: Votes, rule: str, reached: IntArray) -> None:
-    unreached = np.diff(votes.indptr) - reached
-    if RULES[rule].all_reached and unreached.any():
-        raise CertificateError(f'the rule "{rule}" lists only ballots that are reached; others were found.')
-    if rule == "gated/node" and (unreached > 1).any():
+def _check_reached(ballots: Ballots) -> None:
+    """Refuses ``reached`` flags and cover tables that contradict the rule or each other."""
+    votes, rule, ptr, cover = ballots.votes, RULES[ballots.rule], ballots.cover_ptr, ballots.cover
+    reached = np.bincount(votes.owner[votes.reached], minlength=votes.num_targets)
+    unreached = int((np.diff(votes.indptr) - reached).max(initial=0))
+    if rule.most_unreached == 0 and unreached:
+        raise CertificateError(f'the rule "{ballots.rule}" lists only ballots that are reached; others were found.')
+    if rule.most_unreached is not None and unreached > rule.most_unreached:
         raise CertificateError("a target has one group of its own; several unreached ballots were found.")
-
-
-def _check_cover(rule: str, ptr: IntArray, cover: npt.NDArray[np.int32], reached: IntArray) -> None:
-    if not RULES[rule].uses_cover:
+    _check_rows("cover_ptr", ptr, votes.num_targets, len(cover))
+    if not rule.uses_cover:
         if len(cover):
-            raise CertificateError(f'the rule "{rule}" has no cover table; one was found.')
+            raise CertificateError(f'the rule "{ballots.rule}" has no cover table; one was found.')
         return
     lengths = np.diff(ptr)
     last = np.append(cover, 0)[np.where(lengths > 0, ptr[1:] - 1, -1)]
@@ -197,9 +250,9 @@ def _check_rows(name: str, ptr: IntArray, num_rows: int, total: int) -> None:
         raise CertificateError(f'"{name}" does not divide {total} entries into {num_rows} rows.')
 
 
-def _check_length(name: str, found: int, expected: int) -> None:
-    if found != expected:
-        raise CertificateError(f'"{name}" has {found} entries: expected {expected}.')
+def _check_length(name: str, length: int, expected: int) -> None:
+    if length != expected:
+        raise CertificateError(f'"{name}" has {length} entries: expected {expected}.')
 
 
 def _check_range(name: str, values: npt.NDArray[Any], low: int, high: int) -> None:

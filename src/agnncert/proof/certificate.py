@@ -1,6 +1,6 @@
 """Certificate: what is proved about each target, the evidence for it, and the claim in words.
 
-``print(certificate)``: what is proved, in plain language.
+Also a certificate as a file and back, and what ``print(certificate)`` says.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,11 +12,12 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
+from agnncert.errors import AgnncertError, BudgetError, CertificateError, SettingsError, did_you_mean
 from agnncert.proof.ballots import BoolArray, FloatArray, IntArray
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.claim import Claim
 from agnncert.proof.evidence import BallotEvidence, Evidence
+from agnncert.proof.file import OPTIONAL, PER_TARGET, Contents, read_contents, write_contents
 
 INF = float("inf")
 
@@ -75,9 +76,9 @@ class Certificate:
             votes = self.evidence
             facts = {"task": votes.task, "ids": votes.ids, "num_groups": votes.votes.num_groups}
             for name, value in facts.items():
-                if getattr(self.claim, name) != value:
-                    found = getattr(self.claim, name)
-                    raise CertificateError(f"the claim says {name}={found!r}, the ballots say {value!r}.")
+                claimed = getattr(self.claim, name)
+                if claimed != value:
+                    raise CertificateError(f"the claim says {name}={claimed!r}, the ballots say {value!r}.")
         for name in ("target", "row"):
             values, times = np.unique(getattr(self, name), return_counts=True)
             if (times > 1).any():
@@ -204,8 +205,6 @@ class Certificate:
         Raises:
             CertificateError: The file cannot be written.
         """
-        from agnncert.proof.file import save_certificate
-
         save_certificate(self, path, budgets)
 
     def __repr__(self) -> str:
@@ -222,6 +221,81 @@ def everything_but_additions(ids: str) -> Budget:
     return Budget(delete_edges=INF, change_edges=INF, delete_nodes=deleted, change_features=INF)
 
 
+def usual_budgets(claim: Claim) -> tuple[Budget, ...]:
+    """The budgets that a file makes statements about unless told otherwise."""
+    if claim.guarantee != "deterministic":
+        return ()
+    return (
+        everything_but_additions(claim.ids),
+        Budget(add_edges=10, delete_edges=10, change_features=1),
+        Budget(inject_nodes=1, edges_per_injected=INF),
+        Budget(inject_nodes=5, edges_per_injected=20),
+        Budget(add_edges=100),
+    )
+
+
+def save_certificate(certificate: Certificate, path: str | Path, budgets: Iterable[Budget] | None = None) -> None:
+    """Writes a certificate to one file, all of it or nothing.
+
+    Args:
+        certificate: What to write.
+        path: Where; an existing file is replaced.
+        budgets: What the file makes statements about; :func:`usual_budgets` when not given.
+
+    Raises:
+        CertificateError: The file cannot be written.
+    """
+    stated = usual_budgets(certificate.claim) if budgets is None else tuple(budgets)
+    held = [certificate.holds_against(budget) for budget in stated]
+    arrays = {name: getattr(certificate, name) for name in ("target", *PER_TARGET, *OPTIONAL)}
+    arrays |= {"holds": np.array(held, dtype=bool).reshape(len(stated), certificate.num_targets)}
+    contents = Contents(
+        kind=certificate.evidence.kind,
+        settings=certificate.evidence.settings(),
+        claim=certificate.claim,
+        budgets=stated,
+        broken_at_most=tuple(certificate.broken_at_most(budget) for budget in stated),
+        evidence=certificate.evidence.tensors(),
+        arrays={name: array for name, array in arrays.items() if array is not None},
+    )
+    write_contents(path, contents)
+
+
+def load_certificate(path: str | Path) -> Certificate:
+    """Reads a certificate. Labels and radii are derived again and compared with the stored ones.
+
+    Raises:
+        CertificateError: The file is not a certificate, was altered or cut short, or is of a future version.
+    """
+    return certificate_of(read_contents(path), path)
+
+
+def certificate_of(contents: Contents, path: str | Path) -> Certificate:
+    """The certificate that a file describes; ``path`` is named in errors.
+
+    Raises:
+        CertificateError: The evidence makes no sense, or labels and radii do not follow from it.
+    """
+    try:
+        evidence = _evidence_class(contents.kind).load(contents.evidence, contents.settings)
+        known = {name: contents.arrays.get(name) for name in ("row", *OPTIONAL)}
+        certificate = Certificate(contents.claim, evidence, contents.arrays["target"], **known)  # type: ignore[arg-type]
+    except AgnncertError as error:
+        raise CertificateError(f"{path}: {error}") from error
+    for name in ("label", "radius"):
+        if not np.array_equal(getattr(certificate, name), contents.arrays[name]):
+            raise CertificateError(f"{path}: the stored {name}s are not the ones that follow from the votes.")
+    return certificate
+
+
+def _evidence_class(kind: str) -> type[Evidence]:
+    if kind == BallotEvidence.kind:
+        return BallotEvidence
+    from agnncert.proof.samples.evidence import SampleEvidence  # brings scipy, which ballots do not need
+
+    return SampleEvidence
+
+
 def _as_ids(target: Any) -> npt.NDArray[Any]:
     ids = np.asarray(target)
     if ids.dtype.kind in "iu":
@@ -231,7 +305,7 @@ def _as_ids(target: Any) -> npt.NDArray[Any]:
     raise CertificateError(f"targets have ids of type {ids.dtype}: expected integers or strings.")
 
 
-def summary(certificate: "Certificate") -> str:
+def summary(certificate: Certificate) -> str:
     """A certificate in words and a few numbers."""
     claim = certificate.claim
     made_by = f"{claim.method}, {claim.division}" if claim.division else claim.method
@@ -242,28 +316,28 @@ def summary(certificate: "Certificate") -> str:
     return "\n".join([*lines, str(claim)])
 
 
-def _numbers(certificate: "Certificate") -> list[tuple[str, str]]:
+def _numbers(certificate: Certificate) -> list[tuple[str, str]]:
     unproved = int((certificate.radius < 0).sum())
-    found = [("radius", _spread(certificate.radius))]
+    lines = [("radius", _spread(certificate.radius))]
     if certificate.truth is not None:
         correct = certificate.label == certificate.truth
-        found.insert(0, ("correct labels", f"{correct.mean():.1%} of the targets"))
+        lines.insert(0, ("correct labels", f"{correct.mean():.1%} of the targets"))
     if unproved:
-        found.append(("unproved", f"{unproved:,} of them: too close to a tie to be sure of the label itself"))
+        lines.append(("unproved", f"{unproved:,} of them: too close to a tie to be sure of the label itself"))
     if (certificate.new_neighbours >= 0).any():
         rest = "with any deletions and any features of other nodes"
-        found.append(("new neighbours", f"{_spread(certificate.new_neighbours)}, {rest}"))
-    return found
+        lines.append(("new neighbours", f"{_spread(certificate.new_neighbours)}, {rest}"))
+    return lines
 
 
-def _guarantee(certificate: "Certificate") -> str:
+def _guarantee(certificate: Certificate) -> str:
     claim = certificate.claim
     if claim.alpha is None:
         return "deterministic: no attack within the budget can change a certified label"
     return f"probabilistic: wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
 
 
-def _spread(values: "IntArray | FloatArray") -> str:
+def _spread(values: IntArray | FloatArray) -> str:
     low, middle, high = np.sort(values)[[0, (len(values) - 1) // 2, -1]]
     return f"median {_amount(middle)}, smallest {_amount(low)}, largest {_amount(high)}"
 

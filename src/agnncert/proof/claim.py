@@ -1,6 +1,7 @@
-"""The sentences of a claim about a vote. Each follows from the rule and a few facts, from nothing else.
+"""Claim: what a certificate proves, in words, with everything that it rests on.
 
-Claim: what a certificate proves, in words, with everything that it rests on.
+The words follow from a few plain facts and from nothing else, so a verifier can write them again and compare:
+:func:`make_claim` for ballots, :func:`make_sample_claim` for random samples.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,141 +10,7 @@ from typing import Any
 
 from agnncert import __version__
 from agnncert.errors import CertificateError
-
-_WHATEVER_DEGREE = (
-    "one edge added, deleted or changed, or one node injected, deleted or given other features, whatever its degree"
-)
-_UNITS = {
-    "edge-centric": (
-        "one edge added, deleted or changed; a node that is injected, deleted or given other features counts "
-        "once for each of its edges"
-    ),
-    "node-centric": _WHATEVER_DEGREE,
-    "gated": f"{_WHATEVER_DEGREE}; the target's own features count like those of any other node",
-    "gnncert-e": "one edge between existing nodes added, deleted or changed",
-    "gnncert-n": "one existing node given other features",
-    "gnncert-en": (
-        "one ballot; an edge moves as many as there are feature groups, the features of a node as many as "
-        "there are edge groups"
-    ),
-    "custom": "one ballot; the division states how many each change moves",
-}
-
-_EDGES = "Edges added or deleted anywhere, and edges given another weight, attribute or number of copies."
-_NODES = "Nodes injected with any features, each with as many edges as the budget allows, or with any number."
-_OTHERS = "Nodes deleted with all their edges, and features of other nodes changed to anything."
-_MIX = "Any mix of these in one attack: ask holds_against(Budget(...))."
-_PRICE_NAMES = {
-    "add_edges": "an added edge",
-    "delete_edges": "a deleted edge",
-    "change_edges": "a changed edge",
-    "inject_nodes": "an injected node",
-    "edges_per_injected": "an edge of an injected node",
-    "delete_nodes": "a deleted node",
-    "change_features": "a node with other features",
-    "target_features": "the target's own features",
-}
-
-
-@dataclass(frozen=True)
-class Vote:
-    """The facts that the sentences follow from.
-
-    Attributes:
-        division: First part of the rule's name, such as ``"edge-centric"``.
-        task: ``"node"`` or ``"graph"``.
-        by_row: Whether row numbers stand in for ids.
-        tolerance: How far apart two evaluations of a score may lie.
-        model_digest: SHA-256 of the model, or empty.
-        parameters: Whole numbers of the rule.
-    """
-
-    division: str
-    task: str
-    by_row: bool
-    tolerance: float
-    model_digest: str
-    parameters: dict[str, int]
-
-    @property
-    def own_features(self) -> bool:
-        """Whether the target's own features are covered; of a graph, the features of any node are."""
-        covered = self.division in ("gated", "gnncert-n", "gnncert-en")
-        return self.task == "graph" or covered or "target_features" in self.parameters
-
-    @property
-    def divides_whole_graph(self) -> bool:
-        """Whether this is one of the divisions that cover edges, nodes and features alike."""
-        return self.division in ("edge-centric", "node-centric", "gated")
-
-    def unit(self) -> str:
-        """What one step of the radius counts."""
-        return _UNITS[self.division]
-
-    def covers(self) -> Iterator[str]:
-        """The changes that are covered."""
-        if self.divides_whole_graph:
-            yield _EDGES
-            yield _NODES + (" They are appended after the existing rows." if self.by_row else "")
-            yield "Features of other nodes changed to anything." if self.by_row else _OTHERS
-            yield _MIX
-        elif self.division == "gnncert-e":
-            yield "Edges between existing nodes added, deleted or changed."
-        elif self.division == "gnncert-n":
-            yield "Features of existing nodes changed to anything."
-        elif self.division == "gnncert-en":
-            yield "Edges between existing nodes, and features of existing nodes, changed in one attack."
-        else:
-            named = [(words, self.parameters[name]) for name, words in _PRICE_NAMES.items() if name in self.parameters]
-            prices = [f"{words} moves at most {price}" for words, price in named]
-            yield f"In ballots: {', '.join(prices)}." if prices else "Nothing beyond the unchanged graph."
-
-    def assumes(self) -> Iterator[str]:
-        """What must be true."""
-        if self.task == "node":
-            yield "The target is not deleted and keeps its id."
-        if not self.own_features:
-            yield "The target's own features are unchanged."
-        yield "An edge is an unordered pair of nodes; a new direction of an old pair counts as an added edge."
-        if self.by_row:
-            yield "Row numbers are the ids of the nodes: injected nodes come last, and no node is deleted."
-        else:
-            yield "Ids are unique and stay with their nodes; only the id of a deleted node may be used again."
-        named = f" with SHA-256 {self.model_digest}" if self.model_digest else ""
-        yield f"The model{named} and the division are the ones that cast these ballots, in evaluation mode."
-        yield from self._locality()
-        if self.tolerance > 0:
-            yield (
-                f"No score moves by more than {self.tolerance:g} of the largest when the same subgraph is "
-                "evaluated again, on any machine; ballots closer to a tie than twice that are conceded "
-                "to the attacker."
-            )
-        else:
-            yield "Evaluating the same subgraph again gives the same ballot, on any machine."
-
-    def _locality(self) -> Iterator[str]:
-        if self.division == "custom":
-            yield "The division's own statement of how many ballots a change moves is true."
-        elif self.divides_whole_graph and self.task == "node":
-            yield "The model predicts a node from its own features and from nodes whose messages reach it."
-        elif self.divides_whole_graph:
-            yield "The model sees one subgraph at a time: the nodes of that subgraph and no others."
-
-    def not_proved(self) -> Iterator[str]:
-        """What is not proved."""
-        yield "That the label is correct: only that it stays the same."
-        yield "Anything about attacks on the training data: the model is taken as it is."
-        if not self.own_features:
-            yield "Changes of the target's own features: they reach every subgraph and are never certified."
-        if self.by_row:
-            yield "Deletion of nodes: without a node_id in the data it renames all later rows."
-        if self.divides_whole_graph and self.task == "node" and self.division != "gated":
-            yield (
-                "That the graph mattered: a radius at or above the target's degree means that the label is "
-                "the one predicted without any edges."
-            )
-        if not self.divides_whole_graph:
-            yield "Any change that is not listed as covered."
+from agnncert.proof.rules import RULES, Rule
 
 
 @dataclass(frozen=True)
@@ -210,8 +77,8 @@ class Claim:
         """
         expected = {f.name for f in fields(cls)}
         if not isinstance(stored, dict) or set(stored) != expected:
-            found = sorted(stored) if isinstance(stored, dict) else type(stored).__name__
-            raise CertificateError(f"the claim has the fields {found}: expected {sorted(expected)}.")
+            given = sorted(stored) if isinstance(stored, dict) else type(stored).__name__
+            raise CertificateError(f"the claim has the fields {given}: expected {sorted(expected)}.")
         for name, value in stored.items():
             if not _FITS[name](value):
                 raise CertificateError(f'the claim\'s "{name}" is {value!r}, which makes no sense.')
@@ -253,7 +120,7 @@ def make_claim(
     notes: tuple[str, ...] = (),
     library_version: str | None = None,
 ) -> Claim:
-    """The claim of a vote, in words that follow from the rule alone, so that a verifier can compare them.
+    """The claim that belongs to ballots.
 
     Args:
         rule: Which theorem applies, a key of :data:`~agnncert.proof.rules.RULES`.
@@ -267,22 +134,220 @@ def make_claim(
         notes: Further remarks, stored as they are.
         library_version: Version to name; this library's own when not given.
     """
-    name, _, rule_task = rule.partition("/")
     digests = dict(digests or {})
-    words = Vote(name, task or rule_task, ids == "row", tolerance, digests.get("model", ""), dict(parameters or {}))
+    facts = ClaimFacts(RULES[rule], ids == "row", tolerance, digests.get("model", ""), dict(parameters or {}))
     return Claim(
-        task=words.task,
-        method=name if name == "custom" else "gnncert" if name.startswith("gnncert") else "agnncert",
+        task=task or facts.task,
+        method=facts.rule.division.method,
         division=division,
         num_groups=num_groups,
         guarantee="deterministic",
-        unit=words.unit(),
-        covers=tuple(words.covers()),
-        assumes=tuple(words.assumes()),
-        not_proved=tuple(words.not_proved()),
+        unit=facts.rule.division.unit,
+        covers=tuple(facts.covers()),
+        assumes=tuple(facts.assumes()),
+        not_proved=tuple(facts.not_proved()),
         ids=ids,
         tolerance=tolerance,
         digests=digests,
         notes=notes,
         library_version=__version__ if library_version is None else library_version,
     )
+
+
+_PRICE_NAMES = {
+    "add_edges": "an added edge",
+    "delete_edges": "a deleted edge",
+    "change_edges": "a changed edge",
+    "inject_nodes": "an injected node",
+    "edges_per_injected": "an edge of an injected node",
+    "delete_nodes": "a deleted node",
+    "change_features": "a node with other features",
+    "target_features": "the target's own features",
+}
+
+
+@dataclass(frozen=True)
+class ClaimFacts:
+    """The facts that the sentences about a vote follow from.
+
+    Attributes:
+        rule: What is known about the rule.
+        by_row: Whether row numbers stand in for ids.
+        tolerance: How far apart two evaluations of a score may lie.
+        model_digest: SHA-256 of the model, or empty.
+        parameters: Whole numbers of the rule.
+    """
+
+    rule: Rule
+    by_row: bool
+    tolerance: float
+    model_digest: str
+    parameters: dict[str, int]
+
+    @property
+    def task(self) -> str:
+        """``"node"`` or ``"graph"``."""
+        return self.rule.task
+
+    @property
+    def target_features(self) -> bool:
+        """Whether the target's own features are covered; of a graph, the features of any node are."""
+        priced = not self.rule.prices or "target_features" in self.parameters
+        return self.task == "graph" or (self.rule.target_features and priced)
+
+    def covers(self) -> Iterator[str]:
+        """The changes that are covered."""
+        if self.rule.division.whole_graph:
+            injected = (
+                "Nodes injected with any features, each with as many edges as the budget allows, or with any number."
+            )
+            yield "Edges added or deleted anywhere, and edges given another weight, attribute or number of copies."
+            yield injected + (" They are appended after the existing rows." if self.by_row else "")
+            if self.by_row:
+                yield "Features of other nodes changed to anything."
+            else:
+                yield "Nodes deleted with all their edges, and features of other nodes changed to anything."
+            yield "Any mix of these in one attack: ask holds_against(Budget(...))."
+        elif self.rule.division.covers:
+            yield self.rule.division.covers
+        else:
+            named = [(words, self.parameters[name]) for name, words in _PRICE_NAMES.items() if name in self.parameters]
+            prices = [f"{words} moves at most {price}" for words, price in named]
+            yield f"In ballots: {', '.join(prices)}." if prices else "Nothing beyond the unchanged graph."
+
+    def assumes(self) -> Iterator[str]:
+        """What must be true."""
+        if self.task == "node":
+            yield "The target is not deleted and keeps its id."
+        if not self.target_features:
+            yield "The target's own features are unchanged."
+        yield "An edge is an unordered pair of nodes; a new direction of an old pair counts as an added edge."
+        if self.by_row:
+            yield "Row numbers are the ids of the nodes: injected nodes come last, and no node is deleted."
+        else:
+            yield "Ids are unique and stay with their nodes; only the id of a deleted node may be used again."
+        named = f" with SHA-256 {self.model_digest}" if self.model_digest else ""
+        yield f"The model{named} and the division are the ones that cast these ballots, in evaluation mode."
+        if self.rule.prices:
+            yield "The division's own statement of how many ballots a change moves is true."
+        elif self.rule.division.whole_graph and self.task == "node":
+            yield "The model predicts a node from its own features and from nodes whose messages reach it."
+        elif self.rule.division.whole_graph:
+            yield "The model sees one subgraph at a time: the nodes of that subgraph and no others."
+        if self.tolerance > 0:
+            yield (
+                f"No score moves by more than {self.tolerance:g} of the largest when the same subgraph is "
+                "evaluated again, on any machine; ballots closer to a tie than twice that are conceded "
+                "to the attacker."
+            )
+        else:
+            yield "Evaluating the same subgraph again gives the same ballot, on any machine."
+
+    def not_proved(self) -> Iterator[str]:
+        """What is not proved."""
+        yield "That the label is correct: only that it stays the same."
+        yield "Anything about attacks on the training data: the model is taken as it is."
+        if not self.target_features:
+            yield "Changes of the target's own features: they reach every subgraph and are never certified."
+        if self.by_row:
+            yield "Deletion of nodes: without a node_id in the data it renames all later rows."
+        if self.rule.by_neighbours and not self.target_features:
+            yield (
+                "That the graph mattered: a radius at or above the target's degree means that the label is "
+                "the one predicted without any edges."
+            )
+        if not self.rule.division.whole_graph:
+            yield "Any change that is not listed as covered."
+
+
+def make_sample_claim(
+    *,
+    method: str,
+    noise: Mapping[str, Any],
+    task: str,
+    alpha: float,
+    scope: str,
+    ids: str = "node_id",
+    digests: Mapping[str, str] | None = None,
+    notes: tuple[str, ...] = (),
+    library_version: str = __version__,
+) -> Claim:
+    """The claim that belongs to predictions counted under random noise.
+
+    Args:
+        method: Name of the defence.
+        noise: Kind and parameters of the noise, as files store them.
+        task: ``"node"`` or ``"graph"``.
+        alpha: Error probability.
+        scope: What ``alpha`` is spent on.
+        ids: ``"node_id"`` or ``"row"``.
+        digests: SHA-256 of the graph and the model.
+        notes: Further remarks.
+        library_version: Version to name.
+    """
+    covers, assumes, not_proved = _about_deletions() if noise["kind"] == "deletions" else _about_flips(noise, task)
+    unsound = noise.get("test") == "legacy-unsound"
+    if unsound:
+        words = "Anything at all: the legacy test is unsound, and one injected node can flip labels that it certifies."
+        not_proved.insert(0, words)
+    return Claim(
+        task=task,
+        method=f"{method} (legacy-unsound)" if unsound else method,
+        division="",
+        num_groups=0,
+        guarantee="probabilistic",
+        unit=noise_unit(noise),
+        covers=tuple(covers),
+        assumes=(
+            *assumes,
+            "Samples are independent draws of the stated noise; their number was fixed before any count was seen.",
+            "The model's prediction on a noisy graph depends on that graph alone.",
+        ),
+        not_proved=(
+            *not_proved,
+            "That a new vote gives this label: it is the most probable class under noise, not one vote's outcome.",
+            "Anything about attacks on the training data.",
+        ),
+        ids=ids,
+        alpha=alpha,
+        alpha_scope=scope,
+        digests=dict(digests or {}),
+        notes=notes,
+        library_version=library_version,
+    )
+
+
+def noise_unit(noise: Mapping[str, Any]) -> str:
+    """What one step of the radius counts; of flips, edges if they are noisy and feature entries otherwise."""
+    if noise["kind"] == "deletions":
+        most = noise["edges_per_injected"]
+        return f"node injected with {'any number of' if most == 'inf' else f'up to {int(most)}'} edges"
+    if not (noise["p_add"] or noise["p_delete"]):
+        return "feature entry flipped"
+    return "edge added or deleted" + (" at the target" if noise["where"] == "target row" else "")
+
+
+def _about_deletions() -> tuple[list[str], list[str], list[str]]:
+    covers = ["Nodes injected with any features and a limited number of edges each, to old or new nodes."]
+    assumes = ["A node without edges influences no other node (probed, not proved)."]
+    return covers, assumes, ["Edges added or deleted between existing nodes, deleted nodes, changed features."]
+
+
+def _about_flips(noise: Mapping[str, Any], task: str) -> tuple[list[str], list[str], list[str]]:
+    covers, assumes, not_proved = [], [], []
+    if noise["where"] == "target row":
+        covers.append("Edges added and deleted at the target.")
+        not_proved.append(
+            "Edges between other nodes: noise leaves them alone. So budgets of edges, which may lie "
+            "anywhere, do not hold; only the radius speaks, about edges at the target."
+        )
+    elif noise["p_add"] or noise["p_delete"]:
+        covers.append(f"Edges added and deleted between existing nodes{', anywhere' if task == 'node' else ''}.")
+    else:
+        not_proved.append("Changed edges.")
+    if noise["p_add_feature"] or noise["p_delete_feature"]:
+        covers.append("Entries of binary features flipped, at any node.")
+        assumes.append("Features stay 0 or 1; the defence accepts no others.")
+    else:
+        not_proved.append("Changed features.")
+    return covers, assumes, [*not_proved, "Injected and deleted nodes, changed weights of edges."]

@@ -4,24 +4,19 @@ A :class:`~agnncert.proof.certificate.Certificate` is evidence plus a claim in w
 (labels, radii, budgets, collective bounds) is answered by its evidence, and a file stores the evidence, so
 that a reader can derive the statements again. Two kinds exist:
 
-    BallotEvidence (ballots.py)     one ballot per target and subgraph; deterministic
-    SampleEvidence (smoothing.py)   class counts under random noise; holds with a stated probability
-
-A kind is a subclass of :class:`Evidence` and one line in ``files.py``.
-
-BallotEvidence: the votes of a division, and the theorem that says what can move them.
+    BallotEvidence (here)                  one ballot per target and subgraph; deterministic
+    SampleEvidence (samples/evidence.py)   class counts under random noise; holds with a stated probability
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.errors import CertificateError
-from agnncert.proof.ballots import DTYPES, BoolArray, FloatArray, IntArray, Votes, check_ballots
+from agnncert.proof.ballots import Ballots, BoolArray, FloatArray, IntArray, Votes
 from agnncert.proof.budget import Budget
 from agnncert.proof.rules import RULES, Rule
 from agnncert.proof.theorems import (
@@ -122,42 +117,10 @@ CELLS_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True)
-class BallotEvidence(Evidence):
-    """One ballot per target and subgraph, with the rule of the division that cast them.
-
-    Attributes:
-        votes: The ballots.
-        rule: Which theorem applies, a key of :data:`~agnncert.proof.rules.RULES`.
-        cover_ptr: Row of target ``j`` in ``cover`` is ``cover_ptr[j]:cover_ptr[j + 1]``, shape ``[n + 1]``.
-        cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last entry, which
-            is the number of reached ballots, holds for more nodes too. Edge-centric rules need it, others
-            leave it empty.
-        ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
-        parameters: Whole numbers that the rule needs: the sides of GNNCert-EN's grid, or the ballots that
-            one unit of each budget field moves in a user's own division.
-    """
-
-    votes: Votes
-    rule: str
-    cover_ptr: IntArray
-    cover: npt.NDArray[np.int32]
-    ids: str = "node_id"
-    parameters: Mapping[str, int] = field(default_factory=dict)
+class BallotEvidence(Ballots, Evidence):
+    """Ballots, and the answers that the theorem of their rule gives; fields as in :class:`Ballots`."""
 
     kind: ClassVar[str] = "ballots"
-
-    def __post_init__(self) -> None:
-        check_ballots(self.votes, self.rule, self.cover_ptr, self.cover, self.ids, self.parameters)
-
-    @property
-    def num_targets(self) -> int:
-        """Number of targets."""
-        return self.votes.num_targets
-
-    @property
-    def task(self) -> str:
-        """``"node"`` or ``"graph"``."""
-        return self._rule.task
 
     @property
     def counts(self) -> IntArray:
@@ -227,43 +190,6 @@ class BallotEvidence(Evidence):
             else:  # every ballot may move at once for all targets: nothing is shared out
                 answer[part] = np.where(withstands(counted, reach), np.inf, 0.0)
         return answer
-
-    def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of the votes and of the cover table."""
-        return {name: getattr(self if name.startswith("cover") else self.votes, name) for name in DTYPES}
-
-    def settings(self) -> dict[str, Any]:
-        """The rule with its parameters, and the size of the vote."""
-        return {
-            "rule": self.rule,
-            "ids": self.ids,
-            "parameters": dict(self.parameters),
-            "num_groups": self.votes.num_groups,
-            "num_classes": self.votes.num_classes,
-        }
-
-    @classmethod
-    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Evidence from :meth:`tensors` and :meth:`settings`, checked.
-
-        Raises:
-            CertificateError: The ballots or the rule are not ones that this library can have written.
-        """
-        sizes = ("num_groups", "num_classes")
-        expected = ("rule", "ids", "parameters", *sizes)
-        if sorted(tensors) != sorted(DTYPES):
-            raise CertificateError(f"arrays are {', '.join(sorted(tensors))}: expected {', '.join(sorted(DTYPES))}.")
-        if sorted(settings) != sorted(expected) or not isinstance(settings["parameters"], dict):
-            raise CertificateError(f"settings are {dict(settings)}: expected {', '.join(expected)}.")
-        votes: dict[str, Any] = {name: array for name, array in tensors.items() if not name.startswith("cover")}
-        return cls(
-            votes=Votes(**votes, **{name: settings[name] for name in sizes}),
-            rule=settings["rule"],
-            cover_ptr=tensors["cover_ptr"],
-            cover=tensors["cover"],
-            ids=settings["ids"],
-            parameters=settings["parameters"],
-        )
 
     @property
     def _rule(self) -> Rule:

@@ -1,13 +1,11 @@
-"""A certificate as one file, and back.
+"""What a certificate file says (:class:`Contents`), read from the file and written to it.
 
-The file holds the evidence, the claim, and statements: labels, radii, new neighbours, and for some budgets
-what holds target by target and how many targets can break. Whoever reads it can derive the statements again
-from the evidence.
+A file holds evidence, the claim, and statements: labels, radii, new neighbours, and for some budgets what holds target
+by target and how many targets can break. Nothing is derived here: ``certificate`` makes the statements from the
+evidence, ``check`` derives them again.
 """
 
-import importlib
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,24 +14,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.errors import AgnncertError, BudgetError, CertificateError
+from agnncert.errors import BudgetError, CertificateError
 from agnncert.proof.budget import COUNTS, Budget
-from agnncert.proof.certificate import INF, Certificate, everything_but_additions
 from agnncert.proof.claim import Claim
-from agnncert.proof.evidence import Evidence
 from agnncert.storage import Arrays, read_sealed, write_sealed
 
 FORMAT = "agnncert-certificate"
 VERSION = 1
 
-EVIDENCE = {
-    "ballots": "agnncert.proof.evidence:BallotEvidence",
-    "samples": "agnncert.proof.samples.evidence:SampleEvidence",
-}
+KINDS = ("ballots", "samples")
 
 _FIELDS = ("format", "version", "file_sha256", "kind", "settings", "claim", "statements")
-_PER_TARGET = {"row": np.int64, "label": np.int64, "radius": np.int64, "new_neighbours": np.float64}
-_OPTIONAL = {"truth": np.int64, "degree": np.int64}
+PER_TARGET = {"row": np.int64, "label": np.int64, "radius": np.int64, "new_neighbours": np.float64}
+OPTIONAL = {"truth": np.int64, "degree": np.int64}
 _PREFIX = "evidence."
 _EXACT = 2**53  # whole numbers up to here are exact in floating point
 
@@ -62,75 +55,27 @@ class Contents:
     arrays: Arrays
 
 
-def usual_budgets(claim: Claim) -> tuple[Budget, ...]:
-    """The budgets that a file makes statements about unless told otherwise."""
-    if claim.guarantee != "deterministic":
-        return ()
-    return (
-        everything_but_additions(claim.ids),
-        Budget(add_edges=10, delete_edges=10, change_features=1),
-        Budget(inject_nodes=1, edges_per_injected=INF),
-        Budget(inject_nodes=5, edges_per_injected=20),
-        Budget(add_edges=100),
-    )
-
-
-def save_certificate(certificate: Certificate, path: str | Path, budgets: Iterable[Budget] | None = None) -> None:
-    """Writes a certificate to one file, all of it or nothing.
-
-    Args:
-        certificate: What to write.
-        path: Where; an existing file is replaced.
-        budgets: What the file makes statements about; :func:`usual_budgets` when not given.
+def write_contents(path: str | Path, contents: Contents) -> None:
+    """Writes the file, all of it or nothing.
 
     Raises:
-        CertificateError: The file cannot be written.
+        CertificateError: It cannot be written.
     """
-    stated = usual_budgets(certificate.claim) if budgets is None else tuple(budgets)
     header = {
         "format": FORMAT,
         "version": VERSION,
-        "kind": certificate.evidence.kind,
-        "settings": certificate.evidence.settings(),
-        "claim": certificate.claim.to_json(),
+        "kind": contents.kind,
+        "settings": contents.settings,
+        "claim": contents.claim.to_json(),
         "statements": [
-            {"budget": _budget_to_json(budget), "broken_at_most": certificate.broken_at_most(budget)}
-            for budget in stated
+            {"budget": _budget_to_json(budget), "broken_at_most": broken}
+            for budget, broken in zip(contents.budgets, contents.broken_at_most, strict=True)
         ],
     }
-    held = [certificate.holds_against(budget) for budget in stated]
-    arrays = {name: getattr(certificate, name) for name in (*_PER_TARGET, *_OPTIONAL)}
-    arrays |= {"holds": np.array(held, dtype=bool).reshape(len(stated), certificate.num_targets)}
-    arrays |= _ids_to_arrays(certificate.target)
-    arrays |= {_PREFIX + name: array for name, array in certificate.evidence.tensors().items()}
-    write_sealed(Path(path), header, {name: array for name, array in arrays.items() if array is not None})
-
-
-def load_certificate(path: str | Path) -> Certificate:
-    """Reads a certificate. Labels and radii are derived again and compared with the stored ones.
-
-    Raises:
-        CertificateError: The file is not a certificate, was altered or cut short, or is of a future version.
-    """
-    return certificate_of(read_contents(path), path)
-
-
-def certificate_of(contents: Contents, path: str | Path) -> Certificate:
-    """The certificate that a file describes; ``path`` is named in errors.
-
-    Raises:
-        CertificateError: The evidence makes no sense, or labels and radii do not follow from it.
-    """
-    try:
-        evidence = _evidence_class(contents.kind).load(contents.evidence, contents.settings)
-        known = {name: contents.arrays.get(name) for name in ("row", *_OPTIONAL)}
-        certificate = Certificate(contents.claim, evidence, contents.arrays["target"], **known)  # type: ignore[arg-type]
-    except AgnncertError as error:
-        raise CertificateError(f"{path}: {error}") from error
-    for name in ("label", "radius"):
-        if not np.array_equal(getattr(certificate, name), contents.arrays[name]):
-            raise CertificateError(f"{path}: the stored {name}s are not the ones that follow from the votes.")
-    return certificate
+    arrays = {name: array for name, array in contents.arrays.items() if name != "target"}
+    arrays |= _ids_to_arrays(contents.arrays["target"])
+    arrays |= {_PREFIX + name: array for name, array in contents.evidence.items()}
+    write_sealed(Path(path), header, arrays)
 
 
 def read_contents(path: str | Path) -> Contents:
@@ -149,8 +94,8 @@ def read_contents(path: str | Path) -> Contents:
 def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
     if sorted(header) != sorted(_FIELDS):
         raise CertificateError(f"the header has the fields {sorted(header)}: expected {sorted(_FIELDS)}.")
-    if not isinstance(header["kind"], str) or header["kind"] not in EVIDENCE:
-        raise CertificateError(f"unknown kind of evidence {header['kind']!r}: expected {', '.join(EVIDENCE)}.")
+    if not isinstance(header["kind"], str) or header["kind"] not in KINDS:
+        raise CertificateError(f"unknown kind of evidence {header['kind']!r}: expected {', '.join(KINDS)}.")
     if not isinstance(header["settings"], dict):
         raise CertificateError(f"the settings are a {type(header['settings']).__name__}: expected names and values.")
     evidence = {n.removeprefix(_PREFIX): a for n, a in arrays.items() if n.startswith(_PREFIX)}
@@ -169,10 +114,10 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
 
 def _checked(arrays: Arrays, num_budgets: int) -> Arrays:
     """The arrays of the statements, with the names, types and lengths that they must have."""
-    expected = {"target", "holds", *_PER_TARGET}
-    if not expected <= set(arrays) <= expected | set(_OPTIONAL):
+    expected = {"target", "holds", *PER_TARGET}
+    if not expected <= set(arrays) <= expected | set(OPTIONAL):
         raise CertificateError(f"the arrays are {sorted(arrays)}: expected {sorted(expected)}.")
-    for name, dtype in (_PER_TARGET | _OPTIONAL | {"holds": np.bool_}).items():
+    for name, dtype in (PER_TARGET | OPTIONAL | {"holds": np.bool_}).items():
         shape = (num_budgets, len(arrays["target"])) if name == "holds" else (len(arrays["target"]),)
         array = arrays.get(name)
         if array is not None and (array.dtype != dtype or array.shape != shape):
@@ -207,8 +152,8 @@ def _budget_to_json(budget: Budget) -> dict[str, Any]:
 
 
 def _budget_from_json(stored: dict[str, Any]) -> Budget:
-    fields: dict[str, Any] = {name: INF if value == "inf" else value for name, value in stored.items()}
-    if any(not isinstance(value, bool) and value != INF and value > _EXACT for value in fields.values()):
+    fields: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in stored.items()}
+    if any(not isinstance(value, bool) and value != math.inf and value > _EXACT for value in fields.values()):
         raise BudgetError(f"a number is larger than {_EXACT:,}, but not infinite.")
     return Budget(**fields)
 
@@ -237,9 +182,3 @@ def _arrays_to_ids(arrays: Arrays) -> Arrays:
     except (KeyError, ValueError, IndexError) as error:
         raise CertificateError(f"the ids of the targets cannot be read: {error}.") from error
     return rest | {"target": np.array(ids, dtype=np.str_)}
-
-
-def _evidence_class(kind: str) -> type[Evidence]:
-    module, _, name = EVIDENCE[kind].partition(":")
-    found: type[Evidence] = getattr(importlib.import_module(module), name)
-    return found

@@ -1,10 +1,12 @@
 """The ballots counted a second time, for the verifier.
 
-Everything here is written again on purpose, and differently: it shares no code with ``rules`` and
-``theorems``, which made the statements. Ballots are laid out one by one, and the worst attack is found by
-trying how many ballots are moved in each tier, instead of by a closed formula.
+Everything here is written again on purpose, and differently: it shares no code with ``theorems`` and ``evidence``,
+which made the statements, and spells out what each division covers instead of reading it from the table in ``rules``.
+Ballots are laid out one by one, and the worst attack is found by trying how many ballots are moved in each tier,
+instead of by a closed formula.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.proof.ballots import Ballots
 from agnncert.proof.budget import COUNTS, Budget
-from agnncert.proof.evidence import BallotEvidence
 
 Numbers = npt.NDArray[Any]
 
@@ -38,7 +40,7 @@ class Piles:
     """The ballots of some targets, sorted by tier: 0 reached, 1 listed but not reached, 2 unlisted.
 
     Attributes:
-        evidence: Where they come from.
+        ballots: Where they come from.
         targets: Which targets.
         label: Winner of the ballots as cast, shape ``[n]``.
         lead: Votes by which the winner is ahead of each class when all unstable ballots go to that class,
@@ -48,7 +50,7 @@ class Piles:
         num_reached: Ballots in the first tier, stable or not, shape ``[n]``.
     """
 
-    evidence: BallotEvidence
+    ballots: Ballots
     targets: slice
     label: Numbers
     lead: Numbers
@@ -58,11 +60,11 @@ class Piles:
 
     def radius(self) -> Numbers:
         """Ballots that may change, each closing a lead by two, before some class is ahead; -1 if none may."""
-        found = np.full(len(self.label), self.evidence.votes.num_groups)
+        radius = np.full(len(self.label), self.ballots.votes.num_groups)
         for k in range(self.lead.shape[1]):
             rival = self.label != k
-            found[rival] = np.minimum(found[rival], np.floor_divide(self.lead[rival, k], 2))
-        return np.asarray(np.maximum(found, -1))
+            radius[rival] = np.minimum(radius[rival], np.floor_divide(self.lead[rival, k], 2))
+        return np.asarray(np.maximum(radius, -1))
 
     def holds(self, limits: Limits) -> npt.NDArray[np.bool_]:
         """Whether no allowed choice of moved ballots lets another class win, shape ``[n]``."""
@@ -102,15 +104,15 @@ def _top(two: Numbers, one: Numbers, moved: Any) -> Numbers:
     return np.asarray(2 * np.minimum(moved, two) + np.minimum(np.maximum(moved - two, 0), one))
 
 
-def sort_ballots(evidence: BallotEvidence) -> Iterator[Piles]:
+def sort_ballots(ballots: Ballots) -> Iterator[Piles]:
     """Lays out all ballots and sorts them into piles, some targets at a time."""
-    step = max(1, BALLOTS_AT_ONCE // evidence.votes.num_groups)
-    for start in range(0, evidence.num_targets, step):
-        yield _sort(evidence, slice(start, min(start + step, evidence.num_targets)))
+    step = max(1, BALLOTS_AT_ONCE // ballots.votes.num_groups)
+    for start in range(0, ballots.num_targets, step):
+        yield _sort(ballots, slice(start, min(start + step, ballots.num_targets)))
 
 
-def _sort(evidence: BallotEvidence, targets: slice) -> Piles:
-    votes, n = evidence.votes, targets.stop - targets.start
+def _sort(ballots: Ballots, targets: slice) -> Piles:
+    votes, n = ballots.votes, targets.stop - targets.start
     ballot = np.tile(votes.default[targets, None], (1, votes.num_groups))
     stable = np.tile(votes.default_stable[targets, None], (1, votes.num_groups))
     tier = np.full(ballot.shape, 2, dtype=np.int8)
@@ -131,7 +133,7 @@ def _sort(evidence: BallotEvidence, targets: slice) -> Piles:
     lead = firm[np.arange(n), label][:, None] - firm - (~stable).sum(axis=1)[:, None]
     lead -= label[:, None] > np.arange(votes.num_classes)
     size = counted.sum(axis=2)
-    return Piles(evidence, targets, label, lead, counted[:, :, 1:], size, (tier == 0).sum(axis=1))
+    return Piles(ballots, targets, label, lead, counted[:, :, 1:], size, (tier == 0).sum(axis=1))
 
 
 def limits(piles: Piles, budget: Budget, **instead: Numbers) -> Limits:
@@ -143,19 +145,19 @@ def limits(piles: Piles, budget: Budget, **instead: Numbers) -> Limits:
         **instead: Fields of the budget that differ by target, each of shape ``[n]``.
     """
     attack = {name: getattr(budget, name) + np.zeros(len(piles.label)) for name in COUNTS} | instead
-    division, task = piles.evidence.rule.split("/")
+    division, task = piles.ballots.rule.split("/")
     own = 1 if budget.target_features else 0
     if division == "edge-centric":
-        found = _edge_centric(piles, attack, task)
+        bound = _edge_centric(piles, attack, task)
     elif division in ("node-centric", "gated"):
-        found = _node_centric(piles, attack, task, own)
+        bound = _node_centric(piles, attack, task, own)
     else:
-        found = _by_price(piles.evidence, division, attack, own)
+        bound = _by_price(piles.ballots, division, attack, own)
     if own and (task == "graph" or division in ("edge-centric", "node-centric", "gnncert-e")):
-        found.covered[:] = False
-    if piles.evidence.ids == "row":
-        found.covered[attack["delete_nodes"] > 0] = False
-    return found
+        bound.covered[:] = False
+    if piles.ballots.ids == "row":
+        bound.covered[attack["delete_nodes"] > 0] = False
+    return bound
 
 
 def _edge_centric(piles: Piles, attack: dict[str, Numbers], task: str) -> Limits:
@@ -182,7 +184,7 @@ def _node_centric(piles: Piles, attack: dict[str, Numbers], task: str, own: int)
     return _limits(joined + edges + np.minimum(nodes, piles.num_reached) + own, new + own, new)
 
 
-def _by_price(evidence: BallotEvidence, division: str, attack: dict[str, Numbers], own: int) -> Limits:
+def _by_price(ballots: Ballots, division: str, attack: dict[str, Numbers], own: int) -> Limits:
     """Any ballot may move, and each change has a price: GNNCert's divisions and users' own."""
     edges = attack["add_edges"] + attack["delete_edges"] + attack["change_edges"]
     features, no_nodes = attack["change_features"] + own, attack["inject_nodes"] + attack["delete_nodes"] == 0
@@ -191,7 +193,7 @@ def _by_price(evidence: BallotEvidence, division: str, attack: dict[str, Numbers
     if division == "gnncert-n":
         return _limits(features, features, features, no_nodes & (edges == 0))
     if division == "gnncert-en":
-        height, width = evidence.parameters["edge_groups"], evidence.parameters["feature_groups"]
+        height, width = ballots.parameters["edge_groups"], ballots.parameters["feature_groups"]
         untouched = np.maximum(height - edges, 0) * np.maximum(width - features, 0)
         moved = height * width - untouched
         return _limits(moved, moved, moved, no_nodes)
@@ -199,7 +201,7 @@ def _by_price(evidence: BallotEvidence, division: str, attack: dict[str, Numbers
     units["target_features"] = np.full(len(edges), float(own))
     moved, covered = np.zeros(len(edges)), np.ones(len(edges), dtype=bool)
     for name, amount in units.items():
-        price = evidence.parameters.get(name)
+        price = ballots.parameters.get(name)
         if price is None:
             covered &= amount == 0
         elif price > 0:
@@ -217,9 +219,65 @@ def _product(a: Numbers, b: Numbers) -> Numbers:
 
 def _covered(piles: Piles, nodes: Numbers) -> Numbers:
     """Ballots that the worst nodes reach, one row of the table after the other."""
-    cover = piles.evidence.cover.tolist()
-    ends = piles.evidence.cover_ptr[piles.targets.start : piles.targets.stop + 1].tolist()
-    found = []
+    cover = piles.ballots.cover
+    ends = piles.ballots.cover_ptr[piles.targets.start : piles.targets.stop + 1].tolist()
+    reached = []
     for start, stop, k in zip(ends[:-1], ends[1:], nodes.tolist(), strict=True):
-        found.append(cover[start + int(min(k, stop - start)) - 1] if k and stop > start else 0)
-    return np.array(found, dtype=np.float64)
+        reached.append(cover[start + int(min(k, stop - start)) - 1] if k and stop > start else 0)
+    return np.array(reached, dtype=np.float64)
+
+
+def right_neighbours(piles: Piles, stated: Numbers) -> npt.NDArray[np.bool_]:
+    """Whether exactly the stated number of new neighbours is withstood, with unlimited changes elsewhere."""
+    if piles.ballots.rule.endswith("/graph"):
+        return np.asarray(stated == -1)
+    deleted = math.inf if piles.ballots.ids == "node_id" else 0
+    rest = Budget(delete_edges=math.inf, change_edges=math.inf, delete_nodes=deleted, change_features=math.inf)
+    whole = (stated >= -1) & ((stated == np.floor(stated)) | np.isinf(stated))
+    amount = np.where(whole, stated, 0)
+    withstands = (amount < 0) | piles.holds(limits(piles, rest, add_edges=np.maximum(amount, 0)))
+    withstands_more = piles.holds(limits(piles, rest, add_edges=np.where(np.isinf(amount), 0, amount + 1)))
+    return np.asarray(whole & withstands & (np.isinf(amount) | ~withstands_more))
+
+
+def prices(piles: Piles, budget: Budget) -> Numbers:
+    """The fewest new neighbours with which each target breaks; infinite if the whole budget does not break it.
+
+    Zero for divisions in which ballots can move without new neighbours. If targets may be touched themselves, these
+    are the prices of the others, see :func:`broken`.
+    """
+    if budget.target_features:
+        budget = budget.but(target_features=False, change_features=budget.change_features + 1)
+    full = limits(piles, budget)
+    fails = ~piles.holds(full)
+    if piles.ballots.rule not in ("edge-centric/node", "node-centric/node", "gated/node") or not fails.any():
+        return np.where(fails, 0.0, math.inf)
+    low, high = np.zeros(len(fails)), np.minimum(full.beyond, piles.ballots.votes.num_groups)
+    while (low < high).any():
+        middle = np.floor((low + high) / 2)
+        some = Limits(full.all, np.minimum(full.beyond, middle), np.minimum(full.unlisted, middle), full.covered)
+        enough = ~piles.holds(some)
+        low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
+    return np.where(fails, low, math.inf)
+
+
+def broken(task: str, budget: Budget, prices: Numbers, fails: Numbers) -> int:
+    """How many targets one attacked graph can break: the cheapest ones first, while new neighbours last.
+
+    Args:
+        task: ``"node"`` or ``"graph"``; an attacked graph is one target of a graph task.
+        budget: What the attacker may do.
+        prices: As from :func:`prices`, shape ``[n]``.
+        fails: Targets that do not hold against ``budget`` one by one, shape ``[n]``.
+    """
+    if task == "graph":
+        return int(fails.any())
+    touched = budget.delete_nodes + min(budget.change_features + 1, fails.sum()) if budget.target_features else 0.0
+    brings_edges = budget.inject_nodes and budget.edges_per_injected  # without the question, 0 times infinity is NaN
+    left = 2 * budget.add_edges + (budget.inject_nodes * budget.edges_per_injected if brings_edges else 0)
+    bought = 0
+    for price in sorted(prices[np.isfinite(prices)].tolist()):
+        if price > left:
+            break
+        left, bought = left - price, bought + 1
+    return int(min(len(prices), bought + touched))

@@ -368,7 +368,7 @@ def reach_of(rule: str, attack: Amounts, facts: Facts, stable_ids: bool) -> Reac
         stable_ids: Whether nodes keep their identity when others are deleted; row numbers do not.
     """
     reach = THEOREMS[rule](attack, facts)
-    covered = reach.covered & (RULES[rule].own_features or not attack.target_features)
+    covered = reach.covered & (RULES[rule].target_features or not attack.target_features)
     return replace(reach, covered=covered & (stable_ids | (attack.delete_nodes == 0)))
 
 

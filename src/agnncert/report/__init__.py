@@ -1,8 +1,8 @@
-"""The report: one HTML file that shows what is proved, and the same figures and tables for papers."""
+"""The report: one HTML file that shows what is proved, and the same figures and tables for papers.
 
-from agnncert.report.build import build_report
-from agnncert.report.figures import save_figures
-from agnncert.report.summary import ReportContext
-from agnncert.report.tables import save_tables
+Names are loaded on first use: tables need neither jinja2 nor matplotlib.
+"""
 
-__all__ = ["ReportContext", "build_report", "save_figures", "save_tables"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.report.summary import Curve, Summary, changes_only
+from agnncert.report.summary import Shares, Summary, changes_only
 from agnncert.report.words import added_words, percent, share_word, step_words
 
 MOST_HOVERED = 1000  # sizes at which the pointer finds a value
@@ -13,7 +13,7 @@ TABLE_ROWS = 12
 CEILING = "To the right of 1, a certified label is the one the model gives without any edges."
 
 
-def points(curve: Curve) -> list[dict[str, float]]:
+def points(curve: Shares) -> list[dict[str, float]]:
     """A curve as the charting library wants it."""
     return [{"x": round(float(x), 6), "y": round(float(y), 6)} for x, y in zip(curve.size, curve.share, strict=True)]
 
@@ -22,7 +22,7 @@ def accuracy_chart(summary: Summary) -> dict[str, Any]:
     """Certified accuracy over the size of the attack, with what it should be compared with."""
     curve, added = summary.certified, summary.certified_additions
     stride = math.ceil(len(curve.size) / MOST_HOVERED)
-    hovered = Curve(curve.size[::stride], curve.share[::stride])
+    hovered = Shares(curve.size[::stride], curve.share[::stride])
     word = share_word(summary)
     return {
         "certified": points(changes_only(curve)),
@@ -71,7 +71,7 @@ def degree_chart(summary: Summary) -> dict[str, Any] | None:
     ticks = [10.0**e for e in range(round(math.log10(low)), math.floor(math.log10(high)) + 1)]
     edges = "degree" if summary.certificate.claim.task == "node" else "number of edges"
     return {
-        "points": points(Curve(x, y)),
+        "points": points(Shares(x, y)),
         "domain": [low, high],
         "ticks": ticks,
         "x_label": f"size of the attack ÷ {edges} of the target (logarithmic)",
@@ -88,7 +88,7 @@ def degree_table(summary: Summary) -> list[list[str]]:
     return [] if curve is None else [[f"{x:g}", percent(curve.at(x))] for x in (0.1, 0.25, 0.5, 1, 2, 5, 10, 50, 100)]
 
 
-def _spoken(word: str, curve: Curve, sizes: list[float], unit: str) -> str:
+def _spoken(word: str, curve: Shares, sizes: list[float], unit: str) -> str:
     """The chart for those who cannot see it."""
     return f"{word}: " + ", ".join(f"{percent(curve.at(x))} at {unit} {x:g}" for x in sizes) + "."
 

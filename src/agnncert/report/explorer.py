@@ -8,7 +8,7 @@ import numpy as np
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import RULES
 from agnncert.report.summary import Summary
-from agnncert.report.words import step_words
+from agnncert.report.words import TARGETS, division_words, step_words
 
 _EDGES = (
     ("add_edges", "Edges added"),
@@ -21,52 +21,14 @@ _NODES = (
     ("delete_nodes", "Nodes deleted"),
 )
 
-_ALL_BUT_ADDITIONS = ["delete_edges", "change_edges", "change_features"]
 
-_WORDS = {
-    "node": {
-        "listed_short": "in subgraphs with its edges",
-        "listed_sentence": "Its neighbours fall into {count} of the subgraphs: {groups}.",
-        "none_listed_sentence": "It has an edge in none of the subgraphs.",
-        "default_sentence": "In {count} further subgraphs it has no edge and casts its default ballot, "
-        "from its features alone: {ballot}.",
-        "grid_sentence": "Framed: the node has an edge there. Pale: its default ballot.",
-        "reached_title": "Has an edge there",
-        "neighbours_title": "New neighbours withstood",
-        "degree_title": "Degree",
-    },
-    "gated": {
-        "listed_sentence": "Its neighbours and itself fall into {count} of the subgraphs: {groups}.",
-        "none_listed_sentence": "It is heard in none of the subgraphs.",
-        "default_sentence": "{count} further subgraphs know nothing about it and abstain.",
-        "listed_short": "in subgraphs that know it",
-    },
-    "graph": {
-        "listed_short": "in subgraphs with a part of the graph",
-        "listed_sentence": "Its parts fall into {count} of the subgraphs: {groups}.",
-        "none_listed_sentence": "No subgraph holds any part of it.",
-        "default_sentence": "{count} further subgraphs are empty and abstain.",
-        "grid_sentence": "Framed: edges can change there. Grey: empty, no vote.",
-        "reached_title": "Can hold an edge",
-        "neighbours_title": "Injected nodes withstood",
-        "degree_title": "Edges",
-    },
-    "all": {
-        "listed_short": "listed one by one",
-        "listed_sentence": "All {count} are listed.",
-        "none_listed_sentence": "No ballot is listed.",
-        "default_sentence": "{count} further subgraphs cast its default ballot: {ballot}.",
-        "reached_title": "Can be moved",
-    },
-}
+def _features_label(task: str) -> str:
+    return "Other nodes whose features change" if task == "node" else "Nodes whose features change"
 
 
 def controls(task: str) -> list[dict[str, Any]]:
     """The explorer's controls in groups. In the graph task no node is the target, so none is asked about."""
-    features = [
-        ("change_features", "Other nodes whose features change" if task == "node" else "Nodes whose features change")
-    ]
-    groups = {"Edges": _EDGES, "Nodes": _NODES, "Features": features}
+    groups = {"Edges": _EDGES, "Nodes": _NODES, "Features": (("change_features", _features_label(task)),)}
     listed: list[dict[str, Any]] = [
         {"title": title, "controls": [{"field": f, "label": label, "kind": "count"} for f, label in fields]}
         for title, fields in groups.items()
@@ -83,25 +45,15 @@ def explorer_meta(summary: Summary, evidence: BallotEvidence) -> dict[str, Any]:
     return {
         "rule": evidence.rule,
         "by_neighbours": rule.by_neighbours,
-        "own_features": rule.own_features,
+        "own_features": rule.target_features,
         "stable_ids": evidence.ids == "node_id",
         "parameters": dict(evidence.parameters),
         "num_groups": evidence.votes.num_groups,
         "slider_max": _slider_max(summary),
         "presets": _presets(evidence),
         "withstood": _withstood(evidence),
-        **_words(evidence.rule),
+        **(TARGETS[rule.task] | division_words(evidence.rule).target),
     }
-
-
-def _words(rule: str) -> dict[str, str]:
-    method, task = rule.split("/")
-    words = _WORDS["node"] | (_WORDS["graph"] if task == "graph" else {})
-    if method == "gated":
-        words |= _WORDS["gated"]
-    if method.startswith(("gnncert", "custom")):
-        words |= _WORDS["all"]
-    return words
 
 
 def _slider_max(summary: Summary) -> dict[str, int]:
@@ -120,31 +72,30 @@ def _preset(name: str, unlimited: list[str] | None = None, **budget: int | bool)
 
 def _presets(evidence: BallotEvidence) -> list[dict[str, Any]]:
     """A few budgets to start from, those that the rule can say something about."""
-    method, task = evidence.rule.split("/")
-    deletions = ["delete_nodes"] if evidence.ids == "node_id" else []
+    rule, kinds = RULES[evidence.rule], division_words(evidence.rule).presets
     presets = [_preset("No attack")]
-    if method in ("edge-centric", "node-centric", "gated", "gnncert-e", "gnncert-en", "custom"):
+    if "edges" in kinds:
         presets.append(_preset("Three new edges", add_edges=3))
-    if method in ("edge-centric", "node-centric", "gated"):
-        presets.append(
-            _preset(
-                "Three fake accounts, any edges" if task == "node" else "Three new nodes, any edges",
-                ["edges_per_injected"],
-                inject_nodes=3,
-            )
-        )
-        if task == "node":
-            presets.append(_preset("Anything but new neighbours", _ALL_BUT_ADDITIONS + deletions))
-            presets.append(
-                _preset("Three new neighbours and anything else", _ALL_BUT_ADDITIONS + deletions, add_edges=3)
-            )
+    if "nodes" in kinds:
+        newcomers = "fake accounts" if rule.task == "node" else "new nodes"
+        presets.append(_preset(f"Three {newcomers}, any edges", ["edges_per_injected"], inject_nodes=3))
+        if rule.by_neighbours:
+            others = _all_but_additions(evidence)
+            presets.append(_preset("Anything but new neighbours", others))
+            presets.append(_preset("Three new neighbours and anything else", others, add_edges=3))
         else:
             presets.append(_preset("All edges", ["add_edges", "delete_edges", "change_edges"]))
-    if method in ("gnncert-n", "gnncert-en"):
+    if "features" in kinds:
         presets.append(_preset("Three nodes’ features", change_features=3))
-    if RULES[evidence.rule].own_features:
+    if rule.target_features:
         presets.append(_preset("Its own features", target_features=True))
     return presets
+
+
+def _all_but_additions(evidence: BallotEvidence) -> list[str]:
+    """Fields of a budget that bring a target no new neighbour; nodes can be deleted only where ids tell them apart."""
+    deletions = ["delete_nodes"] if evidence.ids == "node_id" else []
+    return ["delete_edges", "change_edges", "change_features", *deletions]
 
 
 def _row(name: str, field: str, unlimited: Sequence[str] = ()) -> dict[str, Any]:
@@ -153,23 +104,19 @@ def _row(name: str, field: str, unlimited: Sequence[str] = ()) -> dict[str, Any]
 
 def _withstood(evidence: BallotEvidence) -> list[dict[str, Any]]:
     """The rows of "what this target withstands": one field of the budget each."""
-    task = RULES[evidence.rule].task
+    rule = RULES[evidence.rule]
     rows = [
         _row("Edges added", "add_edges"),
         _row("Edges deleted", "delete_edges"),
         _row("Nodes injected, with any number of edges", "inject_nodes", ["edges_per_injected"]),
         _row("Nodes deleted", "delete_nodes"),
-        _row(
-            "Other nodes whose features change" if task == "node" else "Nodes whose features change", "change_features"
-        ),
+        _row(_features_label(rule.task), "change_features"),
     ]
-    if task == "node":
+    if rule.task == "node":
         rows.append(_row("Its own features change", "target_features"))
-    if RULES[evidence.rule].by_neighbours:
-        deletions = ["delete_nodes"] if evidence.ids == "node_id" else []
-        rows.append(
-            _row("New neighbours, and everything else without limit", "add_edges", _ALL_BUT_ADDITIONS + deletions)
-        )
+    if rule.by_neighbours:
+        others = _all_but_additions(evidence)
+        rows.append(_row("New neighbours, and everything else without limit", "add_edges", others))
     return rows
 
 

@@ -1,8 +1,7 @@
-"""ReportContext: what a reader wants to see beside a certificate, but a certificate does not hold.
+"""Summary: a certificate, and what is known beside it, as the arrays and curves that page, figures and tables share.
 
-The curves of a certificate: which share of the targets is certified (and correct) at each attack size.
-
-Summary: a certificate and its context as the arrays and curves that page, figures and tables share.
+``ReportContext`` is what a reader wants to see beside a certificate but the certificate does not hold. ``Shares`` is a
+curve: which share of the targets is certified (and correct) at each size of an attack.
 """
 
 import math
@@ -18,7 +17,19 @@ from agnncert.proof.ballots import BoolArray, FloatArray, IntArray
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import RULES
 
-SHARES = ("undefended", "mlp", "edgeless", "majority", "bag_of_nodes")
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from agnncert.proof.certificate import Certificate
+
+# Models whose accuracy the curves are compared with: field of the context, name on the page.
+REFERENCES = {
+    "undefended": "undefended GNN",
+    "mlp": "MLP, no graph",
+    "edgeless": "same model, no edges",
+    "majority": "majority class",
+    "bag_of_nodes": "bag of nodes",
+}
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,7 @@ class ReportContext:
     certificate_path: str = ""
 
     def __post_init__(self) -> None:
-        for name in SHARES:
+        for name in REFERENCES:
             share = getattr(self, name)
             if share is not None and not 0 <= share <= 1:
                 raise SettingsError(f"ReportContext({name}={share!r}): expected an accuracy between 0 and 1.")
@@ -90,8 +101,8 @@ def per_target(name: str, values: Sequence[int] | IntArray | None, num_targets: 
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A share of the targets for each size; ``share[i]`` belongs to ``size[i]``, sizes ascend."""
+class Shares:
+    """A curve: the share of the targets at each size; ``share[i]`` belongs to ``size[i]``, sizes ascend."""
 
     size: FloatArray
     share: FloatArray
@@ -102,7 +113,7 @@ class Curve:
         return float(self.share[place]) if place < len(self.size) else 0.0
 
 
-def over_size(withstood: FloatArray | IntArray, counted: BoolArray, last: int) -> Curve:
+def over_size(withstood: FloatArray | IntArray, counted: BoolArray, last: int) -> Shares:
     """The share of all targets that are counted and withstand each whole size from 0 to ``last``.
 
     Args:
@@ -115,14 +126,14 @@ def over_size(withstood: FloatArray | IntArray, counted: BoolArray, last: int) -
         [0.67, 0.33, 0.33, 0.0]
     """
     sizes = np.arange(last + 1, dtype=np.float64)
-    return Curve(sizes, _share_withstanding(np.asarray(withstood, dtype=np.float64), counted, sizes))
+    return Shares(sizes, _share_withstanding(np.asarray(withstood, dtype=np.float64), counted, sizes))
 
 
-def over_degree(radius: IntArray, degree: IntArray, counted: BoolArray, most_points: int = 500) -> Curve:
+def over_degree(radius: IntArray, degree: IntArray, counted: BoolArray, most_points: int = 500) -> Shares:
     """The same over size divided by degree: certified at x if the radius is at least x times the degree.
 
     A target without edges is certified at every x as soon as it is certified at all. The sizes are the ratios
-    at which the share changes. If these are many, a grid is used, on which :meth:`Curve.at` errs downwards.
+    at which the share changes. If these are many, a grid is used, on which :meth:`Shares.at` errs downwards.
     """
     ratio = np.where(radius < 0, -1.0, np.divide(radius, degree, where=degree > 0, out=np.full(len(radius), np.inf)))
     finite = np.unique(ratio[np.isfinite(ratio) & (ratio > 0)])
@@ -130,7 +141,7 @@ def over_degree(radius: IntArray, degree: IntArray, counted: BoolArray, most_poi
         grid = np.geomspace(finite[0], finite[-1], most_points)
         finite = np.unique(np.append(grid[1:-1], finite[[0, -1]]))
     sizes = np.concatenate([[0.0], finite])
-    return Curve(sizes, _share_withstanding(ratio, counted, sizes))
+    return Shares(sizes, _share_withstanding(ratio, counted, sizes))
 
 
 def _share_withstanding(withstood: FloatArray, counted: BoolArray, sizes: FloatArray) -> FloatArray:
@@ -140,28 +151,13 @@ def _share_withstanding(withstood: FloatArray, counted: BoolArray, sizes: FloatA
     return (len(ordered) - np.searchsorted(ordered, sizes, side="left")) / len(withstood)
 
 
-def changes_only(curve: Curve) -> Curve:
+def changes_only(curve: Shares) -> Shares:
     """The same step curve without the sizes at which nothing happens."""
     if len(curve.size) < 3:
         return curve
     keep = np.concatenate([[True], np.diff(curve.share) != 0])
     keep[-1] = True
-    return Curve(curve.size[keep], curve.share[keep])
-
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from agnncert.proof.ballots import FloatArray
-    from agnncert.proof.certificate import Certificate
-
-NAMES = {
-    "undefended": "undefended GNN",
-    "mlp": "MLP, no graph",
-    "edgeless": "same model, no edges",
-    "majority": "majority class",
-    "bag_of_nodes": "bag of nodes",
-}
+    return Shares(curve.size[keep], curve.share[keep])
 
 
 @dataclass(frozen=True)
@@ -183,7 +179,7 @@ class Summary:
     truth: IntArray | None
     degree: IntArray | None
     counted: BoolArray
-    added: "FloatArray | None"
+    added: FloatArray | None
     references: tuple[tuple[str, str, float], ...]
 
     @property
@@ -206,17 +202,17 @@ class Summary:
         return max([*ends, *(math.ceil(size) for size, _ in self.context.attacked)])
 
     @cached_property
-    def certified(self) -> Curve:
+    def certified(self) -> Shares:
         """Certified accuracy (or share) over the size of the attack."""
         return over_size(self.certificate.radius, self.counted, self.last_size)
 
     @cached_property
-    def certified_additions(self) -> Curve | None:
+    def certified_additions(self) -> Shares | None:
         """The same over what :attr:`added` counts."""
         return None if self.added is None else over_size(self.added, self.counted, self.last_size)
 
     @cached_property
-    def certified_over_degree(self) -> Curve | None:
+    def certified_over_degree(self) -> Shares | None:
         """Certified accuracy (or share) over size divided by degree, if degrees are known."""
         if self.degree is None or not (self.degree > 0).any():
             return None
@@ -249,7 +245,7 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
     )
 
 
-def _additions_withstood(certificate: "Certificate") -> "FloatArray | None":
+def _additions_withstood(certificate: "Certificate") -> FloatArray | None:
     """Node task: new neighbours with all else unlimited. Graph task: injected nodes with any edges."""
     evidence = certificate.evidence
     if not isinstance(evidence, BallotEvidence):
@@ -264,16 +260,17 @@ def _additions_withstood(certificate: "Certificate") -> "FloatArray | None":
 def _references(
     certificate: "Certificate", context: ReportContext, truth: IntArray | None
 ) -> tuple[tuple[str, str, float], ...]:
-    values = {key: getattr(context, key) for key in NAMES}
+    values = {key: getattr(context, key) for key in REFERENCES}
     edgeless = edgeless_labels(certificate)
     if values["edgeless"] is None and truth is not None and edgeless is not None and len(truth):
         values["edgeless"] = float((edgeless == truth).mean())
-    return tuple((key, NAMES[key], float(value)) for key, value in values.items() if value is not None)
+    return tuple((key, REFERENCES[key], float(value)) for key, value in values.items() if value is not None)
 
 
 def edgeless_labels(certificate: "Certificate") -> "npt.NDArray[np.int16] | None":
     """What the model predicts for each target without any edges, if default ballots tell, shape ``[n]``."""
     evidence = certificate.evidence
-    if isinstance(evidence, BallotEvidence) and evidence.rule in ("edge-centric/node", "node-centric/node"):
-        return evidence.votes.default
-    return None
+    if not isinstance(evidence, BallotEvidence):
+        return None
+    rule = RULES[evidence.rule]  # where a target's own features are covered, subgraphs without its edges abstain
+    return evidence.votes.default if rule.by_neighbours and not rule.target_features else None

@@ -1,10 +1,12 @@
 """The sentences of the page that depend on the certificate; all others are in ``page.html.j2``."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from agnncert.report.summary import Curve, Summary, edgeless_labels
+from agnncert.proof.rules import RULES
+from agnncert.report.summary import Shares, Summary, edgeless_labels
 
 # The headline names the largest size at which this part of what holds without an attack is still certified.
 KEPT_MOST = 0.9
@@ -24,25 +26,80 @@ BIBTEX = """\
   version = {VERSION}
 }"""
 
-# What one step of the radius is, by the part of a rule's name before the slash: one, several.
-_STEPS = {
-    "edge-centric": ("changed edge", "changed edges"),
-    "node-centric": ("changed edge or node", "changed edges or nodes"),
-    "gated": ("changed edge or node", "changed edges or nodes"),
-    "gnncert-e": ("changed edge", "changed edges"),
-    "gnncert-n": ("node with changed features", "nodes with changed features"),
-}
-_BALLOTS = ("changed ballot", "changed ballots")
 
-# What an attacker of such a size does. Unless gated, a node's decision assumes that its own features stay.
-_DEEDS = {
-    "edge-centric": "when an attacker changes any {} edges",
-    "node-centric/node": "when an attacker changes any {} edges or other nodes",
-    "node-centric/graph": "when an attacker changes any {} edges or nodes",
-    "gated": "when an attacker changes any {} edges or nodes",
-    "gnncert-e": "when an attacker changes any {} edges",
-    "gnncert-n": "when an attacker changes the features of any {} nodes",
+@dataclass(frozen=True)
+class DivisionWords:
+    """How the page speaks about a division. What follows from ``proof.rules.RULES`` is not repeated here.
+
+    Attributes:
+        step: What one step of the radius is.
+        steps: What several steps are.
+        attack: What an attacker of size ``{size}`` does; empty if no plain verb fits. ``{other}`` becomes "other " if
+            changes of the target's own features are not covered.
+        presets: The kinds of attack that the explorer offers to start from: ``"edges"``, ``"nodes"``, ``"features"``.
+        target: Sentences about one target that differ from those of its task, see :data:`TARGETS`.
+    """
+
+    step: str
+    steps: str
+    attack: str
+    presets: tuple[str, ...]
+    target: dict[str, str] = field(default_factory=dict)
+
+
+_ALL_LISTED = {
+    "listed_short": "listed one by one",
+    "listed_sentence": "All {count} are listed.",
+    "none_listed_sentence": "No ballot is listed.",
+    "default_sentence": "{count} further subgraphs cast its default ballot: {ballot}.",
+    "reached_title": "Can be moved",
 }
+_GATED = {
+    "listed_short": "in subgraphs that know it",
+    "listed_sentence": "Its neighbours and itself fall into {count} of the subgraphs: {groups}.",
+    "none_listed_sentence": "It is heard in none of the subgraphs.",
+    "default_sentence": "{count} further subgraphs know nothing about it and abstain.",
+}
+_EDGES = ("changed edge", "changed edges", "changes any {size} edges")
+_EDGES_OR_NODES = ("changed edge or node", "changed edges or nodes", "changes any {size} edges or {other}nodes")
+_FEATURES = ("node with changed features", "nodes with changed features", "changes the features of any {size} nodes")
+_BALLOTS = ("changed ballot", "changed ballots", "")
+
+DIVISIONS = {  # by the part of a rule's name before the slash
+    "edge-centric": DivisionWords(*_EDGES, ("edges", "nodes")),
+    "node-centric": DivisionWords(*_EDGES_OR_NODES, ("edges", "nodes")),
+    "gated": DivisionWords(*_EDGES_OR_NODES, ("edges", "nodes"), _GATED),
+    "gnncert-e": DivisionWords(*_EDGES, ("edges",), _ALL_LISTED),
+    "gnncert-n": DivisionWords(*_FEATURES, ("features",), _ALL_LISTED),
+    "gnncert-en": DivisionWords(*_BALLOTS, ("edges", "features"), _ALL_LISTED),
+    "custom": DivisionWords(*_BALLOTS, ("edges",), _ALL_LISTED),
+}
+TARGETS = {  # the view of one target, by task
+    "node": {
+        "listed_short": "in subgraphs with its edges",
+        "listed_sentence": "Its neighbours fall into {count} of the subgraphs: {groups}.",
+        "none_listed_sentence": "It has an edge in none of the subgraphs.",
+        "default_sentence": "In {count} further subgraphs it has no edge and casts its default ballot, "
+        "from its features alone: {ballot}.",
+        "grid_sentence": "Framed: the node has an edge there. Pale: its default ballot.",
+        "reached_title": "Has an edge there",
+        "neighbours_title": "New neighbours withstood",
+    },
+    "graph": {
+        "listed_short": "in subgraphs with a part of the graph",
+        "listed_sentence": "Its parts fall into {count} of the subgraphs: {groups}.",
+        "none_listed_sentence": "No subgraph holds any part of it.",
+        "default_sentence": "{count} further subgraphs are empty and abstain.",
+        "grid_sentence": "Framed: edges can change there. Grey: empty, no vote.",
+        "reached_title": "Can hold an edge",
+        "neighbours_title": "Injected nodes withstood",
+    },
+}
+
+
+def division_words(rule: str) -> DivisionWords:
+    """The words of the division that a rule belongs to."""
+    return DIVISIONS[rule.split("/")[0]]
 
 
 def percent(share: float) -> str:
@@ -69,7 +126,8 @@ def step_words(summary: Summary) -> tuple[str, str]:
     """What one step, and several steps, of the radius are."""
     if summary.ballots is None:
         return "step", "steps"
-    return _STEPS.get(summary.ballots.rule.split("/")[0], _BALLOTS)
+    words = division_words(summary.ballots.rule)
+    return words.step, words.steps
 
 
 def steps(summary: Summary, size: int) -> str:
@@ -95,7 +153,7 @@ def added_words(summary: Summary) -> str:
     return "injected nodes with any edges"
 
 
-def headline_size(curve: Curve) -> int:
+def headline_size(curve: Shares) -> int:
     """The largest size at which most of what is certified without an attack is still certified."""
     if curve.share[0] == 0:
         return 0
@@ -112,9 +170,16 @@ def headline(summary: Summary) -> str:
     proved = f"At least {percent(curve.at(size))} of {whole(summary.num_targets)} decisions {stay}"
     if size == 0:
         return f"{proved} without an attack"
-    rule = summary.ballots.rule if summary.ballots else ""
-    deed = _DEEDS.get(rule) or _DEEDS.get(rule.split("/")[0], "under any attack of size {}")
-    return f"{proved} {deed.format(whole(size)) if size > 1 else 'under any attack of size 1'}"
+    deed = _deed(summary.ballots.rule, size) if summary.ballots is not None and size > 1 else ""
+    return f"{proved} {deed or f'under any attack of size {whole(size)}'}"
+
+
+def _deed(rule: str, size: int) -> str:
+    """What an attacker of such a size does; empty if no plain verb fits."""
+    attack = division_words(rule).attack
+    facts = RULES[rule]
+    other = "other " if facts.task == "node" and not facts.target_features else ""
+    return attack and f"when an attacker {attack.format(size=whole(size), other=other)}"
 
 
 def key_figures(summary: Summary) -> list[dict[str, str]]:
@@ -123,18 +188,18 @@ def key_figures(summary: Summary) -> list[dict[str, str]]:
     if not summary.num_targets:
         return []
     size = headline_size(curve)
-    found = [
+    figures = [
         (percent(curve.at(size)), f"{share_word(summary)} at {steps(summary, size)}"),
         (amount(_median(certificate.radius)), f"median radius: withstood by half of the {things(summary)} or more"),
     ]
     if summary.truth is not None:
         clean = percent(float(summary.counted.mean()))
-        found.insert(0, (clean, f"of {whole(summary.num_targets)} {things(summary)} correct without an attack"))
+        figures.insert(0, (clean, f"of {whole(summary.num_targets)} {things(summary)} correct without an attack"))
     if summary.added is not None:
-        found.append((amount(_median(summary.added)), f"{added_words(summary)}: withstood by half or more"))
+        figures.append((amount(_median(summary.added)), f"{added_words(summary)}: withstood by half or more"))
     if certificate.claim.alpha is not None:
-        found.append((f"{certificate.claim.alpha:g}", "probability of error, at most"))
-    return [{"value": value, "meaning": meaning} for value, meaning in found]
+        figures.append((f"{certificate.claim.alpha:g}", "probability of error, at most"))
+    return [{"value": value, "meaning": meaning} for value, meaning in figures]
 
 
 def _median(values: Any) -> float:

@@ -12,12 +12,12 @@ from agnncert.attacks import KINDS, AttackResult, attack
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.proof.ballots import BoolArray, IntArray
 from agnncert.proof.budget import COUNTS, Budget
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.file import load_certificate
+from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.studies.folder import RunFolder, find_run
+from agnncert.studies.inputs import facts, of_run
 from agnncert.studies.report import UNDER_ATTACK, report_run
+from agnncert.studies.run import Study
 from agnncert.studies.settings import CertifySettings, require_one_of
-from agnncert.studies.subject import Subject, of_run
 from agnncert.voting.call import model_digest
 
 log = logging.getLogger(__name__)
@@ -120,14 +120,14 @@ def attack_run(source: str | Path, settings: AttackSettings, root: str | None = 
     if folder is None or not folder.certificate.is_file():
         raise SettingsError(f"{source} is not the folder of a certified run: agnncert certify makes one.")
     with folder.recording():
-        subject = of_run(folder, CertifySettings(root=root))
+        named, study = of_run(folder, CertifySettings(root=root))
         certificate = load_certificate(folder.certificate)
-        if model_digest(subject.model) != certificate.claim.digests.get("model"):
+        if model_digest(study.new_model()) != certificate.claim.digests.get("model"):
             raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
         settings = replace(settings, sizes=settings.sizes or usual_sizes(certificate))
         folder.begin("attack", settings.table(), folder.data)
-        rounds = _rounds(subject, certificate, settings)
-        folder.put_rows("attack", _rows(subject, folder, certificate, settings, rounds))
+        rounds = _rounds(study, certificate, settings)
+        folder.put_rows("attack", _rows(facts(named, study.defence, folder.data), certificate, settings, rounds))
         page = report_run(folder.path).page
     return Attacked(folder, rounds, page)
 
@@ -138,7 +138,7 @@ def usual_sizes(certificate: Certificate) -> tuple[int, ...]:
     return tuple(sorted({max(1, middle // 2), max(1, middle), top + 1, 2 * (top + 1)}))
 
 
-def _rounds(subject: Subject, certificate: Certificate, settings: AttackSettings) -> tuple[Round, ...]:
+def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) -> tuple[Round, ...]:
     held = {size: certificate.holds_against(settings.budget(size)) for size in settings.sizes}
     correct = np.ones(certificate.num_targets, dtype=bool)
     if certificate.truth is not None:
@@ -149,7 +149,7 @@ def _rounds(subject: Subject, certificate: Certificate, settings: AttackSettings
         positions = np.concatenate([chosen[size] for size in group])
         budgets = [settings.budget(size) for size in group for _ in chosen[size]]
         log.info("attacking %d targets (%s)", len(positions), ", ".join(settings.kind))
-        results = _attack(subject, certificate.row[positions], budgets, settings)
+        results = _attack(study, certificate.row[positions], budgets, settings)
         ends = np.cumsum([0, *(len(chosen[size]) for size in group)])
         flipped = np.array([result.succeeded for result in results], dtype=bool)
         fallen |= {size: flipped[ends[k] : ends[k + 1]] for k, size in enumerate(group)}
@@ -180,12 +180,12 @@ def _jobs(chosen: dict[int, IntArray], settings: AttackSettings) -> list[list[in
 
 
 def _attack(
-    subject: Subject, rows: IntArray, budgets: Sequence[Budget], settings: AttackSettings
+    study: Study, rows: IntArray, budgets: Sequence[Budget], settings: AttackSettings
 ) -> Sequence[AttackResult]:
     if not len(rows):
         return []
     how: dict[str, Any] = {"kind": settings.kind, "targets": rows, "seed": settings.seed}
-    return attack(subject.model, subject.data, subject.division, budget=budgets, **how).results
+    return attack(study.new_model(), study.data, study.division, budget=budgets, **how).results
 
 
 def _round(size: int, correct: BoolArray, holds: BoolArray, chosen: IntArray, fallen: BoolArray) -> Round:
@@ -206,16 +206,15 @@ def _round(size: int, correct: BoolArray, holds: BoolArray, chosen: IntArray, fa
 
 
 def _rows(
-    subject: Subject, folder: RunFolder, certificate: Certificate, settings: AttackSettings, rounds: Sequence[Round]
+    origin: dict[str, Any], certificate: Certificate, settings: AttackSettings, rounds: Sequence[Round]
 ) -> list[dict[str, Any]]:
     sampled = "" if settings.sample is None else f", {settings.sample} targets at each size"
     what = f"{', '.join(settings.kind)}{sampled}"
     # Only edges cost one step of the radius in every division; other attacks go under a name of their own.
     plain = settings.vary in ("add_edges", "delete_edges") and not settings.also and certificate.truth is not None
     measure = f"{UNDER_ATTACK} ({what})" if plain else f"share kept under attack, {settings.vary} ({what})"
-    facts = subject.facts(folder.data)
-    rows = [{**facts, "measure": measure, "size": one.size, "value": one.left} for one in rounds]
+    rows = [{**origin, "measure": measure, "size": one.size, "value": one.left} for one in rounds]
     return rows + [
-        {**facts, "measure": "certified labels that fell", "size": one.size, "value": one.fallen_certified}
+        {**origin, "measure": "certified labels that fell", "size": one.size, "value": one.fallen_certified}
         for one in rounds
     ]

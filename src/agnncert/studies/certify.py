@@ -1,23 +1,20 @@
 """The second step of a run: certify a model, of an earlier step or of the user's own."""
 
 import logging
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from agnncert.certifier import certify
 from agnncert.errors import SettingsError
 from agnncert.models import save_model
 from agnncert.proof.certificate import Certificate
 from agnncert.studies.estimate import estimate_certification
 from agnncert.studies.folder import Row, RunFolder, find_run, open_run
-from agnncert.studies.inputs import copy_tables, describe, run_name, targets_of
-from agnncert.studies.measure import accuracy_of_majority, accuracy_on_whole_graphs
+from agnncert.studies.inputs import OWN, copy_tables, describe, facts, of_run, of_settings, run_name
+from agnncert.studies.run import Study, accuracy, certify_model, predict
 from agnncert.studies.settings import CertifySettings
-from agnncert.studies.subject import OWN, Subject, of_run, of_settings
 
 log = logging.getLogger(__name__)
 
@@ -56,52 +53,53 @@ def certify_run(
     """
     earlier = find_run(settings.data) if settings.data and Path(settings.data).is_dir() else None
     if earlier is None:
-        subject = of_settings(settings)
-        about, table = describe(subject.data, settings), subject.settings.table()
-        name = run_name(about, subject.settings)
-        folder = open_run(out, name, "certify", table, about["digest"], fresh)
+        settings, study = of_settings(settings)
+        about, table = describe(study.ready, settings), settings.table()
+        folder = open_run(out, run_name(about, settings), "certify", table, about["digest"], fresh)
     else:
         if out is not None:
             raise SettingsError(f"the certificate of {earlier} goes into that folder: leave out --out.")
-        subject, folder = of_run(earlier, settings), earlier
-        about, table = describe(subject.data, subject.settings), subject.settings.table()
+        folder = earlier
+        settings, study = of_run(earlier, settings)
+        about, table = describe(study.ready, settings), settings.table()
         if "train" in folder.settings:  # the rest is the training's, and stored there
             table = {key: value for key, value in table.items() if key in OWN}
     with folder.recording():
         folder.forget("attack")  # was about an earlier certificate
         folder.begin("certify", table, about)
-        copy_tables(subject.settings, folder)
+        copy_tables(settings, folder)
         if "train" not in folder.settings:
-            save_model(subject.model, folder.weights, {"data": about, "settings": table})
-        certified = _certify(subject, folder, about)
+            save_model(study.new_model(), folder.weights, {"data": about, "settings": table})
+        certified = _certify(study, settings, folder, facts(settings, study.defence, about))
         return _with_report(certified) if report else certified
 
 
 def _with_report(certified: Certified) -> Certified:
     try:
-        from agnncert.studies.report import report_run
+        from agnncert.studies.report import report_certificate
     except ModuleNotFoundError as error:
         log.warning('no report, because %s is not installed: pip install "agnncert[report]"', error.name)
         return certified
-    reported = report_run(certified.folder.path)
+    reported = report_certificate(certified.certificate, certified.folder.certificate, certified.folder)
     return replace(certified, page=reported.page, sentences=reported.sentences)
 
 
-def _certify(subject: Subject, folder: RunFolder, about: dict[str, Any]) -> Certified:
-    settings, data, model, division = subject.settings, subject.data, subject.model, subject.division
-    targets = targets_of(data, settings.targets)
-    expected = estimate_certification(model, data, division, targets, settings.engine)
-    log.info("certifying with %s: %s", division, expected)
-    memory = None if settings.memory is None else 1_000_000 * settings.memory
-    how: dict[str, Any] = {"attacks": settings.attacks, "tolerance": settings.tolerance, "memory_limit": memory}
-    begin = time.perf_counter()
-    certificate = certify(model, data, division, targets, settings.engine, **how)  # type: ignore[arg-type]
-    seconds = time.perf_counter() - begin
-    certificate = _without_guesses(certificate)
+def _certify(study: Study, settings: CertifySettings, folder: RunFolder, origin: Row) -> Certified:
+    model = study.new_model()
+    log.info("certifying with %s: %s", study.defence, estimate_certification(study, settings.engine))
+    certification = certify_model(
+        study,
+        model,
+        engine=settings.engine,
+        attacks=settings.attacks,
+        tolerance=settings.tolerance,
+        memory_limit=None if settings.memory is None else 1_000_000 * settings.memory,
+    )
+    certificate, seconds = _without_guesses(certification.certificate), certification.seconds
     certificate.save(folder.certificate)
     log.info("certified %s %ss in %.1f s", f"{certificate.num_targets:,}", certificate.claim.task, seconds)
-    measured = _measured(certificate, model, data, targets, seconds)
-    folder.put_rows("certify", [{**subject.facts(about), **row} for row in measured])
+    measured = _measured(certificate, study, model, seconds)
+    folder.put_rows("certify", [{**origin, **row} for row in measured])
     return Certified(folder, certificate, seconds)
 
 
@@ -115,13 +113,13 @@ def _without_guesses(certificate: Certificate) -> Certificate:
     return replace(certificate, truth=None)
 
 
-def _measured(certificate: Certificate, model: Any, data: Any, targets: Any, seconds: float) -> list[Row]:
+def _measured(certificate: Certificate, study: Study, model: Any, seconds: float) -> list[Row]:
     right = np.ones(certificate.num_targets, dtype=bool)
     word = "certified share"
     rows: list[Row] = [{"measure": "seconds of certification", "value": round(seconds, 3)}]
     if certificate.truth is not None:
         right, word = certificate.label == certificate.truth, "certified accuracy"
-        whole, majority = accuracy_on_whole_graphs(model, data, targets), accuracy_of_majority(data, targets)
+        whole, majority = accuracy(study, predict(study, model).label), accuracy(study, study.majority)
         rows.append({"measure": "accuracy of the vote", "value": float(right.mean())})
         for name, value in (("accuracy on the whole graph", whole), ("accuracy, majority class", majority)):
             rows += [] if value is None else [{"measure": name, "value": value}]

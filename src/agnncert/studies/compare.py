@@ -7,7 +7,6 @@ Runs side by side: what they differ in, and what came out.
 
 import logging
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from agnncert import baselines
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
-from agnncert.progress import OnProgress, Progress
+from agnncert.progress import OnProgress
 from agnncert.studies.comparison import Comparison, Threat, compare
 from agnncert.studies.folder import RunFolder, find_run
 from agnncert.studies.inputs import fresh_model, load_data
@@ -84,9 +83,7 @@ def compare_run(
         how |= {"model": lambda: fresh_model(own, data), "model_args": {}}
     chosen = [defence_named(text, task, values) for text in defences] or None
     folder = Path(out) if out is not None else Path("runs") / _slug(f"{name}-{called}-comparison")
-    comparison = compare(
-        data, chosen, seed=settings.seed, folder=folder / "certificates", progress=_teller(on_progress), **how
-    )
+    comparison = compare(data, chosen, seed=settings.seed, folder=folder / "certificates", progress=on_progress, **how)
     tau = f"-{threat.edges_per_injected:g}" if threat.kind == "injection" else ""
     files = comparison.save(folder, _slug(f"{threat.kind}{tau}{'-own' if threat.own_features else ''}"))
     return Compared(folder, comparison, files)
@@ -94,19 +91,6 @@ def compare_run(
 
 def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
-
-
-def _teller(on_progress: OnProgress | None) -> Callable[[int, int, str], None]:
-    begin = time.perf_counter()
-
-    def tell(done: int, total: int, name: str) -> None:
-        if name:
-            log.info("%d of %d: %s", done + 1, total, name)
-        if on_progress is not None:
-            left = (time.perf_counter() - begin) / done * (total - done) if done else 0.0
-            on_progress(Progress("comparing", done, total, left, name))
-
-    return tell
 
 
 SIZES = (0, 1, 5, 10, 20, 50, 100)

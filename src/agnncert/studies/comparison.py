@@ -1,16 +1,16 @@
 """``compare``: many defences on the same data, split, base model and kind of attack.
 
-- ``threat.py``: the kinds of attack, and what their size counts
-- ``defended.py``: one defence at work, from training to certificate, with what it cost
-- ``result.py``, ``tables.py``: rows, tables and figures
+Each defence is one ``Study`` for the common runner (``run``); ``threat`` says what a size counts, ``comparison_result``
+turns the rows into tables and figures.
 """
 
+import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from agnncert.baselines import BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
 from agnncert.baselines.smoothing import Smoothing
@@ -18,13 +18,14 @@ from agnncert.datasets import load_dataset
 from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
-from agnncert.graphs.targets import target_rows
+from agnncert.progress import OnProgress, Progress
 from agnncert.studies.comparison_result import Comparison, Row
-from agnncert.studies.defended import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Defended, Setup, defend
+from agnncert.studies.run import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Outcome, Study, make_study, run
 from agnncert.studies.threat import Threat
-from agnncert.training.settings import recipe
 
-__all__ = ["Comparison", "Threat", "compare", "make_row", "make_setup", "usual_defences"]
+log = logging.getLogger(__name__)
+
+__all__ = ["Comparison", "Threat", "compare", "make_row", "usual_defences"]
 
 SIZES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150)
 FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # where every split between edges and nodes is tried
@@ -50,7 +51,7 @@ def compare(
     seed: int = 0,
     root: str | Path | None = None,
     folder: str | Path | None = None,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> Comparison:
     """Trains and certifies with every defence and puts them side by side.
 
@@ -81,7 +82,7 @@ def compare(
         root: Folder of the datasets.
         folder: Where certificates are kept. The same call, made again, goes on where it was interrupted, and
             another attack on the same models costs nothing.
-        progress: Called with the number of defences done, of all, and the name of the next.
+        progress: Called before every defence, whose name is the detail, and at the end.
 
     Raises:
         SettingsError: A name or number makes no sense, or a defence does not fit the task.
@@ -93,18 +94,22 @@ def compare(
     chosen = _named(usual_defences(task, threat) if defences is None else defences)
     if references:
         chosen = {UNDEFENDED: UNDEFENDED, GRAPH_FREE: GRAPH_FREE, MAJORITY: MAJORITY, **chosen}
-    setup = make_setup(
-        data, targets, model, model_args, fit_args, seed=seed, folder=None if folder is None else Path(folder),
-        samples={"n0": n0, "n": n, "alpha": alpha, "scope": scope},
-    )  # fmt: skip
-    rows = []
+    samples = {"n0": n0, "n": n, "alpha": alpha, "scope": scope}
+    study = make_study(data, targets, model, model_args, fit_args, seed=seed, samples=samples)
+    begin, rows = time.perf_counter(), []
     for number, (label, defence) in enumerate(chosen.items()):
-        if progress is not None:
-            progress(number, len(chosen), label)
-        rows.append(make_row(setup, defend(setup, defence), threat, at, label))
+        log.info("%d of %d: %s", number + 1, len(chosen), label)
+        _tell(progress, begin, number, len(chosen), label)
+        outcome = run(replace(study, defence=defence), None if folder is None else Path(folder))
+        rows.append(make_row(study, outcome, threat, at, label))
+    _tell(progress, begin, len(chosen), len(chosen), "")
+    return Comparison(name, task, threat, at, len(study.targets), tuple(rows))
+
+
+def _tell(progress: OnProgress | None, begin: float, done: int, total: int, detail: str) -> None:
     if progress is not None:
-        progress(len(chosen), len(chosen), "")
-    return Comparison(name, task, threat, at, len(setup.targets), tuple(rows))
+        left = (time.perf_counter() - begin) / done * (total - done) if done else 0.0
+        progress(Progress("comparing", done, total, left, detail))
 
 
 def usual_defences(task: str, threat: Threat) -> list[Defence]:
@@ -122,48 +127,25 @@ def usual_defences(task: str, threat: Threat) -> list[Defence]:
     return [*ours, *others[threat.kind]]
 
 
-def make_row(setup: Setup, defended: Defended, threat: Threat, sizes: tuple[int, ...], name: str) -> Row:
+def make_row(study: Study, outcome: Outcome, threat: Threat, sizes: tuple[int, ...], name: str) -> Row:
     """What a comparison tells about one defence."""
-    right = defended.label == setup.truth
-    if defended.certificate is not None:
-        withstood = threat.withstood(defended.certificate, sizes)
+    right = outcome.label == study.truth
+    if outcome.certificate is not None:
+        withstood = threat.withstood(outcome.certificate, sizes)
     else:
-        free = defended.defence == GRAPH_FREE and threat.leaves_graph_free(setup.task)
-        immune = free or defended.defence == MAJORITY
-        withstood = np.full(len(right), math.inf if immune else 0.0)
+        withstood = threat.withstood_without_certificate(outcome.defence, study.task, len(right))
     return {
         "defence": name,
-        "settings": defended.defence,
-        "guarantee": defended.guarantee,
+        "settings": outcome.defence,
+        "guarantee": outcome.guarantee,
         "accuracy": float(right.mean()),
         "certified": [float((right & (withstood >= size)).mean()) for size in sizes],
-        "forward_passes": defended.passes,
-        "seconds_training": defended.seconds_training,
-        "seconds_certification": defended.seconds_certification,
-        "seconds_forward": defended.seconds_forward,
-        "cost_in_forwards": defended.seconds_certification / (defended.seconds_forward or 1.0),
+        "forward_passes": outcome.passes,
+        "seconds_training": outcome.seconds_training,
+        "seconds_certification": outcome.seconds_certification,
+        "seconds_forward": outcome.seconds_forward,
+        "cost_in_forwards": outcome.seconds_certification / (outcome.seconds_forward or 1.0),
     }
-
-
-def make_setup(
-    data: Any,
-    targets: Any = None,
-    model: BaseModel = "gcn",
-    model_args: Mapping[str, Any] | None = None,
-    fit_args: Mapping[str, Any] | None = None,
-    **rest: Any,
-) -> Setup:
-    """What all defences share, with the usual settings where none are given: test part, recipe of the data."""
-    task = infer_task(data)
-    if targets is None:
-        targets = data.test if task == "graph" else data.test_mask
-    rows = target_rows(targets, len(data) if task == "graph" else int(data.num_nodes))
-    if len(rows) == 0:
-        raise SettingsError("there are no targets: a comparison needs at least one.")
-    usual_model, usual_fit = recipe(getattr(data, "name", None), task)
-    if model == "resgcn":  # has its own depth
-        usual_model.pop("num_layers", None)
-    return Setup(data, rows, model, {**usual_model, **(model_args or {})}, {**usual_fit, **(fit_args or {})}, **rest)
 
 
 def _checked_sizes(sizes: Iterable[int] | None, threat: Threat) -> tuple[int, ...]:

@@ -1,74 +1,21 @@
-"""Rows of text as a table for people, for documents and for further work.
+"""Comparison: many defences side by side, as rows, as a table and as a figure."""
 
-Comparison: many defences side by side, as rows, as a table and as a figure.
-"""
-
-import csv
-import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from agnncert.errors import SettingsError, did_you_mean
+from agnncert.report.drawing import Curve, Panel, draw_panels
+from agnncert.report.tables import FORMATS, laid_out
 from agnncert.storage import write_atomic
 from agnncert.studies.threat import Threat
 
-FORMATS = ("text", "markdown", "csv", "latex")
-
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
-_LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
-
-
-def laid_out(format: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The table in one of :data:`FORMATS`.
-
-    Example:
-        >>> print(laid_out("text", ["name", "size"], [["a", "10"], ["bc", "7"]]))
-        name  size
-        a       10
-        bc       7
-    """
-    if format == "csv":
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([titles, *rows])
-        return text.getvalue().rstrip("\n")
-    if format == "latex":
-        body = [" & ".join(_escaped(cell) for cell in row) + r" \\" for row in [titles, *rows]]
-        head = [rf"\begin{{tabular}}{{{_sides(titles, rows)}}}", r"\hline", body[0], r"\hline"]
-        return "\n".join([*head, *body[1:], r"\hline", r"\end{tabular}"])
-    if format == "markdown":
-        lines = [titles, ["---:" if side == "r" else "---" for side in _sides(titles, rows)], *rows]
-        return "\n".join("| " + " | ".join(c.replace("|", r"\|") for c in line) + " |" for line in lines)
-    widths = [max(len(row[k]) for row in [titles, *rows]) for k in range(len(titles))]
-    sides = _sides(titles, rows)
-    return "\n".join(
-        "  ".join(c.rjust(w) if s == "r" else c.ljust(w) for c, w, s in zip(row, widths, sides, strict=True)).rstrip()
-        for row in [titles, *rows]
-    )
-
-
-def _sides(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """For each column, "r" if it holds numbers, else "l"."""
-    numbers = (bool(rows) and all(row[k][:1].isdigit() for row in rows) for k in range(len(titles)))
-    return "".join("r" if number else "l" for number in numbers)
-
-
-def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
-
-
 Row = dict[str, Any]
 
-# Okabe and Ito's colours. Dashes tell a guarantee by chance from a certain one, dots mark what has none.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A7400", "#7F3C8D")
-_MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# Dashes tell a guarantee by chance from a certain one, dots mark what has none.
 _LINES = {"deterministic": ("-", ""), "probabilistic": ("--", " (random)"), "none": (":", " (no proof)")}
-_STYLE = {
-    "font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6,
-    "legend.frameon": False, "svg.hashsalt": "agnncert", "svg.fonttype": "none", "pdf.fonttype": 42,
-}  # fmt: skip
 FIGURES = (".svg", ".pdf", ".png")
 
 
@@ -149,35 +96,13 @@ class Comparison:
         path = Path(path)
         if path.suffix not in FIGURES:
             raise SettingsError(f'cannot draw "{path.name}": {did_you_mean(path.suffix, FIGURES)}')
-        try:
-            import matplotlib as mpl
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise SettingsError(
-                'figures are drawn with matplotlib, which is not installed: pip install "agnncert[report]".'
-            ) from None
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with mpl.rc_context(_STYLE):
-            figure = Figure(figsize=(4.6, 3.0), layout="constrained", dpi=200)
-            self._draw(figure.add_subplot())
-            date = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
-            figure.savefig(path, metadata=date)
-        return path
+        panel = Panel(f"{self.data}, {self.targets:,} {self.task}s", list(self._curves()))
+        return draw_panels([panel], path, f"size of the attack ({self.threat.unit})", columns=1, width=4.6, legend=True)
 
-    def _draw(self, axes: Any) -> None:
+    def _curves(self) -> Iterator[Curve]:
         for number, row in enumerate(self.rows):
-            line, remark = _LINES[row["guarantee"].split(",")[0].split(":")[0]]
-            axes.plot(  # between two sizes only what holds at the larger one is known
-                self.sizes, row["certified"], linestyle=line, drawstyle="steps-pre", linewidth=1.2,
-                label=row["defence"] + remark,
-                color=_COLOURS[number % len(_COLOURS)], marker=_MARKS[number % len(_MARKS)], markersize=3.5,
-            )  # fmt: skip
-        axes.set_xlim(self.sizes[0], max(self.sizes[-1], self.sizes[0] + 1))
-        axes.set_ylim(0, 1)
-        axes.set_xlabel(f"size of the attack ({self.threat.unit})")
-        axes.set_ylabel("certified accuracy")
-        axes.set_title(f"{self.data}, {self.targets:,} {self.task}s", fontsize=8)
-        axes.legend(fontsize=5.5, handlelength=3)
+            dash, remark = _LINES[row["guarantee"].split(",")[0].split(":")[0]]
+            yield Curve(row["defence"] + remark, number, self.sizes, row["certified"], dash=dash)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, in JSON's terms; an unlimited number of edges is ``"inf"``."""

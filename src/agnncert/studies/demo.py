@@ -9,9 +9,9 @@ from agnncert.progress import OnProgress
 from agnncert.studies.attack import Attacked, AttackSettings, attack_run
 from agnncert.studies.certify import certify_run
 from agnncert.studies.folder import RunFolder
+from agnncert.studies.inputs import of_run
 from agnncert.studies.report import report_run
 from agnncert.studies.settings import CertifySettings, TrainSettings
-from agnncert.studies.subject import of_run
 from agnncert.studies.train import train_run
 from agnncert.verifier import Verdict, verify
 
@@ -58,8 +58,8 @@ def demo_run(out: str | Path = "runs/demo", on_progress: OnProgress | None = Non
     log.info("[3/5] Attack the votes with full knowledge of model and division")
     attacked = attack_run(folder.path, AttackSettings(sample=40))
     log.info("[4/5] Verify the certificate from its file, and cast %d ballots again, one by one", BALLOTS)
-    subject = of_run(folder)
-    verdict = verify(folder.certificate, subject.data, subject.model, BALLOTS)
+    _, study = of_run(folder)
+    verdict = verify(folder.certificate, study.data, study.new_model(), BALLOTS)
     log.info("[5/5] Write the report")
     reported = report_run(folder.path)
     seconds = time.perf_counter() - begin

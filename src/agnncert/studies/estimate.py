@@ -9,11 +9,10 @@ from typing import Any
 
 import torch
 
-from agnncert.divisions import EdgeCentric, NodeCentric
-from agnncert.graphs.graph import canonical, canonical_set, infer_task
-from agnncert.graphs.targets import target_rows
+from agnncert.divisions import Division
+from agnncert.studies.run import Study
+from agnncert.training.preparation import prepare
 from agnncert.training.settings import FitSettings
-from agnncert.training.workload import prepare
 from agnncert.voting import fast
 from agnncert.voting.call import bind
 from agnncert.voting.lazy_rows import Features
@@ -35,9 +34,7 @@ class Estimate:
         return f"about {duration(self.seconds)} and {self.megabytes / 1000:.1f} GB of memory"
 
 
-def estimate_training(
-    model: torch.nn.Module, data: Any, division: EdgeCentric | NodeCentric, settings: FitSettings
-) -> Estimate:
+def estimate_training(model: torch.nn.Module, data: Any, division: Division, settings: FitSettings) -> Estimate:
     """What ``fit`` takes if it runs through all epochs. The model itself is left as it is.
 
     Raises:
@@ -45,33 +42,30 @@ def estimate_training(
     """
     twin = copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
-        work = prepare(twin.eval(), data, division, settings)
+        prepared = prepare(twin.eval(), data, division, settings)
         twin.train()
-        steps = work.objective.steps()
+        steps = prepared.objective.steps()
         first = list(islice(steps, 2))
         step = min(_seconds(one) for one in (first[0], first[-1]))
         epoch = step * (len(first) + sum(1 for _ in steps))
         twin.eval()
-        look = _seconds(work.score)
-    looks = settings.epochs / settings.evaluate_every
-    return Estimate(settings.epochs * epoch + looks * look, _megabytes())
+        look = _seconds(prepared.score)
+    epochs, evaluate_every = settings["epochs"], settings["evaluate_every"]
+    return Estimate(epochs * epoch + epochs / evaluate_every * look, _megabytes())
 
 
 @torch.no_grad()
-def estimate_certification(
-    model: torch.nn.Module, data: Any, division: EdgeCentric | NodeCentric, targets: Any, engine: str = "fast"
-) -> Estimate:
-    """What ``certify`` takes.
+def estimate_certification(study: Study, engine: str = "fast") -> Estimate:
+    """What ``certify`` takes for a trained model and a division.
 
     Raises:
         AgnncertError: The data cannot be used, or the model cannot be called.
     """
-    task = infer_task(data)
-    rows = target_rows(targets, len(data) if task == "graph" else int(data.num_nodes))
+    model, division, chosen = study.new_model(), study.division, study.chosen
+    task, graph = chosen.task, chosen.graph
     begin = time.perf_counter()
-    graph = canonical_set([data[int(k)] for k in rows]) if task == "graph" else canonical(data)
     call = bind(model, graph, task)
-    layout = fast.plan(graph, division, None if task == "graph" else rows, call.dtype)
+    layout = fast.plan(graph, division, None if task == "graph" else chosen.rows, call.dtype)
     prepared = time.perf_counter() - begin
     whole = _seconds(
         lambda: call(graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph), graph.get("batch"))

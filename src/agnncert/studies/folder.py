@@ -29,13 +29,17 @@ def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
 
     Example:
         >>> toml_text({"train": {"data": "cora-ml", "lr": 0.01, "set": {"num_layers": 2}}})
-        '[train]\ndata = "cora-ml"\nlr = 0.01\nset = { num_layers = 2 }\n'
+        '[train]\ndata = "cora-ml"\nlr = 0.01\n\n[train.set]\nnum_layers = 2\n'
+
+    Raises:
+        SettingsError: A value is neither text, a number, yes or no, nor a list or table of these.
     """
-    parts = []
-    for name, table in tables.items():
-        lines = [f"[{_key(name)}]", *(f"{_key(key)} = {_value(value)}" for key, value in table.items())]
-        parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
+    import tomli_w
+
+    try:
+        return tomli_w.dumps(tables)
+    except TypeError as error:
+        raise SettingsError(f"these settings cannot be stored: {error}.") from error
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -50,30 +54,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"cannot read {path}: {error.strerror or error}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not TOML: {error}.") from error
-
-
-def _key(name: str) -> str:
-    bare = name != "" and all(c.isascii() and (c.isalnum() or c in "-_") for c in name)
-    return name if bare else _text(name)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(k)} = {_value(v)}' for k, v in value.items())} }}"
-    raise SettingsError(f"{value!r} cannot be stored among settings: expected text, a number, or yes or no.")
-
-
-def _text(text: str) -> str:
-    # JSON escapes are TOML escapes, apart from DEL, which TOML wants escaped too.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "safetensors", "scikit-learn")
@@ -193,11 +173,17 @@ class RunFolder:
         found = [f"{key} was {known.get(key, 'not set')}, now {table.get(key, 'not set')}" for key in keys]
         return found + ([] if self.data.get("digest") == digest else ["the data is not the same"])
 
+    def forget_checkpoints(self) -> None:
+        """Removes the states of training, once it has finished."""
+        for file in self.path.glob("*.checkpoint"):
+            file.unlink(missing_ok=True)
+
     def clear(self) -> None:
         """Removes what runs write, and nothing else."""
+        self.forget_checkpoints()
         for name in OWN_FILES:
             (self.path / name).unlink(missing_ok=True)
-        for file in (*self.path.glob("*.checkpoint"), *self.path.glob("*.part")):
+        for file in self.path.glob("*.part"):
             file.unlink(missing_ok=True)
         shutil.rmtree(self.tables, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""From settings to what they name: the data, the division, the model, the targets."""
+"""From settings to what they name: the data, the division, the model, the targets; for a new run or an earlier one."""
 
 import logging
 import re
@@ -13,13 +13,16 @@ import torch
 from agnncert.datasets import DATASETS, dataset_digest, load_dataset, load_tables
 from agnncert.datasets.columns import FORMATS
 from agnncert.divisions import EdgeCentric, NodeCentric, division_named
-from agnncert.errors import DatasetError, SettingsError, did_you_mean
+from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
+from agnncert.graphs.targets import Prepared, target_rows
 from agnncert.models import MODELS, build_model, load_model
+from agnncert.proof.ballots import IntArray
 from agnncert.storage import write_atomic
-from agnncert.studies.folder import RunFolder
+from agnncert.studies.folder import CHOICE, RunFolder
 from agnncert.studies.own_model import is_module_spec, load_weights, user_model
-from agnncert.studies.settings import DataSettings, ModelSettings
+from agnncert.studies.run import Study
+from agnncert.studies.settings import CertifySettings, DataSettings, ModelSettings, TrainSettings, settings_from
 
 log = logging.getLogger(__name__)
 
@@ -57,16 +60,16 @@ def load_data(settings: DataSettings) -> Any:
     )  # fmt: skip
 
 
-def describe(data: Any, settings: DataSettings) -> dict[str, Any]:
+def describe(ready: Prepared, settings: DataSettings) -> dict[str, Any]:
     """What a run folder tells about its data."""
-    task = infer_task(data)
+    data, task = ready.data, ready.task
     graphs = data if task == "graph" else [data]
     names = getattr(data, "class_names", None)
     classes = getattr(data, "num_classes", None)
     return {
         "name": getattr(data, "name", None) or settings.data,
         "task": task,
-        "digest": dataset_digest(data),
+        "digest": dataset_digest(ready),
         "graphs": len(graphs),
         "nodes": sum(int(graph.num_nodes) for graph in graphs),
         "edges": sum(int(graph.num_edges) for graph in graphs),
@@ -137,19 +140,20 @@ def trained_model(settings: ModelSettings, data: Any) -> Any:
     return model.eval()
 
 
-def targets_of(data: Any, part: str | None) -> Any:
-    """Row numbers of a part of the data, or None for all; if not said, the test part, if there is one."""
+def targets_of(ready: Prepared, part: str | None) -> IntArray:
+    """Row numbers of a part of the data; if not said, of the test part, or of all if there is none."""
+    everything = target_rows(None, ready.total)
     if part == "all":
-        return None
+        return everything
     wanted = part or "test"
-    mask = getattr(data, wanted if infer_task(data) == "graph" else f"{wanted}_mask", None)
+    mask = getattr(ready.data, wanted if ready.task == "graph" else f"{wanted}_mask", None)
     rows = None if mask is None else np.asarray(mask)
     if rows is not None and rows.dtype == bool:
         rows = np.flatnonzero(rows)
     if rows is not None and len(rows):
         return rows
     if part is None:
-        return None
+        return everything
     raise SettingsError(f"the data has no {part} part: use --targets all.")
 
 
@@ -178,3 +182,81 @@ def _known(data: Any) -> dict[str, Any]:
         "num_node_features": features,
     }
     return known | ({} if classes is None else {"out_channels": int(classes), "num_classes": int(classes)})
+
+
+# What certifying adds to the settings of a trained run, or may choose anew.
+OWN = ("division", "groups", "hash", "targets", "engine", "attacks", "tolerance", "memory")
+
+
+def of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study]:
+    """What settings name, and the settings with nothing left open."""
+    ready = Prepared.of(load_data(settings))
+    settings, division = make_division(settings, ready.task)
+    return settings, _study(ready, settings, division, trained_model(settings, ready.data))
+
+
+def of_run(folder: RunFolder, changes: CertifySettings | None = None) -> tuple[CertifySettings, Study]:
+    """What an earlier run worked on, and the settings with nothing left open.
+
+    Args:
+        folder: The run.
+        changes: What to certify and how, if not as before; model and data must not be named.
+
+    Raises:
+        SettingsError: The run has not come far enough, its data has changed, or ``changes`` go too far.
+    """
+    steps, changes = folder.settings, changes or CertifySettings()
+    foreign = [name for name in changes.given() if name not in ("data", "root", *OWN)]
+    if foreign:
+        raise SettingsError(
+            f"{folder} has a model and data of its own: leave out {', '.join(f'--{n}' for n in foreign)}."
+        )
+    chosen = {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
+    if "train" in steps:
+        training = _at_home(folder, settings_from(TrainSettings, steps["train"]), changes.root)
+        shared = {
+            name: getattr(training, name) for name in CertifySettings.__dataclass_fields__ if hasattr(training, name)
+        }
+        best = folder.read_json(CHOICE)  # of the division, if training was to choose one
+        shared |= {name: best[name] for name in ("division", "groups") if name in best}
+        settings = replace(CertifySettings(**shared), **chosen)
+        ready = _same_data(folder, training)
+        if not folder.weights.is_file():
+            raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
+        model = load_weights(fresh_model(training, ready.data), folder.weights)
+    elif "certify" in steps:
+        settings = _at_home(folder, settings_from(CertifySettings, steps["certify"]), changes.root)
+        settings = replace(settings, **chosen)
+        ready = _same_data(folder, settings)
+        weights = str(folder.weights) if folder.weights.is_file() else None
+        model = trained_model(replace(settings, weights=weights), ready.data)
+    else:
+        raise SettingsError(f"{folder} holds neither a trained model nor a certificate.")
+    settings, division = make_division(settings, ready.task)
+    return settings, _study(ready, settings, division, model)
+
+
+def facts(settings: ModelSettings, division: Any, about: dict[str, Any]) -> dict[str, Any]:
+    """What every row of results says about its origin."""
+    known = {"data": about["name"], "digest": about["digest"], "seed": settings.seed}
+    return {**known, "model": settings.model, "division": str(division)}
+
+
+def _study(ready: Prepared, settings: CertifySettings, division: Any, model: Any) -> Study:
+    return Study(ready, targets_of(ready, settings.targets), division, model, seed=settings.seed)
+
+
+def _at_home(folder: RunFolder, settings: SomeSettings, root: str | None) -> SomeSettings:
+    """Settings that read the tables kept in the run folder, and datasets from ``root``."""
+    if folder.tables.is_dir():
+        settings = replace(settings, data=str(folder.tables), nodes=None, edges=None, graphs=None)
+    return settings if root is None else replace(settings, root=root)
+
+
+def _same_data(folder: RunFolder, settings: DataSettings) -> Prepared:
+    ready = Prepared.of(load_data(settings))
+    if dataset_digest(ready) != folder.data.get("digest"):
+        raise SettingsError(
+            f"the data of {folder} has changed since (its digest differs): begin a new run for the new data."
+        )
+    return ready

@@ -8,7 +8,7 @@ import numpy as np
 
 from agnncert.errors import SettingsError
 from agnncert.progress import OnProgress
-from agnncert.proof.file import load_certificate
+from agnncert.proof.certificate import load_certificate
 from agnncert.studies.certify import certify_run
 from agnncert.studies.folder import RunFolder, find_run
 from agnncert.studies.settings import AnySettings, CertifySettings, TrainSettings, settings_from

@@ -4,8 +4,7 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.file import load_certificate
+from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.report import ReportContext, build_report, save_figures, save_tables
 from agnncert.report.summary import Summary, summarise
 from agnncert.report.words import headline, percent, things
@@ -39,7 +38,17 @@ def report_run(source: str | Path, out: str | Path | None = None, papers: str | 
     """
     folder = find_run(source)
     file = folder.certificate if folder is not None and Path(source).is_dir() else Path(source)
-    certificate = load_certificate(file)
+    return report_certificate(load_certificate(file), file, folder, out, papers)
+
+
+def report_certificate(
+    certificate: Certificate,
+    file: Path,
+    folder: RunFolder | None,
+    out: str | Path | None = None,
+    papers: str | Path | None = None,
+) -> Reported:
+    """Writes the report of a certificate that is at hand; ``file`` is where it is stored."""
     context = ReportContext() if folder is None else context_of(folder, certificate)
     context = replace(context, certificate_path=str(file))
     page = build_report(certificate, out or file.with_name("report.html"), context=context)

@@ -1,47 +1,75 @@
-"""What a run is asked to do: checked once at the door, stored beside its results, read back to repeat it.
+"""What a run is asked to do: checked once when it begins, stored beside its results, read back to repeat it.
 
-The fields are called like the options of the commands, so a stored table is a valid file for ``--settings``.
-What is None was not said: it is taken from an earlier step of the run, or from what usually works.
+Each field is declared here once, with the help that the command line shows for it; ``cli.options`` makes the options of
+the commands from these classes. So fields and options have the same names, and a stored table is a valid file for
+``--settings``. A field that is ``None`` was left open: its value comes from an earlier step of the run, or from what
+usually works.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar, get_type_hints
 
 from agnncert.divisions.named import AGNNCERT
 from agnncert.errors import SettingsError, did_you_mean
+from agnncert.training.settings import SETTINGS, checked
 
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight")
 PARTS = ("test", "val", "train", "all")
+
+MODEL, TRAINING, CERTIFICATION, DATA = "Model and division", "Training", "Certification", "Data"
 
 AnySettings = TypeVar("AnySettings", bound="DataSettings")
 
 
 @dataclass(frozen=True)
-class DataSettings:
-    """Which graph, and how to read it.
+class Option:
+    """How the command line shows a setting.
 
     Attributes:
-        data: Name of a dataset, or a folder with tables of nodes and edges.
-        root: Folder that holds the datasets.
-        nodes: Table of nodes, if it is not in the folder ``data``.
-        edges: Table of edges, likewise.
-        graphs: Table of graphs, likewise.
-        column: What columns of the tables are called, by what they hold.
-        feature: Columns of features; all remaining ones if empty.
-        directed: Whether an edge of the tables goes one way only.
-        seed: Seed of a split that is drawn, and of everything else that is random.
+        help: One or two sentences.
+        panel: The heading below which ``--help`` lists it; ``None`` for the general one.
+        metavar: What stands for the value in ``--help``; its type if not said.
+        shown_default: What ``--help`` names as the default, where the default is found out later.
+        is_argument: Whether it is given without its name.
+        default: The value when it is not given; ``...`` if it must be given.
+        type: Its type.
     """
 
-    data: str = ""
-    root: str | None = None
-    nodes: str | None = None
-    edges: str | None = None
-    graphs: str | None = None
-    column: Mapping[str, str] = field(default_factory=dict)
-    feature: tuple[str, ...] = ()
-    directed: bool = False
-    seed: int = 0
+    help: str
+    panel: str | None = None
+    metavar: str | None = None
+    shown_default: str | None = None
+    is_argument: bool = False
+    default: Any = None
+    type: Any = None
+
+
+def _setting(default: Any, help: str, panel: str | None = None, **shown: Any) -> Any:
+    """A field of a settings class that is also an option."""
+    option = {"option": Option(help, panel, default=default, **shown)}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=option)
+    return field(default=default, metadata=option)
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Which graph, and how to read it."""
+
+    data: str = _setting("", "A dataset (see agnncert datasets) or a folder with tables.", is_argument=True)
+    root: str | None = _setting(None, "Folder that holds the datasets.", DATA, metavar="FOLDER")
+    nodes: str | None = _setting(None, "Table of nodes.", DATA, metavar="FILE")
+    edges: str | None = _setting(None, "Table of edges.", DATA, metavar="FILE")
+    graphs: str | None = _setting(None, "Table of graphs, for graph classification.", DATA, metavar="FILE")
+    column: Mapping[str, str] = _setting(
+        {}, f"Name of a column: {', '.join(COLUMNS[:-1])} or {COLUMNS[-1]}. May be repeated.", DATA, metavar="KIND=NAME"
+    )
+    feature: tuple[str, ...] = _setting(
+        (), "Column of features; all other columns if not given. May be repeated.", DATA, metavar="NAME"
+    )
+    directed: bool = _setting(False, "Edges of the tables go one way only.", DATA)
+    seed: int = _setting(0, "Seed of the split and of everything random.", DATA)
 
     def __post_init__(self) -> None:
         for kind in self.column:
@@ -50,35 +78,35 @@ class DataSettings:
             raise SettingsError(f"seed={self.seed}: expected a whole number from 0 on.")
 
     def table(self) -> dict[str, Any]:
-        """What is set, as it is stored."""
-        found = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: _plain(value) for name, value in found.items() if value not in (None, "", {}, ())}
+        """What is set, in one flat table, as it is stored."""
+        values: dict[str, Any] = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            values |= value if one.name == "fit" else {one.name: value}
+        return {name: _plain(value) for name, value in values.items() if value not in (None, "", {}, ())}
 
     def given(self) -> list[str]:
-        """Names of the fields that are not as they are by default."""
-        usual = type(self)().table()
-        return [name for name, value in self.table().items() if usual.get(name) != value]
+        """Names of the settings that differ from their defaults."""
+        defaults = type(self)().table()
+        return [name for name, value in self.table().items() if defaults.get(name) != value]
 
 
 @dataclass(frozen=True)
 class ModelSettings(DataSettings):
-    """Which model votes on which subgraphs.
+    """Which model votes on which subgraphs."""
 
-    Attributes:
-        model: Name of a built-in model, or ``package.module:factory``.
-        weights: File with its weights.
-        set: Settings of the model, by name.
-        division: ``"node"``, ``"edge"`` or ``"gated"``.
-        groups: Number of subgraphs T.
-        hash: Hash function of the division.
-    """
-
-    model: str | None = None
-    weights: str | None = None
-    set: Mapping[str, Any] = field(default_factory=dict)
-    division: str | None = None
-    groups: int | None = None
-    hash: str | None = None
+    model: str | None = _setting(None, "Your model as package.module:factory, or a built-in one.", MODEL)
+    weights: str | None = _setting(None, "Its weights, a safetensors file.", MODEL, metavar="FILE")
+    set: Mapping[str, Any] = _setting(
+        {},
+        "Setting of the model: hidden_channels, num_layers, dropout, act, norm, jk, heads, readout; or an argument of "
+        "your factory. May be repeated.",
+        MODEL,
+        metavar="NAME=VALUE",
+    )
+    division: str | None = _setting(None, "node, edge, or gated.", MODEL, shown_default="node")
+    groups: int | None = _setting(None, "Number of subgraphs T.", MODEL, shown_default="300 for nodes, 30 for graphs")
+    hash: str | None = _setting(None, "md5, sha1, sha256 or blake2b.", MODEL, shown_default="md5")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -88,73 +116,45 @@ class ModelSettings(DataSettings):
 
 @dataclass(frozen=True)
 class TrainSettings(ModelSettings):
-    """How to train; see ``agnncert.fit``.
+    """How to train.
 
-    Attributes:
-        target_size: Choose division and number of groups for attacks of this size, where they are not named.
-        epochs: Passes over the training set.
-        lr: Learning rate.
-        weight_decay: Weight decay.
-        clip: Largest norm of the gradient.
-        batch_size: Graphs per step.
-        objective: ``"balanced"``, ``"paper"`` or, for graphs, ``"vote"``; if not said, the usual one.
-        balance_classes: Whether every class counts the same.
-        groups_per_step: Subgraphs that stand for all in each step.
-        clusters: Cut the graph into so many clusters for training.
-        clusters_per_step: How many clusters a step sees.
-        protocol: ``"transductive"`` or ``"inductive"``.
-        select_size: Keep the weights that are best certified at this size.
-        evaluate_every: Epochs between two looks at the validation set.
-        patience: Looks without improvement before training ends; 0 for never.
-        references: Whether to train an undefended model and one without edges, to compare with.
+    ``fit`` holds arguments of ``agnncert.fit``, by name; a stored table has them among the other settings. There is no
+    ``None`` in such a table, so a ``patience`` of 0 stands for ``None``.
     """
 
-    target_size: int | None = None
-    epochs: int | None = None
-    lr: float | None = None
-    weight_decay: float | None = None
-    clip: float | None = None
-    batch_size: int | None = None
-    objective: str | None = None
-    balance_classes: bool | None = None
-    groups_per_step: int | None = None
-    clusters: int | None = None
-    clusters_per_step: int | None = None
-    protocol: str = "transductive"
-    select_size: int | None = None
-    evaluate_every: int | None = None
-    patience: int | None = None
-    references: bool = True
+    target_size: int | None = _setting(
+        None, "Choose division and number of subgraphs for attacks of this size.", MODEL, metavar="M"
+    )
+    fit: Mapping[str, Any] = field(default_factory=dict)
+    references: bool = _setting(True, "Also train the models to compare with: undefended, no edges.", TRAINING)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.objective is not None:
-            require_one_of("objective", self.objective, ("balanced", "paper", "vote"))
-        require_one_of("protocol", self.protocol, ("transductive", "inductive"))
+        checked(self.fit_arguments(), "node")
         if self.target_size is not None and self.target_size < 0:
             raise SettingsError(f"target_size={self.target_size}: expected a whole number from 0 on.")
         if self.target_size is not None and self.groups is not None:
             raise SettingsError("--target-size chooses the number of subgraphs: leave out --groups.")
 
+    def fit_arguments(self) -> dict[str, Any]:
+        """The arguments of ``agnncert.fit`` that are set, and the seed."""
+        patience = {"patience": self.fit["patience"] or None} if "patience" in self.fit else {}
+        return {**self.fit, **patience, "seed": self.seed}
+
 
 @dataclass(frozen=True)
 class CertifySettings(ModelSettings):
-    """What to certify, and how.
+    """What to certify, and how."""
 
-    Attributes:
-        targets: Part of the data: ``"test"``, ``"val"``, ``"train"`` or ``"all"``; if not said, test,
-            or all if there is no test part.
-        engine: ``"fast"`` or ``"naive"``.
-        attacks: ``"any"``, or ``"edges"`` for models that are fit for nothing else.
-        tolerance: How far two computations of one score may lie apart; measured if not said.
-        memory: Megabytes that one chunk of work may take, about.
-    """
-
-    targets: str | None = None
-    engine: str = "fast"
-    attacks: str = "any"
-    tolerance: float | None = None
-    memory: int | None = None
+    targets: str | None = _setting(
+        None, "test, val, train or all.", CERTIFICATION, shown_default="test, if there is a split"
+    )
+    engine: str = _setting("fast", "fast, or naive: one subgraph at a time; the same ballots.", CERTIFICATION)
+    attacks: str = _setting("any", "any, or edges: for models that are fit for nothing else.", CERTIFICATION)
+    tolerance: float | None = _setting(
+        None, "How far two computations of one score may lie apart.", CERTIFICATION, shown_default="measured"
+    )
+    memory: int | None = _setting(None, "Megabytes that one chunk of work may take.", CERTIFICATION)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -168,14 +168,44 @@ class CertifySettings(ModelSettings):
             raise SettingsError(f"memory={self.memory}: expected at least 1 megabyte.")
 
 
+def options_of(kind: type[DataSettings]) -> dict[str, Option]:
+    """Every setting of a class by its name in a stored table, with how the command line shows it."""
+    types = get_type_hints(kind)
+    options: dict[str, Option] = {}
+    for one in fields(kind):
+        if one.name == "fit":
+            options |= _fit_options()
+        else:
+            options[one.name] = replace(one.metadata["option"], type=types[one.name])
+    return options
+
+
+def _fit_options() -> dict[str, Option]:
+    """The settings of ``fit`` that have a help; what a dataset's recipe may choose has no default here."""
+    return {
+        name: Option(
+            setting.help, TRAINING, default=None if setting.from_recipe else setting.default, type=setting.plain_type
+        )
+        for name, setting in SETTINGS.items()
+        if setting.help is not None
+    }
+
+
 def settings_from(kind: type[AnySettings], table: Mapping[str, Any]) -> AnySettings:
-    """Settings of one kind from a stored table; unknown keys are met with the nearest valid one."""
-    valid = [f.name for f in fields(kind)]
+    """Settings of one kind from a flat table, such as a stored one; entries that are ``None`` count as not given.
+
+    Raises:
+        SettingsError: A key is unknown (the message names the nearest valid one), or a value makes no sense.
+    """
+    valid = options_of(kind)
     for key in table:
         if key not in valid:
             raise SettingsError(f'unknown setting "{key}": {did_you_mean(key, valid)}')
-    values: dict[str, Any] = {**table, "feature": tuple(table.get("feature", ()))}
-    return kind(**values)
+    given = {name: tuple(value) if name == "feature" else value for name, value in table.items() if value is not None}
+    own: dict[str, Any] = {one.name: given.pop(one.name) for one in fields(kind) if one.name in given}
+    if given:  # what is no field of its own is a setting of fit
+        own["fit"] = given
+    return kind(**own)
 
 
 def require_one_of(what: str, value: str, valid: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proof.ballots import BoolArray, FloatArray
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
+from agnncert.studies.run import GRAPH_FREE, MAJORITY
 
 KINDS = ("edges", "injection", "features", "edges and features")
 
@@ -90,3 +91,8 @@ class Threat:
         if task == "graph":  # its readout sees all nodes and their features
             return self.kind == "edges"
         return not (self.own_features and self.kind in ("features", "edges and features"))
+
+    def withstood_without_certificate(self, what: str, task: str, num_targets: int) -> FloatArray:
+        """The sizes that a model to compare with withstands, by what it is: any or none, shape ``[n]``."""
+        immune = what == MAJORITY or (what == GRAPH_FREE and self.leaves_graph_free(task))
+        return np.full(num_targets, math.inf if immune else 0.0)

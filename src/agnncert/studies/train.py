@@ -1,124 +1,123 @@
-"""Fitter: trains the models of one run, each with a checkpoint in its folder.
-
-Choose division and number of groups for the attack that counts, and keep the model that did best.
-
-The first step of a run: train a model that votes well, and the plain ones to compare it with.
-"""
+"""The first step of a run: train a model that votes well, and the plain ones to compare it with."""
 
 import json
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agnncert.divisions import Division, EdgeCentric, NodeCentric
-from agnncert.graphs.graph import infer_task
+from agnncert.divisions import Division
+from agnncert.graphs.targets import Prepared
 from agnncert.models import save_model
 from agnncert.progress import OnProgress, Progress
 from agnncert.studies.estimate import duration, estimate_training
 from agnncert.studies.folder import CHOICE, RunFolder, open_run
-from agnncert.studies.inputs import copy_tables, describe, fresh_model, load_data, make_division, run_name, targets_of
-from agnncert.studies.measure import accuracy_of_majority, accuracy_on_whole_graphs
+from agnncert.studies.inputs import (
+    copy_tables,
+    describe,
+    facts,
+    fresh_model,
+    load_data,
+    make_division,
+    run_name,
+    targets_of,
+)  # fmt: skip
 from agnncert.studies.own_model import is_module_spec
+from agnncert.studies.run import UNDEFENDED, Study, accuracy, fit_model, predict
 from agnncert.studies.settings import TrainSettings
-from agnncert.training import Step, fit
 from agnncert.training.choose import Candidate, candidate_groups, choose_groups
-from agnncert.training.node_objective import usual_objective
-from agnncert.training.settings import FitSettings, recipe
+from agnncert.training.settings import SETTINGS, checked, recipe, usual_objective
 
 log = logging.getLogger(__name__)
 
 
-# Settings of a run that go to fit() as they are. "weights" are a file here and the terms' weights there.
-SHARED = tuple(
-    f.name for f in fields(FitSettings) if f.name in TrainSettings.__dataclass_fields__ and f.name != "weights"
-)
-
-
-class Fitter:
-    """Trains models as the settings of a run say.
+@dataclass(frozen=True)
+class Training:
+    """The models of one run, each trained as its settings say and with a checkpoint in its folder.
 
     Attributes:
-        folder: The run; checkpoints are kept there.
+        settings: How to train.
+        ready: The data.
+        folder: The run.
+        on_progress: Told after every epoch.
     """
 
-    def __init__(self, settings: TrainSettings, data: Any, folder: RunFolder, on_progress: OnProgress | None) -> None:
-        self.settings, self.data, self.folder, self.on_progress = settings, data, folder, on_progress
+    settings: TrainSettings
+    ready: Prepared
+    folder: RunFolder
+    on_progress: OnProgress | None
 
-    def announce(self, model: Any, division: EdgeCentric | NodeCentric) -> None:
-        """Says what training is going to take; finds out what is wrong with the settings before it begins."""
-        expected = estimate_training(model, self.data, division, FitSettings(**self._how(division)))
-        log.info("training %s for at most %d epochs: %s", self.settings.model, self.settings.epochs, expected)
+    def study(self, defence: Division | None, **changes: Any) -> Study:
+        """What is trained: the base model of the settings, or a changed one, for a defence or for none."""
+        settings = replace(self.settings, **changes)
+        how = settings.fit_arguments()
+        how |= {"select_size": how["select_size"] if defence else 0}
+        return Study(
+            self.ready, targets_of(self.ready, None), UNDEFENDED if defence is None else defence,
+            lambda: fresh_model(settings, self.ready.data), fit_args=how, seed=settings.seed,
+        )  # fmt: skip
 
-    def fit(self, model: Any, division: Division | None, name: str, what: str) -> dict[str, Any]:
-        """Trains a model, or goes on with it, and returns how it came about."""
-        tell = None if self.on_progress is None else _teller(what, self.on_progress)
-        file = self.folder.checkpoint(name)
-        fit(model, self.data, division, **self._how(division), checkpoint=file, progress=tell)
-        return {key: value for key, value in model.training_record.items() if key != "history"}
-
-    def _how(self, division: Division | None) -> dict[str, Any]:
-        """The arguments of ``fit``."""
-        how: dict[str, Any] = {name: getattr(self.settings, name) for name in SHARED}
-        return {**how, "patience": how["patience"] or None, "select_size": how["select_size"] if division else 0}
-
-    def clean(self) -> None:
-        """Removes the checkpoints, once everything is finished."""
-        for file in self.folder.path.glob("*.checkpoint"):
-            file.unlink(missing_ok=True)
-
-
-def _teller(what: str, on_progress: OnProgress) -> Callable[[Step], None]:
-    def tell(step: Step) -> None:
-        on_progress(Progress(what, step.epoch, step.epochs, step.seconds_left, f"loss {step.loss:.3f}"))
-
-    return tell
+    def fit(self, name: str, what: str, defence: Division | None, **changes: Any) -> "Fitted":
+        """Trains a model, or goes on with it."""
+        study = self.study(defence, **changes)
+        model = study.new_model()
+        if defence is not None:  # finds out what is wrong with the settings before training begins
+            how = checked(study.fit_args, study.task)
+            expected = estimate_training(model, study.data, defence, how)
+            log.info("training %s for at most %d epochs: %s", self.settings.model, how["epochs"], expected)
+        tell = None if self.on_progress is None else partial(_tell, self.on_progress, what)
+        record = fit_model(study, model, defence, self.folder.checkpoint(name), tell)
+        return Fitted(study, model, record)
 
 
-log = logging.getLogger(__name__)
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model, what it was trained for, and how it came about."""
+
+    study: Study
+    model: Any
+    record: dict[str, Any]
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the test part that the model gets right on the whole graph; None without labels."""
+        return accuracy(self.study, predict(self.study, self.model).label)
 
 
-def choose(settings: TrainSettings, data: Any, fitter: Fitter) -> tuple[Any, EdgeCentric | NodeCentric, dict[str, Any]]:
+def _tell(on_progress: OnProgress, what: str, step: Progress) -> None:
+    on_progress(replace(step, what=what))
+
+
+def _best_fit(training: Training) -> tuple[Fitted, Division]:
     """Trains a model for each division in question, lets each vote with several numbers of groups, keeps the best.
 
     The choice is written to the run folder, where later steps find it.
     """
-    size = settings.target_size or 0
+    settings, size = training.settings, training.settings.target_size or 0
     numbers = candidate_groups(size)
     kinds = ("edge", "node") if settings.division is None else (settings.division,)
-    tried: list[tuple[Candidate, str, Any, dict[str, Any]]] = []
+    tried: list[tuple[Candidate, str, Fitted]] = []
     for kind in kinds:
         middle = replace(settings, target_size=None, division=kind, groups=numbers[len(numbers) // 2])
-        _, division = make_division(middle, infer_task(data))
-        model = fresh_model(settings, data)
-        fitter.announce(model, division)
-        record = fitter.fit(model, division, f"model-{kind}", f"training for the {kind} division")
-        found = choose_groups(
-            model, data, size, divisions=(kind,), candidates=numbers, hash=settings.hash or "md5",
-            protocol=settings.protocol,  # type: ignore[arg-type]
+        _, division = make_division(middle, training.ready.task)
+        fitted = training.fit(f"model-{kind}", f"training for the {kind} division", division)
+        choice = choose_groups(
+            fitted.model, training.ready.data, size, divisions=(kind,), candidates=numbers,
+            hash=settings.hash or "md5", protocol=settings.fit["protocol"],
         )  # fmt: skip
-        tried += [(candidate, kind, model, record) for candidate in found.candidates]
-    best, kind, model, record = min(tried, key=lambda t: (-t[0].certified_accuracy, t[0].division.num_groups))
-    groups = best.division.num_groups
-    log.info(
-        "best against attacks of size %d: %s, %.1f %% certified", size, best.division, 100 * best.certified_accuracy
-    )
+        tried += [(candidate, kind, fitted) for candidate in choice.candidates]
+    best, kind, fitted = min(tried, key=lambda one: (-one[0].certified_accuracy, one[0].division.num_groups))
+    share = 100 * best.certified_accuracy
+    log.info("best against attacks of size %d: %s, %.1f %% certified", size, best.division, share)
     candidates = [
-        {
-            "division": k,
-            "groups": c.division.num_groups,
-            "accuracy": c.accuracy,
-            "certified_accuracy": c.certified_accuracy,
-        }
-        for c, k, _, _ in tried
+        {"division": k, "groups": c.division.num_groups, "accuracy": c.accuracy}
+        | {"certified_accuracy": c.certified_accuracy}
+        for c, k, _ in tried
     ]
-    chosen = {"division": kind, "groups": groups, "size": size, "candidates": candidates}
-    fitter.folder.write(CHOICE, json.dumps(chosen, indent=2) + "\n")
-    return model, best.division, record
-
-
-log = logging.getLogger(__name__)
+    chosen = {"division": kind, "groups": best.division.num_groups, "size": size, "candidates": candidates}
+    training.folder.write(CHOICE, json.dumps(chosen, indent=2) + "\n")
+    return fitted, best.division
 
 
 @dataclass(frozen=True)
@@ -149,11 +148,11 @@ def train_run(
         fresh: Start anew even if the folder holds this run already.
         on_progress: Told after every epoch.
     """
-    data = load_data(settings)
-    about, task = describe(data, settings), infer_task(data)
-    settings = _resolved(settings, task)
+    ready = Prepared.of(load_data(settings))
+    about = describe(ready, settings)
+    settings = _resolved(settings, ready.task)
     if settings.target_size is None:
-        settings, _ = make_division(settings, task)
+        settings, _ = make_division(settings, ready.task)
     table = settings.table()
     folder = open_run(out, run_name(about, settings), "train", table, about["digest"], fresh)
     with folder.recording():
@@ -163,60 +162,52 @@ def train_run(
         if rows and folder.weights.is_file():
             log.info("%s has been trained already (--fresh trains it again)", folder)
             return Trained(folder, settings, {row["measure"]: row["value"] for row in rows})
-        fitter = Fitter(settings, data, folder, on_progress)
-        model, division, record = _defended(settings, data, fitter)
-        save_model(model, folder.weights, {"data": about, "settings": table, "training": record})
-        measured = _measured(settings, data, model, record, fitter)
-        facts = {"data": about["name"], "digest": about["digest"], "model": settings.model}
-        facts |= {"division": str(division), "seed": settings.seed}
-        folder.put_rows("train", [{**facts, "measure": k, "value": v} for k, v in measured.items()])
-        fitter.clean()
+        training = Training(settings, ready, folder, on_progress)
+        fitted, division = _defended(training)
+        save_model(fitted.model, folder.weights, {"data": about, "settings": table, "training": fitted.record})
+        measured = _measured(training, fitted)
+        origin = facts(settings, division, about)
+        folder.put_rows("train", [{**origin, "measure": name, "value": value} for name, value in measured.items()])
+        folder.forget_checkpoints()
     return Trained(folder, settings, measured)
 
 
 def _resolved(settings: TrainSettings, task: str) -> TrainSettings:
     """The settings with the recipe of the dataset where they leave something open."""
-    model_args, fit_args = recipe(settings.data, task)
-    known = {f.name: f.default for f in fields(FitSettings)} | {"objective": usual_objective(task)} | fit_args
+    model_args, fit_args = recipe(settings.data, task, settings.model or "")
+    usual = {name: setting.default for name, setting in SETTINGS.items() if setting.help is not None}
+    usual |= {"objective": usual_objective(task), **fit_args}
     if settings.target_size is not None:
-        known["select_size"] = settings.target_size
-    chosen: dict[str, Any] = {name: known[name] for name in SHARED if getattr(settings, name) is None}
+        usual["select_size"] = settings.target_size
+    settings = replace(settings, fit={**usual, **settings.fit})
     if is_module_spec(settings.model or ""):
-        return replace(settings, **chosen)
-    if settings.model == "resgcn":  # has its own depth
-        model_args = {key: value for key, value in model_args.items() if key != "num_layers"}
-    return replace(settings, model=settings.model or "gcn", set={**model_args, **settings.set}, **chosen)
+        return settings
+    return replace(settings, model=settings.model or "gcn", set={**model_args, **settings.set})
 
 
-def _defended(settings: TrainSettings, data: Any, fitter: Fitter) -> tuple[Any, Division, dict[str, Any]]:
-    """The model of the run, its division, and how it came about."""
-    if settings.target_size is not None:
-        return choose(settings, data, fitter)
-    _, division = make_division(settings, infer_task(data))
-    model = fresh_model(settings, data)
-    fitter.announce(model, division)
-    record = fitter.fit(model, division, "model", "training")
-    log.info("trained in %s, best after epoch %d", duration(record["seconds"]), record["best_epoch"])
-    return model, division, record
+def _defended(training: Training) -> tuple[Fitted, Division]:
+    """The model of the run and its division."""
+    if training.settings.target_size is not None:
+        return _best_fit(training)
+    _, division = make_division(training.settings, training.ready.task)
+    fitted = training.fit("model", "training", division)
+    log.info("trained in %s, best after epoch %d", duration(fitted.record["seconds"]), fitted.record["best_epoch"])
+    return fitted, division
 
 
-def _measured(
-    settings: TrainSettings, data: Any, model: Any, record: dict[str, Any], fitter: Fitter
-) -> dict[str, float]:
-    targets = targets_of(data, None)
+def _measured(training: Training, fitted: Fitted) -> dict[str, float]:
+    settings, record = training.settings, fitted.record
     measured = {
         "validation accuracy of the vote": record["score"],
-        "accuracy on the whole graph": accuracy_on_whole_graphs(model, data, targets),
+        "accuracy on the whole graph": fitted.accuracy,
         "epochs": record["epochs_run"],
         "seconds of training": round(record["seconds"], 2),
     }
     if settings.references:
-        plain = fresh_model(settings, data)
-        fitter.fit(plain, None, "undefended", "training an undefended model")
-        measured["accuracy, undefended"] = accuracy_on_whole_graphs(plain, data, targets)
+        plain = training.fit("undefended", "training an undefended model", None)
+        measured["accuracy, undefended"] = plain.accuracy
         shape = {} if is_module_spec(settings.model or "") else settings.set
-        free = fresh_model(replace(settings, model="mlp", set=shape), data)
-        fitter.fit(free, None, "graph_free", "training a model without edges")
-        measured["accuracy, no edges"] = accuracy_on_whole_graphs(free, data, targets)
-    measured["accuracy, majority class"] = accuracy_of_majority(data, targets)
+        free = training.fit("graph_free", "training a model without edges", None, model="mlp", set=shape)
+        measured["accuracy, no edges"] = free.accuracy
+    measured["accuracy, majority class"] = accuracy(fitted.study, fitted.study.majority)
     return {name: value for name, value in measured.items() if value is not None}

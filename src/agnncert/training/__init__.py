@@ -1,6 +1,8 @@
-"""Training: the objective over all subgraphs, and the loop around it."""
+"""Training: the objective over all subgraphs, and the loop around it.
 
-from agnncert.training.loop import Step, fit
-from agnncert.training.node_objective import Weights
+Names are loaded on first use, so that the command line can read ``settings`` without importing torch.
+"""
 
-__all__ = ["Step", "Weights", "fit"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

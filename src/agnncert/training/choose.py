@@ -1,7 +1,7 @@
-"""``choose_groups``: how many subgraphs, and of which division, for the attack that one cares about.
+"""``choose_groups``: which division, and how many groups, certify most against a given attack.
 
-More groups withstand more, but each sees less of the graph. Which number is best depends on the size of the
-attack, so it is tried out on the validation set.
+More groups withstand larger attacks, but each group sees less of the graph. Which number is best depends on the size of
+the attack, so several are tried on the validation set.
 """
 
 import logging
@@ -10,24 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from torch_geometric.data import Data
 
+from agnncert.certifier import certify
 from agnncert.datasets import inductive_view
-from agnncert.divisions import AGNNCERT, EdgeCentric, NodeCentric, division_named, rule_of, title_of
-from agnncert.errors import ModelContractError, SettingsError, did_you_mean
-from agnncert.graphs.graph import Task, canonical, canonical_set, infer_task
+from agnncert.divisions import AGNNCERT, EdgeCentric, NodeCentric, division_named, title_of
+from agnncert.errors import SettingsError, did_you_mean
+from agnncert.graphs.graph import Task, infer_task
+from agnncert.graphs.targets import Prepared
 from agnncert.models import build_model
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.budget import COUNTS, Budget
-from agnncert.proof.evidence import BallotEvidence
 from agnncert.training.loop import Step, fit
+from agnncert.training.preparation import checked_labels, graph_labels, masked_rows, part_rows
 from agnncert.training.settings import Protocol, recipe
-from agnncert.training.workload import checked_labels, graph_labels, masked_rows, part_rows
-from agnncert.voting.auditing import audit
-from agnncert.voting.call import Caller, bind
-from agnncert.voting.cast import cast
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +31,8 @@ BuiltIn = EdgeCentric | NodeCentric
 
 # Multiples of the fewest groups that can certify a size at all.
 _STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
-_FEWEST_UNLIMITED = 30  # where some kind of change is unlimited, a vote needs more ballots than a target has neighbours
+# Where some kind of change is unlimited, a vote needs more ballots than a target has neighbours.
+_FEWEST_UNLIMITED = 30
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class GroupChoice:
     """What ``choose_groups`` found; ``print`` shows it as a table.
 
     Attributes:
-        best: The candidate of choice.
+        best: The candidate with the best certified accuracy.
         candidates: All that were tried.
         model: The model that voted: the one that was given, or the one that was trained for this division.
         size: The attack that counted.
@@ -73,7 +70,7 @@ class GroupChoice:
 
     @property
     def division(self) -> BuiltIn:
-        """The division of choice."""
+        """The division of the best candidate."""
         return self.best.division
 
     def __str__(self) -> str:
@@ -125,8 +122,8 @@ def choose_groups(
         candidates: Numbers of groups to try; when not given, from 2 ``size`` + 1, the fewest that can certify
             that size, to ten times as many.
         hash: Hash function of the divisions.
-        model_settings: Arguments of ``build_model``, where they differ from what usually works.
-        fit_settings: Arguments of ``fit``, likewise.
+        model_settings: Arguments of ``build_model``, on top of the recipe for the data.
+        fit_settings: Arguments of ``fit``, on top of the recipe for the data.
         protocol: "inductive" trains and votes without the test nodes and their edges (node task).
         seed: Seed of the model and of its training.
         progress: Called after every epoch of training.
@@ -149,19 +146,20 @@ def choose_groups(
             f"candidates={list(numbers)}: certifying size {size} takes at least {2 * _units(size)} groups."
         )
     tried: list[tuple[Candidate, torch.nn.Module]] = []
-    targets = _Targets.of(data, task)
+    rows = masked_rows(data, "val_mask") if task == "node" else part_rows(data, "val").numpy()
+    ready = Prepared.of(data)
     for kind in divisions:
         options = [division_named(kind, number, hash, task) for number in numbers]
         voter = model
         if isinstance(voter, str):
             middle = options[len(options) // 2]
             voter = _trained(voter, data, task, middle, size, model_settings, fit_settings, seed, progress)
-        tried += [(candidate, voter) for candidate in targets.vote(voter, data, options, size)]
+        tried += [(_vote(voter, ready, one, size, rows), voter) for one in options]
     best, voter = min(
         tried, key=lambda pair: (-pair[0].certified_accuracy, pair[0].division.num_groups, -pair[0].accuracy)
     )
     found = tuple(candidate for candidate, _ in tried)
-    return GroupChoice(best, found, voter, size, len(targets.rows))
+    return GroupChoice(best, found, voter, size, len(rows))
 
 
 def candidate_groups(size: int | Budget) -> list[int]:
@@ -180,7 +178,7 @@ def candidate_groups(size: int | Budget) -> list[int]:
 
 
 def _units(size: int | Budget) -> int:
-    """Ballots that the limited part of an attack moves, about."""
+    """About how many ballots an attack moves, leaving out the kinds of change that are unlimited."""
     if not isinstance(size, Budget):
         return size
     counts = [getattr(size, name) for name in COUNTS if name not in ("inject_nodes", "edges_per_injected")]
@@ -212,54 +210,20 @@ def _trained(
     progress: Callable[[Step], None] | None,
 ) -> torch.nn.Module:
     log.info("training %s for %s", name, division)
-    model_args, fit_args = recipe(getattr(data, "name", None), task)
-    if name == "resgcn":  # has its own depth
-        model_args = {key: value for key, value in model_args.items() if key != "num_layers"}
+    model_args, fit_args = recipe(getattr(data, "name", None), task, name)
     model = build_model(name, data, **{**model_args, "seed": seed, **(model_settings or {})})
     select = min(size, division.num_groups // 2) if isinstance(size, int) else 0
     fit_args = {**fit_args, "seed": seed, "select_size": select, "progress": progress, **(fit_settings or {})}
     return fit(model, data, division, **fit_args)
 
 
-@dataclass(frozen=True)
-class _Targets:
-    """The validation set, in the form that engines take."""
-
-    task: Task
-    graph: Data
-    rows: IntArray
-    truth: Any
-
-    @classmethod
-    def of(cls, data: Any, task: Task) -> "_Targets":
-        if task == "node":
-            rows = masked_rows(data, "val_mask")
-            return cls(task, canonical(data), rows, getattr(data, "y", None))
-        part = part_rows(data, "val")
-        return cls(task, canonical_set([data[int(k)] for k in part]), np.arange(len(part)), graph_labels(data)[part])
-
-    def vote(
-        self, model: torch.nn.Module, data: Any, divisions: Sequence[BuiltIn], size: int | Budget
-    ) -> list[Candidate]:
-        """Every division's vote; the model is audited and bound once."""
-        call = bind(model, self.graph, self.task)
-        report = audit(model, self.task, divisions[0], data)
-        if not report.ok:
-            raise ModelContractError(str(report))
-        total = len(self.rows) if self.task == "graph" else int(self.graph.num_nodes)
-        truth = checked_labels(self.truth, total, self.rows, call.num_classes).numpy()[self.rows]
-        return [self._candidate(call, one, size, truth, report.tolerance) for one in divisions]
-
-    def _candidate(
-        self, call: Caller, division: BuiltIn, size: int | Budget, truth: IntArray, tolerance: float
-    ) -> Candidate:
-        votes, (cover_ptr, cover) = cast(call, self.graph, division, self.rows, tolerance=tolerance)
-        ids = "node_id" if self.graph.stable_ids else "row"
-        rule, parameters = rule_of(division, self.task)
-        evidence = BallotEvidence(votes, rule, cover_ptr, cover.astype(np.int32), ids, parameters)
-        label, radius = evidence.label_and_radius()
-        holds = evidence.holds(size) if isinstance(size, Budget) else radius >= size
-        right = label == truth
-        found = Candidate(division, float(right.mean()), float((right & holds).mean()))
-        log.info("%s: certified accuracy %.4f", division, found.certified_accuracy)
-        return found
+def _vote(model: torch.nn.Module, ready: Prepared, division: BuiltIn, size: int | Budget, rows: IntArray) -> Candidate:
+    """How a division does on the validation set."""
+    certificate = certify(model, ready, division, rows)
+    labels = graph_labels(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
+    truth = checked_labels(labels, ready.total, rows, certificate.counts.shape[1]).numpy()[rows]
+    right = certificate.label == truth
+    holds = certificate.holds_against(size) if isinstance(size, Budget) else certificate.radius >= size
+    candidate = Candidate(division, float(right.mean()), float((right & holds).mean()))
+    log.info("%s: certified accuracy %.4f", division, candidate.certified_accuracy)
+    return candidate

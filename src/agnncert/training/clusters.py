@@ -1,12 +1,7 @@
-"""Partitions of a graph for Cluster-GCN training, where the graph does not fit into one pass.
+"""Cluster-GCN training: steps on parts of a graph that does not fit into one pass.
 
-For training only. A partition depends on the whole graph, so one added edge could move any node to another
-part: certification never uses one.
-
-Cluster-GCN training: steps on parts of a graph that does not fit one pass.
-
-The clusters are those of METIS, which depend on the whole graph. They decide which edges a step of training
-sees, and nothing else: certificates know nothing of them.
+The clusters are those of METIS and depend on the whole graph: one added edge could move any node to another cluster.
+They decide which edges a step of training sees, and nothing else: certification never uses them.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,8 +15,9 @@ from torch_geometric.utils import remove_self_loops, to_undirected
 
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import EDGE_VALUES
-from agnncert.training.node_objective import NodeObjective, Step
-from agnncert.training.sampled_subgraphs import DrawnNodes
+from agnncert.training.node_objective import NodeObjective
+from agnncert.training.objective import TrainingStep
+from agnncert.training.sampled_subgraphs import SampledNodeObjective
 
 
 def partition(data: Data, num_parts: int) -> list[Tensor]:
@@ -54,7 +50,7 @@ def partition(data: Data, num_parts: int) -> list[Tensor]:
     return [rows for rows in ((parts == k).nonzero().view(-1) for k in range(num_parts)) if len(rows)]
 
 
-MakeObjective = Callable[[Data, Tensor, Tensor], NodeObjective | DrawnNodes]
+MakeObjective = Callable[[Data, Tensor, Tensor], NodeObjective | SampledNodeObjective]
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,8 @@ class ClusterObjective:
         y: Label of every node.
         rows: Nodes to train on.
         clusters: Nodes of each cluster.
-        per_step: Clusters that a step puts together, drawn anew in every epoch, with all edges among them.
+        per_step: How many clusters a step puts together, with all edges among them. Which ones is sampled anew in
+            every epoch.
         make: The objective of one part, from its graph, its labels and its training rows.
     """
 
@@ -84,12 +81,12 @@ class ClusterObjective:
         """Cuts the graph into about ``num_clusters`` clusters."""
         return cls(graph, y, rows, partition(graph, num_clusters), per_step, make)
 
-    def steps(self) -> Iterator[Step]:
-        """A step for each few clusters that hold a training node, in random order."""
+    def steps(self) -> Iterator[TrainingStep]:
+        """One step per ``per_step`` clusters, in random order; clusters without a training node give no step."""
         trains = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
         trains[self.rows] = True
-        for drawn in torch.split(torch.randperm(len(self.clusters)), self.per_step):
-            nodes = torch.cat([self.clusters[k] for k in drawn.tolist()]).sort().values
+        for chosen in torch.split(torch.randperm(len(self.clusters)), self.per_step):
+            nodes = torch.cat([self.clusters[k] for k in chosen.tolist()]).sort().values
             rows = trains[nodes].nonzero().view(-1)
             if len(rows):
                 yield self.make(induced(self.graph, nodes), self.y[nodes], rows).backward

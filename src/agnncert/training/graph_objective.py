@@ -1,25 +1,17 @@
-"""The training objective of a graph classifier, in mini-batches of graphs."""
+"""The training objective of a graph classifier on graphs and their non-empty subgraphs, in mini-batches of graphs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.divisions import Division
 from agnncert.errors import SettingsError
-from agnncert.training.node_objective import (
-    ObjectiveName,
-    Step,
-    Weights,
-    check_objective,
-    class_weights,
-    collect,
-    vote_losses,
-)
+from agnncert.training.objective import TrainingStep, backward_each, class_weights, row_losses, vote_losses
+from agnncert.training.settings import ObjectiveName, Weights, check_objective
 from agnncert.voting.call import Caller
 from agnncert.voting.lazy_rows import Features
 
@@ -30,7 +22,7 @@ class GraphObjective:
 
     Attributes:
         call: The model, bound to the graphs.
-        joined: The training graphs, joined.
+        joined: The training graphs, joined into one disconnected graph.
         y: Label of every training graph.
         wholes: The training graphs side by side.
         cells: Their non-empty subgraphs side by side, or ``None`` to train on whole graphs only.
@@ -39,14 +31,14 @@ class GraphObjective:
         objective: How the ballots of a graph make up its loss.
         batch_size: Graphs per step.
         class_weight: How much each class counts, if not all the same.
-        groups_per_step: How many groups, drawn anew, a step looks at.
+        groups_per_step: How many groups, sampled anew, a step looks at.
     """
 
     call: Caller
     joined: Data
     y: Tensor
-    wholes: "_Union"
-    cells: "_Union | None"
+    wholes: "_SideBySide"
+    cells: "_SideBySide | None"
     num_groups: int
     weights: Weights
     objective: ObjectiveName
@@ -71,7 +63,7 @@ class GraphObjective:
 
         Args:
             call: The model, bound to the graphs.
-            joined: The training graphs, joined.
+            joined: The training graphs, joined into one disconnected graph.
             y: Label of every training graph.
             division: A division that offers ``pieces``, or ``None``.
             objective: "paper" adds up the losses on a graph and on each of its non-empty subgraphs;
@@ -79,7 +71,7 @@ class GraphObjective:
                 the loss of the vote that these cast together. All are averaged over graphs.
             weights: Factors of whole graphs and of subgraphs.
             balance_classes: Let every class count the same, however many members it has.
-            groups_per_step: Groups, drawn anew for each step, that stand for all; all of them when not given.
+            groups_per_step: Groups, sampled anew for each step, that stand for all; all of them when not given.
             batch_size: Graphs per step.
 
         Raises:
@@ -91,18 +83,18 @@ class GraphObjective:
         if not (weights.full or weights.ballots):
             raise SettingsError(f"{weights}: graphs have no edgeless term, so another one needs a weight.")
         nodes, arcs = torch.arange(joined.num_nodes), torch.arange(joined.num_edges)
-        wholes = _Union(joined.batch, joined.batch, nodes, joined.edge_index, arcs)
+        wholes = _SideBySide(joined.batch, joined.batch, nodes, joined.edge_index, arcs)
         cells, groups = None, 0
         if division is not None:
             groups = division.num_groups
             pieces = division.pieces(joined, division.groups(joined))  # type: ignore[attr-defined]
             owner = torch.div(pieces.cell, groups, rounding_mode="floor")
-            cells = _Union(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
+            cells = _SideBySide(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
         per_class = class_weights(y, call) if balance_classes else None
-        drawn = min(groups_per_step or groups, groups)
-        return cls(call, joined, y, wholes, cells, groups, weights, objective, batch_size, per_class, drawn)
+        sampled = min(groups_per_step or groups, groups)
+        return cls(call, joined, y, wholes, cells, groups, weights, objective, batch_size, per_class, sampled)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[TrainingStep]:
         """A step for each batch of graphs, in random order."""
         for batch in torch.split(torch.randperm(len(self.y)), self.batch_size):
             yield lambda batch=batch: self.backward(batch.sort().values)  # type: ignore[misc]
@@ -113,15 +105,17 @@ class GraphObjective:
         place = torch.empty(self.joined.num_nodes, dtype=torch.int64)
         place[nodes] = torch.arange(len(nodes))
         features = Features(self.joined.x[nodes].to(self.call.dtype), cut=True)
-        return collect(self._terms(graphs, features, place), features)
+        loss = backward_each(self._terms(graphs, features, place))
+        features.finish_backward()
+        return loss
 
     def _terms(self, graphs: Tensor, features: Features, place: Tensor) -> Iterator[Tensor]:
         if self.weights.full:
             owner, logits = self._logits(self.wholes, self.wholes.part(graphs), features, place)
-            yield self.weights.full * self._losses(logits, self.y[owner]).mean()
+            yield self.weights.full * row_losses(logits, self.y[owner], self.class_weight).mean()
         if self.cells is None or not self.weights.ballots:
             return
-        part = self.cells.part(graphs, self._drawn(self.cells))
+        part = self.cells.part(graphs, self._sampled(self.cells))
         if len(part[0]) == 0:
             return
         owner, logits = self._logits(self.cells, part, features, place)
@@ -129,45 +123,42 @@ class GraphObjective:
             mine = torch.searchsorted(graphs, owner)
             losses = vote_losses(logits, mine, self.y[graphs], self.class_weight)
         elif self.objective == "paper":
-            losses = self._losses(logits, self.y[owner]) * (self.num_groups / self.groups_per_step)
+            losses = row_losses(logits, self.y[owner], self.class_weight) * (self.num_groups / self.groups_per_step)
         else:
-            losses = self._losses(logits, self.y[owner]) / torch.bincount(owner)[owner]
+            losses = row_losses(logits, self.y[owner], self.class_weight) / torch.bincount(owner)[owner]
         yield self.weights.ballots * losses.sum() / len(graphs)
 
-    def _drawn(self, cells: "_Union") -> Tensor | None:
-        """Which copies belong to the groups that this step looks at; ``None`` for all."""
+    def _sampled(self, cells: "_SideBySide") -> Tensor | None:
+        """Whether each copy of a node belongs to a group that this step looks at; ``None`` for all."""
         if self.groups_per_step == self.num_groups:
             return None
-        drawn = torch.zeros(self.num_groups, dtype=torch.bool)
-        drawn[torch.randperm(self.num_groups)[: self.groups_per_step]] = True
-        return drawn[cells.cell % self.num_groups]
-
-    def _losses(self, logits: Tensor, y: Tensor) -> Tensor:
-        return F.cross_entropy(logits, y, self.class_weight, reduction="none")
+        is_sampled = torch.zeros(self.num_groups, dtype=torch.bool)
+        is_sampled[torch.randperm(self.num_groups)[: self.groups_per_step]] = True
+        return is_sampled[cells.cell % self.num_groups]
 
     def _logits(
-        self, union: "_Union", part: tuple[Tensor, Tensor, Tensor], features: Features, place: Tensor
+        self, graphs: "_SideBySide", part: tuple[Tensor, Tensor, Tensor], features: Features, place: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Training graph and logits of each of the graphs in a part of the union."""
+        """Training graph and logits of each graph in a part of those side by side."""
         copies, arcs, edge_index = part
-        cell, batch = torch.unique_consecutive(union.cell[copies], return_inverse=True)
-        values = self.call.edge_values(self.joined, union.edge[arcs])
-        logits = self.call(features.rows(place[union.node[copies]]), edge_index, values, batch)
+        cell, batch = torch.unique_consecutive(graphs.cell[copies], return_inverse=True)
+        values = self.call.edge_values(self.joined, graphs.edge[arcs])
+        logits = self.call(features.rows(place[graphs.node[copies]]), edge_index, values, batch)
         owner = torch.empty_like(cell)
-        owner[batch] = union.owner[copies]
+        owner[batch] = graphs.owner[copies]
         return owner, logits
 
 
 @dataclass(frozen=True)
-class _Union:
+class _SideBySide:
     """Whole graphs or subgraphs side by side, ordered by the training graph that they belong to.
 
     Attributes:
-        owner: Training graph of each copy, ascending.
-        cell: Which of the graphs side by side it belongs to, ascending.
+        owner: Training graph of each copy of a node, ascending.
+        cell: Which of the graphs side by side the copy belongs to, ascending.
         node: Which node it is a copy of.
         edge_index: Edges between copies, in the order of their owners.
-        edge: Which edge of the joined graphs each one is.
+        edge: Which edge of the joined graphs each of these edges is.
     """
 
     owner: Tensor

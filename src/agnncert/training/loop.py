@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 import torch
@@ -17,58 +17,50 @@ from agnncert.datasets import GraphSet, dataset_digest
 from agnncert.divisions import Division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
+from agnncert.progress import Progress
 from agnncert.training.checkpoint import TrainingState, load_state, save_state
-from agnncert.training.node_objective import ObjectiveName, Weights, usual_objective
-from agnncert.training.settings import FitSettings, Protocol
-from agnncert.training.workload import Workload, prepare
+from agnncert.training.preparation import Prepared, prepare
+from agnncert.training.settings import FitSettings, as_json, checked, shows_settings
 
 log = logging.getLogger(__name__)
 
 Module = TypeVar("Module", bound=torch.nn.Module)
 
 
-@dataclass(frozen=True)
-class Step:
+@dataclass(frozen=True, kw_only=True)
+class Step(Progress):
     """What a progress callback is told after each epoch.
 
+    The time left is that until the last epoch, at the pace so far; training may stop earlier.
+
     Attributes:
-        epoch: Epochs finished.
-        epochs: Epochs at most.
         loss: Mean loss of the epoch.
-        score: Score on the validation set, if this epoch was followed by a look at it.
-        seconds_left: Time until the last epoch, at the pace so far; training may stop earlier.
+        score: Score on the validation set, if the model was evaluated after this epoch.
     """
 
-    epoch: int
-    epochs: int
     loss: float
     score: float | None
-    seconds_left: float
+
+    @property
+    def epoch(self) -> int:
+        """Epochs finished."""
+        return self.done
+
+    @property
+    def epochs(self) -> int:
+        """Epochs at most."""
+        return self.total
 
 
+@shows_settings
 def fit(
     model: Module,
     data: Any,
     division: Division | Smoothing | None = None,
     *,
-    epochs: int = 200,
-    lr: float = 0.01,
-    weight_decay: float = 5e-4,
-    clip: float | None = None,
-    batch_size: int = 64,
-    objective: ObjectiveName | None = None,
-    weights: Weights | None = None,
-    balance_classes: bool = False,
-    groups_per_step: int | None = None,
-    clusters: int | None = None,
-    clusters_per_step: int = 1,
-    protocol: Protocol = "transductive",
-    select_size: int = 0,
-    evaluate_every: int = 5,
-    patience: int | None = 20,
-    seed: int = 0,
     checkpoint: str | Path | None = None,
     progress: Callable[[Step], None] | None = None,
+    **settings: Unpack[FitSettings],
 ) -> Module:
     """Trains a model in place and returns it in eval mode, with the weights that did best on validation.
 
@@ -79,7 +71,7 @@ def fit(
         data: A ``Data`` with ``y``, ``train_mask`` and ``val_mask``, or a ``GraphSet`` with ``train`` and
             ``val``.
         division: Train on its subgraphs too; ``None`` trains a plain, undefended model. A smoothing defence,
-            such as ``ac.baselines.BiRS()``: train under its noise, drawn anew for each step.
+            such as ``ac.baselines.BiRS()``: train under its noise, sampled anew for each step.
         epochs: Passes over the training set.
         lr: Learning rate of Adam.
         weight_decay: Its weight decay.
@@ -88,50 +80,43 @@ def fit(
         objective: "balanced" averages each of the terms by itself; "paper" is the paper's sum over T + 1
             graphs; "vote", for graphs, is the loss of the vote that all subgraphs of a graph cast together.
             When not given, "balanced" for nodes and "vote" for graphs.
-        weights: How much whole graph, ballots with an edge and edgeless prediction count.
+        weights: How much the whole graph, the ballots that see an edge and the edgeless prediction count.
         balance_classes: Let every class count the same, however many members it has.
-        groups_per_step: Subgraphs, drawn anew for each step, that stand for all. Graph task: all of them when
-            not given. A division of your own: 8 when not given; such a division has no edgeless term.
-            Otherwise not needed: all subgraphs of a node classifier together cost a few plain steps.
+        groups_per_step: How many subgraphs, sampled anew for each step, stand for all. Graph task: all of them when
+            not given. A division of your own: 8 when not given; such a division has no edgeless term. In all
+            other cases it is not needed: all subgraphs of a node classifier together cost a few plain steps.
         clusters: Node task, for a graph that does not fit one pass: cut it into about this many clusters
             (Cluster-GCN; needs pymetis) and let each step see a few. Certificates do not depend on it.
         clusters_per_step: How many clusters a step puts together, with the edges among them.
         protocol: "inductive" hides the test nodes and their edges while training (node task).
         select_size: Keep the weights with the best *certified* accuracy at this size; 0 for the accuracy of
             the vote.
-        evaluate_every: Epochs between two looks at the validation set.
-        patience: Stop after this many looks without improvement; ``None`` never stops early.
+        evaluate_every: Epochs between two evaluations on the validation set.
+        patience: Stop after this many evaluations without improvement; ``None`` never stops early.
         seed: Seed of everything random in training; torch's own random state is left as it is.
-        checkpoint: File to which the state is written at every look. A run that was interrupted, and is
+        checkpoint: File to which the state is written at every evaluation. A run that was interrupted, and is
             started again with the same arguments, goes on from there and ends with the same weights.
         progress: Called after every epoch.
 
     Raises:
-        SettingsError: A setting is senseless, the checkpoint belongs to another run, or the loss diverges.
+        SettingsError: A setting is unknown or senseless, the checkpoint belongs to another run, or the loss diverges.
         DatasetError: Labels or splits are missing or do not fit the model.
         ModelContractError: The model cannot be called as documented, or has nothing to train.
     """
-    settings = FitSettings(
-        epochs=epochs, lr=lr, weight_decay=weight_decay, clip=clip, batch_size=batch_size,
-        objective=objective or usual_objective(infer_task(data)),
-        weights=Weights() if weights is None else weights,
-        balance_classes=balance_classes, groups_per_step=groups_per_step, clusters=clusters,
-        clusters_per_step=clusters_per_step, protocol=protocol, select_size=select_size,
-        evaluate_every=evaluate_every, patience=patience, seed=seed,
-    )  # fmt: skip
+    how = checked(settings, infer_task(data))
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelContractError(f"{type(model).__name__} has no parameters that can be trained.")
-    work = prepare(model.eval(), data, division, settings)
-    about = {"division": division_name(division), "data": _digest(data), **settings.table()}
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
+    prepared = prepare(model.eval(), data, division, how)
+    about = {"division": division_name(division), "data": _digest(data), **as_json(how)}
+    optimizer = torch.optim.Adam(model.parameters(), lr=how["lr"], weight_decay=how["weight_decay"])
     state, identity = TrainingState(), {"model": getattr(model, "config", None) or str(model), **about}
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():
         state = load_state(file, identity, model, optimizer)
         log.info("going on from %s, after epoch %d", file.name, state.epoch)
     with torch.random.fork_rng(devices=[]):
-        while state.epoch < epochs and not state.stopped:
-            step = _epoch(model, work, optimizer, settings, state)
+        while state.epoch < how["epochs"] and not state.stopped:
+            step = _epoch(model, prepared, optimizer, how, state)
             if step.score is not None and file is not None:
                 save_state(file, identity, model, optimizer, state)
             if progress is not None:
@@ -150,39 +135,40 @@ def division_name(division: Division | Smoothing | None) -> str | None:
     if division is None or isinstance(division, Smoothing):
         return None if division is None else str(division)
     cls = type(division)
-    told = cls.__str__ is not object.__str__ or cls.__repr__ is not object.__repr__
-    return str(division) if told else f"{cls.__qualname__}(T={division.num_groups})"
+    has_words = cls.__str__ is not object.__str__ or cls.__repr__ is not object.__repr__
+    return str(division) if has_words else f"{cls.__qualname__}(T={division.num_groups})"
 
 
 def _epoch(
     model: torch.nn.Module,
-    work: Workload,
+    prepared: Prepared,
     optimizer: torch.optim.Optimizer,
     settings: FitSettings,
     state: TrainingState,
 ) -> Step:
-    """One pass over the training set and, if it is time, a look at the validation set."""
+    """One pass over the training set and, if it is time, an evaluation on the validation set."""
     begin = time.perf_counter()
-    # Seeded by epoch, a resumed run draws what the uninterrupted one would have drawn.
-    torch.manual_seed(1_000_003 * settings.seed + state.epoch)
-    loss = _train(model.train(), work, optimizer, settings.clip)
+    # Seeded by epoch, a resumed run samples what the uninterrupted one would have sampled.
+    torch.manual_seed(1_000_003 * settings["seed"] + state.epoch)
+    loss = _train(model.train(), prepared, optimizer, settings["clip"])
     state.epoch += 1
     if not math.isfinite(loss):
         raise SettingsError(
-            f"the loss is {loss} in epoch {state.epoch}: training has diverged. Lower lr={settings.lr}, or "
+            f"the loss is {loss} in epoch {state.epoch}: training has diverged. Lower lr={settings['lr']}, or "
             "set clip=1.0."
         )
     score = None
-    if state.epoch % settings.evaluate_every == 0 or state.epoch == settings.epochs:
-        score = _look(model.eval(), work, state, loss, settings)
+    if state.epoch % settings["evaluate_every"] == 0 or state.epoch == settings["epochs"]:
+        score = _evaluate(model.eval(), prepared, state, loss, settings)
     state.seconds += time.perf_counter() - begin
-    left = 0.0 if state.stopped else state.seconds / state.epoch * (settings.epochs - state.epoch)
-    return Step(state.epoch, settings.epochs, loss, score, left)
+    left = 0.0 if state.stopped else state.seconds / state.epoch * (settings["epochs"] - state.epoch)
+    return Step("training", state.epoch, settings["epochs"], left, f"loss {loss:.3f}", loss=loss, score=score)
 
 
-def _train(model: torch.nn.Module, work: Workload, optimizer: torch.optim.Optimizer, clip: float | None) -> float:
+def _train(model: torch.nn.Module, prepared: Prepared, optimizer: torch.optim.Optimizer, clip: float | None) -> float:
+    """All steps of one epoch; returns their mean loss."""
     losses = []
-    for step in work.objective.steps():
+    for step in prepared.objective.steps():
         optimizer.zero_grad()
         losses.append(step())
         if clip is not None:
@@ -191,14 +177,17 @@ def _train(model: torch.nn.Module, work: Workload, optimizer: torch.optim.Optimi
     return float(np.mean(losses))
 
 
-def _look(model: torch.nn.Module, work: Workload, state: TrainingState, loss: float, settings: FitSettings) -> float:
-    score = work.score()
+def _evaluate(
+    model: torch.nn.Module, prepared: Prepared, state: TrainingState, loss: float, settings: FitSettings
+) -> float:
+    """Scores the model, keeps its weights if they are the best so far, and decides whether to go on."""
+    score = prepared.score()
     state.history.append({"epoch": state.epoch, "loss": loss, "score": score[0]})
     if score > state.best_score:
         state.best_epoch, state.best_score = state.epoch, score
         state.best = copy.deepcopy(model.state_dict())
-    elif settings.patience is not None:
-        state.stopped = state.epoch - state.best_epoch >= settings.patience * settings.evaluate_every
+    elif settings["patience"] is not None:
+        state.stopped = state.epoch - state.best_epoch >= settings["patience"] * settings["evaluate_every"]
     return score[0]
 
 

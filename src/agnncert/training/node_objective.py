@@ -1,109 +1,24 @@
-"""The training objective on a graph and all its subgraphs, exactly, for the price of a few plain steps.
+"""The training objective of a node classifier on a graph and all its subgraphs, for the price of a few plain steps.
 
-A sum over T subgraphs falls apart into three terms: the whole graph, the ballots of nodes that have an edge
-in a subgraph (one union), and the edgeless prediction, which stands for all other ballots of a node.
-Gradients of every term are collected chunk by chunk, and the wide product of features and first layer is
-formed and differentiated once per step.
+The sum over T subgraphs is exact, and it is computed as three terms: the whole graph, the ballots of nodes that have
+an edge in a subgraph (all these subgraphs side by side), and the edgeless prediction, to which every other ballot of a
+node is equal. The wide product of features and first layer is formed and differentiated once per step.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.divisions import Division
-from agnncert.errors import SettingsError, did_you_mean
+from agnncert.errors import SettingsError
+from agnncert.training.objective import TrainingStep, backward_each, class_weights, row_losses
+from agnncert.training.settings import ObjectiveName, Weights, check_objective
 from agnncert.voting import fast
 from agnncert.voting.call import Caller, no_edges
 from agnncert.voting.lazy_rows import Features, SparseRows
-
-ObjectiveName = Literal["balanced", "paper", "vote"]
-OBJECTIVES: tuple[ObjectiveName, ...] = ("balanced", "paper", "vote")
-Step = Callable[[], float]
-
-# How fast the loss of a vote falls with the margin: one tenth of the ballots counts like 1 in a logit. Anything
-# from 5 to 30 did as well on AIDS and PROTEINS.
-SHARPNESS = 10.0
-
-
-class Objective(Protocol):
-    """What the training loop asks of an objective."""
-
-    def steps(self) -> Iterator[Step]:
-        """The steps of one epoch; each adds its gradient to the parameters and returns its loss."""
-
-
-@dataclass(frozen=True)
-class Weights:
-    """How much each term counts.
-
-    Attributes:
-        full: The whole graph.
-        ballots: Ballots that see an edge.
-        edgeless: The prediction without edges, which all other ballots are.
-    """
-
-    full: float = 1.0
-    ballots: float = 1.0
-    edgeless: float = 1.0
-
-    def __post_init__(self) -> None:
-        values = (self.full, self.ballots, self.edgeless)
-        if not all(0 <= value < float("inf") for value in values) or max(values) == 0:
-            raise SettingsError(f"{self}: weights must be finite and not negative, and one of them must be positive.")
-
-
-def class_weights(y: Tensor, call: Caller) -> Tensor:
-    """Weights, 1 on average, that let every class count the same.
-
-    Without them a rare class loses every vote for which its evidence is weak.
-    """
-    count = torch.bincount(y, minlength=call.num_classes).to(call.dtype)
-    return len(y) / (torch.count_nonzero(count) * count.clamp(min=1))
-
-
-def usual_objective(task: str) -> ObjectiveName:
-    """What to train when nothing is said: the three terms for nodes, the vote for graphs."""
-    return "vote" if task == "graph" else "balanced"
-
-
-def check_objective(objective: str) -> None:
-    """Refuses an unknown name."""
-    if objective not in OBJECTIVES:
-        raise SettingsError(f'unknown objective "{objective}": {did_you_mean(str(objective), OBJECTIVES)}')
-
-
-def vote_losses(logits: Tensor, owner: Tensor, y: Tensor, class_weight: Tensor | None = None) -> Tensor:
-    """Loss of the vote that the ballots of each graph cast together, shape ``[len(y)]``; 0 without a ballot.
-
-    Ballots that see two or three edges are rarely sure of anything, and the loss of each by itself teaches
-    all of them to name the commonest class. Their mean is what decides.
-
-    Args:
-        logits: One row per ballot.
-        owner: Whose ballot it is, a position in ``y``.
-        y: Labels.
-        class_weight: How much each class counts, if not all the same.
-    """
-    cast = torch.bincount(owner, minlength=len(y))
-    shares = logits.new_zeros(len(y), logits.size(1)).index_add(0, owner, logits.softmax(1))
-    shares = shares / cast.clamp(min=1)[:, None]
-    losses = F.cross_entropy(SHARPNESS * shares, y, class_weight, reduction="none")
-    return torch.where(cast > 0, losses, 0)
-
-
-def collect(terms: Iterator[Tensor], features: Features) -> float:
-    """Backward through each term as it comes, so that only one of them is in memory; returns their sum."""
-    total = 0.0
-    for loss in terms:
-        loss.backward()  # type: ignore[no-untyped-call]
-        total += float(loss.detach())
-    features.finish_backward()
-    return total
 
 
 @dataclass(frozen=True)
@@ -115,10 +30,10 @@ class NodeObjective:
         graph: The canonical graph.
         y: Label of every node.
         rows: Nodes to train on.
-        layout: The union of all subgraphs, or ``None`` to train on the whole graph only.
+        layout: All subgraphs side by side, or ``None`` to train on the whole graph only.
         sparse: The features in compressed rows, if they are sparse.
-        factors: What the mean loss over the whole graph, each listed ballot and each edgeless prediction
-            count.
+        factors: Factor of the mean loss on the whole graph, of the loss of each listed ballot, and of the loss of each
+            edgeless prediction.
         class_weight: How much each class counts, if not all the same.
     """
 
@@ -151,9 +66,9 @@ class NodeObjective:
             y: Label of every node.
             rows: Nodes to train on.
             division: A division that offers ``pieces``, or ``None``.
-            objective: "paper" sums the mean losses on the graph and on each of its T subgraphs; of ballots
-                that abstain there is no loss. "balanced" averages each of the three terms by itself: over the
-                nodes, over the ballots that see an edge, and over the ballots that see none.
+            objective: "paper" sums the mean losses on the graph and on each of its T subgraphs; a ballot that
+                abstains has no loss. "balanced" averages each of the three terms by itself: over the nodes, over
+                the ballots that see an edge, and over the ballots that see none.
             weights: Factors of the three terms.
             balance_classes: Let every class count the same, however many members it has.
 
@@ -174,14 +89,16 @@ class NodeObjective:
         factors = _factors(layout, rows, division, objective, weights, call.dtype)
         return cls(call, graph, y, rows, layout, layout.sparse, factors, per_class)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[TrainingStep]:
         """One step on all nodes."""
         yield self.backward
 
     def backward(self) -> float:
         """Adds the gradient of the objective to the parameters; returns its value."""
         features = Features(self.graph.x.to(self.call.dtype), self.sparse, cut=True)
-        return collect(self._terms(features), features)
+        loss = backward_each(self._terms(features))
+        features.finish_backward()
+        return loss
 
     def _terms(self, features: Features) -> Iterator[Tensor]:
         full, ballots, edgeless = self.factors
@@ -189,35 +106,33 @@ class NodeObjective:
         if full:
             values = self.call.edge_values(self.graph)
             logits = self.call(features.rows(torch.arange(self.graph.num_nodes)), self.graph.edge_index, values)
-            yield full * self._losses(logits[self.rows], y).mean()
+            yield full * row_losses(logits[self.rows], y, self.class_weight).mean()
         if self.layout is None:
             return
         if bool(edgeless.any()):
             logits = self.call(features.rows(self.rows), *no_edges(self.graph, self.call.takes))
-            yield edgeless @ self._losses(logits, y)
+            yield edgeless @ row_losses(logits, y, self.class_weight)
         if bool(ballots.any()):
             for chunk in self.layout.chunks(fast.CHUNK_ROWS):
                 counted = ballots[chunk.copies]
-                mine = counted.nonzero().view(-1)
-                if len(mine) == 0:
+                used = counted.nonzero().view(-1)
+                if len(used) == 0:
                     continue
-                logits = fast.evaluate(self.call, self.layout, features, chunk)[mine]
-                target = self.y[self.layout.pieces.node[chunk.copies][mine]]
-                yield counted[mine] @ self._losses(logits, target)
-
-    def _losses(self, logits: Tensor, target: Tensor) -> Tensor:
-        return F.cross_entropy(logits, target, self.class_weight, reduction="none")
+                logits = fast.evaluate(self.call, self.layout, features, chunk)[used]
+                target = self.y[self.layout.pieces.node[chunk.copies][used]]
+                yield counted[used] @ row_losses(logits, target, self.class_weight)
 
 
 def _factors(
     layout: fast.Plan, rows: Tensor, division: Division, objective: ObjectiveName, weights: Weights, dtype: torch.dtype
 ) -> tuple[float, Tensor, Tensor]:
+    """Factors of the three terms; see ``NodeObjective.factors``."""
     pieces = layout.pieces
-    is_mine = torch.zeros(layout.graph.num_nodes, dtype=torch.bool)
-    is_mine[rows] = True
-    listed = (pieces.votes & is_mine[pieces.node]).to(dtype)
+    is_trained_on = torch.zeros(layout.graph.num_nodes, dtype=torch.bool)
+    is_trained_on[rows] = True
+    listed = (pieces.votes & is_trained_on[pieces.node]).to(dtype)
     count = torch.zeros(layout.graph.num_nodes, dtype=dtype).index_add_(0, pieces.node, listed)
-    gated = pieces.blank is not None  # then a ballot without an edge is an abstention, and nothing is trained on it
+    gated = pieces.blank is not None  # then a ballot without an edge abstains, and nothing is trained on it
     unlisted = torch.zeros(len(rows), dtype=dtype) if gated else division.num_groups - count[rows]
     if objective == "paper":
         parts = listed / len(rows), unlisted / len(rows)

@@ -1,38 +1,34 @@
-"""Training for a smoothing defence: every step sees the graph, or its batch of graphs, under fresh noise."""
+"""Training for a smoothing defence: each step sees the graph, or its batch of graphs, under noise sampled anew."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.graphs.graph import one_graph
-from agnncert.proof.ballots import IntArray
-from agnncert.training.node_objective import NodeObjective, Step, class_weights
-from agnncert.training.sampled_subgraphs import DrawnGraphs, Terms
-from agnncert.training.scoring import Score
+from agnncert.training.node_objective import NodeObjective
+from agnncert.training.objective import TrainingStep, class_weights
+from agnncert.training.sampled_subgraphs import SampledGraphObjective, SampledTerms
 from agnncert.voting.call import Caller
 from agnncert.voting.lazy_rows import SparseRows
 
-SCORED_SAMPLES = 20
-
 
 @dataclass(frozen=True)
-class NoisyNodes:
+class NoisyNodeObjective:
     """Loss of a node classifier on one noisy graph per step.
 
     Attributes:
         plain: The same loss on the graph as it is.
-        defence: Draws the noise.
+        defence: Samples the noise.
     """
 
     plain: NodeObjective
     defence: Smoothing
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[TrainingStep]:
         """One step on all nodes."""
         yield self.backward
 
@@ -47,15 +43,16 @@ class NoisyNodes:
 
 def noisy_graphs(
     call: Caller, joined: Data, y: Tensor, defence: Smoothing, balance_classes: bool, batch_size: int
-) -> DrawnGraphs:
+) -> SampledGraphObjective:
     """Loss of a graph classifier on one noisy version of each graph per step."""
-    terms = Terms(0.0, 1.0, 1, None, class_weights(y, call) if balance_classes else None)
+    terms = SampledTerms(0.0, 1.0, 1, None, class_weights(y, call) if balance_classes else None)
     graphs = tuple(one_graph(joined, k) for k in range(len(y)))
-    return DrawnGraphs(call, graphs, tuple(g.edge_index[0] for g in graphs), y, _Drawing(defence), terms, batch_size)
+    groups = tuple(graph.edge_index[0] for graph in graphs)  # of the right shape; noise has no groups
+    return SampledGraphObjective(call, graphs, groups, y, _NoiseAsDivision(defence), terms, batch_size)
 
 
-class _Drawing:
-    """Noise in the shape of a division: its only subgraph is a noisy version of the graph."""
+class _NoiseAsDivision:
+    """A smoothing defence that acts like a division: its only subgraph is a noisy version of the graph."""
 
     num_groups = 1
 
@@ -71,17 +68,3 @@ class _Drawing:
 
     def votes_moved(self, change: object, graph: Data, target: int | None) -> int:
         return 1
-
-
-def noisy_scorer(
-    call: Caller, graph: Data, defence: Smoothing, rows: IntArray, truth: IntArray, seed: int
-) -> Callable[[], Score]:
-    """A function that scores the model by its vote on a few noisy graphs, the same ones at every look."""
-
-    def score() -> Score:
-        counts = defence.count(call, graph, rows, SCORED_SAMPLES, seed)
-        right = counts.argmax(axis=1) == truth
-        share = counts[np.arange(len(truth)), truth] / SCORED_SAMPLES
-        return float(right.mean()), float(share.mean())
-
-    return score

@@ -1,42 +1,43 @@
-"""The training objective for a user's own division, of which nothing is known but its subgraphs.
+"""Training objectives for a division of the user's own, of which nothing is known but its subgraphs.
 
-All T of them in every step would cost T passes, so each step draws a few that stand for all: its gradient is
-an unbiased estimate of that of the paper's sum over T + 1 graphs.
+All T of them in every step would cost T passes. So each step samples a few that stand for all: its gradient is an
+unbiased estimate of the gradient of the paper's sum over T + 1 graphs.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.divisions import Division
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import one_graph
-from agnncert.training.node_objective import ObjectiveName, Step, Weights, check_objective, class_weights, vote_losses
+from agnncert.training.objective import TrainingStep, backward_each, class_weights, row_losses, vote_losses
+from agnncert.training.settings import ObjectiveName, Weights, check_objective
 from agnncert.voting.call import Caller
 
 GROUPS_PER_STEP = 8
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What counts how much.
+class SampledTerms:
+    """How much the loss on whole graphs and the loss on sampled subgraphs count.
 
     Attributes:
         full: Factor of the loss on whole graphs.
         ballots: Factor of the loss on subgraphs.
-        drawn: Subgraphs per step (and graph).
-        scale: What one of them stands for: T / drawn in the paper's sum; ``None`` where they are averaged.
+        num_sampled: Subgraphs per step (and graph).
+        scale: How many subgraphs each of them stands for in the paper's sum, T / ``num_sampled``; ``None`` where they
+            are averaged.
         class_weight: How much each class counts, if not all the same.
-        by_vote: Graph task: whether the loss is that of their vote.
+        by_vote: Graph task: whether the loss is that of the vote of all sampled subgraphs of a graph.
     """
 
     full: float
     ballots: float
-    drawn: int
+    num_sampled: int
     scale: float | None
     class_weight: Tensor | None
     by_vote: bool = False
@@ -51,7 +52,7 @@ class Terms:
         weights: Weights | None,
         balance_classes: bool,
         groups_per_step: int | None,
-    ) -> "Terms":
+    ) -> "SampledTerms":
         """The terms, from the settings of ``fit`` and the labels to train on."""
         check_objective(objective)
         weights = Weights(full=0) if objective == "vote" else weights or Weights()
@@ -59,19 +60,19 @@ class Terms:
             raise SettingsError(
                 f"{weights}: a division of your own has no edgeless term, so another one needs a weight."
             )
-        drawn = min(groups_per_step or GROUPS_PER_STEP, division.num_groups)
-        scale = division.num_groups / drawn if objective == "paper" else None
+        num_sampled = min(groups_per_step or GROUPS_PER_STEP, division.num_groups)
+        scale = division.num_groups / num_sampled if objective == "paper" else None
         per_class = class_weights(y, call) if balance_classes else None
-        return cls(weights.full, weights.ballots, drawn, scale, per_class, objective == "vote")
+        return cls(weights.full, weights.ballots, num_sampled, scale, per_class, objective == "vote")
 
     def losses(self, logits: Tensor, y: Tensor) -> Tensor:
         """One loss per row."""
-        return F.cross_entropy(logits, y, self.class_weight, reduction="none")
+        return row_losses(logits, y, self.class_weight)
 
 
 @dataclass(frozen=True)
-class DrawnNodes:
-    """Loss of a node classifier on the graph and on some of its subgraphs, drawn anew for each step.
+class SampledNodeObjective:
+    """Loss of a node classifier on the graph and on some of its subgraphs, sampled anew for each step.
 
     Attributes:
         call: The model, bound to the graph.
@@ -80,7 +81,7 @@ class DrawnNodes:
         rows: Nodes to train on.
         division: The user's division.
         groups: Group of every edge.
-        terms: What counts how much.
+        terms: How much the losses count.
     """
 
     call: Caller
@@ -89,7 +90,7 @@ class DrawnNodes:
     rows: Tensor
     division: Division
     groups: Tensor
-    terms: Terms
+    terms: SampledTerms
 
     @classmethod
     def of(
@@ -103,22 +104,18 @@ class DrawnNodes:
         weights: Weights | None = None,
         balance_classes: bool = False,
         groups_per_step: int | None = None,
-    ) -> "DrawnNodes":
-        """The paper's sum, or ("balanced") the mean over drawn subgraphs of the mean loss of their voters."""
-        terms = Terms.of(call, y[rows], division, objective, weights, balance_classes, groups_per_step)
+    ) -> "SampledNodeObjective":
+        """The paper's sum, or ("balanced") the mean over sampled subgraphs of the mean loss of their voters."""
+        terms = SampledTerms.of(call, y[rows], division, objective, weights, balance_classes, groups_per_step)
         return cls(call, graph, y, rows, division, division.groups(graph), terms)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[TrainingStep]:
         """One step on all nodes."""
         yield self.backward
 
     def backward(self) -> float:
-        """Adds the gradient of the objective on the drawn subgraphs to the parameters; returns its value."""
-        total = 0.0
-        for loss in self._terms():
-            loss.backward()  # type: ignore[no-untyped-call]
-            total += float(loss.detach())
-        return total
+        """Adds the gradient of the objective on sampled subgraphs to the parameters; returns its value."""
+        return backward_each(self._terms())
 
     def _terms(self) -> Iterator[Tensor]:
         terms = self.terms
@@ -126,11 +123,15 @@ class DrawnNodes:
             yield terms.full * self._losses(self.graph).mean()
         if not terms.ballots:
             return
-        for index in torch.randperm(self.division.num_groups)[: terms.drawn].tolist():
+        for index in torch.randperm(self.division.num_groups)[: terms.num_sampled].tolist():
             losses = self._losses(self.division.subgraph(self.graph, self.groups, index))
             if len(losses) == 0:  # all abstain
                 continue
-            mean = losses.mean() / terms.drawn if terms.scale is None else losses.sum() * terms.scale / len(self.rows)
+            mean = (
+                losses.mean() / terms.num_sampled
+                if terms.scale is None
+                else losses.sum() * terms.scale / len(self.rows)
+            )
             yield terms.ballots * mean
 
     def _losses(self, part: Data) -> Tensor:
@@ -140,8 +141,8 @@ class DrawnNodes:
 
 
 @dataclass(frozen=True)
-class DrawnGraphs:
-    """Loss of a graph classifier on graphs and on some subgraphs of each, drawn anew for each step.
+class SampledGraphObjective:
+    """Loss of a graph classifier on graphs and on some subgraphs of each, sampled anew for each step.
 
     Attributes:
         call: The model, bound to the graphs.
@@ -149,7 +150,7 @@ class DrawnGraphs:
         groups: Group of every edge, for each of them.
         y: Label of every training graph.
         division: The user's division.
-        terms: What counts how much.
+        terms: How much the losses count.
         batch_size: Graphs per step.
     """
 
@@ -158,7 +159,7 @@ class DrawnGraphs:
     groups: tuple[Tensor, ...]
     y: Tensor
     division: Division
-    terms: Terms
+    terms: SampledTerms
     batch_size: int
 
     @classmethod
@@ -173,15 +174,15 @@ class DrawnGraphs:
         balance_classes: bool = False,
         groups_per_step: int | None = None,
         batch_size: int = 64,
-    ) -> "DrawnGraphs":
-        """The paper's sum, or ("balanced") the mean over a graph's drawn subgraphs, or ("vote") the loss of
-        their vote; empty ones are left out.
+    ) -> "SampledGraphObjective":
+        """The paper's sum, or ("balanced") the mean over a graph's sampled subgraphs, or ("vote") the loss of their
+        vote. Empty subgraphs are left out.
         """
-        terms = Terms.of(call, y, division, objective, weights, balance_classes, groups_per_step)
+        terms = SampledTerms.of(call, y, division, objective, weights, balance_classes, groups_per_step)
         graphs = tuple(one_graph(joined, k) for k in range(len(y)))
         return cls(call, graphs, tuple(map(division.groups, graphs)), y, division, terms, batch_size)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[TrainingStep]:
         """A step for each batch of graphs, in random order."""
         for batch in torch.split(torch.randperm(len(self.y)), self.batch_size):
             yield lambda batch=batch: self.backward(batch)  # type: ignore[misc]
@@ -192,7 +193,7 @@ class DrawnGraphs:
         if terms.full:
             logits = self._logits([self.graphs[k] for k in batch.tolist()])
             loss = loss + terms.full * terms.losses(logits, self.y[batch]).mean()
-        owner, parts = self._draw(batch) if terms.ballots else (torch.empty(0, dtype=torch.int64), [])
+        owner, parts = self._sample(batch) if terms.ballots else (torch.empty(0, dtype=torch.int64), [])
         if parts:
             logits = self._logits(parts)
             if terms.by_vote:
@@ -205,11 +206,11 @@ class DrawnGraphs:
             loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
-    def _draw(self, batch: Tensor) -> tuple[Tensor, list[Data]]:
-        """Drawn subgraphs that have a node, and whose they are, as positions in the batch."""
+    def _sample(self, batch: Tensor) -> tuple[Tensor, list[Data]]:
+        """Sampled subgraphs that have a node; and for each, the position in the batch of the graph it belongs to."""
         owner, parts = [], []
         for position, k in enumerate(batch.tolist()):
-            for index in torch.randperm(self.division.num_groups)[: self.terms.drawn].tolist():
+            for index in torch.randperm(self.division.num_groups)[: self.terms.num_sampled].tolist():
                 part = self.division.subgraph(self.graphs[k], self.groups[k], index)
                 if part.x.size(0):
                     owner.append(position)

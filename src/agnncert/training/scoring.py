@@ -1,4 +1,7 @@
-"""How good the weights are: by the vote on the validation set, or by what is certified there."""
+"""Scores of a model on the validation set: the accuracy of its vote, or its certified accuracy.
+
+For a smoothing defence it is the vote on a few noisy graphs that counts.
+"""
 
 from collections.abc import Callable
 
@@ -7,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch_geometric.data import Data
 
+from agnncert.baselines.smoothing import Smoothing
 from agnncert.divisions import Division, is_graph_task
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.theorems import certified_radius, tally
@@ -15,6 +19,8 @@ from agnncert.voting.call import Caller
 from agnncert.voting.cast import cast
 
 Score = tuple[float, float]
+
+SCORED_SAMPLES = 20  # noisy graphs on which a smoothing defence is scored
 
 
 def scorer(
@@ -28,9 +34,9 @@ def scorer(
 
     Args:
         call: The model, bound to the graph.
-        graph: The canonical graph, or the joined graphs to look at.
+        graph: The canonical graph, or the validation graphs joined into one.
         division: How it is divided. The subgraphs are laid out once.
-        rows: Nodes to look at, or the numbers of all joined graphs.
+        rows: Nodes to score on, or the numbers of all joined graphs.
         truth: Their labels.
         size: Perturbation size.
     """
@@ -59,3 +65,17 @@ def _vote_score(
     share = counts[np.arange(len(truth)), truth] / np.maximum(counts.sum(1), 1)
     right = (counted.label == truth) & (certified_radius(counted) >= size)
     return float(right.mean()), float(share.mean())
+
+
+def noisy_scorer(
+    call: Caller, graph: Data, defence: Smoothing, rows: IntArray, truth: IntArray, seed: int
+) -> Callable[[], Score]:
+    """A function that scores the model by its vote on a few noisy graphs, which are the same at every evaluation."""
+
+    def score() -> Score:
+        counts = defence.count(call, graph, rows, SCORED_SAMPLES, seed)
+        right = counts.argmax(axis=1) == truth
+        share = counts[np.arange(len(truth)), truth] / SCORED_SAMPLES
+        return float(right.mean()), float(share.mean())
+
+    return score

@@ -1,84 +1,198 @@
-"""How a model is trained: every setting of ``fit``, checked once.
+"""The settings of ``fit``, each declared once: its name, type, default, limits and one line of help.
 
-What works: training settings per dataset, found on validation sets.
+``fit`` takes them as keyword arguments, the command line makes its options from them, run folders store them. No
+torch is imported here, so that ``agnncert train --help`` answers at once. At the end: the settings that did best on
+the validation set of each dataset.
 """
 
-from dataclasses import asdict, dataclass, field, fields
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Literal
-
-import numpy as np
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_args, get_type_hints
 
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.training.node_objective import ObjectiveName, Weights, check_objective
 
+ObjectiveName = Literal["balanced", "paper", "vote"]
 Protocol = Literal["transductive", "inductive"]
-PROTOCOLS: tuple[Protocol, ...] = ("transductive", "inductive")
-
-_COUNTS = ("epochs", "batch_size", "evaluate_every", "patience", "groups_per_step", "clusters", "clusters_per_step")
-_OPTIONAL = ("patience", "groups_per_step", "clusters", "clip")
 
 
 @dataclass(frozen=True)
-class FitSettings:
-    """The arguments of ``fit`` that decide which weights come out; see there."""
+class Weights:
+    """How much each term of the objective counts.
 
-    epochs: int = 200
-    lr: float = 0.01
-    weight_decay: float = 5e-4
-    clip: float | None = None
-    batch_size: int = 64
-    objective: ObjectiveName = "balanced"
-    weights: Weights = field(default_factory=Weights)
-    balance_classes: bool = False
-    groups_per_step: int | None = None
-    clusters: int | None = None
-    clusters_per_step: int = 1
-    protocol: Protocol = "transductive"
-    select_size: int = 0
-    evaluate_every: int = 5
-    patience: int | None = 20
-    seed: int = 0
+    Attributes:
+        full: The loss on the whole graph.
+        ballots: The loss on ballots that see an edge.
+        edgeless: The loss on the prediction without edges; all other ballots of a node are equal to it.
+    """
+
+    full: float = 1.0
+    ballots: float = 1.0
+    edgeless: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in (one.name for one in fields(self)):
-            value = getattr(self, name)
-            if value is None and name in _OPTIONAL:
-                continue
-            if name in _COUNTS and not _is_whole(value, 1):
-                raise SettingsError(f"{name}={value!r}: expected a whole number from 1 on.")
-            if name in ("select_size", "seed") and not _is_whole(value, 0):
-                raise SettingsError(f"{name}={value!r}: expected a whole number from 0 on.")
-            if name in ("lr", "clip") and not _is_number(value, above=0):
-                raise SettingsError(f"{name}={value!r}: expected a positive number.")
-        if not (_is_number(self.weight_decay, above=0) or self.weight_decay == 0):
-            raise SettingsError(f"weight_decay={self.weight_decay!r}: expected a number from 0 on.")
-        if not isinstance(self.weights, Weights):
-            raise SettingsError(f"weights={self.weights!r}: expected Weights(full=…, ballots=…, edgeless=…).")
-        check_objective(self.objective)
-        if self.objective == "vote" and self.weights != Weights():
-            raise SettingsError(
-                f'{self.weights}: objective="vote" is a single term. Leave out the weights, or choose "balanced".'
-            )
-        if self.protocol not in PROTOCOLS:
-            raise SettingsError(f'unknown protocol "{self.protocol}": {did_you_mean(str(self.protocol), PROTOCOLS)}')
+        values = (self.full, self.ballots, self.edgeless)
+        if not all(0 <= value < float("inf") for value in values) or max(values) == 0:
+            raise SettingsError(f"{self}: weights must be finite and not negative, and one of them must be positive.")
 
-    def table(self) -> dict[str, Any]:
-        """The settings as JSON has them."""
-        return {k: v.item() if isinstance(v, np.generic) else v for k, v in asdict(self).items()}
+
+@dataclass(frozen=True)
+class Setting:
+    """What is known about one setting.
+
+    Attributes:
+        default: Its value when it is not given.
+        help: One line for the command line; ``None`` if the setting is no option there.
+        at_least: The smallest value, if there is one.
+        above: The largest number that is too small, if there is one.
+        from_recipe: Whether a dataset's recipe may choose it. On the command line such a setting has no default.
+        type: Its type; filled in from the declaration in ``FitSettings``.
+    """
+
+    default: Any
+    help: str | None = None
+    at_least: int | None = None
+    above: float | None = None
+    from_recipe: bool = True
+    type: Any = None
 
     @property
-    def terms(self) -> dict[str, Any]:
-        """What every objective takes."""
-        return {"objective": self.objective, "weights": self.weights, "balance_classes": self.balance_classes}
+    def types(self) -> tuple[Any, ...]:
+        """The types of which a value must have one: ``int | None`` gives ``int`` and ``NoneType``."""
+        return (self.type,) if isinstance(self.type, type) else get_args(self.type)
+
+    @property
+    def plain_type(self) -> Any:
+        """The one type of which a value is, if it is not ``None``: ``str`` for a choice of words."""
+        return str if self.words else next(kind for kind in self.types if kind is not type(None))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that a ``Literal`` allows, if it is one."""
+        return tuple(word for kind in (self.type, *self.types) for word in get_args(kind) if isinstance(word, str))
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises ``SettingsError`` unless the setting may have this value."""
+        if value is None and type(None) in self.types:
+            return
+        if Weights in self.types and not isinstance(value, Weights):
+            raise SettingsError(f"{name}={value!r}: expected Weights(full=…, ballots=…, edgeless=…).")
+        if self.words and value not in self.words:
+            raise SettingsError(f'unknown {name} "{value}": {did_you_mean(str(value), self.words)}')
+        if self._has_limits and not self._is_within_limits(value):
+            number = "a whole number" if int in self.types else "a number"
+            wanted = "a positive number" if self.above is not None else f"{number} from {self.at_least} on"
+            raise SettingsError(f"{name}={value!r}: expected {wanted}.")
+
+    @property
+    def _has_limits(self) -> bool:
+        return self.at_least is not None or self.above is not None
+
+    def _is_within_limits(self, value: Any) -> bool:
+        if not isinstance(value, Integral if int in self.types else Real) or isinstance(value, bool):
+            return False
+        number = float(value)  # comparisons with NaN are False, so NaN is refused below
+        large_enough = number > self.above if self.above is not None else number >= (self.at_least or 0)
+        return large_enough and number < float("inf")
 
 
-def _is_whole(value: object, least: int) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+class FitSettings(TypedDict, total=False):
+    """The arguments of ``fit`` that decide which weights come out. What each of them does is described there."""
+
+    epochs: Annotated[int, Setting(200, "Passes over the data.", at_least=1)]
+    lr: Annotated[float, Setting(0.01, "Learning rate.", above=0)]
+    weight_decay: Annotated[float, Setting(5e-4, "Weight decay.", at_least=0)]
+    clip: Annotated[float | None, Setting(None, "Largest norm of the gradient.", above=0)]
+    batch_size: Annotated[int, Setting(64, "Graphs per step.", at_least=1)]
+    objective: Annotated[ObjectiveName | None, Setting(None, "balanced, paper, or vote (graphs alone).")]
+    weights: Annotated[Weights | None, Setting(None)]
+    balance_classes: Annotated[bool, Setting(False, "Let every class count the same.")]
+    groups_per_step: Annotated[
+        int | None, Setting(None, "Subgraphs that stand for all in a step (graphs).", at_least=1)
+    ]
+    clusters: Annotated[int | None, Setting(None, "Train a large graph in so many clusters (nodes).", at_least=1)]
+    clusters_per_step: Annotated[int, Setting(1, "How many of them a step sees.", at_least=1)]
+    protocol: Annotated[
+        Protocol, Setting("transductive", "transductive, or inductive: test nodes are not seen.", from_recipe=False)
+    ]
+    select_size: Annotated[int, Setting(0, "Keep the weights that are best certified at this size.", at_least=0)]
+    evaluate_every: Annotated[int, Setting(5, "Epochs between two evaluations.", at_least=1)]
+    patience: Annotated[
+        int | None, Setting(20, "Evaluations without improvement before it ends; 0: never.", at_least=1)
+    ]
+    seed: Annotated[int, Setting(0, at_least=0)]
 
 
-def _is_number(value: object, above: float) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and above < float(value) < float("inf")
+SETTINGS: dict[str, Setting] = {
+    name: replace(hint.__metadata__[0], type=hint.__origin__)
+    for name, hint in get_type_hints(FitSettings, include_extras=True).items()
+}
+
+
+def checked(given: Mapping[str, Any], task: str) -> FitSettings:
+    """All settings of ``fit``: those that are given, checked, and defaults for the others.
+
+    Args:
+        given: Some settings, by name.
+        task: ``"node"`` or ``"graph"``; the usual objective depends on it.
+
+    Raises:
+        SettingsError: A name is unknown, or a value makes no sense.
+    """
+    for name in given:
+        if name not in SETTINGS:
+            raise SettingsError(f'fit has no setting "{name}": {did_you_mean(name, SETTINGS)}')
+    settings: dict[str, Any] = {name: given.get(name, setting.default) for name, setting in SETTINGS.items()}
+    for name, setting in SETTINGS.items():
+        setting.check(name, settings[name])
+    settings["objective"] = settings["objective"] or usual_objective(task)
+    settings["weights"] = settings["weights"] or Weights()
+    if settings["objective"] == "vote" and settings["weights"] != Weights():
+        raise SettingsError(
+            f'{settings["weights"]}: objective="vote" is a single term. Leave out the weights, or choose "balanced".'
+        )
+    complete: FitSettings = settings  # type: ignore[assignment]
+    return complete
+
+
+def usual_objective(task: str) -> ObjectiveName:
+    """The objective when none is named: three balanced terms for nodes, the vote for graphs."""
+    return "vote" if task == "graph" else "balanced"
+
+
+def check_objective(objective: str) -> None:
+    """Raises ``SettingsError`` if there is no objective of this name."""
+    SETTINGS["objective"].check("objective", objective)
+
+
+def as_json(settings: FitSettings) -> dict[str, Any]:
+    """The settings in values that JSON has: numbers of numpy become Python's, weights a dictionary."""
+    return {name: _as_json(value) for name, value in settings.items()}
+
+
+def _as_json(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value.item() if hasattr(value, "item") else value
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def shows_settings(function: Function) -> Function:
+    """Lets ``help`` and ``inspect.signature`` show each setting in place of ``**settings``, with its default."""
+    plain = inspect.signature(function)
+    settings = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=setting.default, annotation=setting.type)
+        for name, setting in SETTINGS.items()
+    ]
+    own = [one for one in plain.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    positional = [one for one in own if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+    function.__signature__ = plain.replace(  # type: ignore[attr-defined]
+        parameters=[*positional, *settings, *own[len(positional) :]]
+    )
+    return function
 
 
 Recipe = dict[str, dict[str, Any]]
@@ -100,16 +214,23 @@ _RECIPES: dict[str, Recipe] = {
         "fit": {**_LARGE, "weight_decay": 1e-4, "epochs": 200},
     },
     "coauthor-physics": {"model": {"dropout": 0.5}, "fit": {**_LARGE, "epochs": 60}},
-    # Sums over hundreds of nodes: without a limit to the gradient one step can end in a constant answer.
+    # Features are summed over hundreds of nodes: without clipping, one step can lead to a constant prediction.
     "dd": {"fit": {"clip": 1.0, "epochs": 45, "groups_per_step": 5, "evaluate_every": 3, "patience": 10}},
     "digits-knn": {"model": {"dropout": 0.2}, "fit": {"lr": 0.01, "weight_decay": 5e-4, "evaluate_every": 5}},
 }
 
 
-def recipe(dataset: str | None, task: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments for ``build_model`` and for ``fit`` that do well on a dataset, or on its task when it is not
-    known.
+def recipe(dataset: str | None, task: str, model: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments for ``build_model`` and for ``fit`` that do well.
+
+    Args:
+        dataset: Name of the dataset; what does well for the task when it is not known.
+        task: ``"node"`` or ``"graph"``.
+        model: Name of the model, if it is known.
     """
     base = _GRAPH if task == "graph" else _NODE
     special = _RECIPES.get(dataset or "", {})
-    return {**base["model"], **special.get("model", {})}, {**base["fit"], **special.get("fit", {})}
+    model_args = {**base["model"], **special.get("model", {})}
+    if model == "resgcn":  # has its own depth
+        model_args.pop("num_layers", None)
+    return model_args, {**base["fit"], **special.get("fit", {})}

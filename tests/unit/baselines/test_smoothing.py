@@ -12,7 +12,7 @@ from torch_geometric.nn import GCNConv, PairNorm, SAGEConv
 from agnncert.baselines import RS, BiRS, SparseRS, redraw
 from agnncert.errors import GraphError, ModelContractError, SettingsError
 from agnncert.proof.budget import Budget
-from agnncert.proof.file import load_certificate
+from agnncert.proof.certificate import load_certificate
 from agnncert.verifier import verify
 
 from ...support.small_graphs import graph_model, node_model, random_graph

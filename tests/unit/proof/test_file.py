@@ -10,8 +10,8 @@ import safetensors.numpy
 
 from agnncert.errors import CertificateError
 from agnncert.proof.budget import Budget
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.file import load_certificate, read_contents, save_certificate, usual_budgets
+from agnncert.proof.certificate import Certificate, load_certificate, save_certificate, usual_budgets
+from agnncert.proof.file import read_contents
 from agnncert.proof.rules import RULES
 from agnncert.proof.samples.deletions import DeletionNoise
 from agnncert.proof.samples.evidence import SampleEvidence, sample_claim

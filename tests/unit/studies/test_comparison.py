@@ -13,8 +13,8 @@ from torch_geometric.nn import GCN as PyGCN
 import agnncert as ac
 from agnncert.baselines import BiRS, GNNCertE, GNNCertEN
 from agnncert.errors import SettingsError
+from agnncert.report.tables import laid_out
 from agnncert.studies.comparison import Comparison, Threat, usual_defences
-from agnncert.studies.comparison_result import laid_out
 
 from ...support.labelled import labelled_graph, labelled_graphs
 
@@ -94,7 +94,7 @@ def test_guarantees_and_costs_are_told_apart(compared):
 
 def test_made_again_it_takes_certificates_from_the_folder_for_any_attack(compared, data, monkeypatch):
     comparison, folder, defences, settings = compared
-    monkeypatch.setattr("agnncert.studies.defended.fit", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr("agnncert.studies.run.fit", lambda *_, **__: pytest.fail("trained again"))
     again = ac.compare(data, defences, folder=folder, **settings)
     assert again == comparison
     edges = ac.compare(data, defences, folder=folder, **{**settings, "attack": "edges"})

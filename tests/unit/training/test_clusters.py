@@ -1,19 +1,21 @@
 """Cluster-GCN: parts of the graph in training, and no trace of them in certificates."""
 
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.graphs.graph import canonical
-from agnncert.training.clusters import ClusterObjective, induced
+from agnncert.training.clusters import ClusterObjective, induced, partition
 
 from ...support.labelled import ThreeMethods, labelled_graph
 from .test_loop import graph_case, node_case, same, weights_of
 
-pytest.importorskip("pymetis")
+needs_metis = pytest.mark.skipif(find_spec("pymetis") is None, reason="needs pymetis")
 
 DIVISION = ac.NodeCentric(9)
 
@@ -32,6 +34,7 @@ def test_a_part_is_the_graph_on_its_nodes_with_the_groups_they_had() -> None:
         assert torch.equal(division.groups(part), division.groups(graph)[inside])
 
 
+@needs_metis
 def test_an_epoch_trains_on_every_training_node_once_and_mixes_the_clusters_anew() -> None:
     data = labelled_graph(60)
     graph, rows = canonical(data), data.train_mask.nonzero().view(-1)
@@ -67,6 +70,7 @@ def test_one_cluster_is_the_whole_graph() -> None:
         torch.testing.assert_close(found[0][name], found[1][name])
 
 
+@needs_metis
 @pytest.mark.parametrize(
     "division", [None, DIVISION, ac.EdgeCentric(9), ThreeMethods(DIVISION)], ids=["plain", "N", "E", "own"]
 )
@@ -77,6 +81,7 @@ def test_a_model_learns_from_clusters(division) -> None:
     assert (model.training_record["clusters"], model.training_record["clusters_per_step"]) == (4, 2)
 
 
+@needs_metis
 def test_a_certificate_depends_on_the_weights_alone_and_not_on_how_clusters_were_cut(monkeypatch) -> None:
     trained = {}
     for clusters in (2, 5):
@@ -106,3 +111,45 @@ def test_a_senseless_number_of_clusters_is_refused() -> None:
         ac.fit(model, data, DIVISION, clusters=49)
     with pytest.raises(ac.SettingsError, match="clusters_per_step=0"):
         ac.fit(model, data, DIVISION, clusters=4, clusters_per_step=0)
+
+
+@pytest.fixture
+def two_cliques() -> Data:
+    clique = torch.combinations(torch.arange(6)).T
+    bridge = torch.tensor([[0], [6]])
+    return Data(x=torch.ones(12, 1), edge_index=torch.cat([clique, clique + 6, bridge], dim=1))
+
+
+@needs_metis
+def test_a_partition_cuts_where_it_costs_least(two_cliques) -> None:
+    parts = partition(two_cliques, 2)
+    assert sorted(part.tolist() for part in parts) == [list(range(6)), list(range(6, 12))]
+
+
+@needs_metis
+def test_every_node_is_in_exactly_one_part() -> None:
+    edge_index = torch.randint(0, 50, (2, 120), generator=torch.Generator().manual_seed(0))
+    graph = Data(x=torch.ones(53, 1), edge_index=edge_index)  # 3 nodes without an edge, and self-loops
+    parts, again = partition(graph, 7), partition(graph, 7)
+    assert torch.cat(parts).sort().values.tolist() == list(range(53))
+    assert all(map(torch.equal, parts, again))
+    assert len(parts) > 1
+
+
+@needs_metis
+def test_a_graph_without_edges_can_be_partitioned() -> None:
+    parts = partition(Data(x=torch.ones(4, 1), edge_index=torch.empty(2, 0, dtype=torch.int64)), 2)
+    assert torch.cat(parts).sort().values.tolist() == [0, 1, 2, 3]
+
+
+def test_one_part_is_everything_and_needs_no_pymetis(two_cliques, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    assert [part.tolist() for part in partition(two_cliques, 1)] == [list(range(12))]
+    with pytest.raises(ac.SettingsError, match=r"agnncert\[clusters\]"):
+        partition(two_cliques, 2)
+
+
+@pytest.mark.parametrize("num_parts", [0, 13])
+def test_a_senseless_number_of_parts_is_refused(num_parts, two_cliques) -> None:
+    with pytest.raises(ac.SettingsError, match="expected a number from 1 to 12"):
+        partition(two_cliques, num_parts)

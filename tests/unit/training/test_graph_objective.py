@@ -8,8 +8,9 @@ import torch
 import agnncert as ac
 from agnncert.graphs.graph import canonical_set, one_graph
 from agnncert.training.graph_objective import GraphObjective
-from agnncert.training.node_objective import Weights, class_weights
-from agnncert.training.sampled_subgraphs import DrawnGraphs
+from agnncert.training.objective import class_weights
+from agnncert.training.sampled_subgraphs import SampledGraphObjective
+from agnncert.training.settings import Weights
 from agnncert.voting.call import bind
 
 from ...support.labelled import ThreeMethods, assert_same, gradient, labelled_graphs, naive_gradient, naive_graph_losses
@@ -97,7 +98,7 @@ def test_balanced_classes_weigh_every_graph_by_its_class() -> None:
 
 
 @pytest.mark.parametrize("division", DIVISIONS, ids=["E", "N"])
-@pytest.mark.parametrize("make", [GraphObjective, DrawnGraphs])
+@pytest.mark.parametrize("make", [GraphObjective, SampledGraphObjective])
 def test_drawn_groups_stand_for_all_on_average(make, division, monkeypatch) -> None:
     model, call, joined, y = setting()
     own = division if make is GraphObjective else ThreeMethods(division)
@@ -113,7 +114,7 @@ def test_drawn_groups_stand_for_all_on_average(make, division, monkeypatch) -> N
 
 
 @pytest.mark.parametrize("division", DIVISIONS, ids=["E", "N"])
-@pytest.mark.parametrize("make", [GraphObjective, DrawnGraphs])
+@pytest.mark.parametrize("make", [GraphObjective, SampledGraphObjective])
 def test_the_vote_is_trained_as_a_whole_and_graphs_without_a_ballot_count_nothing(make, division) -> None:
     model, call, joined, y = setting()
     own = division if make is GraphObjective else ThreeMethods(division)
@@ -153,16 +154,16 @@ def test_a_division_of_ones_own_is_trained_on_like_a_built_in_one(objective) -> 
     how = {"objective": objective, "weights": Weights(2, 0.5), "groups_per_step": 100}
     fast, drawn = (
         make.of(call, joined, y, division, **how)
-        for make, division in ((GraphObjective, DIVISIONS[0]), (DrawnGraphs, ThreeMethods(DIVISIONS[0])))
+        for make, division in ((GraphObjective, DIVISIONS[0]), (SampledGraphObjective, ThreeMethods(DIVISIONS[0])))
     )
     expected = gradient(model, lambda: fast.backward(BATCH))
     assert_same(gradient(model, lambda: drawn.backward(BATCH)), expected, 1e-10)
 
 
-@pytest.mark.parametrize("make", [GraphObjective, DrawnGraphs])
+@pytest.mark.parametrize("make", [GraphObjective, SampledGraphObjective])
 def test_an_epoch_sees_every_graph_once_in_random_batches(make) -> None:
     _, call, joined, y = setting()
-    own = ThreeMethods(DIVISIONS[0]) if make is DrawnGraphs else DIVISIONS[0]
+    own = ThreeMethods(DIVISIONS[0]) if make is SampledGraphObjective else DIVISIONS[0]
     objective = make.of(call, joined, y, own, batch_size=5)
     seen = []
     object.__setattr__(objective, "backward", lambda batch: seen.append(batch.tolist()) or 0.0)
@@ -175,9 +176,9 @@ def test_an_epoch_sees_every_graph_once_in_random_batches(make) -> None:
     assert first != second
 
 
-@pytest.mark.parametrize("make", [GraphObjective, DrawnGraphs])
+@pytest.mark.parametrize("make", [GraphObjective, SampledGraphObjective])
 def test_graphs_have_no_edgeless_term(make) -> None:
     _, call, joined, y = setting()
-    own = ThreeMethods(DIVISIONS[0]) if make is DrawnGraphs else DIVISIONS[0]
+    own = ThreeMethods(DIVISIONS[0]) if make is SampledGraphObjective else DIVISIONS[0]
     with pytest.raises(ac.SettingsError, match="no edgeless term"):
         make.of(call, joined, y, own, weights=Weights(0, 0, 1))

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.models.saved import load_description
+from agnncert.progress import Progress
 from agnncert.training import Step
 
 from ...support.labelled import labelled_graph, labelled_graphs
@@ -207,6 +208,8 @@ def test_progress_is_told_after_every_epoch_with_the_time_left() -> None:
     assert all(math.isfinite(s.loss) for s in steps)
     assert all(s.seconds_left > 0 for s in steps[:-1])
     assert steps[-1].seconds_left == 0
+    assert all(isinstance(s, Progress) and (s.what, s.done, s.total) == ("training", s.epoch, 5) for s in steps)
+    assert steps[0].detail == f"loss {steps[0].loss:.3f}"
 
 
 def test_clipped_gradients_are_no_longer_than_asked_for() -> None:

@@ -7,7 +7,8 @@ from torch_geometric.nn.models import GAT, GCN, GIN, GraphSAGE
 
 import agnncert as ac
 from agnncert.graphs.graph import canonical
-from agnncert.training.node_objective import NodeObjective, Weights
+from agnncert.training.node_objective import NodeObjective
+from agnncert.training.settings import Weights
 from agnncert.voting import fast
 from agnncert.voting.call import bind
 

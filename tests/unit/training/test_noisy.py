@@ -10,7 +10,8 @@ from agnncert.baselines import RS, BiRS, SparseRS
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import canonical
 from agnncert.training.node_objective import NodeObjective
-from agnncert.training.noisy import SCORED_SAMPLES, NoisyNodes, noisy_scorer
+from agnncert.training.noisy import NoisyNodeObjective
+from agnncert.training.scoring import SCORED_SAMPLES, noisy_scorer
 from agnncert.voting.call import bind
 
 from ...support.labelled import assert_same, gradient, labelled_graph, labelled_graphs, naive_gradient
@@ -32,7 +33,7 @@ def test_a_step_is_the_gradient_on_a_noisy_graph(defence):
     graph = canonical(binary(labelled_graph(sparse=defence is BINARY)))
     y, rows = labelled_graph().y, torch.arange(0, 30, 2)
     model = small_model(labelled_graph()).double().eval()
-    objective = NoisyNodes(NodeObjective.of(bind(model, graph, "node"), graph, y, rows, None), defence)
+    objective = NoisyNodeObjective(NodeObjective.of(bind(model, graph, "node"), graph, y, rows, None), defence)
     for seed in range(3):
         torch.manual_seed(seed)
         found = gradient(model, objective.backward)

@@ -21,9 +21,8 @@ with the same coins)
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -67,23 +66,6 @@ class DeletionNoise(Noise):
         if self.test not in TESTS:
             raise SettingsError(f'test="{self.test}": {did_you_mean(str(self.test), TESTS)}')
         Budget(edges_per_injected=self.edges_per_injected)  # refuses negative and fractional numbers
-
-    @property
-    def unit(self) -> str:
-        """What one step of the radius counts."""
-        if math.isinf(self.edges_per_injected):
-            return "node injected with any number of edges"
-        return f"node injected with up to {int(self.edges_per_injected)} edges"
-
-    def settings(self) -> dict[str, Any]:
-        """The parameters, in JSON's terms, which has no word for infinity."""
-        return super().settings() | ({"edges_per_injected": "inf"} if math.isinf(self.edges_per_injected) else {})
-
-    @classmethod
-    def load(cls, settings: Mapping[str, Any]) -> Self:
-        """Noise from its :meth:`settings`."""
-        unlimited = settings.get("edges_per_injected") == "inf"
-        return super().load({**settings, "edges_per_injected": math.inf} if unlimited else settings)
 
     def radius(self, bounds: ClassBounds) -> IntArray:
         """The largest number of injected nodes with ``edges_per_injected`` edges that each target withstands.

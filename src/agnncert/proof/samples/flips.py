@@ -77,13 +77,6 @@ class FlipNoise(Noise):
         """Whether features are subject to noise."""
         return self.p_add_feature > 0 or self.p_delete_feature > 0
 
-    @property
-    def unit(self) -> str:
-        """What one step of the radius counts: edges if they are noisy, feature entries otherwise."""
-        if not self.on_edges:
-            return "feature entry flipped"
-        return "edge added or deleted" + (" at the target" if self.where == "target row" else "")
-
     def radius(self, bounds: ClassBounds) -> IntArray:
         """The largest number of flips, in any mix of additions and deletions, that each target withstands.
 

@@ -4,6 +4,7 @@ FlipNoise (flips.py)          entries of a binary adjacency and of binary featur
 DeletionNoise (deletions.py)  edges and nodes are deleted: Bi-RS
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,6 +13,7 @@ from typing import Any, ClassVar, Self
 from agnncert.errors import SettingsError
 from agnncert.proof.ballots import BoolArray, IntArray
 from agnncert.proof.budget import COUNTS, Budget
+from agnncert.proof.claim import noise_unit
 from agnncert.proof.samples.bounds import ClassBounds
 
 
@@ -25,9 +27,9 @@ class Noise(ABC):
     kind: ClassVar[str]
 
     @property
-    @abstractmethod
     def unit(self) -> str:
         """What one step of the radius counts."""
+        return noise_unit(self.settings())
 
     @abstractmethod
     def radius(self, bounds: ClassBounds) -> IntArray:
@@ -38,18 +40,19 @@ class Noise(ABC):
         """Whether each target keeps its label against ``budget``; False where nothing is proved."""
 
     def settings(self) -> dict[str, Any]:
-        """The parameters, in JSON's terms."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        """Kind and parameters, in JSON's terms, which has no word for infinity."""
+        values = asdict(self)  # type: ignore[call-overload]
+        return {"kind": self.kind} | {name: "inf" if value == math.inf else value for name, value in values.items()}
 
     @classmethod
     def load(cls, settings: Mapping[str, Any]) -> Self:
-        """Noise from its :meth:`settings`.
+        """Noise from its parameters, as in :meth:`settings`.
 
         Raises:
             SettingsError: A parameter is missing, unknown or senseless.
         """
         try:
-            return cls(**settings)
+            return cls(**{name: math.inf if value == "inf" else value for name, value in settings.items()})
         except TypeError as error:
             raise SettingsError(f"these are not the parameters of {cls.kind} noise: {error}.") from None
 

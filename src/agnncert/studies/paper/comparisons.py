@@ -22,19 +22,18 @@ from agnncert.datasets.catalog import dataset_info
 from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
-from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.samples import SampleEvidence
-from agnncert.studies.comparison import Threat, make_setup
-from agnncert.studies.defended import GRAPH_FREE, Defence, Defended, Setup, defend
-from agnncert.studies.paper.rows import Row, append_row, read_rows, row_key
-from agnncert.studies.paper.run import machine
+from agnncert.studies.paper.rows import Row
+from agnncert.studies.paper.run import edgeless_facts, machine, make_rows
 from agnncert.studies.paper.spec import NODE_SETS, Contest, contests
+from agnncert.studies.run import Defence, Outcome, Study, make_study, run
+from agnncert.studies.threat import Threat
 from agnncert.training.settings import recipe
 
 log = logging.getLogger(__name__)
 
 ROWS = Path("results/comparisons.jsonl")
-NODE_SIZES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 70, 80, 90, 100, 120, 140, 150, 200)
+NODE_SIZES = (*range(4), 5, 7, *range(10, 61, 5), *range(70, 101, 10), 120, 140, 150, 200)
 GRAPH_SIZES = tuple(range(21))
 EDGES_PER_INJECTED = (1, 5, 20, float("inf"))
 TESTS = ("B2", "sharp", "legacy-unsound")
@@ -83,53 +82,48 @@ def threats(task: str) -> dict[str, Threat]:
 def run_contest(contest: Contest, root: str | Path | None = None, folder: Path | None = None) -> Row:
     """Trains, certifies and measures one defence; everything in one row."""
     data = load_dataset(contest.dataset, root=root, seed=contest.seed)
-    setup = make_setup(
-        data, fit_args=FIT.get(contest.defence), seed=contest.seed, folder=folder,
+    study = make_study(
+        data, fit_args=FIT.get(contest.defence), seed=contest.seed, defence=make_defence(contest),
         samples={"n0": 100, "n": contest.samples or 1, "alpha": 0.01, "scope": "each target"},
     )  # fmt: skip
-    defended = defend(setup, make_defence(contest))
-    right = defended.label == setup.truth
-    sizes = NODE_SIZES if setup.task == "node" else GRAPH_SIZES
+    outcome = run(study, folder)
+    certificate = outcome.certificate
+    sizes = NODE_SIZES if study.task == "node" else GRAPH_SIZES
     return {
         "setting": contest.to_json(),
-        "recipe": {"model": dict(setup.model_args), "fit": dict(setup.fit_args)},
+        "recipe": {"model": dict(study.model_args), "fit": dict(study.fit_args)},
         "version": __version__,
         "environment": machine(),
-        "digests": {"data": dataset_digest(data), **_digests(defended)},
-        "targets": len(right),
-        "guarantee": defended.guarantee,
-        "accuracy": round(float(right.mean()), 4),
-        "accuracy_majority": round(float((setup.truth == setup.majority).mean()), 4),
+        "digests": {"data": dataset_digest(study.ready), **(certificate.claim.digests if certificate else {})},
+        "targets": len(study.targets),
+        "guarantee": outcome.guarantee,
+        "accuracy": round(float((outcome.label == study.truth).mean()), 4),
+        "accuracy_majority": round(float((study.truth == study.majority).mean()), 4),
         "sizes": list(sizes),
-        "certified": _curves(setup, defended, right, sizes),
-        "forward_passes": defended.passes,
-        "seconds_training": round(defended.seconds_training, 2),
-        "seconds_certification": round(defended.seconds_certification, 3),
-        "seconds_forward": round(defended.seconds_forward, 5),
-        **_votes(defended, setup),
+        "certified": _curves(study, outcome, sizes),
+        "forward_passes": outcome.passes,
+        "seconds_training": round(outcome.seconds_training, 2),
+        "seconds_certification": round(outcome.seconds_certification, 3),
+        "seconds_forward": round(outcome.seconds_forward, 5),
+        **edgeless_facts(study, certificate),
     }
 
 
-def _digests(defended: Defended) -> dict[str, str]:
-    return {} if defended.certificate is None else dict(defended.certificate.claim.digests)
-
-
-def _curves(setup: Setup, defended: Defended, right: Any, sizes: tuple[int, ...]) -> dict[str, dict[str, list[float]]]:
+def _curves(study: Study, outcome: Outcome, sizes: tuple[int, ...]) -> dict[str, dict[str, list[float]]]:
     """Share of correct and certified labels by rule, attack and size."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for name, threat in threats(setup.task).items():
-        for rule, withstood in _withstood(setup, defended, threat, sizes):
+    right, curves = outcome.label == study.truth, dict[str, dict[str, list[float]]]()
+    for name, threat in threats(study.task).items():
+        for rule, withstood in _withstood(study, outcome, threat, sizes):
             share = [round(float((right & (withstood >= size)).mean()), 4) for size in sizes]
-            found.setdefault(rule, {})[name] = share
-    return found
+            curves.setdefault(rule, {})[name] = share
+    return curves
 
 
-def _withstood(setup: Setup, defended: Defended, threat: Threat, sizes: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
+def _withstood(study: Study, outcome: Outcome, threat: Threat, sizes: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
     """What each target withstands: as we certify it, and as it was published."""
-    certificate = defended.certificate
+    certificate = outcome.certificate
     if certificate is None:
-        immune = defended.defence == GRAPH_FREE and threat.leaves_graph_free(setup.task)
-        yield "certified", np.full(len(setup.targets), np.inf if immune else 0.0)
+        yield "certified", threat.withstood_without_certificate(outcome.defence, study.task, len(study.targets))
         return
     for rule, one in _by_test(certificate):
         yield rule, threat.withstood(one, sizes)
@@ -166,24 +160,10 @@ def _published(certificate: Certificate, threat: Threat) -> Any:
     return None
 
 
-def _votes(defended: Defended, setup: Setup) -> Row:
-    """How much of the vote is the prediction without edges (node task)."""
-    evidence = None if defended.certificate is None else defended.certificate.evidence
-    if not isinstance(evidence, BallotEvidence) or setup.task != "node":
-        return {}
-    edgeless = evidence.votes.default
-    return {
-        "accuracy_edgeless": round(float((edgeless == setup.truth).mean()), 4),
-        "vote_differs_from_edgeless": round(float((edgeless != defended.label).mean()), 4),
-    }
-
-
 def run_comparisons(
     wanted: Iterable[Contest], file: Path = ROWS, root: str | Path | None = None, folder: Path | None = None
 ) -> list[Row]:
-    """Rows of all contests: those that the file has already, and the others, run and appended one by one.
-
-    A row that was made with another recipe than today's is made again.
+    """Rows of all contests; those that the file has already are not run again.
 
     Args:
         wanted: What to run.
@@ -191,16 +171,12 @@ def run_comparisons(
         root: Folder that holds the datasets.
         folder: Where certificates and unfinished work are kept, if anywhere.
     """
-    done = {row["key"]: row for row in read_rows(file)}
-    rows = []
-    for contest in wanted:
-        key = row_key(contest.to_json())
-        if key not in done or not is_current(done[key], contest):
-            log.info("running %s", contest)
-            done[key] = {"key": key, **run_contest(contest, root, folder)}
-            append_row(file, done[key])
-        rows.append(done[key])
-    return rows
+    return make_rows(wanted, file, is_current, lambda contest: run_contest(contest, root, folder), _log)
+
+
+def _log(number: int, total: int, contest: Contest, row: Row | None) -> None:
+    if row is None:
+        log.info("running %s", contest)
 
 
 def is_current(row: Row, contest: Contest) -> bool:

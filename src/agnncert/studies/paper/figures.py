@@ -1,4 +1,4 @@
-"""Which figures are drawn from the rows, and nothing but the rows. What has no rows is left out."""
+"""The figures of the results page, from the rows alone: which there are, and their curves. Without rows, no figure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from agnncert.datasets.catalog import dataset_info
-from agnncert.studies.paper.comparison_figures import compared, comparison_panels
-from agnncert.studies.paper.panels import Curve, Level, Panel, draw_panels
-from agnncert.studies.paper.rows import LETTER, MODELS, NAMES, OBJECTIVES, Results, Row, certified_at, share, spread_of
+from agnncert.report.drawing import Curve, Level, Panel, draw_panels
+from agnncert.studies.paper.defences import compared, comparison_panels
+from agnncert.studies.paper.rows import MODELS, OBJECTIVES, Results, Row, certified_at, share
 from agnncert.studies.paper.spec import DIVISIONS, Setting, main_setting
+from agnncert.studies.paper.tables import named, of_task
 
 SIZE_WORDS = "size of the attack (E: edges, N: edges or nodes)"
 
@@ -35,45 +36,41 @@ def draw_figures(results: Results, folder: str | Path) -> list[Figure]:
     """Draws every figure that has rows, each as SVG, and returns what was drawn."""
     drawn = []
     for name, subject, panels in _figures(results):
-        told = " ".join(_spoken(panel) for panel in panels)
-        size_words = "size of the attack" if name == "comparisons" else SIZE_WORDS
-        path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, told)
-        drawn.append(Figure(name, subject, path, told))
+        if panels:
+            about = " ".join(_spoken(panel) for panel in panels)
+            size_words = "size of the attack" if name == "comparisons" else SIZE_WORDS
+            path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, about)
+            drawn.append(Figure(name, subject, path, about))
     return drawn
 
 
 def _figures(results: Results) -> Iterator[tuple[str, str, list[Panel]]]:
     for dataset in results.datasets:
-        yield from _present("groups", dataset, _varied(results, [dataset], "num_groups", lambda v: f"T={v}"))
+        yield "groups", dataset, _varied(results, [dataset], "num_groups", lambda v: f"T={v}", least=1)
     for task in ("node", "graph"):
-        datasets = [name for name in results.datasets if dataset_info(name).task == task]
-        for name, field, label in (
-            ("hashes", "hash", str),
-            ("models", "model", MODELS.__getitem__),
-            ("subgraphs", "objective", OBJECTIVES.__getitem__),
-            ("protocols", "protocol", str),
-        ):
-            yield from _present(name, task, _varied(results, datasets, field, label, least=2))
-        yield from _present("larger", task, _larger(results, datasets))
-        yield from _present("neighbours", task, _neighbours(results, datasets))
+        datasets = of_task(results, task)
+        yield "hashes", task, _varied(results, datasets, "hash", str)
+        yield "models", task, _varied(results, datasets, "model", MODELS.__getitem__)
+        yield "subgraphs", task, _varied(results, datasets, "objective", OBJECTIVES.__getitem__)
+        yield "protocols", task, _varied(results, datasets, "protocol", str)
+        yield "larger", task, _larger(results, datasets)
+        yield "neighbours", task, _neighbours(results, datasets)
     for dataset in compared(results):
-        yield from _present("comparisons", dataset, comparison_panels(results, dataset))
+        yield "comparisons", dataset, comparison_panels(results, dataset)
 
 
-def _present(name: str, subject: str, panels: list[Panel]) -> Iterator[tuple[str, str, list[Panel]]]:
-    if panels:
-        yield name, subject, panels
+def _mains(datasets: Iterable[str]) -> list[Setting]:
+    return [main_setting(dataset, division) for dataset in datasets for division in DIVISIONS]
 
 
 def _varied(
-    results: Results, datasets: Sequence[str], field: str, label: Callable[[Any], str], least: int = 1
+    results: Results, datasets: Iterable[str], field: str, label: Callable[[Any], str], least: int = 2
 ) -> list[Panel]:
     """For each dataset and division a panel with one curve per value of a field; those with enough curves."""
-    settings = [main_setting(dataset, division) for dataset in datasets for division in DIVISIONS]
-    found = {setting: results.varied(setting, field) for setting in settings}
-    looks = sorted({value for rows in found.values() for value in rows}, key=_rank)
+    by_value = {setting: results.varied(setting, field) for setting in _mains(datasets)}
+    looks = sorted({value for rows in by_value.values() for value in rows}, key=_rank)
     panels = []
-    for setting, rows in found.items():
+    for setting, rows in by_value.items():
         curves = [curve_of(label(value), looks.index(value), rows[value]) for value in sorted(rows, key=_rank)]
         levels = levels_of(results, setting)
         if field == "protocol":
@@ -92,12 +89,12 @@ def _rank(value: Any) -> Any:
 def _larger(results: Results, datasets: Iterable[str]) -> list[Panel]:
     """A plain GCN against six layers with residual connections."""
     panels = []
-    for setting in (main_setting(dataset, division) for dataset in datasets for division in DIVISIONS):
+    for setting in _mains(datasets):
         deep = results.of(replace(setting, model="resgcn", num_layers=6))
-        shallow = replace(setting, num_layers=3)
-        shallow = shallow if results.of(shallow) else setting
-        if deep and results.of(shallow):
-            plain = results.of(shallow)
+        three = replace(setting, num_layers=3)
+        shallow = three if results.of(three) else setting
+        plain = results.of(shallow)
+        if deep and plain:
             layers = plain[0]["recipe"]["model"]["num_layers"]
             curves = [curve_of(f"GCN, {layers} layers", 0, plain), curve_of("residual GCN, 6 layers", 1, deep)]
             panels.append(Panel(_title(setting), curves, levels_of(results, shallow)))
@@ -107,7 +104,7 @@ def _larger(results: Results, datasets: Iterable[str]) -> list[Panel]:
 def _neighbours(results: Results, datasets: Iterable[str]) -> list[Panel]:
     """The paper's size against new neighbours of the target, with everything else unlimited."""
     panels = []
-    for setting in (main_setting(dataset, division) for dataset in datasets for division in DIVISIONS):
+    for setting in _mains(datasets):
         rows = [row for row in results.of(setting) if "certified_neighbours" in row]
         if rows:
             free = curve_of("new neighbours only", 1, rows, "certified_neighbours")
@@ -126,28 +123,23 @@ def curve_of(label: str, look: int, rows: Sequence[Row], field: str = "certified
 
 def levels_of(results: Results, setting: Setting) -> list[Level]:
     """What to hold a certified curve against: the undefended model and those that need no proof."""
-    dataset, node_task = setting.dataset, dataset_info(setting.dataset).task == "node"
-    levels = _undefended(results, setting)
-    without_edges = results.spread(Setting(dataset, model="mlp"), "accuracy_whole_graph")
-    if without_edges is not None:
-        levels.append(Level("mlp", "MLP" if node_task else "bag of nodes", without_edges.mean))
-    edgeless = results.spread(setting, "accuracy_edgeless")
-    if edgeless is not None:
-        levels.append(Level("edgeless", "edgeless", edgeless.mean))
-    majority = spread_of(results.of(setting), "accuracy_majority")
-    if majority is not None:
-        levels.append(Level("majority", "majority class", majority.mean))
-    return levels
+    without_edges = "MLP" if dataset_info(setting.dataset).task == "node" else "bag of nodes"
+    known = (
+        ("mlp", without_edges, results.spread(Setting(setting.dataset, model="mlp"), "accuracy_whole_graph")),
+        ("edgeless", "edgeless", results.spread(setting, "accuracy_edgeless")),
+        ("majority", "majority class", results.spread(setting, "accuracy_majority")),
+    )
+    levels = [Level(kind, label, accuracy.mean) for kind, label, accuracy in known if accuracy is not None]
+    return _undefended(results, setting) + levels
 
 
 def _undefended(results: Results, setting: Setting, word: str = "") -> list[Level]:
-    plain = replace(setting, division="none", num_groups=0)
-    found = results.spread(plain, "accuracy_whole_graph")
-    return [] if found is None else [Level("undefended", f"undefended{word}", found.mean)]
+    accuracy = results.spread(replace(setting, division="none", num_groups=0), "accuracy_whole_graph")
+    return [] if accuracy is None else [Level("undefended", f"undefended{word}", accuracy.mean)]
 
 
 def _title(setting: Setting) -> str:
-    return f"{NAMES.get(setting.dataset, setting.dataset)}, {LETTER[setting.division]}"
+    return named(setting.dataset, setting.division)
 
 
 def _spoken(panel: Panel) -> str:

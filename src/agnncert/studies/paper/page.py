@@ -1,15 +1,12 @@
 """Writes the results page: Markdown and SVG figures, from the rows alone."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from agnncert.errors import SettingsError
-from agnncert.studies.paper import prose, tables
+from agnncert.studies.paper import defences, prose, tables
 from agnncert.studies.paper import published as paper
-from agnncert.studies.paper import tables as costs
-from agnncert.studies.paper.comparison_figures import compared, comparison_table, price_table
 from agnncert.studies.paper.figures import Figure, draw_figures
 from agnncert.studies.paper.rows import MODELS, NAMES, OBJECTIVES, Results
 from agnncert.studies.paper.spec import EXPERIMENTS, Run, settings_of
@@ -61,117 +58,62 @@ def page_text(
         ) from None
     loader = PackageLoader("agnncert.studies.paper", ".")
     environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    missing = results.missing(names, small)
     text = environment.get_template("results.md.j2").render(
-        folder=folder, names=names, **_content(results, [_linked(f, page) for f in figures], names, small)
+        **{"results": results, "prose": prose, "tables": tables, "defences": defences, "paper": paper, "NAMES": NAMES},
+        folder=folder,
+        names=names,
+        figures=[_linked(figure, page) for figure in figures],
+        variations=list(_variations(results)),
+        missing=missing,
+        missing_lines=missing_lines(missing, names, small),
     )
     return _tidy(text)
 
 
-def _content(results: Results, figures: list[dict[str, str]], names: Sequence[str], small: bool) -> dict[str, Any]:
-    missing = results.missing(names, small)
-    reached, certified, times = (
-        words(results) for words in (prose.accuracy_words, prose.certified_words, prose.time_words)
-    )
-    differs, above = prose.differs_words(results), prose.above_majority_words(results)
-    return {
-        "machine": prose.machine_words(results),
-        "missing": missing,
-        "missing_lines": missing_lines(missing, names, small),
-        "in_short": [
-            reached,
-            certified,
-            differs,
-            prose.gain_words(results),
-            prose.inductive_words(results),
-            above,
-            times,
-        ],
-        "reached": reached,
-        "mark": tables.REACHED,
-        "accuracy_table": tables.accuracy_table(results),
-        "claims": prose.claim_words(results),
-        "datasets": [
-            {"name": NAMES[d], "table": tables.dataset_table(results, d), "figures": _pick(figures, "groups", d)}
-            for d in results.datasets
-        ],
-        "graph_free_table": tables.graph_free_table(results),
-        "degrees": prose.degree_words(results),
-        "differs": differs,
-        "gains": prose.gain_words(results),
-        "losses": prose.loss_words(results),
-        "majority_table": tables.majority_table(results),
-        "above_majority": above,
-        "bags": prose.bag_words(results),
-        "cast": prose.cast_words(results),
-        "neighbours": _pick(figures, "neighbours"),
-        "variations": _variations(results, figures),
-        "comparisons": [
-            {"name": NAMES[d], "table": comparison_table(results, d), "figures": _pick(figures, "comparisons", d)}
-            for d in compared(results)
-        ],
-        "price_table": price_table(results),
-        "times": times,
-        "time_table": costs.time_table(results),
-        "benchmark_table": costs.benchmark_table(results),
-        "edges": prose.edge_words(results),
-        "released": {"edges": paper.RELEASED_CORA_EDGES, "isolated": paper.RELEASED_CORA_ISOLATED},
-        "unstable": prose.unstable_words(results),
-        "recipe_table": costs.recipe_table(results),
-    }
-
-
-def _variations(results: Results, figures: list[dict[str, str]]) -> list[dict[str, Any]]:
+def _variations(results: Results) -> Iterator[dict[str, str]]:
     """The sections that change one thing and leave all else as it is."""
     one_seed = (
         "In the table: accuracy of the vote / certified accuracy at size "
         f"{tables.MIDDLE['node']} (nodes) or {tables.MIDDLE['graph']} (graphs), with one and the same seed."
     )
-    hashes = [
-        prose.variation_words(results, "hash", ("md5", other), f"{other} instead of md5")
-        for other in ("sha1", "sha256")
-    ]
+    why_inductive = "Robustness measured where the test nodes were seen in training may be memorised."
+    hide = "Hiding the test nodes and their edges while training"
+    sections: tuple[tuple[str, str, str, tuple[str, ...], Callable[[str], str], list[str]], ...] = (
+        ("The hash function", "hashes", "hash", ("md5", "sha1", "sha256"), str,
+         [prose.variation_words(results, "hash", ("md5", other), f"{other} instead of md5")
+          for other in ("sha1", "sha256")]),
+        ("Base models", "models", "model", ("gcn", "sage", "gat"), MODELS.__getitem__, []),
+        ("Training with and without subgraphs", "subgraphs", "objective", ("full", "paper", "balanced", "vote"),
+         OBJECTIVES.__getitem__, _objective_words(results)),
+        ("Transductive and inductive training", "protocols", "protocol", ("transductive", "inductive"), str,
+         [why_inductive, prose.variation_words(results, "protocol", ("transductive", "inductive"), hide),
+          prose.inductive_words(results)]),
+    )  # fmt: skip
+    for title, name, field, values, label, sentences in sections:
+        text = " ".join([*filter(None, sentences), one_seed])
+        table = tables.variation_table(results, field, values, label)
+        yield {"title": title, "text": text, "figures": name, "table": table}
+    text = "Six layers with residual connections against a plain GCN."
+    yield {"title": "A larger model", "text": text, "figures": "larger", "table": tables.larger_table(results)}
+
+
+def _objective_words(results: Results) -> list[str]:
+    """What the objectives mean, and how much they change."""
     meant = (
         f"{OBJECTIVES['balanced'].capitalize()} averages each of the terms (whole graph, ballots with an edge, "
         f"edgeless prediction) by itself; the {OBJECTIVES['paper']} adds up T + 1 losses; {OBJECTIVES['vote']}, for "
         "graphs, is the loss of the mean of all ballots' probabilities."
     )
     changed = [
-        prose.variation_words(results, "objective", pair, what)
-        for pair, what in (
-            (("full", "balanced"), "Training on the subgraphs too, with our weighting,"),
-            (("full", "paper"), "Training on the subgraphs too, with the paper's sum,"),
-            (("full", "vote"), "Training the vote"),
+        prose.variation_words(results, "objective", ("full", objective), what)
+        for objective, what in (
+            ("balanced", "Training on the subgraphs too, with our weighting,"),
+            ("paper", "Training on the subgraphs too, with the paper's sum,"),
+            ("vote", "Training the vote"),
         )
     ]
-    subgraphs = [meant, *changed] if any(changed) else []
-    inductive = prose.variation_words(
-        results, "protocol", ("transductive", "inductive"), "Hiding the test nodes and their edges while training"
-    )
-    why = "Robustness measured where the test nodes were seen in training may be memorised."
-    parts: tuple[tuple[str, str, str, tuple[str, ...], Callable[[str], str], list[str]], ...] = (
-        ("The hash function", "hashes", "hash", ("md5", "sha1", "sha256"), str, hashes),
-        ("Base models", "models", "model", ("gcn", "sage", "gat"), MODELS.__getitem__, []),
-        ("Training with and without subgraphs", "subgraphs", "objective", ("full", "paper", "balanced", "vote"),
-         OBJECTIVES.__getitem__, subgraphs),
-        ("Transductive and inductive training", "protocols", "protocol", ("transductive", "inductive"), str,
-         [why, inductive, prose.inductive_words(results)]),
-    )  # fmt: skip
-    found = [
-        {
-            "title": title,
-            "text": " ".join([*filter(None, text), one_seed]),
-            "figures": _pick(figures, name),
-            "table": tables.variation_table(results, field, values, label),
-        }
-        for title, name, field, values, label, text in parts
-    ]
-    larger = {
-        "title": "A larger model",
-        "text": "Six layers with residual connections against a plain GCN.",
-        "figures": _pick(figures, "larger"),
-        "table": tables.larger_table(results),
-    }
-    return [*found, larger]
+    return [meant, *changed] if any(changed) else []
 
 
 def missing_lines(missing: Sequence[Run], names: Sequence[str], small: bool) -> list[str]:
@@ -191,10 +133,6 @@ def _linked(figure: Figure, page: Path) -> dict[str, str]:
     subject = NAMES.get(figure.subject, f"{figure.subject} classification")
     alt = f"Certified accuracy over size: {figure.name}, {subject}. The file describes itself in words."
     return {"name": figure.name, "subject": figure.subject, "link": link, "alt": alt}
-
-
-def _pick(figures: list[dict[str, str]], name: str, subject: str | None = None) -> list[dict[str, str]]:
-    return [f for f in figures if f["name"] == name and subject in (None, f["subject"])]
 
 
 def _tidy(text: str) -> str:

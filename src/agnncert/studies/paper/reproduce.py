@@ -5,7 +5,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,6 @@ from agnncert.studies.paper.page import write_page
 from agnncert.studies.paper.rows import Results, Row, share
 from agnncert.studies.paper.run import is_current, run_all
 from agnncert.studies.paper.spec import Run, Setting, settings_of
-from agnncert.training import Step
 
 # On one machine a seed gives the same row again. Another processor or another version of torch rounds sums in
 # another order; training amplifies that, and the best epoch on the validation set may then be another one.
@@ -178,20 +177,18 @@ def _run_missing(wanted: list[Run], folder: Path, root: str | Path | None, on_pr
     return len(left)
 
 
-def _run_one(one: Run, folder: Path, root: str | Path | None, progress: Callable[[Step], None]) -> None:
+def _run_one(one: Run, folder: Path, root: str | Path | None, progress: OnProgress) -> None:
     if isinstance(one, Setting):
         run_all([one], folder / "rows" / f"{one.dataset}.jsonl", root, progress=progress)
     else:
         comparisons.run_comparisons([one], folder / "comparisons.jsonl", root)
 
 
-def _teller(
-    clock: "_Clock", total: int, number: int, one: Run, on_progress: OnProgress | None
-) -> Callable[[Step], None]:
-    def tell(step: Step) -> None:
+def _teller(clock: "_Clock", total: int, number: int, one: Run, on_progress: OnProgress | None) -> OnProgress:
+    def tell(step: Progress) -> None:
         if on_progress is not None:
-            detail = f"{_words(one)}, epoch {step.epoch} of {step.epochs}"
-            left = clock.seconds_left(step.epoch / step.epochs)
+            detail = f"{_words(one)}, epoch {step.done} of {step.total}"
+            left = clock.seconds_left(step.done / step.total)
             on_progress(Progress("runs", number - 1, total, left, detail))
 
     return tell

@@ -1,8 +1,7 @@
-"""Runs settings and leaves rows: train, certify, compare with the models that need no proof."""
+"""From a setting of the paper's experiments to its row: run by the common runner, measured, stored."""
 
 import math
 import os
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -13,55 +12,65 @@ import torch
 from agnncert import __version__
 from agnncert.datasets import dataset_digest, load_dataset
 from agnncert.datasets.catalog import dataset_info
-from agnncert.divisions import Division, EdgeCentric, NodeCentric, rule_of
-from agnncert.graphs.graph import canonical, canonical_set, infer_task
-from agnncert.models import build_model
+from agnncert.divisions import EdgeCentric, NodeCentric
+from agnncert.progress import OnProgress
 from agnncert.proof.budget import Budget
+from agnncert.proof.certificate import Certificate
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.studies.folder import environment
 from agnncert.studies.paper.rows import Row, append_row, read_rows, row_key
-from agnncert.studies.paper.spec import Setting
-from agnncert.training import Step, fit
+from agnncert.studies.paper.spec import Run, Setting
+from agnncert.studies.run import UNDEFENDED, Outcome, Study, accuracy, make_study, run
 from agnncert.training.settings import recipe
-from agnncert.voting.call import bind
-from agnncert.voting.cast import cast
 
 # Sizes at which certified accuracy is stored: every one up to 50, then every tenth up to half of the largest T.
 SIZES = (*range(50), *range(50, 210, 10))
 
 
-def run_all(
-    settings: Iterable[Setting],
+def make_rows(
+    wanted: Iterable[Run],
     file: Path,
-    root: str | Path | None = None,
-    each: Callable[[int, int, Setting, Row | None], None] | None = None,
-    progress: Callable[[Step], None] | None = None,
+    is_current: Callable[[Row, Any], bool],
+    make: Callable[[Any], Row],
+    each: Callable[[int, int, Any, Row | None], None] | None = None,
 ) -> list[Row]:
-    """Rows of all settings: those that the file has already, and the others, run and appended one by one.
+    """Rows of all runs: those that the file has already, and the others, made and appended one by one.
 
-    A row that was made with another recipe than today's is made again.
+    Args:
+        wanted: What to run.
+        file: The file of rows.
+        is_current: Whether a row was made with the recipe that its run has today; if not it is made again.
+        make: Runs one and returns its row.
+        each: Told of every run before it is made: number, how many, the run, and its row if there is one.
+    """
+    runs = list(dict.fromkeys(wanted))
+    stored = {row["key"]: row for row in read_rows(file)}
+    rows = []
+    for number, one in enumerate(runs, start=1):
+        key = row_key(one.to_json())
+        row = stored.get(key)
+        row = row if row is not None and is_current(row, one) else None
+        if each is not None:
+            each(number, len(runs), one, row)
+        if row is None:
+            row = {"key": key, **make(one)}
+            append_row(file, row)
+        rows.append(row)
+    return rows
+
+
+def run_all(
+    settings: Iterable[Setting], file: Path, root: str | Path | None = None, progress: OnProgress | None = None
+) -> list[Row]:
+    """Rows of all settings; those that the file has already are not run again.
 
     Args:
         settings: What to run.
         file: The file of rows.
         root: Folder that holds the datasets.
-        each: Told of every setting before it is run: number, how many, setting, and its row if there is one.
         progress: Told of every epoch.
     """
-    wanted = list(dict.fromkeys(settings))
-    done = {row["key"]: row for row in read_rows(file)}
-    rows = []
-    for number, setting in enumerate(wanted, start=1):
-        key = row_key(setting.to_json())
-        row = done.get(key)
-        row = row if row is not None and is_current(row, setting) else None
-        if each is not None:
-            each(number, len(wanted), setting, row)
-        if row is None:
-            row = {"key": key, **run_setting(setting, root, progress)}
-            append_row(file, row)
-        rows.append(row)
-    return rows
+    return make_rows(settings, file, is_current, lambda setting: run_setting(setting, root, progress))
 
 
 def is_current(row: Row, setting: Setting) -> bool:
@@ -72,11 +81,9 @@ def is_current(row: Row, setting: Setting) -> bool:
 
 def recipe_of(setting: Setting) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arguments for ``build_model`` and for ``fit``."""
-    model_args, fit_args = recipe(setting.dataset, dataset_info(setting.dataset).task)
+    model_args, fit_args = recipe(setting.dataset, dataset_info(setting.dataset).task, setting.model)
     if setting.num_layers is not None:
-        model_args = {**model_args, "num_layers": setting.num_layers}
-    elif setting.model == "resgcn":
-        model_args.pop("num_layers", None)
+        model_args["num_layers"] = setting.num_layers
     return model_args, fit_args
 
 
@@ -88,41 +95,35 @@ def division_of(setting: Setting) -> EdgeCentric | NodeCentric | None:
     return kind(setting.num_groups, setting.hash)
 
 
-def run_setting(
-    setting: Setting, root: str | Path | None = None, progress: Callable[[Step], None] | None = None
-) -> Row:
+def run_setting(setting: Setting, root: str | Path | None = None, progress: OnProgress | None = None) -> Row:
     """Trains and certifies one model; everything measured in one row."""
     data = load_dataset(setting.dataset, root=root, seed=setting.seed)
-    task = infer_task(data)
     model_args, fit_args = recipe_of(setting)
-    model = build_model(setting.model, data, seed=setting.seed, **model_args)
     division = division_of(setting)
-    in_training = None if setting.objective == "full" else division
-    begin = time.perf_counter()
-    fit(
-        model,
-        data,
-        in_training,
-        objective=None if in_training is None else setting.objective,  # type: ignore[arg-type]
-        protocol=setting.protocol,  # type: ignore[arg-type]
-        seed=setting.seed,
-        progress=progress,
-        **fit_args,
-    )
-    trained = time.perf_counter() - begin
-    record: Any = model.training_record
+    on_subgraphs = division is not None and setting.objective != "full"
+    how = {**fit_args, "protocol": setting.protocol, "objective": setting.objective if on_subgraphs else None}
+    study = make_study(
+        data, model=setting.model, model_args=model_args, fit_args=how, seed=setting.seed,
+        defence=UNDEFENDED if division is None else division,
+    )  # fmt: skip
+    outcome = run(study, progress=progress, plain_training=not on_subgraphs)
+    record = outcome.record
     row: Row = {
         "setting": setting.to_json(),
         "recipe": {"model": model_args, "fit": fit_args},
-        "digest": dataset_digest(data),
+        "digest": dataset_digest(study.ready),
         "version": __version__,
         "environment": machine(),
-        "seconds_training": round(trained, 2),
+        "seconds_training": round(outcome.seconds_training, 2),
         "seconds_per_epoch": round(record["seconds_per_epoch"], 4),
         "epochs": record["epochs_run"],
         "best_epoch": record["best_epoch"],
+        "targets": len(study.targets),
+        "accuracy_whole_graph": _share(accuracy(study, outcome.plain)),
+        "accuracy_majority": _share(accuracy(study, study.majority)),
+        "seconds_plain_forward": round(outcome.seconds_forward, 4),
     }
-    return {**row, **_test(model, data, task, division)}
+    return row if outcome.certificate is None else {**row, **_certified(study, outcome, outcome.certificate)}
 
 
 def machine() -> dict[str, Any]:
@@ -131,60 +132,41 @@ def machine() -> dict[str, Any]:
     return {**environment(), "threads": torch.get_num_threads(), **load}
 
 
-@torch.no_grad()
-def _test(model: Any, data: Any, task: str, division: Division | None) -> Row:
-    if task == "graph":
-        picked = np.asarray(data.test)
-        graph = canonical_set([data[int(k)] for k in picked])
-        truth = np.array([int(data[int(k)].y) for k in picked])
-        train_y = np.array([int(data[int(k)].y) for k in np.asarray(data.train)])
-        rows = np.arange(len(picked))
-    else:
-        graph, picked = canonical(data), np.flatnonzero(data.test_mask.numpy())
-        truth, train_y, rows = data.y.numpy()[picked], data.y.numpy()[data.train_mask.numpy()], picked
-    call = bind(model, graph, task)  # type: ignore[arg-type]
-    begin = time.perf_counter()
-    logits = call(graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph), graph.get("batch"))
-    plain = time.perf_counter() - begin
-    label = logits.argmax(1).numpy()
-    label = label if task == "graph" else label[rows]
-    result: Row = {
-        "targets": len(truth),
-        "accuracy_whole_graph": round(float((label == truth).mean()), 4),
-        "accuracy_majority": round(float((truth == np.bincount(train_y).argmax()).mean()), 4),
-        "seconds_plain_forward": round(plain, 4),
-    }
-    return result if division is None else {**result, **_certified(call, graph, division, rows, truth, task)}
-
-
-def _certified(call: Any, graph: Any, division: Division, rows: Any, truth: Any, task: str) -> Row:
-    begin = time.perf_counter()
-    votes, (cover_ptr, cover) = cast(call, graph, division, rows, tolerance=1e-6)
-    rule, parameters = rule_of(division, task)  # type: ignore[arg-type]
-    evidence = BallotEvidence(votes, rule, cover_ptr, cover.astype(np.int32), "node_id", parameters)
-    label, radius = evidence.label_and_radius()
-    seconds = time.perf_counter() - begin
-    right = label == truth
-    result: Row = {
-        "seconds_certification": round(seconds, 4),
-        "accuracy": round(float(right.mean()), 4),
+def _certified(study: Study, outcome: Outcome, certificate: Certificate) -> Row:
+    evidence: Any = certificate.evidence
+    assert isinstance(evidence, BallotEvidence)  # settings name divisions alone
+    votes, right = evidence.votes, certificate.label == study.truth
+    row: Row = {
+        "seconds_certification": round(outcome.seconds_casting, 4),  # of a prepared graph and an audited model
+        "seconds_end_to_end": round(outcome.seconds_certification, 4),
+        "accuracy": _share(right.mean()),
         "sizes": list(SIZES),
-        "certified": [round(float((right & (radius >= size)).mean()), 4) for size in SIZES],
-        "median_radius": float(np.median(radius)),
+        "certified": [_share((right & (certificate.radius >= size)).mean()) for size in SIZES],
+        "median_radius": float(np.median(certificate.radius)),
         "unstable_ballots": int((~votes.stable).sum() + (votes.num_unlisted * ~votes.default_stable).sum()),
         "reached_ballots": round(float(votes.reached.sum() / (votes.num_groups * max(1, votes.num_targets))), 5),
     }
-    if task == "node":
-        neighbours = evidence.largest(
-            "add_edges",
-            Budget(delete_edges=math.inf, change_edges=math.inf, delete_nodes=math.inf, change_features=math.inf),
-        )
-        result |= {
-            "accuracy_edgeless": round(float((votes.default == truth).mean()), 4),
-            "vote_differs_from_edgeless": round(float((votes.default != label).mean()), 4),
-            "certified_neighbours": [round(float((right & (neighbours >= size)).mean()), 4) for size in SIZES],
+    if study.task == "node":
+        neighbours = certificate.new_neighbours
+        return row | {
+            **edgeless_facts(study, certificate),
+            "certified_neighbours": [_share((right & (neighbours >= size)).mean()) for size in SIZES],
         }
-    else:
-        unlimited_edges = evidence.holds(Budget(add_edges=math.inf, delete_edges=math.inf))
-        result |= {"certified_unlimited_edges": round(float((right & unlimited_edges).mean()), 4)}
-    return result
+    unlimited_edges = certificate.holds_against(Budget(add_edges=math.inf, delete_edges=math.inf))
+    return row | {"certified_unlimited_edges": _share((right & unlimited_edges).mean())}
+
+
+def edgeless_facts(study: Study, certificate: Certificate | None) -> Row:
+    """How much of the vote on nodes is the prediction without edges; empty where there is no such vote."""
+    evidence = None if certificate is None else certificate.evidence
+    if certificate is None or not isinstance(evidence, BallotEvidence) or study.task != "node":
+        return {}
+    edgeless = evidence.votes.default
+    return {
+        "accuracy_edgeless": _share((edgeless == study.truth).mean()),
+        "vote_differs_from_edgeless": _share((edgeless != certificate.label).mean()),
+    }
+
+
+def _share(value: Any) -> float:
+    return round(float(value), 4)

@@ -9,9 +9,9 @@ import pytest
 import agnncert as ac
 from agnncert.errors import SettingsError
 from agnncert.studies.paper import comparisons
-from agnncert.studies.paper.comparison_tables import PAGE, curve, filled, tables
-from agnncert.studies.paper.comparison_tables import Line as TableLine
 from agnncert.studies.paper.comparisons import EvenSplit, make_defence, run_comparisons, threats
+from agnncert.studies.paper.defences import PAGE, curve, filled, tables
+from agnncert.studies.paper.defences import Line as TableLine
 from agnncert.studies.paper.rows import read_rows
 from agnncert.studies.paper.spec import Contest, contests
 

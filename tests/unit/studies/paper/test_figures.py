@@ -1,14 +1,11 @@
 """Figures are drawn from rows, say in words what they show, and can be read without colours."""
 
-import re
 from dataclasses import replace
-from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
 from agnncert.studies.paper.figures import draw_figures
-from agnncert.studies.paper.panels import Curve, Level, Panel, draw_panels, spaced
 from agnncert.studies.paper.rows import Results
 from agnncert.studies.paper.spec import Contest, Setting, main_setting
 
@@ -69,20 +66,3 @@ def test_defences_are_drawn_per_attack_and_a_published_rule_only_where_it_differ
 
 def test_no_rows_no_figures(tmp_path) -> None:
     assert draw_figures(Results([]), tmp_path) == []
-
-
-def test_the_same_rows_give_the_same_file_and_curves_differ_in_dash_and_marker(tmp_path) -> None:
-    sizes, values = [0, 1, 2], [0.8, 0.4, 0.0]
-    curves = [Curve(str(k), k, sizes, values, values, values) for k in range(4)]
-    panel = Panel("panel", curves, [Level("mlp", "MLP", 0.5)])
-    one, two = (draw_panels([panel], tmp_path / name / "x.svg", "size", "about").read_text() for name in "ab")
-    assert one == two
-    dashes = set(re.findall(r"stroke-dasharray: ([\d., ]+)", one))
-    assert len(dashes) >= 4  # three curves and a level; the first curve is solid
-
-
-def test_labels_are_moved_apart_and_stay_in_order() -> None:
-    places = spaced([0.2, 0.71, 0.72, 0.73, 0.9], 0.06)
-    assert places == sorted(places)
-    assert min(b - a for a, b in pairwise(places)) >= 0.06 - 1e-9
-    assert places[0] == pytest.approx(0.2)

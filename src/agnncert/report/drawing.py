@@ -1,4 +1,8 @@
-"""Draws certified accuracy over size: small panels with direct labels, legible without colours."""
+"""The one drawer of curves: certified accuracy over the size of an attack, in figures legible without colours.
+
+A figure is a list of panels; a panel holds curves, and levels to hold them against. The paper's figures name each curve
+beside it; figures with many or long names have a legend below.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +19,15 @@ _CURVES: tuple[dict[str, Any], ...] = (
     {"color": "#AA4499", "linestyle": (0, (6, 1.5, 1.5, 1.5)), "marker": "D"},
     {"color": "#8A6D00", "linestyle": (0, (1, 1)), "marker": "v"},
     {"color": "#56B4E9", "linestyle": (0, (8, 2)), "marker": "P"},
+    {"color": "#E69F00", "linestyle": (0, (4, 1, 1, 1, 1, 1)), "marker": "X"},
+    {"color": "#7F3C8D", "linestyle": (0, (3, 3)), "marker": "*"},
 )
 _LEVELS: dict[str, dict[str, Any]] = {
     "undefended": {"color": "#000000", "linestyle": (0, (6, 3))},
     "mlp": {"color": "#444444", "linestyle": (0, (1, 2))},
     "edgeless": {"color": "#444444", "linestyle": (0, (7, 2, 1, 2))},
     "majority": {"color": "#777777", "linestyle": (0, (3, 1, 1, 1, 1, 1))},
+    "bag_of_nodes": {"color": "#444444", "linestyle": (0, (1, 2))},
 }
 _STYLE = {
     "font.size": 8,
@@ -31,25 +38,53 @@ _STYLE = {
     "axes.titlesize": 8,
     "axes.titlelocation": "left",
     "lines.markersize": 3,
-    "svg.hashsalt": "agnncert",  # the same rows give the same file
+    "legend.frameon": False,
+    "legend.fontsize": 6,
+    "legend.handlelength": 3,
+    "legend.columnspacing": 1,
+    "svg.hashsalt": "agnncert",  # the same numbers give the same file
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,
 }
 _APART = 0.062  # least distance between two labels in the margin, in units of the vertical axis
+_LEGEND_LINE = 0.13  # height of one line of a legend, in inches
 
 
 @dataclass(frozen=True)
 class Curve:
     """Certified accuracy over size: the mean over seeds, and the range.
 
-    Curves with the same ``look`` look the same in all panels of a figure.
+    Attributes:
+        label: What it is called.
+        look: Colour, dash and marker; curves with the same ``look`` look the same in all panels of a figure.
+        sizes: Sizes, ascending.
+        mean: The value at each size.
+        low: The lowest value at each size; None without a range.
+        high: The highest value at each size, likewise.
+        dash: A dash to use instead of the look's own, where dashes mean something.
+        steps: What is drawn between two sizes: the value of the larger one (``"pre"``), which certified accuracy never
+            falls below, or that of the smaller one (``"post"``).
     """
 
     label: str
     look: int
     sizes: Sequence[float]
     mean: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    dash: str | None = None
+    steps: str = "pre"
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Colour and dash, as matplotlib takes them."""
+        look = _CURVES[self.look % len(_CURVES)]
+        return {"color": look["color"], "linestyle": self.dash or look["linestyle"]}
+
+    @property
+    def marker(self) -> str:
+        """Matplotlib's letter for the marker."""
+        return str(_CURVES[self.look % len(_CURVES)]["marker"])
 
 
 @dataclass(frozen=True)
@@ -63,21 +98,45 @@ class Level:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes."""
+    """One pair of axes.
+
+    Attributes:
+        title: What stands above it.
+        curves: The curves.
+        levels: Levels to hold them against.
+        logarithmic: Whether sizes are drawn on a logarithmic axis, from the first to the last one of the first curve.
+        divide: A size to mark with an upright line.
+    """
 
     title: str
     curves: Sequence[Curve]
-    levels: Sequence[Level]
+    levels: Sequence[Level] = ()
+    logarithmic: bool = False
+    divide: float | None = None
 
 
-def draw_panels(panels: Sequence[Panel], path: Path, x_label: str, about: str) -> Path:
-    """Draws panels, two in a row, as an SVG file and returns its path.
+def draw_panels(
+    panels: Sequence[Panel],
+    path: Path,
+    x_label: str,
+    about: str = "",
+    *,
+    y_label: str = "certified accuracy",
+    columns: int = 2,
+    width: float = 3.5,
+    legend: bool = False,
+) -> Path:
+    """Draws panels row by row as one file, and returns its path.
 
     Args:
-        panels: What to draw, row by row.
-        path: The file; its folder is made if it is missing.
+        panels: What to draw.
+        path: The file, ``.svg``, ``.pdf`` or ``.png``; its folder is made if it is missing.
         x_label: What the size counts.
-        about: The figure in words, stored in the file for those who cannot see it.
+        about: The figure in words, stored in an SVG file for those who cannot see it.
+        y_label: What is drawn over the size.
+        columns: Panels in a row.
+        width: Width of a panel, in inches.
+        legend: Whether curves and levels are named in a legend below, instead of beside each one.
 
     Raises:
         SettingsError: matplotlib is not installed.
@@ -85,58 +144,85 @@ def draw_panels(panels: Sequence[Panel], path: Path, x_label: str, about: str) -
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
+        from matplotlib.lines import Line2D
     except ImportError:
         raise SettingsError(
             'figures are drawn with matplotlib, which is not installed: pip install "agnncert[report]".'
         ) from None
-    columns = 2
     rows = -(-len(panels) // columns)
+    named = _named(panels) if legend else {}
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(3.5 * columns, 2.3 * rows + 0.2), layout="constrained")
+        height = 2.3 * rows + 0.2 + _LEGEND_LINE * -(-len(named) // 2)
+        figure = Figure(figsize=(width * columns, height), layout="constrained", dpi=200)
         for number, panel in enumerate(panels):
             axes = figure.add_subplot(rows, columns, number + 1)
             _draw(axes, panel)
+            if not legend:
+                _label(axes, panel)
             if number % columns == 0:
-                axes.set_ylabel("certified accuracy")
+                axes.set_ylabel(y_label)
             if number >= len(panels) - columns:
                 axes.set_xlabel(x_label)
+        if len(named) > 1:
+            handles = [Line2D([], [], **look) for look in named.values()]
+            figure.legend(handles, list(named), loc="outside lower center", ncols=2)
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None, "Creator": None, "Title": path.stem, "Description": about})
+        figure.savefig(path, metadata=_metadata(path, about))
     return path
+
+
+def _metadata(path: Path, about: str) -> dict[str, str | None] | None:
+    """What the file says about itself; no date, so that the same numbers give the same file."""
+    if path.suffix == ".svg":
+        return {"Date": None, "Creator": None, "Title": path.stem, "Description": about or None}
+    return {"CreationDate": None} if path.suffix == ".pdf" else None
 
 
 def _draw(axes: Any, panel: Panel) -> None:
     end = _last_size(panel)
-    axes.set_xlim(0, 1.1 * end)
+    if panel.logarithmic:
+        axes.set_xscale("log")
+        axes.set_xlim(panel.curves[0].sizes[0], panel.curves[0].sizes[-1])
+    else:
+        axes.set_xlim(0, 1.1 * end)
     axes.set_ylim(0, 1.02)
     axes.set_title(panel.title)
     for level in panel.levels:
         axes.axhline(level.value, linewidth=0.9, **_LEVELS[level.kind])
+    if panel.divide is not None:
+        axes.axvline(panel.divide, color="black", linewidth=0.6, linestyle=(0, (3, 3)))
     for number, curve in enumerate(panel.curves):
-        _draw_curve(axes, curve, number / len(panel.curves), end)
+        _draw_curve(axes, curve)
+        if not panel.logarithmic:
+            marked = _marked(curve.sizes, end, number / len(panel.curves))
+            x, y = ([values[k] for k in marked] for values in (curve.sizes, curve.mean))
+            axes.plot(x, y, curve.marker, color=curve.line["color"])
+
+
+def _draw_curve(axes: Any, curve: Curve) -> None:
+    x, mean, low, high = _steps(curve, axes.get_xlim()[1])
+    axes.plot(x, mean, drawstyle=f"steps-{curve.steps}", linewidth=1.4, **curve.line)
+    if low != high:
+        axes.fill_between(x, low, high, step=curve.steps, color=curve.line["color"], alpha=0.2, linewidth=0)
+
+
+def _named(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
+    """How each curve and level of a legend looks."""
+    looks = {c.label: {"marker": c.marker, "linewidth": 1.4, **c.line} for panel in panels for c in panel.curves}
+    return looks | {v.label: {"linewidth": 0.9, **_LEVELS[v.kind]} for panel in panels for v in panel.levels}
+
+
+def _label(axes: Any, panel: Panel) -> None:
+    end = _last_size(panel)
     for number in range(len(panel.curves)):
         _label_curve(axes, panel, number, end)
     _label_levels(axes, panel.levels)
 
 
-def _draw_curve(axes: Any, curve: Curve, shift: float, end: float) -> None:
-    look = dict(_CURVES[curve.look % len(_CURVES)])
-    marker = look.pop("marker")
-    # Between two stored sizes the value of the larger one is drawn: certified accuracy is no lower than that.
-    x, mean, low, high = _steps(curve, axes.get_xlim()[1])
-    axes.plot(x, mean, drawstyle="steps-pre", linewidth=1.4, **look)
-    if low != high:
-        axes.fill_between(x, low, high, step="pre", color=look["color"], alpha=0.2, linewidth=0)
-    marked = _marked(curve.sizes, end, shift)
-    axes.plot(
-        [curve.sizes[k] for k in marked], [curve.mean[k] for k in marked], marker, color=look["color"]
-    )  # fmt: skip
-
-
 def _label_curve(axes: Any, panel: Panel, number: int, end: float) -> None:
     """Names a curve where it falls through a height of its own, beside those that fall nearby."""
     curve, count = panel.curves[number], len(panel.curves)
-    color = _CURVES[curve.look % len(_CURVES)]["color"]
+    color = curve.line["color"]
     width = axes.get_xlim()[1]
     height = curve.mean[0] * (count - number) / (count + 1)
     if curve.mean[-1] >= height:  # it does not fall that far: its label goes below its end
@@ -162,9 +248,12 @@ def _fall(curve: Curve, height: float) -> float:
 
 def _steps(curve: Curve, end: float) -> tuple[list[float], ...]:
     """Sizes, mean, low and high without the sizes at which nothing happens, and none far beyond the end."""
-    points = list(zip(curve.sizes, curve.mean, curve.low, curve.high, strict=True))
+    ranges = curve.mean if curve.low is None else curve.low, curve.mean if curve.high is None else curve.high
+    points = list(zip(curve.sizes, curve.mean, *ranges, strict=True))
     inside = [point for k, point in enumerate(points) if k == 0 or points[k - 1][0] < end]
-    kept = [point for k, point in enumerate(inside) if k in (0, len(inside) - 1) or inside[k + 1][1:] != point[1:]]
+    beside = 1 if curve.steps == "pre" else -1
+    last = len(inside) - 1
+    kept = [point for k, point in enumerate(inside) if k in (0, last) or inside[k + beside][1:] != point[1:]]
     return tuple([float(point[c]) for point in kept] for c in range(4))
 
 
@@ -177,7 +266,7 @@ def _marked(sizes: Sequence[float], end: float, shift: float) -> list[int]:
 def _last_size(panel: Panel) -> float:
     """The first size at which nothing is certified any more."""
     ends = [
-        next((size for size, value in zip(c.sizes, c.high, strict=True) if value <= 0), c.sizes[-1])
+        next((size for size, value in zip(c.sizes, c.high or c.mean, strict=True) if value <= 0), c.sizes[-1])
         for c in panel.curves
     ]
     return max([5.0, *map(float, ends)])

@@ -1,4 +1,4 @@
-"""What one run of ``fit`` works on: the objective on the training part, the score on the validation part."""
+"""What ``fit`` prepares once: checked labels and splits, the objective on the training part, the validation score."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,64 +17,69 @@ from agnncert.graphs.graph import canonical, canonical_set, infer_task
 from agnncert.graphs.targets import target_rows
 from agnncert.training.clusters import ClusterObjective
 from agnncert.training.graph_objective import GraphObjective
-from agnncert.training.node_objective import NodeObjective, Objective
-from agnncert.training.noisy import NoisyNodes, noisy_graphs, noisy_scorer
-from agnncert.training.sampled_subgraphs import DrawnGraphs, DrawnNodes
-from agnncert.training.scoring import Score, scorer
+from agnncert.training.node_objective import NodeObjective
+from agnncert.training.noisy import NoisyNodeObjective, noisy_graphs
+from agnncert.training.objective import Objective
+from agnncert.training.sampled_subgraphs import SampledGraphObjective, SampledNodeObjective
+from agnncert.training.scoring import Score, noisy_scorer, scorer
 from agnncert.training.settings import FitSettings
 from agnncert.voting.call import Caller, bind
 
+Defence: TypeAlias = Division | Smoothing | None
+
 
 @dataclass(frozen=True)
-class Workload:
-    """What is trained on, and how the result is scored."""
+class Prepared:
+    """Everything that stays the same from epoch to epoch.
+
+    Attributes:
+        objective: What is minimized on the training part.
+        score: Scores the model, as it is, on the validation part.
+    """
 
     objective: Objective
     score: Callable[[], Score]
 
 
-Defence: TypeAlias = Division | Smoothing | None
-
-
-def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> Workload:
-    """Checks the data and lays out everything that stays the same from step to step.
+def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> Prepared:
+    """Checks data and settings and lays out the subgraphs, once for all epochs.
 
     Args:
         model: The module, in eval mode.
         data: A ``Data`` with masks or a ``GraphSet`` with splits.
-        division: Whose subgraphs to train on, if any; or a defence under whose noise to train.
-        settings: How to train.
+        division: A division, to train on its subgraphs; a smoothing defence, to train under its noise; or ``None``.
+        settings: All settings of ``fit``, from ``checked``.
 
     Raises:
         DatasetError: Labels or splits are missing or do not fit the model.
         SettingsError: Settings do not fit the data or the division.
     """
-    _check_settings(division, settings)
+    _require_possible(division, settings)
     if infer_task(data) == "graph":
         return _on_graphs(model, data, division, settings)
-    if settings.objective == "vote":
+    if settings["objective"] == "vote":
         raise SettingsError(
             'objective="vote" trains graph classifiers; for nodes choose "balanced" or "paper". Nearly all '
             "ballots of a node are its edgeless prediction, which has a term of its own there."
         )
-    data = inductive_view(data) if settings.protocol == "inductive" else data
+    data = inductive_view(data) if settings["protocol"] == "inductive" else data
     graph = canonical(data, bool(getattr(division, "self_loops", False)))
     train, val = (masked_rows(data, name) for name in ("train_mask", "val_mask"))
     call = bind(model, graph, "node")
     y = checked_labels(getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes)
     objective = _node_objective(call, graph, y, torch.from_numpy(train), division, settings)
-    return Workload(objective, _scorer(call, graph, division, val, y.numpy()[val], settings))
+    return Prepared(objective, _scorer(call, graph, division, val, y.numpy()[val], settings))
 
 
-def _check_settings(division: Defence, settings: FitSettings) -> None:
-    size = settings.select_size
+def _require_possible(division: Defence, settings: FitSettings) -> None:
+    size = settings["select_size"]
     groups = 0 if division is None or isinstance(division, Smoothing) else division.num_groups
     if 2 * size > groups:
-        found = f"{groups} ballots certify at most size {groups // 2}" if groups else "there is no division"
-        raise SettingsError(f"select_size={size}, but {found}: choose a smaller size, or more groups.")
-    if isinstance(division, Smoothing) and settings.clusters is not None:
+        reason = f"{groups} ballots certify at most size {groups // 2}" if groups else "there is no division"
+        raise SettingsError(f"select_size={size}, but {reason}: choose a smaller size, or more groups.")
+    if isinstance(division, Smoothing) and settings["clusters"] is not None:
         raise SettingsError(
-            f"clusters={settings.clusters}: training under noise sees the whole graph at once; leave it out."
+            f"clusters={settings['clusters']}: training under noise sees the whole graph at once; leave it out."
         )
 
 
@@ -82,46 +87,56 @@ def _scorer(
     call: Caller, graph: Data, division: Defence, rows: Any, truth: Any, settings: FitSettings
 ) -> Callable[[], Score]:
     if isinstance(division, Smoothing):
-        division.count(call, graph, rows, 1, settings.seed)  # explains now what would fail after an epoch
-        return noisy_scorer(call, graph, division, rows, truth, settings.seed)
-    return scorer(call, graph, division, rows, truth, settings.select_size)
+        division.count(call, graph, rows, 1, settings["seed"])  # what cannot work fails now, not after an epoch
+        return noisy_scorer(call, graph, division, rows, truth, settings["seed"])
+    return scorer(call, graph, division, rows, truth, settings["select_size"])
 
 
-def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> Workload:
-    if settings.clusters is not None:
-        raise SettingsError(f"clusters={settings.clusters} cuts one large graph, but these are many: use batch_size.")
+def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> Prepared:
+    if settings["clusters"] is not None:
+        raise SettingsError(
+            f"clusters={settings['clusters']} cuts one large graph, but these are many: use batch_size."
+        )
     loops = bool(getattr(division, "self_loops", False))
     train, val = (part_rows(data, name) for name in ("train", "val"))
     joined, held_out = (canonical_set([data[int(k)] for k in part], loops) for part in (train, val))
     call = bind(model, joined, "graph")
     y = checked_labels(graph_labels(data), len(data), torch.cat([train, val]).numpy(), call.num_classes)
-    how = {**settings.terms, "groups_per_step": settings.groups_per_step, "batch_size": settings.batch_size}
+    how = _some(settings, *_TERMS, "groups_per_step", "batch_size")
     score = _scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings)
     objective: Objective
     if isinstance(division, Smoothing):
-        objective = noisy_graphs(call, joined, y[train], division, settings.balance_classes, settings.batch_size)
+        objective = noisy_graphs(call, joined, y[train], division, settings["balance_classes"], settings["batch_size"])
     elif division is None or hasattr(division, "pieces"):
         objective = GraphObjective.of(call, joined, y[train], division, **how)
     else:
-        objective = DrawnGraphs.of(call, joined, y[train], division, **how)
-    return Workload(objective, score)
+        objective = SampledGraphObjective.of(call, joined, y[train], division, **how)
+    return Prepared(objective, score)
 
 
 def _node_objective(
     call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Defence, settings: FitSettings
 ) -> Objective:
+    how = _some(settings, *_TERMS)
     if isinstance(division, Smoothing):
-        return NoisyNodes(NodeObjective.of(call, graph, y, rows, None, **settings.terms), division)
+        return NoisyNodeObjective(NodeObjective.of(call, graph, y, rows, None, **how), division)
 
-    def on(part: Data, labels: Tensor, mine: Tensor) -> NodeObjective | DrawnNodes:
+    def on(part: Data, labels: Tensor, part_rows: Tensor) -> NodeObjective | SampledNodeObjective:
         if division is None or hasattr(division, "pieces"):
-            return NodeObjective.of(call, part, labels, mine, division, **settings.terms)
-        drawn = settings.groups_per_step
-        return DrawnNodes.of(call, part, labels, mine, division, **settings.terms, groups_per_step=drawn)
+            return NodeObjective.of(call, part, labels, part_rows, division, **how)
+        sampled = settings["groups_per_step"]
+        return SampledNodeObjective.of(call, part, labels, part_rows, division, **how, groups_per_step=sampled)
 
-    if settings.clusters is None:
+    if settings["clusters"] is None:
         return on(graph, y, rows)
-    return ClusterObjective.of(graph, y, rows, settings.clusters, settings.clusters_per_step, on)
+    return ClusterObjective.of(graph, y, rows, settings["clusters"], settings["clusters_per_step"], on)
+
+
+_TERMS = ("objective", "weights", "balance_classes")  # what every objective takes
+
+
+def _some(settings: FitSettings, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name in names}
 
 
 def graph_labels(graphs: Any) -> Tensor:

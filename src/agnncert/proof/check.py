@@ -1,0 +1,135 @@
+"""Checks what a certificate file says: is every statement the one that follows from the evidence in the file?
+
+Statements are derived again by ``recount`` (ballots) and ``recount_samples`` (random samples), and the claim is
+written again from its facts. Nothing here or there imports what made the statements.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from agnncert import __version__
+from agnncert.proof import recount
+from agnncert.proof.ballots import Ballots
+from agnncert.proof.claim import Claim, make_claim, make_sample_claim
+from agnncert.proof.file import Contents
+from agnncert.proof.recount_samples import bound_classes, check_samples, holds, right_radius
+
+_FACTS = ("task", "method", "division", "num_groups", "guarantee", "alpha", "alpha_scope", "ids", "tolerance")
+_WORDS = ("unit", "covers", "assumes", "not_proved")
+
+
+def check_contents(contents: Contents) -> tuple[list[str], list[str]]:
+    """What is wrong with a file's statements, and what was looked at.
+
+    Raises:
+        CertificateError: The evidence is not one that can be counted.
+    """
+    wrong = _check_ballots(contents) if contents.kind == "ballots" else _check_samples(contents)
+    n, stated = len(contents.arrays["target"]), len(contents.budgets)
+    checked = [
+        "the claim, word for word" if _same_version(contents.claim) else "the facts of the claim",
+        f"label, radius and new neighbours of {n:,} targets",
+    ]
+    return wrong, checked + ([f"{stated} stated budgets"] if stated else [])
+
+
+def _same_version(claim: Claim) -> bool:
+    """Another version may say the same in other words."""
+    return claim.library_version == __version__
+
+
+def _check_claim(claim: Claim, expected: Claim) -> Iterator[str]:
+    for name in (*_FACTS, *(_WORDS if _same_version(claim) else ())):
+        if getattr(claim, name) != getattr(expected, name):
+            yield f'the claim\'s "{name}" is not what its evidence allows it to say'
+
+
+def _check_targets(contents: Contents, num_targets: int) -> Iterator[str]:
+    if len(contents.arrays["target"]) != num_targets:
+        yield f"there are {len(contents.arrays['target'])} targets, but evidence about {num_targets}"
+    for name in ("target", "row"):
+        if len(np.unique(contents.arrays[name])) < len(contents.arrays[name]):
+            yield f'"{name}" names a target twice'
+    if (contents.arrays["row"] < 0).any():
+        yield "a target is in a negative row"
+
+
+def _check_ballots(contents: Contents) -> list[str]:
+    ballots, claim = Ballots.load(contents.evidence, contents.settings), contents.claim
+    expected = make_claim(
+        rule=ballots.rule,
+        division=claim.division,
+        num_groups=ballots.votes.num_groups,
+        ids=ballots.ids,
+        tolerance=claim.tolerance,
+        digests=claim.digests,
+        parameters=ballots.parameters,
+    )
+    wrong = [*_check_targets(contents, ballots.num_targets), *_check_claim(claim, expected)]
+    return wrong or _check_votes(contents, ballots)
+
+
+def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:
+    """Derives every statement again, some targets at a time."""
+    wrong: dict[str, int] = {}
+    prices = np.zeros((len(contents.budgets), ballots.num_targets))
+    fails = np.zeros(prices.shape, dtype=bool)
+    for piles in recount.sort_ballots(ballots):
+        here = piles.targets
+        stored = {name: contents.arrays[name][here] for name in ("label", "radius", "new_neighbours")}
+        bad = {
+            "label": stored["label"] != piles.label,
+            "radius": stored["radius"] != piles.radius(),
+            "number of new neighbours": ~recount.right_neighbours(piles, stored["new_neighbours"]),
+        }
+        for i, budget in enumerate(contents.budgets):
+            fails[i, here] = ~piles.holds(recount.limits(piles, budget))
+            prices[i, here] = recount.prices(piles, budget)
+            bad[f"answer for {budget}"] = contents.arrays["holds"][i, here] == fails[i, here]
+        for name, where in bad.items():
+            wrong[name] = wrong.get(name, 0) + int(where.sum())
+    reasons = [_of_targets(name, number, "ballots") for name, number in wrong.items() if number]
+    for i, budget in enumerate(contents.budgets):
+        if contents.broken_at_most[i] != recount.broken(ballots.task, budget, prices[i], fails[i]):
+            reasons.append(f"the stated number of targets that {budget} can break does not follow from the ballots")
+    return reasons
+
+
+def _check_samples(contents: Contents) -> list[str]:
+    check_samples(contents.evidence, contents.settings)
+    settings, claim = contents.settings, contents.claim
+    selection, estimation = (contents.evidence[name].astype(np.int64) for name in ("selection", "estimation"))
+    noise, alpha, num_targets = settings["noise"], settings["alpha"], len(estimation)
+    expected = make_sample_claim(
+        method=settings["method"],
+        noise=noise,
+        task=settings["task"],
+        alpha=alpha,
+        scope=settings["scope"],
+        ids=claim.ids,
+    )
+    wrong = [*_check_targets(contents, num_targets), *_check_claim(claim, expected)]
+    if wrong:
+        return wrong
+    # What one attacked graph can break speaks about all targets at once, whatever the scope.
+    together = bound_classes(selection, estimation, alpha / max(num_targets, 1))
+    one_by_one = settings["scope"] == "each target"
+    bounds = bound_classes(selection, estimation, alpha) if one_by_one else together
+    bad = {
+        "label": contents.arrays["label"] != bounds.label,
+        "radius": ~right_radius(noise, bounds, contents.arrays["radius"]),
+        "number of new neighbours": contents.arrays["new_neighbours"] != -1,  # noise never covers unlimited changes
+    }
+    for i, budget in enumerate(contents.budgets):
+        bad[f"answer for {budget}"] = contents.arrays["holds"][i] != holds(noise, bounds, budget)
+    reasons = [_of_targets(name, int(where.sum()), "samples") for name, where in bad.items() if where.any()]
+    for budget, stated in zip(contents.budgets, contents.broken_at_most, strict=True):
+        fails = ~holds(noise, together, budget)
+        if stated != (fails.any() if settings["task"] == "graph" else fails.sum()):
+            reasons.append(f"the stated number of targets that {budget} can break does not follow from the samples")
+    return reasons
+
+
+def _of_targets(name: str, number: int, evidence: str) -> str:
+    return f"the {name} of {number:,} targets does not follow from the {evidence}"

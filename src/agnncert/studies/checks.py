@@ -1,0 +1,64 @@
+"""Audit a model, or verify a certificate, by what settings name: data, models, or an earlier run."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from agnncert.errors import SettingsError
+from agnncert.graphs.graph import infer_task
+from agnncert.studies.folder import find_run
+from agnncert.studies.inputs import fresh_model, load_data, make_division, of_run, trained_model
+from agnncert.studies.own_model import is_module_spec, load_weights
+from agnncert.studies.settings import CertifySettings, require_one_of
+from agnncert.verifier import Verdict, verify
+from agnncert.voting.auditing import AuditReport, audit
+
+
+def audit_named(settings: CertifySettings, task: str | None = None) -> AuditReport:
+    """Whether the model that settings name may be certified.
+
+    Args:
+        settings: ``model`` may also be the folder of a run. Without ``data``, a user's model is probed with
+            random features, and a built-in one with the digits.
+        task: ``"node"`` or ``"graph"``, if no data says which.
+    """
+    run = find_run(str(settings.model)) if settings.model and Path(settings.model).is_dir() else None
+    if run is not None:
+        _, study = of_run(run, CertifySettings(root=settings.root, division=settings.division, groups=settings.groups))
+        return audit(study.new_model(), division=study.division, data=study.data)
+    wanted = task or "node"
+    require_one_of("task", wanted, ("node", "graph"))
+    built_in = not is_module_spec(settings.model or "")
+    if built_in and not settings.data:
+        settings = replace(settings, data="digits-grid" if wanted == "graph" else "digits-knn")
+    data = load_data(settings) if settings.data or settings.nodes else None
+    settings, division = make_division(settings, wanted if data is None else _task(data, task))
+    model = fresh_model(settings, data)
+    model = load_weights(model, settings.weights) if settings.weights is not None else model.eval()
+    return audit(model, wanted, division, data)  # type: ignore[arg-type]
+
+
+def _task(data: object, task: str | None) -> str:
+    of_data = infer_task(data)
+    if task is not None and task != of_data:
+        raise SettingsError(f"--task {task} does not fit the data, which is for {of_data} classification.")
+    return of_data
+
+
+def verify_named(certificate: Path, named: CertifySettings, ballots: float) -> Verdict:
+    """Casts ballots again, on the data and with the model that are named, else on those of the run.
+
+    Raises:
+        SettingsError: Something is not named and the certificate lies in no run folder.
+    """
+    place = named.data if named.data and Path(named.data).is_dir() else certificate
+    run = find_run(place)
+    if run is not None and (not named.data or place == named.data) and named.model is None:
+        _, study = of_run(run, CertifySettings(root=named.root))
+        return verify(certificate, study.data, study.new_model(), ballots, named.seed)
+    if not named.data:
+        raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
+    data = load_data(named)
+    if named.model is None and ballots:
+        raise SettingsError("casting ballots again needs the model: name it with --model and --weights.")
+    model = None if named.model is None else trained_model(named, data)
+    return verify(certificate, data, model, ballots, named.seed)

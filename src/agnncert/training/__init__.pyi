@@ -1,0 +1,3 @@
+from .loop import Step as Step
+from .loop import fit as fit
+from .settings import Weights as Weights

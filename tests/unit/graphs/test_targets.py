@@ -1,0 +1,71 @@
+"""Data prepared once gives the same targets as data prepared for each question."""
+
+import numpy as np
+import pytest
+import torch
+
+from agnncert.errors import GraphError
+from agnncert.graphs.graph import canonical, canonical_set, graph_digest
+from agnncert.graphs.targets import Prepared, prepared
+
+from ...support.graphs import random_data
+
+
+def graphs_of(count: int, seed: int) -> list:
+    """Graphs with ids, edge weights, parallel edges and self-loops, in no order."""
+    random = torch.Generator().manual_seed(seed)
+    made = []
+    for number in range(count):
+        graph = random_data(10 * seed + number, directed=True, smallest=1)
+        loops = torch.arange(graph.num_nodes).repeat(2, 1)
+        graph.edge_index = torch.cat([graph.edge_index, loops, graph.edge_index[:, :2]], dim=1)
+        graph.edge_index = graph.edge_index[:, torch.randperm(graph.edge_index.size(1), generator=random)]
+        graph.edge_weight = torch.rand(graph.edge_index.size(1), generator=random)
+        graph.node_id = torch.randperm(1000, generator=random)[: graph.num_nodes]
+        made.append(graph)
+    return made
+
+
+def same(a, b) -> None:
+    assert sorted(a.keys()) == sorted(b.keys())
+    for name in a.keys():  # noqa: SIM118
+        assert torch.equal(a[name], b[name]) if isinstance(a[name], torch.Tensor) else a[name] == b[name], name
+    assert graph_digest(a) == graph_digest(b)
+
+
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_some_graphs_of_a_prepared_set_are_those_graphs_prepared_alone(seed: int, loops: bool) -> None:
+    graphs = graphs_of(7, seed)
+    ready = Prepared.of(graphs)
+    for rows in ([3], [5, 0, 2], [6, 5, 4, 3, 2, 1, 0], list(range(7))):
+        same(ready.targets(rows, loops).graph, canonical_set([graphs[k] for k in rows], loops))
+
+
+def test_ids_are_stable_if_those_of_the_chosen_graphs_are() -> None:
+    graphs = graphs_of(3, 0)
+    del graphs[1].node_id
+    ready = Prepared.of(graphs)
+    assert ready.targets([0, 2]).id_kind == "node_id"
+    assert ready.targets([0, 1]).id_kind == "row"
+
+
+@pytest.mark.parametrize("loops", [False, True])
+def test_a_prepared_graph_is_the_canonical_one_and_is_made_once(loops: bool) -> None:
+    (graph,) = graphs_of(1, 3)
+    ready = Prepared.of(graph)
+    targets = ready.targets(None, loops)
+    same(targets.graph, canonical(graph, loops))
+    assert ready.targets(np.arange(graph.num_nodes), loops) is targets
+    assert prepared(ready) is ready
+
+
+def test_of_a_set_only_the_targets_need_to_be_prepared() -> None:
+    graphs = graphs_of(4, 1)
+    graphs[2].x[0] = torch.nan
+    with pytest.raises(GraphError, match="not finite"):
+        Prepared.of(graphs)
+    ready = Prepared.of(graphs, [0, 3])
+    same(ready.targets([3]).graph, canonical_set([graphs[3]]))
+    with pytest.raises(GraphError, match="not finite"):
+        ready.targets([2])
