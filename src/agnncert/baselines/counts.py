@@ -111,7 +111,8 @@ def collect(
         checkpoint: File to resume from and to write to, about every ten seconds and at the end.
         progress: Told after each batch how many samples are done.
     """
-    key = json.loads(json.dumps({**key, "seed": int(seed), "batch": sampler.batch}))
+    n0, n, seed = int(n0), int(n), int(seed)  # from numpy's integers, which JSON does not know
+    key = json.loads(json.dumps({**key, "seed": seed, "batch": sampler.batch}))
     counts = _resumed(checkpoint, key, n0, n) or SampleCounts(*_empty(sampler), key=key)
     begin = saved = time.monotonic()
     before = counts.selected + counts.estimated
