@@ -10,9 +10,9 @@ from .datasets.graphs import dataset_digest as dataset_digest
 from .datasets.graphs import inductive_view as inductive_view
 from .datasets.load import load_dataset as load_dataset
 from .datasets.tables import load_tables as load_tables
-from .divisions import Division as Division
-from .divisions import EdgeCentric as EdgeCentric
-from .divisions import NodeCentric as NodeCentric
+from .divisions.base import Division as Division
+from .divisions.edge import EdgeCentric as EdgeCentric
+from .divisions.node import NodeCentric as NodeCentric
 from .errors import AgnncertError as AgnncertError
 from .errors import BudgetError as BudgetError
 from .errors import CertificateError as CertificateError

@@ -24,7 +24,7 @@ from agnncert.errors import AgnncertError, CertificateError
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-# The one entry of the safetensors metadata: several would be stored in random order. Certificates came first.
+# The one entry of the safetensors metadata (several would be stored in random order), named after the first such files.
 _KEY = "certificate"
 _ZEROS = "0" * 64
 _DIGEST = re.compile(rb'\\"file_sha256\\":\\"([0-9a-f]{64})\\"')
@@ -60,7 +60,7 @@ def write_sealed(
 
     Args:
         path: The file.
-        header: What to say about the arrays, in JSON's terms; ``format`` and ``version`` are what
+        header: What to say about the arrays, as JSON values; ``format`` and ``version`` are what
             :func:`read_sealed` asks for.
         arrays: The arrays by name.
         error: What to raise when the file cannot be written.

@@ -1,10 +1,9 @@
 """For authors of divisions: does a division keep its promise?
 
-``check_division`` attacks small random graphs in all ways that a budget speaks of and looks at what a target
-can see in each
-subgraph: its in-component with features, ids and edge values (node task), or the whole subgraph (graph task).
-    Whatever a
-model might be, a ballot whose view has not changed cannot change; so the check holds for all models at once.
+``check_division`` attacks small random graphs in all ways that a budget speaks of, and compares what a target can
+see in each subgraph before and after: the nodes from which it can be reached, with features, ids and edge values
+(node task), or the whole subgraph (graph task). A ballot whose view has not changed cannot change, whatever the
+model is, so the check holds for all models at once.
 """
 
 import contextlib
@@ -117,9 +116,9 @@ def random_change(graph: Data, random: np.random.Generator, units: int | None = 
 
 
 def views(division: Division, data: Data, task: Task) -> Iterator[tuple[int | None, list[str]]]:
-    """For every target (its id; ``None`` for the graph): what it can see in each subgraph, as text."""
+    """What every target can see in each subgraph, as text; a target is named by its key, a graph by ``None``."""
     loops = getattr(division, "self_loops", False)
-    graph = canonical(data, loops) if task == "node" else one_graph(canonical_set([data], loops), 0)
+    graph = _canonical(data, task, loops)
     groups = division.groups(graph)
     parts = [division.subgraph(graph, groups, i) for i in range(division.num_groups)]
     if task == "graph":
@@ -127,6 +126,12 @@ def views(division: Division, data: Data, task: Task) -> Iterator[tuple[int | No
         return
     for row, key in enumerate(graph.node_key.tolist()):
         yield key, [_node_view(part, row) for part in parts]
+
+
+def _canonical(data: Data, task: Task, keep_self_loops: bool = False) -> Data:
+    if task == "node":
+        return canonical(data, keep_self_loops)
+    return one_graph(canonical_set([data], keep_self_loops), 0)
 
 
 def _node_view(part: Data, row: int) -> str:
@@ -141,7 +146,7 @@ def _node_view(part: Data, row: int) -> str:
 
 
 def _describe(part: Data, nodes: torch.Tensor, root: int | None = None) -> str:
-    """Everything a model could learn of some nodes, whatever their numbering: features stand for nodes."""
+    """Everything a model could learn of some nodes. Nodes are named by their features, so numbering does not matter."""
     name = {int(n): tuple(round(float(f), 5) for f in part.x[n]) for n in nodes}
     inside = [k for k, (u, v) in enumerate(part.edge_index.t().tolist()) if u in name and v in name]
     values = [n for n in EDGE_VALUES if n in part]
@@ -153,7 +158,7 @@ def _describe(part: Data, nodes: torch.Tensor, root: int | None = None) -> str:
 
 
 def _check_groups(division: Division, data: Data, task: Task) -> None:
-    graph = canonical(data) if task == "node" else one_graph(canonical_set([data]), 0)
+    graph = _canonical(data, task)
     groups = division.groups(graph)
     whole = not groups.is_floating_point() and groups.shape == (graph.num_edges,)
     if not whole or (groups.numel() and not -1 <= int(groups.min()) <= int(groups.max()) < division.num_groups):
@@ -178,14 +183,14 @@ def _check_growth(division: Division, data: Data, change: Perturbation, task: Ta
 
 
 def _group_of_arcs(division: Division, data: Data, task: Task) -> dict[tuple[int, int], int]:
-    graph = canonical(data) if task == "node" else one_graph(canonical_set([data]), 0)
+    graph = _canonical(data, task)
     keys = graph.node_key[graph.edge_index].t().tolist()
     return {(u, v): g for (u, v), g in zip(keys, division.groups(graph).tolist(), strict=True)}
 
 
 def _check_promise(division: Division, data: Data, change: Perturbation, task: Task) -> None:
     after = dict(views(division, change.apply(data), task))
-    graph = canonical(data) if task == "node" else one_graph(canonical_set([data]), 0)
+    graph = _canonical(data, task)
     for row, (target, seen) in enumerate(views(division, data, task)):
         if target not in after or target in keys_of(change.delete_nodes):
             continue  # nothing is promised to a target that is deleted

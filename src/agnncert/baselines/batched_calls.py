@@ -1,4 +1,4 @@
-"""Running a model on disjoint unions of graphs made of copies of one graph's nodes."""
+"""Running a model on many noisy graphs at once, as one disjoint union of graphs made of copies of one graph's nodes."""
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from agnncert.voting.lazy_rows import Features, SparseRows
 
 
 class BatchedCalls:
-    """A model and the graph whose nodes it sees copies of.
+    """A model, and the graph of whose nodes all noisy graphs consist.
 
     Args:
         call: The model, bound to the graph.
@@ -52,14 +52,13 @@ class BatchedCalls:
     def labels_of(
         self, x: Tensor, edge_index: IntArray, values: dict[str, Tensor], batch: IntArray | None = None
     ) -> IntArray:
-        """As :meth:`labels`, for features of the caller's own."""
+        """As :meth:`labels`, with other features ``x`` than the graph has."""
         edges = torch.from_numpy(np.ascontiguousarray(edge_index))
         logits = self.call(x, edges, values, None if batch is None else torch.from_numpy(batch))
         if not bool(torch.isfinite(logits).all()):
             raise ModelContractError(
-                "the model returned logits that are not finite on a noisy graph: its prediction there is "
-                "undefined, and samples cannot be counted. Look for a division by a degree or a norm that "
-                "can be 0."
+                "the model returned logits that are not finite on a noisy graph: its prediction there is undefined, "
+                "and samples cannot be counted. Look for a division by a degree or a norm that can be 0."
             )
         label: IntArray = logits.argmax(dim=1).numpy()
         return label

@@ -1,6 +1,7 @@
-"""Independent coins, drawn so that only those that come up heads cost anything.
+"""Random draws that cost only what they change, and the edges of a graph as the pairs of nodes that they act on.
 
-The edges of a graph as unordered pairs of nodes, the things that noise acts on.
+Noise deletes or adds each edge independently of all others: one coin for each pair of nodes. Nearly all of these
+coins change nothing, so only those that come up are drawn.
 """
 
 from dataclasses import dataclass
@@ -22,11 +23,11 @@ def stream(seed: int, stage: int, batch: int) -> np.random.Generator:
 
 
 def successes(rng: np.random.Generator, length: int, p: float) -> IntArray:
-    """Which of ``length`` independent coins come up successes, each with probability ``p``; ascending.
+    """Positions of the successes in ``length`` independent trials, each with probability ``p``; ascending.
 
-    Jumps from head to head: the distance between two is geometric. The cost is proportional to the successes,
-    and the law is that of ``length`` separate coins, unlike drawing a number of positions and rejecting
-    duplicates.
+    The distance from one success to the next is geometric, so only successes are drawn and the cost is proportional to
+    their number. Their law is exactly that of ``length`` separate coins, which it would not be if a number of positions
+    were drawn and duplicates rejected.
 
     Example:
         >>> successes(np.random.default_rng(0), 5, 1.0)
@@ -41,11 +42,11 @@ def successes(rng: np.random.Generator, length: int, p: float) -> IntArray:
     while last < length:
         expected = (length - last) * p
         steps = rng.geometric(p, size=int(expected + 4 * np.sqrt(expected) + 16))
-        places = last + np.cumsum(np.minimum(steps, length + 1))  # a step past the end is a step past the end
+        places = last + np.cumsum(np.minimum(steps, length + 1))  # how far past the end does not matter; no overflow
         parts.append(places)
         last = int(places[-1])
-    found = np.concatenate(parts)
-    return found[: np.searchsorted(found, length)]
+    positions = np.concatenate(parts)
+    return positions[: np.searchsorted(positions, length)]
 
 
 def pair_at(place: IntArray) -> tuple[IntArray, IntArray]:
@@ -131,7 +132,7 @@ class Pairs:
 
 
 def require_simple(graph: Data, pairs: Pairs, what: str) -> None:
-    """Refuse graphs that are not a symmetric 0/1 matrix, the only thing flips are defined on.
+    """Refuses graphs that are not a symmetric 0/1 matrix, the only thing flips are defined on.
 
     Raises:
         GraphError: Some pair is joined in one direction only, or more than once.

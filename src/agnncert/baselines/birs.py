@@ -1,8 +1,8 @@
 """Bi-RS, node-aware bi-smoothing (Lai et al., IEEE S&P 2024), with a sampler and tests that are sound.
 
-The released code deletes an edge with the node at one of its ends only, and its test takes for independent
-what is not. Both make radii too large. Here a deleted node loses all its edges, and the test is sound
-unless asked for otherwise.
+In the released code an edge is deleted with the node at one of its ends, but not with the node at the other, and the
+test treats dependent events as independent. Both make radii too large. Here a deleted node loses all its edges, and the
+test is sound unless the unsound one is asked for.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from agnncert.baselines.bernoulli import Pairs
 from agnncert.baselines.deletion_sampler import DeletionSampler, draw_survivors
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.errors import ModelContractError, SettingsError
-from agnncert.graphs.graph import EDGE_VALUES
+from agnncert.graphs.graph import select_edges
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.samples import DeletionNoise
 from agnncert.voting.auditing import AuditReport
@@ -66,8 +66,7 @@ class BiRS(Smoothing):
         pairs = Pairs.of(graph)
         _, pair = draw_survivors(rng, pairs, self.noise(1), 1)
         arc = torch.from_numpy(np.sort(pairs.arcs(pair)[1]))
-        values = {name: graph[name][arc] for name in EDGE_VALUES if name in graph}
-        return {"edge_index": graph.edge_index[:, arc], **values}
+        return {**select_edges(graph, arc)}
 
     def _sampler(self, call: Caller, graph: Data, rows: IntArray, naive: bool) -> DeletionSampler:
         if call.task == "graph":

@@ -107,11 +107,12 @@ def collect(
         n0: Samples that choose labels.
         n: Samples that bound probabilities.
         seed: Seed of all draws.
-        key: Everything else that the samples depend on, in JSON's terms.
+        key: Everything else that the samples depend on, as JSON values.
         checkpoint: File to resume from and to write to, about every ten seconds and at the end.
         progress: Told after each batch how many samples are done.
     """
-    key = json.loads(json.dumps({**key, "seed": int(seed), "batch": sampler.batch}))
+    n0, n, seed = int(n0), int(n), int(seed)  # from numpy's integers, which JSON does not know
+    key = json.loads(json.dumps({**key, "seed": seed, "batch": sampler.batch}))
     counts = _resumed(checkpoint, key, n0, n) or SampleCounts(*_empty(sampler), key=key)
     begin = saved = time.monotonic()
     before = counts.selected + counts.estimated
@@ -163,10 +164,10 @@ def _resumed(checkpoint: str | os.PathLike[str] | None, key: dict[str, Any], n0:
 
 
 def check_samples(n0: int, n: int, seed: int) -> None:
-    """Refuse numbers of samples and seeds that make no sense.
+    """Refuses numbers of samples and seeds that make no sense.
 
     Raises:
-        SettingsError: Naming what was found.
+        SettingsError: Says which number, and what was expected.
     """
     for name, value in (("n0", n0), ("n", n)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:

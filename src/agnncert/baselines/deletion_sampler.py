@@ -123,14 +123,14 @@ class DeletionSampler:
         return self._alone[pair]
 
     def _label_larger(self, label: IntArray, copy: IntArray, place: IntArray, pair: IntArray) -> None:
-        """Fill in the predictions of all copies in the given components, where a target is among them."""
+        """Fills in the predictions of all copies in the given components, where a target is among them."""
         wanted = self._in_component_of_target(copy, place)
         place, pair = place[:, wanted[place[0]]], pair[wanted[place[0]]]
         involved, local = np.unique(place, return_inverse=True)
         if len(involved):
             sample, node = np.divmod(copy[involved], self.pairs.num_nodes)
             label[involved] = self._evaluate(node, local.reshape(place.shape), pair, sample)
-        label[label < 0] = 0  # nobody's vote: no target is near
+        label[label < 0] = 0  # copies without a target near them, whose label nobody reads
 
     def _in_component_of_target(self, copy: IntArray, place: IntArray) -> BoolArray:
         ones, size = np.ones(place.shape[1], dtype=np.int8), len(copy)

@@ -1,6 +1,6 @@
-"""Drawing flips of edges and of binary features, and the noisy graphs that they make.
+"""Flips of edges and of binary features: drawing them, making noisy graphs of them, and counting predictions on these.
 
-Predictions under flips of edges and features (RS, sparsity-aware RS), for the node and the graph task.
+This is the noise of RS and of sparsity-aware RS, for the node and the graph task.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +19,11 @@ from agnncert.proof.ballots import BoolArray, IntArray
 from agnncert.proof.samples import FlipNoise
 from agnncert.voting.call import Caller
 from agnncert.voting.fast import CHUNK_ROWS
+
+_BATCH_WORK = 4_000_000  # coins and edges of one batch: a few dozen megabytes of working memory
+_LARGEST_BATCH = 1000
+_MOST_FLIPS = 50_000_000  # in one noisy graph
+_CHUNK_NUMBERS = 2**25  # noisy features that the model sees at once
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Flippable:
 
     @property
     def expected_flips(self) -> float:
-        """How many flips one copy of the whole graph has in the mean."""
+        """How many flips one copy of the whole graph has on average."""
         noise = self.noise
         edges = len(self.pairs) * noise.p_delete + self.num_places * noise.p_add
         entries = len(self._ones) * noise.p_delete_feature + self.graph.x.numel() * noise.p_add_feature
@@ -162,7 +167,7 @@ class Flippable:
 
 
 def require_binary(x: Tensor) -> None:
-    """Refuse features other than 0 and 1: flips are not defined on them.
+    """Refuses features other than 0 and 1: flips are not defined on them.
 
     Raises:
         GraphError: Naming the first one.
@@ -189,12 +194,6 @@ def _ranks(graph: Data) -> IntArray:
     rank = np.empty(len(key), dtype=np.int64)
     rank[np.lexsort([key, batch])] = np.arange(len(key))
     return rank
-
-
-_BATCH_WORK = 4_000_000
-_LARGEST_BATCH = 1000
-_MOST_FLIPS = 50_000_000
-_CHUNK_NUMBERS = 2**25
 
 
 class FlipSampler:
@@ -285,7 +284,7 @@ class FlipSampler:
 
 
 def check_flippable(flippable: Flippable, values: Sequence[str] = ()) -> None:
-    """Refuse what cannot be drawn: directed graphs, values of added edges, too many flips.
+    """Refuses what cannot be drawn: directed graphs, values of added edges, too many flips.
 
     Args:
         flippable: The graph and the noise.
@@ -304,7 +303,6 @@ def check_flippable(flippable: Flippable, values: Sequence[str] = ()) -> None:
         )
     if noise.where == "graph" and flippable.expected_flips > _MOST_FLIPS:
         raise SettingsError(
-            f"one noisy graph would have about {flippable.expected_flips:.3g} flips, of "
-            f"{flippable.num_places:.3g} pairs of nodes: too many to evaluate. Lower the probability of "
-            "additions, or take a smaller graph."
+            f"one noisy graph would have about {flippable.expected_flips:.3g} flips, of {flippable.num_places:.3g} "
+            "pairs of nodes: too many to evaluate. Lower the probability of additions, or take a smaller graph."
         )

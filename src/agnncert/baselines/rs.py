@@ -1,14 +1,11 @@
-"""What the defences by flips, RS and sparsity-aware RS, have in common.
+"""Randomized smoothing by flips: RS of structure (Wang et al., KDD 2021; Jia et al., WWW 2020) and sparsity-aware RS
+(Bojchevski et al., ICML 2020), whose additions are rarer than its deletions.
 
-Randomized smoothing of structure (Wang et al., KDD 2021; Jia et al., WWW 2020).
-
-Unlike the released code: an entry is flipped with the certified probability ``1 - beta``, not with half of
+Unlike the released code of RS: an entry is flipped with the certified probability ``1 - beta``, not with half of
 it, tests are strict, and noise on the target's row is not passed off as a guarantee for the whole graph.
 
-Sparsity-aware randomized smoothing (Bojchevski et al., ICML 2020): additions are rarer than deletions.
-
-Unlike the released code: regions of edges and features together are sorted before use, the rival is the
-worst of all classes, tests are strict, and positions of added edges follow exactly the law that is
+Unlike the released code of sparsity-aware RS: regions of edges and features together are sorted before use, the
+rival is the worst of all classes, tests are strict, and positions of added edges follow exactly the law that is
 certified.
 """
 
@@ -43,7 +40,7 @@ class FlipDefence(Smoothing):
         ends, arc = flippable.edges(flips, 1)
         parts: dict[str, Tensor | None] = {"edge_index": torch.from_numpy(ends)}
         for name in [name for name in EDGE_VALUES if name in graph]:
-            # Added edges have no values, so nobody's values are shown.
+            # Added edges have no values, so no edge keeps its values.
             parts[name] = None if adds else graph[name][torch.from_numpy(arc)]
         if flippable.noise.on_features:
             parts["x"] = flippable.features(flips, 1, graph.x.dtype)
@@ -51,14 +48,14 @@ class FlipDefence(Smoothing):
 
     @abstractmethod
     def noise(self, num_features: int) -> FlipNoise:
-        """The noise, for nodes with so many features."""
+        """The noise, for nodes with ``num_features`` features."""
 
     def _sampler(self, call: Caller, graph: Data, rows: IntArray, naive: bool) -> FlipSampler:
         return FlipSampler(call, graph, rows, self.noise(int(graph.x.size(1))), naive)
 
     def _check_model(self, report: AuditReport, engine: EngineName) -> None:
-        # Nothing is asked of the model but to be a function of the graph. Evaluating many graphs at once
-        # asks for more.
+        # The defence needs no more than a model that is a function of the graph. Evaluating many graphs at once, as the
+        # fast engine does, needs a local one.
         if "edges" not in report.fit_for:
             raise ModelContractError(str(report))
         if engine == "fast" and not report.ok:
@@ -134,5 +131,5 @@ class SparseRS(FlipDefence):
         self.noise(1)
 
     def noise(self, num_features: int) -> FlipNoise:
-        """The noise, for nodes with so many features."""
+        """The noise, for nodes with ``num_features`` features."""
         return FlipNoise(self.p_add, self.p_delete, self.p_add_feature, self.p_delete_feature, num_features)

@@ -14,7 +14,7 @@ from agnncert.baselines.bernoulli import TRAINING, stream
 from agnncert.baselines.counts import Sampler, check_samples, collect
 from agnncert.divisions import EdgeCentric
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.graphs.graph import EDGE_VALUES, infer_task
+from agnncert.graphs.graph import infer_task, select_edges
 from agnncert.graphs.targets import prepared
 from agnncert.progress import OnProgress
 from agnncert.proof.ballots import IntArray
@@ -37,7 +37,7 @@ class Smoothing(ABC):
 
     @abstractmethod
     def noise(self, num_features: int) -> Noise:
-        """The noise, for nodes with so many features; it also knows what a vote under it withstands."""
+        """The noise, for nodes with ``num_features`` features; it also knows what a vote under it withstands."""
 
     def noisy(self, data: Any, generator: torch.Generator | None = None) -> Any:
         """One noisy version of ``data``, to train on: a defence is only as good as its model is under noise.
@@ -172,7 +172,6 @@ class Smoothing(ABC):
 
 
 def _plain(data: Data) -> Data:
-    """What noise acts on, neither checked nor sorted: training asks for it at every step."""
+    """The graph that noise acts on. It is neither checked nor sorted, because training needs it at every step."""
     kept = data.edge_index[0] != data.edge_index[1]  # certificates leave self-loops out, so training does too
-    values = {name: data[name][kept] for name in EDGE_VALUES if name in data}
-    return Data(x=data.x, edge_index=data.edge_index[:, kept], node_key=torch.arange(data.num_nodes), **values)
+    return Data(x=data.x, node_key=torch.arange(data.num_nodes), **select_edges(data, kept))

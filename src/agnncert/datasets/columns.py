@@ -86,7 +86,7 @@ class Table:
         return entries
 
     def numbers(self, columns: Sequence[str], what: str) -> npt.NDArray[np.float32]:
-        """The columns (``what`` says of what) as a matrix; raises if an entry is no finite number."""
+        """Some columns as a matrix; raises if an entry is no finite number. Errors call a column a ``what``."""
         odd = [c for c in columns if self.frame[c].dtype.kind not in "iufb"]
         if odd:
             tail = ", or list the features with features=[...]" if what == "feature" else ""

@@ -1,10 +1,5 @@
-"""GraphSet: a list of graphs that knows its splits.
-
-Stratified, seeded splits with the paper's proportions; independent of torch's random state.
-
-The inductive protocol: a model is trained without having seen the test nodes or their edges.
-
-A digest of graph, labels and split, so that a result says on what it was obtained.
+"""Labelled data in memory: ``GraphSet`` (a list of graphs with splits), seeded splits with the paper's proportions,
+the inductive view that hides the test nodes, and a digest that says on what data a result was obtained.
 """
 
 import hashlib
@@ -151,7 +146,7 @@ def inductive_view(data: Data) -> Data:
 
 
 def dataset_digest(data: Data | GraphSet | Prepared) -> str:
-    """sha256 of ids, features, edges, labels and split: the same exactly when an experiment would be."""
+    """sha256 of ids, features, edges, labels and split; equal where no experiment can tell two datasets apart."""
     ready = prepared(data)
     data = ready.data
     if isinstance(data, GraphSet):

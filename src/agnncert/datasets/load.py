@@ -1,13 +1,12 @@
-"""The public datasets, read through PyTorch Geometric's own classes.
+"""``load_dataset``: a name in, a graph with labels, ids and splits out.
 
-Those download what is missing and find what is there. Around them: a missing file gets an explanation instead
-of a stack trace, files that are Python pickles are compared with their known checksum before anything is
-unpickled, and what was read is compared with the known size, so that a truncated or "cleaned" copy does not
-pass for the real one.
+The public datasets are read through PyTorch Geometric's own classes, which download what is missing and find what
+is there. Around them: a missing file gets an explanation instead of a stack trace; files that are Python pickles
+are compared with their known checksum before anything is unpickled; and what was read is compared with the known
+size, so that a truncated or "cleaned" copy does not pass for the real one.
 
-Two datasets without a download: the handwritten digits inside scikit-learn (1,797 of 8 x 8 pixels).
-
-``load_dataset``: a name in, a graph with labels, ids and splits out.
+Two datasets need no download: they are made from the handwritten digits inside scikit-learn (1,797 images of 8 x 8
+pixels).
 """
 
 import hashlib
@@ -28,7 +27,7 @@ import torch_geometric.datasets as pyg
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from agnncert.datasets.catalog import SOURCES, DatasetInfo, Source, dataset_info, default_root
+from agnncert.datasets.catalog import PICKLES_SHA256, SOURCES, DatasetInfo, Source, dataset_info, default_root
 from agnncert.datasets.graphs import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
 from agnncert.errors import DatasetError
 
@@ -36,24 +35,68 @@ _log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10
 
+# Features that run over orders of magnitude (from -538 to 798 here) are compressed entry by entry. Anything fitted
+# on the whole dataset would let one graph, or one attacker, change the features of all others.
+_COMPRESSED = ("proteins",)
 
-# The Planetoid files are pickles, and unpickling runs whatever code a file contains.
-PICKLES_SHA256 = {
-    "ind.citeseer.allx": "2ac30345d95c9ec933a817ee0bdd6a5f077f8c184a20e696910192d534414668",
-    "ind.citeseer.ally": "f704b2d986dde6c2669934de1f3ae5696a6cf9455c0f6b2646a2d135ea0a1c95",
-    "ind.citeseer.graph": "d79a4ef9d3e7169aee8946145f6b7306e35bc79bffad26346cfb94e10e9912a7",
-    "ind.citeseer.tx": "539a8906a2da97628d212f2fdd668c109a8b3f0d36574b59e5d3fd5b5303da21",
-    "ind.citeseer.ty": "55e5bd1ba1e733a04598753ad1a8d57957f4b8f89e74519f41f4f4938767e4ce",
-    "ind.citeseer.x": "d20de19150741e555de0ed037195630fc194114ebc7fd72ced62810148aa22f6",
-    "ind.citeseer.y": "8ba87e515d8e3ee3cf52f6d2c5b86aa73f11ecad825a808455209ec26cd54924",
-    "ind.pubmed.allx": "508e538e2abdccdd54c4d3e9f49d638b4af7107d85845f66ddea5a5152658b7e",
-    "ind.pubmed.ally": "0c37bbe3b5014ec365e9d393cf4791925e5ed94fb194305d74f064a8d7b50f0e",
-    "ind.pubmed.graph": "5b89f0036ca22909471f1e6558eb42fa06e0c730a577bde5b058b40638f81dc9",
-    "ind.pubmed.tx": "4eb5f5d0f30f26497eb0ac6ac9719d09c67e284f1ed0385c93f3ef27a671da3d",
-    "ind.pubmed.ty": "ee2e0d4819d9fbcc403689c3bf2e49face401b605932f093bc58ab6461130fdd",
-    "ind.pubmed.x": "fbe9cb5c47200d1b7769a26e579be3b7130b556831f9d850e77c4c74f2599b33",
-    "ind.pubmed.y": "e6c807633307a07ed659249006536a147c7999c797f11a2560752990181b41b3",
-}
+NEIGHBOURS = 6  # of every image in digits-knn
+LIT = 4  # a pixel of intensity 4 to 16 is lit in digits-grid
+SIDE = 8
+
+
+def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: int = 0) -> Data | GraphSet:
+    """Loads a dataset by name; ``agnncert.datasets.DATASETS`` lists them.
+
+    Edges are undirected: each pair once in both directions, sorted, without self-loops. Features are as
+    published (Cora-ML, Amazon-C and Coauthor-Physics: zeros and ones, as PyG reads them). They are not
+    scaled: anything computed over all nodes, such as a column's mean, would let one attacked node change the
+    input of every other.
+
+    Args:
+        name: For example ``"cora-ml"`` (node classification) or ``"proteins"`` (graph classification).
+        root: Folder with the datasets, laid out as PyTorch Geometric does. Without it, a folder in the user's
+            cache. Missing files are downloaded if the network allows.
+        seed: Which split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs.
+
+    Returns:
+        A ``Data`` with ``train_mask``, ``val_mask``, ``test_mask``, ``node_id``, ``num_classes`` and
+        ``name``, or a ``GraphSet``, whose graphs have a ``node_id`` each.
+
+    Raises:
+        DatasetError: The name is unknown, or files are missing and cannot be downloaded; says which and where
+            to put them.
+
+    Example:
+        >>> data = load_dataset("digits-knn")
+        >>> data.num_nodes, data.num_classes, int(data.train_mask.sum())
+        (1797, 10, 539)
+    """
+    info = dataset_info(name)
+    graphs = _graphs(info, default_root() if root is None else Path(root))
+    if info.task == "node":
+        data = graphs[0]
+        data.name, data.num_classes = info.name, info.classes
+        return set_masks(data, stratified_split(data.y, NODE_FRACTIONS, seed))
+    y = torch.tensor([int(graph.y) for graph in graphs])
+    train, val, test = stratified_split(y, GRAPH_FRACTIONS, seed)
+    return GraphSet(graphs, train, val, test, num_classes=info.classes, name=info.name)
+
+
+def _graphs(info: DatasetInfo, root: Path) -> list[Data]:
+    if info.download:
+        graphs = [_prepared(graph) for graph in load_public(info, root)]
+        for graph in graphs if info.name in _COMPRESSED else ():
+            graph.x = torch.asinh(graph.x)
+        return graphs
+    return [digits_knn()] if info.name == "digits-knn" else digits_grid()
+
+
+def _prepared(graph: Data) -> Data:
+    """Keeps features, edges and labels: edges undirected and simple, nodes with an id."""
+    if graph.x is None:
+        raise DatasetError("a graph of this dataset has no node features.")
+    edge_index = to_undirected(remove_self_loops(graph.edge_index)[0], num_nodes=graph.num_nodes)
+    return Data(x=graph.x.float(), edge_index=edge_index, y=graph.y.long(), node_id=torch.arange(graph.num_nodes))
 
 
 def load_public(info: DatasetInfo, root: Path) -> list[Data]:
@@ -118,9 +161,8 @@ def check_pickles(paths: Iterable[Path]) -> None:
         expected = PICKLES_SHA256.get(path.name)
         if expected is not None and hashlib.sha256(path.read_bytes()).hexdigest() != expected:
             raise DatasetError(
-                f"{path} is not the published file (its sha256 differs). It is a Python pickle, and reading "
-                "a pickle can run any code inside it, so it was not opened. Delete it and load the dataset "
-                "again."
+                f"{path} is not the published file (its sha256 differs). It is a Python pickle, and reading a pickle "
+                "can run any code inside it, so it was not opened. Delete it and load the dataset again."
             )
 
 
@@ -156,20 +198,14 @@ def _unreachable(info: DatasetInfo, source: Source, root: Path, error: Exception
 
 def _compare_size(info: DatasetInfo, graphs: list[Data], classes: int, folder: Path) -> None:
     size = graphs[0].num_nodes if info.task == "node" else len(graphs)
-    found = (size, classes, graphs[0].num_features)
+    actual = (size, classes, graphs[0].num_features)
     expected = (info.size, info.classes, info.features)
-    if found != expected:
+    if actual != expected:
         unit = "nodes" if info.task == "node" else "graphs"
         raise DatasetError(
-            f"the files in {folder} are not {info.name} as published: {unit}, classes, features are {found}, "
-            f"expected {expected}. They may be truncated or a cleaned variant: delete the folder and load it "
-            "again."
+            f"the files in {folder} are not {info.name} as published: {unit}, classes, features are {actual}, expected "
+            f"{expected}. They may be truncated or a cleaned variant: delete the folder and load it again."
         )
-
-
-NEIGHBOURS = 6  # of every image in digits-knn
-LIT = 4  # a pixel of intensity 4 to 16 is lit in digits-grid
-SIDE = 8
 
 
 def digits_knn() -> Data:
@@ -236,64 +272,3 @@ def _grid(image: npt.NDArray[np.float64], label: int) -> Data:
         y=torch.tensor([label]),
         node_id=torch.from_numpy(position),
     )
-
-
-# Features that run over orders of magnitude (from -538 to 798 here) are compressed entry by entry. Anything fitted
-# on the whole dataset would let one graph, or one attacker, change the features of all others.
-_COMPRESSED = ("proteins",)
-
-
-def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: int = 0) -> Data | GraphSet:
-    """Loads a dataset by name; ``agnncert.datasets.DATASETS`` lists them.
-
-    Edges are undirected: each pair once in both directions, sorted, without self-loops. Features are as
-    published (Cora-ML, Amazon-C and Coauthor-Physics: zeros and ones, as PyG reads them). They are not
-    scaled: anything computed over all nodes, such as a column's mean, would let one attacked node change the
-    input of every other.
-
-    Args:
-        name: For example ``"cora-ml"`` (node classification) or ``"proteins"`` (graph classification).
-        root: Folder with the datasets, laid out as PyTorch Geometric does. Without it, a folder in the user's
-            cache. Missing files are downloaded if the network allows.
-        seed: Which split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs.
-
-    Returns:
-        A ``Data`` with ``train_mask``, ``val_mask``, ``test_mask``, ``node_id``, ``num_classes`` and
-        ``name``, or a ``GraphSet``, whose graphs have a ``node_id`` each.
-
-    Raises:
-        DatasetError: The name is unknown, or files are missing and cannot be downloaded; says which and where
-            to put them.
-
-    Example:
-        >>> data = load_dataset("digits-knn")
-        >>> data.num_nodes, data.num_classes, int(data.train_mask.sum())
-        (1797, 10, 539)
-    """
-    info = dataset_info(name)
-    graphs = _graphs(info, default_root() if root is None else Path(root))
-    if info.task == "node":
-        data = graphs[0]
-        data.name, data.num_classes = info.name, info.classes
-        return set_masks(data, stratified_split(data.y, NODE_FRACTIONS, seed))
-    y = torch.tensor([int(graph.y) for graph in graphs])
-    train, val, test = stratified_split(y, GRAPH_FRACTIONS, seed)
-    return GraphSet(graphs, train, val, test, num_classes=info.classes, name=info.name)
-
-
-def _graphs(info: DatasetInfo, root: Path) -> list[Data]:
-    if info.download:
-        graphs = [_prepared(graph) for graph in load_public(info, root)]
-        for graph in graphs if info.name in _COMPRESSED else ():
-            graph.x = torch.asinh(graph.x)
-        return graphs
-
-    return [digits_knn()] if info.name == "digits-knn" else digits_grid()
-
-
-def _prepared(graph: Data) -> Data:
-    """Keeps features, edges and labels: edges undirected and simple, nodes with an id."""
-    if graph.x is None:
-        raise DatasetError("a graph of this dataset has no node features.")
-    edge_index = to_undirected(remove_self_loops(graph.edge_index)[0], num_nodes=graph.num_nodes)
-    return Data(x=graph.x.float(), edge_index=edge_index, y=graph.y.long(), node_id=torch.arange(graph.num_nodes))

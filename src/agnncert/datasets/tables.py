@@ -1,6 +1,6 @@
-"""From checked columns to tensors: nodes, edges, classes and splits of a user's tables.
+"""``load_tables``: a user's own tables of nodes and edges in, a graph (or many) out; whatever is wrong is explained.
 
-A user's own data: tables of nodes and edges, checked, and explained where something is off.
+``columns`` reads and checks one table by itself. Here tables are checked against each other and become tensors.
 """
 
 import logging
@@ -22,128 +22,15 @@ from agnncert.graphs.hashing import encode_ids
 
 _log = logging.getLogger(__name__)
 
+PathLike = str | os.PathLike[str]
 Key = tuple[str, str]  # graph and node; in the node task the graph is ""
 _PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
-
-
-def node_rows(table: Table, column: str, owner: str | None) -> dict[Key, int]:
-    """Row of every node; ``owner`` is the column that says which graph a row belongs to, if many."""
-    if len(table) == 0:
-        raise table.error("there is a header but no row: a graph needs nodes.")
-    table.require(column)
-    keys = list(zip(_owners(table, owner), table.filled(column), strict=True))
-    require_unique(table, column, [node if owner is None else f"{node} of {graph}" for graph, node in keys])
-    return {key: row for row, key in enumerate(keys)}
-
-
-def edge_rows(
-    table: Table, ends: tuple[str, str], weight: str | None, row_of: dict[Key, int], owner: str | None, directed: bool
-) -> tuple[Tensor, Tensor | None]:
-    """Edges as row numbers of their nodes, simple and sorted, and their weights if there is such a column."""
-    owners = _owners(table, owner)
-    pairs, unknown = [], []
-    for column in ends:
-        table.require(column)
-        keys = list(zip(owners, table.filled(column), strict=True))
-        unknown += [(k, f'"{key[1]}" (row {k})') for k, key in enumerate(keys, start=1) if key not in row_of]
-        pairs.append([row_of.get(key, -1) for key in keys])
-    if unknown:
-        where = "the table of nodes" if owner is None else "that graph in the table of nodes"
-        raise table.error(
-            f"{len(unknown)} end(s) of edges are ids that are not in {where}: "
-            f"{shortlist([text for _, text in sorted(unknown)])}. "
-            "Add the nodes, or remove the edges."
-        )
-    weights = table.numbers([weight], "weight")[:, 0] if weight else np.ones(len(table), np.float32)
-    edges, weights = _simple(table, np.array(pairs, dtype=np.int64), weights, directed)
-    return torch.from_numpy(edges), torch.from_numpy(weights) if weight else None
-
-
-def class_rows(table: Table, column: str) -> tuple[Tensor, list[str]]:
-    """Class of every row (-1: unlabelled) and the names of the classes, in order."""
-    entries = table.text(column)
-    found = {entry for entry in entries if entry != ""}
-    if not found:
-        raise table.error(f'column "{column}" is empty. Pass label=None if there are no labels.')
-    numeric = all(entry.isascii() and entry.removeprefix("-").isdigit() for entry in found)
-    names = sorted(found, key=int) if numeric else sorted(found)
-    index = {entry: k for k, entry in enumerate(names)}
-    return torch.tensor([index.get(entry, -1) for entry in entries]), names
-
-
-def split_rows(table: Table, column: str, y: Tensor, fractions: Sequence[float], seed: int) -> tuple[Tensor, ...]:
-    """Rows of the training, validation and test part: as the column says, or drawn if it is not there."""
-    if column not in table.columns:
-        return stratified_split(y, fractions, seed)
-    entries = [entry.strip().lower() for entry in table.text(column)]
-    odd = sorted(set(entries) - _PARTS.keys() - {""})
-    if odd:
-        raise table.error(f'column "{column}" says "{odd[0]}": {did_you_mean(odd[0], ("train", "val", "test"))}')
-    part_of = torch.tensor([_PARTS.get(entry, -1) for entry in entries])
-    blind = (((part_of == 0) | (part_of == 1)) & (y < 0)).nonzero().view(-1) + 1
-    if len(blind):
-        raise table.error(
-            f"{shortlist(blind.tolist(), 'row')}: for training or validation but without a label. "
-            "Label them, or leave their split empty."
-        )
-    return tuple((part_of == k).nonzero().view(-1) for k in range(3))
-
-
-def require_unique(table: Table, column: str, entries: Sequence[str]) -> None:
-    """Raises, naming a few, if an entry occurs twice."""
-    first: dict[str, int] = {}
-    double = [(entry, row) for row, entry in enumerate(entries, start=1) if first.setdefault(entry, row) != row]
-    if double:
-        shown = [f'"{entry}" (rows {first[entry]} and {row})' for entry, row in double]
-        raise table.error(
-            f'{len(double)} id(s) in column "{column}" occur twice: {shortlist(shown)}. An id must stand for '
-            "one thing only, or one could pass for another."
-        )
-
-
-def node_ids(names: list[str]) -> Tensor | list[str]:
-    """Ids as a tensor of numbers if all of them are whole numbers, else as text."""
-    encoded = encode_ids(names)
-    return torch.from_numpy(encoded) if isinstance(encoded, np.ndarray) else names
-
-
-def _owners(table: Table, owner: str | None) -> list[str]:
-    return [""] * len(table) if owner is None else table.filled(owner)
-
-
-def _simple(
-    table: Table, pairs: npt.NDArray[np.int64], weights: npt.NDArray[np.float32], directed: bool
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Without self-loops and repetitions, both ways unless directed, sorted."""
-    rows = np.flatnonzero(pairs[0] != pairs[1])
-    if len(rows) < len(table):
-        _log.warning("%s: %d self-loop(s) left out", table.path.name, len(table) - len(rows))
-    pairs, weights = pairs[:, rows], weights[rows]
-    if not directed:
-        pairs = np.concatenate([pairs, pairs[::-1]], axis=1)
-        weights, rows = np.tile(weights, 2), np.tile(rows, 2)
-    order = np.lexsort([rows, pairs[1], pairs[0]])
-    pairs, weights, rows = pairs[:, order], weights[order], rows[order]
-    repeated = (pairs[:, 1:] == pairs[:, :-1]).all(axis=0)
-    conflict = np.flatnonzero(repeated & (weights[1:] != weights[:-1]))
-    if len(conflict):
-        first = int(conflict[0])
-        tail = "" if directed else ", or pass directed=True if the two directions differ"
-        raise table.error(
-            f"rows {rows[first] + 1} and {rows[first + 1] + 1} join the same two nodes with different "
-            f"weights. Keep one of them{tail}."
-        )
-    keep = np.flatnonzero(np.concatenate([np.ones(min(1, len(rows)), bool), ~repeated]))
-    return np.ascontiguousarray(pairs[:, keep]), weights[keep]
-
-
-PathLike = str | os.PathLike[str]
 _LABEL_NAMES = ("y", "class", "labels", "target", "truth")
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """What the columns are called, and what to make of them."""
+class _Columns:
+    """What the columns are called, and how to read them."""
 
     id: str
     label: str | None
@@ -214,10 +101,10 @@ def load_tables(
     Raises:
         DatasetError: Something is missing, double, unknown or not a number; says what, where and what to do.
     """
-    want = _Wanted(id, label, split, graph, source, target, weight, features, directed, seed)
+    columns = _Columns(id, label, split, graph, source, target, weight, features, directed, seed)
     given = {"nodes": nodes, "edges": edges, "graphs": graphs}
     paths = {kind: _locate(folder, kind, path) for kind, path in given.items()}
-    tables = {kind: read_table(path, want.text) for kind, path in paths.items() if path is not None}
+    tables = {kind: read_table(path, columns.text) for kind, path in paths.items() if path is not None}
     absent = [kind for kind in ("nodes", "edges") if kind not in tables]
     if absent:
         raise DatasetError(
@@ -226,8 +113,8 @@ def load_tables(
         )
     title = name or Path(folder or tables["nodes"].path.parent).resolve().name
     if "graphs" in tables:
-        return _graph_task(tables["nodes"], tables["edges"], tables["graphs"], want, title)
-    return _node_task(tables["nodes"], tables["edges"], want, title)
+        return _graph_task(tables["nodes"], tables["edges"], tables["graphs"], columns, title)
+    return _node_task(tables["nodes"], tables["edges"], columns, title)
 
 
 def _locate(folder: PathLike | None, kind: str, given: PathLike | None) -> Path | None:
@@ -239,66 +126,66 @@ def _locate(folder: PathLike | None, kind: str, given: PathLike | None) -> Path 
     if not Path(folder).is_dir():
         raise DatasetError(f"{folder} is no folder: expected one with tables of nodes and edges.")
     options = [Path(folder) / (kind + suffix) for suffix in FORMATS]
-    found = [path for path in options if path.exists()]
-    if len(found) > 1:
-        raise DatasetError(f"{folder} has {' and '.join(p.name for p in found)}: say which with {kind}=...")
-    if not found and kind != "graphs":
+    present = [path for path in options if path.exists()]
+    if len(present) > 1:
+        raise DatasetError(f"{folder} has {' and '.join(p.name for p in present)}: say which with {kind}=...")
+    if not present and kind != "graphs":
         raise DatasetError(f"{folder} has no {' or '.join(path.name for path in options)}.")
-    return found[0] if found else None
+    return present[0] if present else None
 
 
-def _node_task(nodes: Table, edges: Table, want: _Wanted, title: str) -> Data:
-    if want.label not in (None, "label"):
-        nodes.require(str(want.label))
-    data, keys = _whole(nodes, edges, want, owner=None)
+def _node_task(nodes: Table, edges: Table, columns: _Columns, title: str) -> Data:
+    if columns.label not in (None, "label"):
+        nodes.require(str(columns.label))
+    data, keys = _whole(nodes, edges, columns, owner=None)
     data.name, data.node_id = title, node_ids([node for _, node in keys])
-    if want.label in nodes.columns and want.label not in (want.features or ()):
-        data.y, data.class_names = class_rows(nodes, str(want.label))
+    if columns.label in nodes.columns and columns.label not in (columns.features or ()):
+        data.y, data.class_names = class_rows(nodes, str(columns.label))
         data.num_classes = len(data.class_names)
-        set_masks(data, split_rows(nodes, want.split, data.y, NODE_FRACTIONS, want.seed))
+        set_masks(data, split_rows(nodes, columns.split, data.y, NODE_FRACTIONS, columns.seed))
     return data
 
 
-def _graph_task(nodes: Table, edges: Table, graphs: Table, want: _Wanted, title: str) -> GraphSet:
+def _graph_task(nodes: Table, edges: Table, graphs: Table, columns: _Columns, title: str) -> GraphSet:
     for table in (nodes, edges, graphs):
-        table.require(want.graph)
-    names = graphs.filled(want.graph)
-    require_unique(graphs, want.graph, names)
-    whole, keys = _whole(nodes, edges, want, owner=want.graph)
+        table.require(columns.graph)
+    names = graphs.filled(columns.graph)
+    require_unique(graphs, columns.graph, names)
+    whole, keys = _whole(nodes, edges, columns, owner=columns.graph)
     pieces = _pieces(whole, keys, names, graphs)
     y, class_names = torch.full((len(names),), -1), None
-    if want.label is not None:
-        graphs.require(want.label)
-        y, class_names = class_rows(graphs, want.label)
+    if columns.label is not None:
+        graphs.require(columns.label)
+        y, class_names = class_rows(graphs, columns.label)
         for piece, label in zip(pieces, y.tolist(), strict=True):
             piece.y = torch.tensor([label]) if label >= 0 else None
-    train, val, test = split_rows(graphs, want.split, y, GRAPH_FRACTIONS, want.seed)
+    train, val, test = split_rows(graphs, columns.split, y, GRAPH_FRACTIONS, columns.seed)
     classes = None if class_names is None else len(class_names)
     return GraphSet(pieces, train, val, test, num_classes=classes, class_names=class_names, name=title)
 
 
-def _whole(nodes: Table, edges: Table, want: _Wanted, owner: str | None) -> tuple[Data, list[tuple[str, str]]]:
+def _whole(nodes: Table, edges: Table, columns: _Columns, owner: str | None) -> tuple[Data, list[tuple[str, str]]]:
     """All nodes and edges in one graph, and the (graph, id) of every node."""
-    row_of = node_rows(nodes, want.id, owner)
-    x = _features(nodes, want, labelled=owner is None)
-    if want.weight != "weight":
-        edges.require(want.weight)
-    weight = want.weight if want.weight in edges.columns else None
-    edge_index, weights = edge_rows(edges, (want.source, want.target), weight, row_of, owner, want.directed)
+    row_of = node_rows(nodes, columns.id, owner)
+    x = _features(nodes, columns, labelled=owner is None)
+    if columns.weight != "weight":
+        edges.require(columns.weight)
+    weight = columns.weight if columns.weight in edges.columns else None
+    edge_index, weights = edge_rows(edges, (columns.source, columns.target), weight, row_of, owner, columns.directed)
     whole = Data(x=x, edge_index=edge_index)
     if weights is not None:
         whole.edge_weight = weights
     return whole, list(row_of)
 
 
-def _features(table: Table, want: _Wanted, labelled: bool) -> Tensor:
-    features = want.features
+def _features(table: Table, columns: _Columns, labelled: bool) -> Tensor:
+    features = columns.features
     if features is None:
-        if labelled and want.label is not None:
-            table.refuse_lookalikes(want.label, _LABEL_NAMES, "label")
+        if labelled and columns.label is not None:
+            table.refuse_lookalikes(columns.label, _LABEL_NAMES, "label")
         if labelled:
-            table.refuse_lookalikes(want.split, ("part", "fold"), "split")
-        features = [c for c in table.columns if c not in (want.id, want.label, want.split, want.graph)]
+            table.refuse_lookalikes(columns.split, ("part", "fold"), "split")
+        features = [c for c in table.columns if c not in (columns.id, columns.label, columns.split, columns.graph)]
     for column in features:
         table.require(column)
     if not features:
@@ -338,3 +225,113 @@ def _pieces(whole: Data, keys: list[tuple[str, str]], names: list[str], graphs: 
             piece.edge_weight = whole.edge_weight[edges]
         pieces.append(piece)
     return pieces
+
+
+def node_rows(table: Table, column: str, owner: str | None) -> dict[Key, int]:
+    """Row of every node; ``owner`` is the column that says which graph a row belongs to, if many."""
+    if len(table) == 0:
+        raise table.error("there is a header but no row: a graph needs nodes.")
+    table.require(column)
+    keys = list(zip(_owners(table, owner), table.filled(column), strict=True))
+    require_unique(table, column, [node if owner is None else f"{node} of {graph}" for graph, node in keys])
+    return {key: row for row, key in enumerate(keys)}
+
+
+def edge_rows(
+    table: Table, ends: tuple[str, str], weight: str | None, row_of: dict[Key, int], owner: str | None, directed: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Edges as row numbers of their nodes, simple and sorted, and their weights if there is such a column."""
+    owners = _owners(table, owner)
+    pairs, unknown = [], []
+    for column in ends:
+        table.require(column)
+        keys = list(zip(owners, table.filled(column), strict=True))
+        unknown += [(k, f'"{key[1]}" (row {k})') for k, key in enumerate(keys, start=1) if key not in row_of]
+        pairs.append([row_of.get(key, -1) for key in keys])
+    if unknown:
+        where = "the table of nodes" if owner is None else "that graph in the table of nodes"
+        raise table.error(
+            f"{len(unknown)} end(s) of edges are ids that are not in {where}: "
+            f"{shortlist([text for _, text in sorted(unknown)])}. Add the nodes, or remove the edges."
+        )
+    weights = table.numbers([weight], "weight")[:, 0] if weight else np.ones(len(table), np.float32)
+    edges, weights = _simple(table, np.array(pairs, dtype=np.int64), weights, directed)
+    return torch.from_numpy(edges), torch.from_numpy(weights) if weight else None
+
+
+def class_rows(table: Table, column: str) -> tuple[Tensor, list[str]]:
+    """Class of every row (-1: unlabelled) and the names of the classes, in order."""
+    entries = table.text(column)
+    stated = {entry for entry in entries if entry != ""}
+    if not stated:
+        raise table.error(f'column "{column}" is empty. Pass label=None if there are no labels.')
+    numeric = all(entry.isascii() and entry.removeprefix("-").isdigit() for entry in stated)
+    names = sorted(stated, key=int) if numeric else sorted(stated)
+    index = {entry: k for k, entry in enumerate(names)}
+    return torch.tensor([index.get(entry, -1) for entry in entries]), names
+
+
+def split_rows(table: Table, column: str, y: Tensor, fractions: Sequence[float], seed: int) -> tuple[Tensor, ...]:
+    """Rows of the training, validation and test part: as the column says, or drawn if it is not there."""
+    if column not in table.columns:
+        return stratified_split(y, fractions, seed)
+    entries = [entry.strip().lower() for entry in table.text(column)]
+    odd = sorted(set(entries) - _PARTS.keys() - {""})
+    if odd:
+        raise table.error(f'column "{column}" says "{odd[0]}": {did_you_mean(odd[0], ("train", "val", "test"))}')
+    part_of = torch.tensor([_PARTS.get(entry, -1) for entry in entries])
+    blind = (((part_of == 0) | (part_of == 1)) & (y < 0)).nonzero().view(-1) + 1
+    if len(blind):
+        raise table.error(
+            f"{shortlist(blind.tolist(), 'row')}: for training or validation but without a label. "
+            "Label them, or leave their split empty."
+        )
+    return tuple((part_of == k).nonzero().view(-1) for k in range(3))
+
+
+def require_unique(table: Table, column: str, entries: Sequence[str]) -> None:
+    """Raises, naming a few, if an entry occurs twice."""
+    first: dict[str, int] = {}
+    double = [(entry, row) for row, entry in enumerate(entries, start=1) if first.setdefault(entry, row) != row]
+    if double:
+        shown = [f'"{entry}" (rows {first[entry]} and {row})' for entry, row in double]
+        raise table.error(
+            f'{len(double)} id(s) in column "{column}" occur twice: {shortlist(shown)}. An id must stand for '
+            "one thing only, or one could pass for another."
+        )
+
+
+def node_ids(names: list[str]) -> Tensor | list[str]:
+    """Ids as a tensor of numbers if all of them are whole numbers, else as text."""
+    encoded = encode_ids(names)
+    return torch.from_numpy(encoded) if isinstance(encoded, np.ndarray) else names
+
+
+def _owners(table: Table, owner: str | None) -> list[str]:
+    return [""] * len(table) if owner is None else table.filled(owner)
+
+
+def _simple(
+    table: Table, pairs: npt.NDArray[np.int64], weights: npt.NDArray[np.float32], directed: bool
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Edges without self-loops and repetitions, in both directions unless directed, sorted."""
+    rows = np.flatnonzero(pairs[0] != pairs[1])
+    if len(rows) < len(table):
+        _log.warning("%s: %d self-loop(s) left out", table.path.name, len(table) - len(rows))
+    pairs, weights = pairs[:, rows], weights[rows]
+    if not directed:
+        pairs = np.concatenate([pairs, pairs[::-1]], axis=1)
+        weights, rows = np.tile(weights, 2), np.tile(rows, 2)
+    order = np.lexsort([rows, pairs[1], pairs[0]])
+    pairs, weights, rows = pairs[:, order], weights[order], rows[order]
+    repeated = (pairs[:, 1:] == pairs[:, :-1]).all(axis=0)
+    conflict = np.flatnonzero(repeated & (weights[1:] != weights[:-1]))
+    if len(conflict):
+        first = int(conflict[0])
+        tail = "" if directed else ", or pass directed=True if the two directions differ"
+        raise table.error(
+            f"rows {rows[first] + 1} and {rows[first + 1] + 1} join the same two nodes with different "
+            f"weights. Keep one of them{tail}."
+        )
+    keep = np.flatnonzero(np.concatenate([np.ones(min(1, len(rows)), bool), ~repeated]))
+    return np.ascontiguousarray(pairs[:, keep]), weights[keep]

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from agnncert.errors import NotCovered
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import EDGE_VALUES, Task, node_keys
+from agnncert.graphs.graph import Task, node_keys, select_edges
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 
 
@@ -58,7 +58,9 @@ class Division(Protocol):
 
 @dataclass(frozen=True)
 class Pieces:
-    """All subgraphs at once: their disjoint union, without nodes that no edge of theirs reaches.
+    """All subgraphs at once, as one disjoint union of copies of nodes.
+
+    Left out are copies that would neither cast a ballot of their own nor send a message.
 
     ``p`` copies of nodes and ``m`` edges, ordered by cell. A *cell* is one subgraph: its group in the node
     task, ``graph * num_groups + group`` in the graph task.
@@ -69,7 +71,8 @@ class Pieces:
         edge_index: Edges between copies, shape ``[2, m]``.
         edge: Which edge of the graph each one is, shape ``[m]``.
         votes: Whether the copy casts a ballot that may differ from the node's default, shape ``[p]``.
-        reached: Whether the node has an edge there that counts for it, shape ``[p]``.
+        reached: Whether the copy has an edge through which a change can reach it (graph task: whether its subgraph can
+            have an edge at all), shape ``[p]``.
         blank: Whether the copy's features are hidden, shape ``[p]``, or ``None`` if none are.
     """
 
@@ -100,11 +103,7 @@ def is_graph_task(graph: Data) -> bool:
 
 def with_edges(graph: Data, inside: Tensor) -> Data:
     """All nodes of a graph, and the edges that are ``inside``, with their values."""
-    part = Data(x=graph.x, edge_index=graph.edge_index[:, inside])
-    for name in EDGE_VALUES:
-        if name in graph:
-            part[name] = graph[name][inside]
-    return part
+    return Data(x=graph.x, **select_edges(graph, inside))
 
 
 def with_nodes_and_edges(graph: Data, nodes: Tensor, inside: Tensor) -> Data:
@@ -160,14 +159,14 @@ def touched_edge_groups(change: Perturbation, num_groups: int, hash: str) -> set
     return set(hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), num_groups, hash).tolist())
 
 
-def require_covered(change: Perturbation, graph: Data, target: int | None, own_features: bool) -> None:
+def require_covered(change: Perturbation, graph: Data, target: int | None, target_features: bool) -> None:
     """Refuses changes about which the edge- and node-centric theorems say nothing.
 
     Args:
         change: What the attacker did.
         graph: The graph.
         target: Row of the target, or ``None`` in the graph task.
-        own_features: Whether the division covers changes of the target's own features.
+        target_features: Whether the division covers changes of the target's own features.
 
     Raises:
         NotCovered: Says what is not covered, and why.
@@ -182,7 +181,7 @@ def require_covered(change: Perturbation, graph: Data, target: int | None, own_f
     own = int(node_keys(graph)[target])
     if own in keys_of(change.delete_nodes):
         raise NotCovered("the change deletes the target itself: no certificate speaks of a node that is gone.")
-    if own in keys_of(change.change_features) and not own_features:
+    if own in keys_of(change.change_features) and not target_features:
         raise NotCovered(
             "the change alters the target's own features, which take part in every ballot of the target. "
             "NodeCentric(gate_features=True) covers this."

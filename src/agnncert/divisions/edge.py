@@ -43,7 +43,7 @@ class EdgeCentric:
 
     def __post_init__(self) -> None:
         hashing.check_settings(self.num_groups, self.hash)
-        object.__setattr__(self, "num_groups", int(self.num_groups))  # numpy's integers print otherwise
+        object.__setattr__(self, "num_groups", int(self.num_groups))  # so that integers of numpy print like others
 
     def __str__(self) -> str:
         loops = ", self-loops kept" if self.self_loops else ""
@@ -73,7 +73,7 @@ class EdgeCentric:
 
     def moved_groups(self, change: Perturbation, graph: Data, target: int | None) -> set[int]:
         """Groups whose ballot ``change`` can alter: those of touched edges and of all edges of touched nodes."""
-        require_covered(change, graph, target, own_features=False)
+        require_covered(change, graph, target, target_features=False)
         nodes, keys = touched_nodes(change), node_keys(graph)
         at_nodes = torch.isin(keys, torch.tensor(sorted(nodes), dtype=torch.int64))[graph.edge_index].any(0)
         moved = set(self.groups(graph)[at_nodes].tolist())

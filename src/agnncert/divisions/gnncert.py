@@ -63,7 +63,7 @@ class GNNCertE:
         return with_edges(graph, groups == index)
 
     def same_as(self, graph: Data, groups: Tensor) -> Tensor:
-        """For each subgraph the first that is the same: those without an edge are."""
+        """For each subgraph, the first that is the very same graph: all without an edge are alike."""
         return _first_empty(groups, self.num_groups)
 
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
@@ -105,7 +105,7 @@ class GNNCertN:
         return _hashed(keys, self.num_groups, self.hash)
 
     def groups(self, graph: Data) -> Tensor:
-        """Edges are not divided: all are in one group, which every subgraph has."""
+        """All edges are in group 0, and every subgraph has them."""
         return torch.zeros(graph.num_edges, dtype=torch.int64)
 
     def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
@@ -115,7 +115,7 @@ class GNNCertN:
         return part
 
     def same_as(self, graph: Data, groups: Tensor) -> Tensor:
-        """For each subgraph the first that is the same: those that show no node's features are."""
+        """For each subgraph, the first that is the very same graph: all that show no node's features are alike."""
         return _first_empty(self.node_groups(graph), self.num_groups)
 
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
@@ -189,7 +189,7 @@ class GNNCertEN:
         return part
 
     def same_as(self, graph: Data, groups: Tensor) -> Tensor:
-        """For each subgraph the first that is the same: empty rows are alike, and so are empty columns."""
+        """For each subgraph, the first that is the very same graph: empty rows are alike, and so are empty columns."""
         row = self._edges.same_as(graph, groups)
         column = self._features.same_as(graph, groups)
         return (row[:, None] * self.node_groups + column).view(-1)
@@ -208,7 +208,7 @@ def _hashed(keys: bytes, num_groups: int, name: str) -> Tensor:
 
 
 def _first_empty(groups: Tensor, num_groups: int) -> Tensor:
-    """Each group itself, but the first empty one for all empty ones."""
+    """For each group itself, or, if it is empty, the first empty group."""
     empty = torch.bincount(groups, minlength=num_groups) == 0
     same = torch.arange(num_groups)
     return torch.where(empty, same[empty][:1].sum(), same)

@@ -12,8 +12,6 @@ from typing import Any
 
 from agnncert.errors import DivisionError, SettingsError, did_you_mean
 
-_USUAL = {"node": 300, "graph": 30}
-
 
 @dataclass(frozen=True)
 class NamedDivision:
@@ -35,7 +33,7 @@ class NamedDivision:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     tasks: tuple[str, ...] = ("node", "graph")
     counts: tuple[str, ...] = ("num_groups",)
-    usual: Mapping[str, int] = field(default_factory=lambda: _USUAL)
+    usual: Mapping[str, int] = field(default_factory=lambda: {"node": 300, "graph": 30})
 
     def load(self) -> type[Any]:
         """The class itself; this imports torch."""

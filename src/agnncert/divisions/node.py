@@ -47,7 +47,7 @@ class NodeCentric:
 
     def __post_init__(self) -> None:
         hashing.check_settings(self.num_groups, self.hash)
-        object.__setattr__(self, "num_groups", int(self.num_groups))  # numpy's integers print otherwise
+        object.__setattr__(self, "num_groups", int(self.num_groups))  # so that integers of numpy print like others
 
     def __str__(self) -> str:
         loops = ", self-loops kept" if self.self_loops else ""
@@ -109,7 +109,7 @@ class NodeCentric:
 
     def moved_groups(self, change: Perturbation, graph: Data, target: int | None) -> set[int]:
         """Groups whose ballot ``change`` can alter for ``target``."""
-        require_covered(change, graph, target, own_features=self.gate_features)
+        require_covered(change, graph, target, target_features=self.gate_features)
         own_key = None if target is None else int(node_keys(graph)[target])
         nodes, pairs = touched_nodes(change), touched_pairs(change)
         group = self._groups_of([*nodes, *(key for pair in pairs for key in pair)])

@@ -29,9 +29,8 @@ def infer_task(data: object) -> Task:
     if isinstance(data, Sequence) or (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
         return "graph"
     raise GraphError(
-        f"cannot tell the task from a {type(data).__name__}: pass a torch_geometric Data (node "
-        "classification) "
-        "or a list of Data (graph classification)."
+        f"cannot tell the task from a {type(data).__name__}: pass a torch_geometric Data (node classification) or a "
+        "list of Data (graph classification)."
     )
 
 
@@ -87,18 +86,20 @@ def one_graph(joined: Data, index: int) -> Data:
     nodes = (joined.batch == index).nonzero().view(-1)
     start, stop = int(nodes[0]), int(nodes[-1]) + 1
     inside = (joined.edge_index[0] >= start) & (joined.edge_index[0] < stop)
-    graph = Data(x=joined.x[start:stop], edge_index=joined.edge_index[:, inside] - start)
-    for name in EDGE_VALUES:
-        if name in joined:
-            graph[name] = joined[name][inside]
+    graph = Data(x=joined.x[start:stop], **select_edges(joined, inside))
+    graph.edge_index -= start
     graph.node_key, graph.stable_ids, graph.task = joined.node_key[start:stop], joined.stable_ids, "graph"
     return graph
 
 
+def select_edges(graph: Data, index: Tensor) -> dict[str, Tensor]:
+    """``edge_index`` and the edge values of some edges, by name; ``index`` is a mask or holds their positions."""
+    values = {name: graph[name][index] for name in EDGE_VALUES if name in graph}
+    return {"edge_index": graph.edge_index[:, index], **values}
+
+
 def node_keys(graph: Data) -> Tensor:
-    """64-bit key of every node (bits of an int64), from ``node_key``, else ``node_id``, else the row
-    number.
-    """
+    """64-bit key of every node (bits of an int64), from ``node_key``, else ``node_id``, else the row number."""
     return graph.node_key if "node_key" in graph else _keys(graph)
 
 
@@ -169,9 +170,8 @@ def _checked(data: Data, where: str) -> Data:
     if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= x.size(0)):
         bad = int(((edge_index < 0) | (edge_index >= x.size(0))).any(0).nonzero()[0])
         raise GraphError(
-            f"{where}: edge {bad} joins rows {edge_index[:, bad].tolist()}, but there are only "
-            f"{x.size(0)} nodes "
-            f"(0 to {x.size(0) - 1}): remove it or add the node."
+            f"{where}: edge {bad} joins rows {edge_index[:, bad].tolist()}, but there are only {x.size(0)} nodes (0 to "
+            f"{x.size(0) - 1}): remove it or add the node."
         )
     graph = Data(x=x, edge_index=edge_index)
     for name in EDGE_VALUES:
@@ -179,9 +179,9 @@ def _checked(data: Data, where: str) -> Data:
         if value is None:
             continue
         if not isinstance(value, Tensor) or value.dim() == 0 or value.size(0) != edge_index.size(1):
-            found = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"type {type(value).__name__}"
+            given = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"type {type(value).__name__}"
             raise GraphError(
-                f"{where}: {name} has {found} for {edge_index.size(1)} edges: a tensor with one row per edge is needed."
+                f"{where}: {name} has {given} for {edge_index.size(1)} edges: a tensor with one row per edge is needed."
             )
         _require_finite(value, f"{where}: {name}", "edge")
         graph[name] = value
@@ -220,10 +220,8 @@ def _ordered(graph: Data, keep_self_loops: bool) -> Data:
     ]
     order = np.lexsort([*(c.detach().numpy() for c in reversed(columns)), tail_key, head_key])
     kept = kept[torch.from_numpy(order)]
-    graph.edge_index = graph.edge_index[:, kept]
-    for name in EDGE_VALUES:
-        if name in graph:
-            graph[name] = graph[name][kept]
+    for name, value in select_edges(graph, kept).items():
+        graph[name] = value
     return graph
 
 

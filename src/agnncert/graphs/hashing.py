@@ -1,14 +1,4 @@
-"""Digests of very many short messages, in bounded memory.
-
-Calling ``hashlib`` once per edge takes about half a microsecond. For MD5 (the default) and SHA-1 the same
-arithmetic on numpy arrays is several times faster; for SHA-256 and BLAKE2b it is not, so these go through
-``hashlib``. Only what group numbers need is here: messages that fit into one block, and the first 8 bytes of
-each digest.
-
-The code of MD5 and SHA-1 follows RFC 1321 and FIPS 180-4 step by step, except that a word is an array: that
-word of all messages. A word that is the same in all of them has length 1 and broadcasts.
-
-From node ids to keys to group numbers; knows no graph and no torch.
+"""From node ids to keys to group numbers; knows no graph and no torch.
 
 A node's *id* (an integer or a string) is its identity through every change of the graph. Its *key* is 64 bits
 that depend on the id alone, and the *group* of a node or an edge depends on its own keys alone: never on how
@@ -24,6 +14,12 @@ The encoding is part of every certificate. Integers are written as 8 bytes, litt
 
 Keys decide groups, not identity: two texts may share a key (then they share their groups, which is harmless),
 so uniqueness is checked on the ids themselves.
+
+MD5 (the default) and SHA-1 are written out here on numpy arrays, for speed: calling ``hashlib`` once per edge takes
+about half a microsecond, and the same arithmetic on arrays is several times faster. For SHA-256 and BLAKE2b it is not,
+so these go through ``hashlib``. Only what group numbers need is here: messages that fit into one block, and the first 8
+bytes of each digest. The code follows RFC 1321 and FIPS 180-4 step by step, except that a word is an array: that word
+of all messages. A word that is the same in all of them has length 1 and broadcasts.
 """
 
 import hashlib
@@ -91,7 +87,7 @@ def _joined(low: Words32, high: Words32) -> Words64:
 
 
 def _rotate(word: Words32, count: int) -> Words32:
-    """Rotate to the left."""
+    """Rotates to the left."""
     return word << _u32(count) | word >> _u32(32 - count)
 
 
@@ -182,15 +178,6 @@ def encode_ids(ids: Ids) -> EncodedIds:
     return encoded
 
 
-def check_unique(ids: Ids) -> None:
-    """Refuse ids that are not unique once encoded.
-
-    Raises:
-        IdError: Two rows carry the same id; the message names a few of them.
-    """
-    _refuse_duplicates(encode_ids(ids))
-
-
 def id_keys(ids: Ids) -> Keys:
     """The 64-bit key of every id, after a check that ids are of the right type and unique.
 
@@ -256,7 +243,7 @@ def edge_groups(keys_u: Keys, keys_v: Keys, num_groups: int, hash: str = "md5") 
 
 
 def check_settings(num_groups: int, hash: str) -> None:
-    """Refuse a number of groups or a hash that no division can have.
+    """Refuses a number of groups or a hash that no division can have.
 
     Raises:
         DivisionError: ``num_groups`` is not a whole number from 1 on, or ``hash`` is not one of ``HASHES``.

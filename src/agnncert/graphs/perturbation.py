@@ -44,9 +44,7 @@ class Perturbation:
     directed: bool = False
 
     def cost(self) -> Budget:
-        """The smallest budget that allows this attack (whether the target is among the changed nodes is not
-        counted).
-        """
+        """The smallest budget that allows this attack; no target is known here, so ``target_features`` is not set."""
         injected = set(keys_of(self.inject_nodes))
         ends = [[w for w in dict.fromkeys(pair) if w in injected] for pair in pair_keys(self.add_edges)]
         return Budget(
@@ -87,9 +85,7 @@ def pair_keys(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
 
 
 def _least_load(ends: list[list[int]]) -> int:
-    """The most edges that one node brings, when edges between two of these nodes are shared out as evenly as
-    possible.
-    """
+    """The most edges that one node brings, if edges between two of these nodes are shared as evenly as possible."""
     load = Counter(nodes[0] for nodes in ends if len(nodes) == 1)
     shared = [nodes for nodes in ends if len(nodes) == 2]
     taker: list[int] = []
@@ -149,10 +145,10 @@ class _Draft:
     def _between(self, u: Id, v: Id, what: str) -> Tensor:
         a, b = self.find(u), self.find(v)
         source, head = self.data.edge_index
-        found: Tensor = ((source == a) & (head == b)) | ((source == b) & (head == a))
-        if not bool(found.any()):
+        between: Tensor = ((source == a) & (head == b)) | ((source == b) & (head == a))
+        if not bool(between.any()):
             raise GraphError(f"cannot {what} the edge ({u!r}, {v!r}): the graph has no such edge.")
-        return found
+        return between
 
     def change_features(self, changes: Mapping[Id, Sequence[float]]) -> None:
         self.data.x = self.data.x.clone()
@@ -161,18 +157,18 @@ class _Draft:
 
     def change_edges(self, changes: Sequence[tuple[Id, Id, Any]]) -> None:
         for u, v, value in changes:
-            found = self._between(u, v, "change")
+            between = self._between(u, v, "change")
             name = next((n for n in EDGE_VALUES if getattr(self.data, n, None) is not None), None)
             if name is not None:
                 self.data[name] = self.data[name].clone()
-                self.data[name][found] = torch.as_tensor(value, dtype=self.data[name].dtype)
+                self.data[name][between] = torch.as_tensor(value, dtype=self.data[name].dtype)
                 continue
             if value != int(value) or value < 1:
                 raise GraphError(
                     f"cannot give the edge ({u!r}, {v!r}) {value!r} copies: expected a whole number from 1 on."
                 )
-            arcs = torch.unique(self.data.edge_index[:, found], dim=1).repeat(1, int(value))
-            self.data.edge_index = torch.cat([self.data.edge_index[:, ~found], arcs], dim=1)
+            arcs = torch.unique(self.data.edge_index[:, between], dim=1).repeat(1, int(value))
+            self.data.edge_index = torch.cat([self.data.edge_index[:, ~between], arcs], dim=1)
 
     def _keep_edges(self, keep: Tensor) -> None:
         self.data.edge_index = self.data.edge_index[:, keep]
@@ -209,9 +205,8 @@ class _Draft:
                 )
             if not self.had_ids and key != len(self.keys) + self.num_deleted:
                 raise IdError(
-                    f"cannot inject a node under the id {node!r}: the graph has no node_id, so row "
-                    "numbers are the ids and the "
-                    f"next one is {len(self.keys) + self.num_deleted}. Use that, or give the graph ids."
+                    f"cannot inject a node under the id {node!r}: the graph has no node_id, so row numbers are the ids "
+                    f"and the next one is {len(self.keys) + self.num_deleted}. Use that, or give the graph ids."
                 )
             self.keys.append(key)
             self.ids.append(node)
@@ -236,8 +231,7 @@ class _Draft:
 
     def _write_ids(self) -> None:
         self.row = {key: row for row, key in enumerate(self.keys)}
-        # Without ids the row number is the identity; after a deletion rows are renamed, and that is the point
-        # of giving ids.
+        # Without ids the row number is a node's identity, so a deletion renames all later nodes: a reason to give ids.
         if self.had_ids:
             whole = all(isinstance(i, int) and -(2**63) <= i < 2**63 for i in self.ids)
             self.data.node_id = torch.tensor(self.ids) if whole else [str(i) for i in self.ids]

@@ -64,8 +64,8 @@ def build_model(
             linear head.
         heads: Attention heads of ``"gat"``.
         readout: ``"mean"``, ``"sum"`` or ``"max"`` over the nodes of a graph.
-        task: ``"node"`` or ``"graph"``, if it is not to be told from ``data``.
-        out_channels: Number of classes, if it is not to be told from ``data``.
+        task: ``"node"`` or ``"graph"``; taken from ``data`` when not given.
+        out_channels: Number of classes; taken from ``data`` when not given.
         seed: Seed of the initial weights; torch's own random state is left as it is.
 
     Returns:

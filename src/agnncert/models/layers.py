@@ -1,9 +1,8 @@
-"""PyTorch Geometric's layers, in the order that pays: project the features first, pass messages afterwards.
+"""The built-in models: a stack of PyTorch Geometric's layers, and on top of it one head per task.
 
-A mean or a sum commutes with a linear map, so the outcome is that of PyG's own layer, and weights can be
-exchanged with it. But wide features are multiplied once per node instead of being carried along every edge.
-
-The models: a stack of layers, and on top of it one head per task.
+The layers project the features first and pass messages afterwards. A mean or a sum commutes with a linear map, so the
+outcome is that of PyG's own layer, and weights can be exchanged with it. But wide features are multiplied once per node
+instead of being carried along every edge.
 """
 
 from dataclasses import asdict, dataclass
@@ -120,8 +119,7 @@ class ModelConfig:
 
 
 class GNN(nn.Module):
-    """A stack of message-passing layers; ``embed`` is shared by the tasks, ``forward`` is what each adds to
-    it.
+    """A stack of message-passing layers. All tasks share ``embed``; each has a ``forward`` of its own.
 
     Attributes:
         config: The arguments it was built with, as a dictionary.
@@ -134,7 +132,7 @@ class GNN(nn.Module):
         self.uses_edges = settings.name != "mlp"
         self.jump = settings.jk
         hidden, out, depth = settings.hidden_channels, settings.out_channels, settings.num_layers
-        # Without need for a head the last layer returns the logits, as in PyG's own models.
+        # Where no head is needed the last layer returns the logits, as in PyG's own models.
         headed = settings.task == "graph" or self.jump is not None or self.residual
         self.lin_in = nn.Linear(settings.in_channels, hidden) if self.residual else None
         first = hidden if self.residual else settings.in_channels

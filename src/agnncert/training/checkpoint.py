@@ -48,7 +48,7 @@ def save_state(
 
     Args:
         path: Where to write.
-        identity: What makes this run the one it is, in JSON's terms.
+        identity: Everything that tells this run from others, as JSON values.
         model: With its present weights.
         optimizer: With its running averages.
         state: Where the run stands.

@@ -1,1 +1,6 @@
-"""From a model and a divided graph to ballots: may the model vote, how it is called, and two engines that cast."""
+"""From a model and a divided graph to ballots.
+
+``auditing`` and ``probes`` decide whether a model may vote, ``call`` how it is called. Two engines cast the same
+ballots: ``naive`` one subgraph at a time, as the method is defined; ``fast`` (with ``lazy_rows``) all subgraphs
+side by side. ``cast`` turns ballots into votes, and ``cover`` counts how many of them k nodes can reach.
+"""

@@ -21,7 +21,7 @@ from agnncert.voting.probes import ALL_ATTACKS, Finding, Probe, sample_edge_valu
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What ``audit`` found.
+    """The result of ``audit``.
 
     Attributes:
         task: "node" or "graph".
@@ -50,9 +50,7 @@ class AuditReport:
 
     @property
     def fit_for(self) -> tuple[str, ...]:
-        """Kinds of attack ("edges", "nodes", "features") that a certificate for this model may speak
-        about.
-        """
+        """Kinds of attack ("edges", "nodes", "features") that a certificate for this model may speak about."""
         serious = [f for f in self.findings if not f.alone]
         return tuple(a for a in ALL_ATTACKS if all(a in f.leaves for f in serious))
 
@@ -86,24 +84,24 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
     """
     if data is not None:
         task = infer_task(data)
-    found = list(_inspect(model, task, division))
+    findings = list(_inspect(model, task, division))
     deviation, rounding = 0.0, torch.finfo(torch.float32).eps
-    if all(finding.leaves for finding in found):  # else nothing is left to be found out
+    if all(finding.leaves for finding in findings):  # else there is nothing left to find out
         try:
             probe = Probe(model, task, sample_features(model, data), sample_edge_values(data))
             probed = list(probe.findings(division))
         except ModelContractError as error:
-            if not found and data is None:
+            if not findings and data is None:
                 raise ModelContractError(
                     f"{error} (The number of features was guessed from the first layer: pass data= if it is another.)"
                 ) from error
-            if not found:  # a layer that was named explains why the model cannot be run
+            if not findings:  # a layer that was named explains why the model cannot be run
                 raise
         else:
             # A layer that was named explains the probe it fails; without one the probe speaks for itself.
-            found += [f for f in probed if f.leaves not in [named.leaves for named in found]]
+            findings += [f for f in probed if f.leaves not in [named.leaves for named in findings]]
             deviation, rounding = probe.deviation, torch.finfo(probe.call.dtype).eps
-    return AuditReport(task, str(division), tuple(found), deviation, max(10 * deviation, 32 * rounding))
+    return AuditReport(task, str(division), tuple(findings), deviation, max(10 * deviation, 32 * rounding))
 
 
 _MIXING_NORMS = {"PairNorm", "GraphNorm", "InstanceNorm", "InstanceNorm1d", "GraphSizeNorm", "MeanSubtractionNorm"}

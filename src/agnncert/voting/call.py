@@ -1,6 +1,4 @@
-"""How a module is called: what its ``forward`` takes, what it must return, and what is wrong when it does
-not.
-"""
+"""How a module is called: what its ``forward`` takes, what it must return, and what is wrong when it does not."""
 
 import hashlib
 import inspect
@@ -16,7 +14,7 @@ from torch_geometric.data import Data
 
 from agnncert.errors import DivisionError, GraphError, ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, Task
-from agnncert.voting.lazy_rows import Gathered
+from agnncert.voting.lazy_rows import LazyRows
 
 
 @dataclass(frozen=True)
@@ -42,14 +40,13 @@ class Caller:
         rows = x.size(0) if batch is None else int(batch[-1]) + 1
         if logits.shape != (rows, self.num_classes):
             raise ModelContractError(
-                f"the model returned shape {tuple(logits.shape)} for {rows} {self.task}(s), after "
-                f"{self.num_classes} classes before: "
-                f"expected [{rows}, {self.num_classes}]."
+                f"the model returned shape {tuple(logits.shape)} for {rows} {self.task}(s), after {self.num_classes} "
+                f"classes before: expected [{rows}, {self.num_classes}]."
             )
         return logits
 
     def run(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
-        """The call without a look at its result.
+        """Calls the model; what it returns is not checked.
 
         Raises:
             ModelContractError: The model wrote into ``x``, which it did not do when it was bound.
@@ -59,14 +56,13 @@ class Caller:
         logits = self.bare(x, edge_index, values, batch)
         if not self.writes_input and _version(x) != before:
             raise ModelContractError(
-                "the model writes into the features x on some graphs, which alters them for every later "
-                "subgraph: "
+                "the model writes into the features x on some graphs, which alters them for every later subgraph: "
                 "leave x as it is in forward (x = x.relu() instead of x.relu_())."
             )
         return logits
 
     def bare(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
-        """Nothing but the call."""
+        """Calls the model; neither what it returns nor whether it wrote into ``x`` is checked."""
         extra = {name: _in(self.dtype, values[name]) for name in self.takes}
         inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
         return self.model(*inputs, **extra)  # type: ignore[no-any-return]
@@ -116,14 +112,13 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
             logits = caller.bare(x, none, no_values, batch)
     except Exception as error:
         raise ModelContractError(
-            f"model({signature}) failed on a single node without edges, with x of shape [1, "
-            f"{graph.x.size(1)}]: "
+            f"model({signature}) failed on a single node without edges, with x of shape [1, {graph.x.size(1)}]: "
             f"{type(error).__name__}: {error}. Subgraphs can be this small: the model must accept them."
         ) from error
     expected = f"logits of shape [num_{'graphs' if task == 'graph' else 'nodes'}, num_classes]"
     if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.size(0) != 1 or not logits.is_floating_point():
-        found = f"shape {tuple(logits.shape)}, {logits.dtype}" if isinstance(logits, Tensor) else type(logits).__name__
-        raise ModelContractError(f"model({signature}) returned {found} for one {task}, expected {expected}.")
+        result = f"shape {tuple(logits.shape)}, {logits.dtype}" if isinstance(logits, Tensor) else type(logits).__name__
+        raise ModelContractError(f"model({signature}) returned {result} for one {task}, expected {expected}.")
     if logits.size(1) < 2:
         raise ModelContractError(
             f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two."
@@ -158,8 +153,8 @@ def _in(dtype: torch.dtype, value: Tensor) -> Tensor:
 
 
 def _version(x: Tensor) -> int:
-    """Grows whenever something is written into the tensor."""
-    return 0 if isinstance(x, Gathered) or x.is_inference() else x._version
+    """A number that grows whenever something is written into the tensor."""
+    return 0 if isinstance(x, LazyRows) or x.is_inference() else x._version
 
 
 def _dtype(model: Callable[..., Any], x: Tensor) -> torch.dtype:

@@ -1,6 +1,4 @@
-"""Engines cast the ballots: ``naive`` as the method is defined, ``fast`` the same ballots at a fraction of
-the cost.
-"""
+"""Casting ballots with either engine, and storing them as ``Votes``: a default ballot and listed exceptions."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -98,10 +96,9 @@ def _naive_ballots(
     if differs.any():
         target, group = np.argwhere(differs)[0]
         raise ModelContractError(
-            f"target {rows[target]} votes {ballots[target, group]} in subgraph {group}, where it has no "
-            f"edge, but {default[0][target]} "
-            "without any edges: the model looks beyond the edges of a node, and nothing can be proved "
-            "about it."
+            f"target {rows[target]} votes {ballots[target, group]} in subgraph {group}, where it has no edge, but "
+            f"{default[0][target]} without any edges: the model looks beyond the edges of a node, and nothing can be "
+            "proved about it."
         )
     return default, (ballots[listing.owner, listing.group], stable[listing.owner, listing.group])
 

@@ -14,7 +14,8 @@ from agnncert.voting.fast import components
 
 Cover = tuple[IntArray, IntArray]
 
-# Pairs of nodes in one component that are looked at; larger components count as reached by any one node.
+# Pairs of nodes in one component that are enumerated at most, small components first. In the components that are left,
+# any one node counts as reaching every target.
 MAX_PAIRS = 20_000_000
 
 
@@ -68,9 +69,7 @@ def _reaches(
     chosen: np.ndarray[tuple[int], np.dtype[np.bool_]],
     num_nodes: int,
 ) -> tuple[IntArray, IntArray]:
-    """For every pair (target, other node) that meets somewhere: the target, and in how many subgraphs they
-    meet.
-    """
+    """For every pair (target, other node) that meets somewhere: the target, and in how many subgraphs they meet."""
     by_label = np.argsort(label, kind="stable")
     start = np.cumsum(size) - size
     mine = np.flatnonzero(chosen)
@@ -84,9 +83,7 @@ def _reaches(
 
 
 def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> Cover:
-    """Sums of the k largest reaches of each owner, never above ``cap``; rows end where they stop growing, at
-    ``cap``.
-    """
+    """Sums of the k largest reaches of each owner, at most ``cap``; a row ends where it stops growing, at ``cap``."""
     order = np.lexsort([-reach, owner])
     owner, reach = owner[order], reach[order]
     count = np.bincount(owner, minlength=len(cap))
@@ -98,8 +95,8 @@ def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> 
     previous[start[count > 0]] = -1
     grows = total > previous
     owner, total = owner[grows], total[grows]
-    # Where all components are large one node may reach them all; where there is but a self-loop none does, but files
-    # promise that a row ends with the number of ballots.
+    # Files promise that a row ends with the number of ballots. Some do not yet: where all components are large (one
+    # node may reach them all), and where there is only a self-loop (no other node reaches the target).
     last = np.zeros(len(cap), dtype=np.int64)
     np.maximum.at(last, owner, total)
     short = np.flatnonzero(last < cap)

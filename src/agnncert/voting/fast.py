@@ -77,9 +77,7 @@ def plan(
 
 
 def chunk_rows(call: Caller, graph: Data, memory_limit: int | None) -> int:
-    """How many copies fit a memory limit (bytes), supposing that a dozen tensors of the widest layer live at
-    once.
-    """
+    """How many copies fit a memory limit (bytes), supposing that a dozen tensors of the widest layer live at once."""
     if memory_limit is None:
         return CHUNK_ROWS
     parameters: Iterable[Tensor] = getattr(call.model, "parameters", list)()
@@ -133,9 +131,7 @@ def custom_table(
     tolerance: float,
     memory_limit: int | None,
 ) -> Ballots:
-    """Ballots of a division that offers only subgraphs: those, many at a time; shape ``[num_targets,
-    num_groups]``.
-    """
+    """Ballots of a division without ``pieces``, many subgraphs at a time; shape ``[num_targets, num_groups]``."""
     on_graphs = is_graph_task(graph)
     ballots = np.full((len(rows), division.num_groups), ABSTAIN, dtype=np.int16)
     stable = np.ones(ballots.shape, dtype=bool)

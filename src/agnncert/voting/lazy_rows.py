@@ -1,7 +1,7 @@
 """``X[rows]`` that is not evaluated until a layer has projected it.
 
 In the union of all subgraphs a node appears many times with the same features. A model whose first step is
-linear then repeats the same wide product for every copy. ``Gathered`` stands in for the copied features:
+linear then repeats the same wide product for every copy. ``LazyRows`` stands in for the copied features:
 ``linear(X[rows])`` is computed as ``linear(X)[rows]``, once per node, whatever module asks for it. Any other
 operation sees ordinary copied features.
 """
@@ -41,7 +41,7 @@ class Features:
         if blank is not None:
             # A blank row is projected like any other: to the bias. It is one more row of the matrix.
             return self._padded().rows(torch.where(blank, self.x.size(0), index))
-        return Gathered(self, index)
+        return LazyRows(self, index)
 
     def _padded(self) -> "Features":
         if self._with_blank is None:
@@ -115,17 +115,17 @@ class _SparseTimes(torch.autograd.Function):
         return None, ctx.matrix.columns @ grads[0]
 
 
-class Gathered(Tensor):
+class LazyRows(Tensor):
     """A stand-in for ``features.x[index]`` that modules cannot tell from a tensor."""
 
     features: Features
     index: Tensor  # type: ignore[assignment]  # hides Tensor.index, which nothing calls
 
     @staticmethod
-    def __new__(cls, features: Features, index: Tensor) -> "Gathered":
+    def __new__(cls, features: Features, index: Tensor) -> "LazyRows":
         """A tensor with shape and type but no storage."""
         shape = (index.numel(), features.x.size(1))
-        made: Gathered = Tensor._make_wrapper_subclass(cls, shape, dtype=features.x.dtype, device=features.x.device)
+        made: LazyRows = Tensor._make_wrapper_subclass(cls, shape, dtype=features.x.dtype, device=features.x.device)
         made.features, made.index, made._copied = features, index, None
         return made
 
@@ -138,20 +138,19 @@ class Gathered(Tensor):
         return self._copied
 
     def written(self) -> bool:
-        """Whether something has been written into the copied rows, so that they are no longer those of the
-        matrix.
-        """
+        """Whether something has been written into the copied rows, so that they are no longer those of the matrix."""
         return self._copied is not None and (self._copied.is_inference() or self._copied._version > 0)
 
     @classmethod
     def __torch_function__(
         cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Projections act on the whole matrix, questions about shape and type on the stand-in, the rest on
-        copied rows.
+        """Decides what an operation works on.
+
+        Projections work on the whole matrix, questions about shape and type on the stand-in, all else on copied rows.
         """
         kwargs = kwargs or {}
-        if func in _QUESTIONS:
+        if func in _ABOUT_SHAPE_AND_TYPE:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
         projected = _project(func, args, kwargs)
@@ -168,12 +167,12 @@ class Gathered(Tensor):
 
 
 def _on_copies(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    plain = torch.utils._pytree.tree_map(lambda a: a.copied() if isinstance(a, Gathered) else a, (args, kwargs))
+    plain = torch.utils._pytree.tree_map(lambda a: a.copied() if isinstance(a, LazyRows) else a, (args, kwargs))
     return func(*plain[0], **plain[1])
 
 
 def _project(func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor | None:
-    if not args or not isinstance(args[0], Gathered):
+    if not args or not isinstance(args[0], LazyRows):
         return None
     x = args[0]
     if func is F.dropout and not kwargs.get("training", args[2] if len(args) > 2 else True):
@@ -183,22 +182,20 @@ def _project(func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor | None:
     if func is F.linear:
         weight = args[1] if len(args) > 1 else kwargs["weight"]
         bias = args[2] if len(args) > 2 else kwargs.get("bias")
-        if _lasts(weight) and (bias is None or _lasts(bias)):
+        if _is_kept(weight) and (bias is None or _is_kept(bias)):
             return x.features.project(weight, bias).index_select(0, x.index)
-    if func in _PRODUCTS and len(args) == 2 and not kwargs and _lasts(args[1]) and args[1].dim() == 2:
+    if func in _PRODUCTS and len(args) == 2 and not kwargs and _is_kept(args[1]) and args[1].dim() == 2:
         return x.features.project(args[1], transposed=True).index_select(0, x.index)
     return None
 
 
-def _lasts(weight: object) -> bool:
-    """Whether a weight is there for good; a product with one that is computed anew in every call is not
-    worth keeping.
-    """
+def _is_kept(weight: object) -> bool:
+    """Whether a weight outlives the call; products with one that is computed anew in every call are not kept."""
     return isinstance(weight, torch.nn.Parameter)
 
 
 _PRODUCTS = {Tensor.matmul, Tensor.__matmul__, Tensor.mm, torch.matmul, torch.mm}
-_QUESTIONS = {
+_ABOUT_SHAPE_AND_TYPE = {
     Tensor.size,
     Tensor.dim,
     Tensor.numel,

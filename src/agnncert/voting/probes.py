@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from agnncert.divisions import Division, EdgeCentric
 from agnncert.errors import ModelContractError
-from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set
+from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, select_edges
 from agnncert.voting.call import Caller, bind
 
 ALL_ATTACKS = ("edges", "nodes", "features")
@@ -82,7 +82,7 @@ class Probe:
         self.generator = torch.Generator().manual_seed(1)
         self.deviation = 0.0
         self.graph = self._two_halves(x, edge_values)
-        self.untouched = _twin(model)
+        self.untouched = _fresh_copy(model)
         whole = canonical(self.graph) if task == "node" else canonical_set([self.graph])
         self.call = bind(model, whole, task)
         self.threshold = 1000 * torch.finfo(self.call.dtype).eps
@@ -116,9 +116,9 @@ class Probe:
         return self.apart(a, b) > self.threshold
 
     def findings(self, division: Division | None) -> Iterator[Finding]:
-        """Everything that the probes find out."""
+        """Everything that the probes find."""
         base = self.run(self.graph)
-        if self.moved(base, self.run(self.graph)):  # then outputs say nothing more
+        if self.moved(base, self.run(self.graph)):  # then nothing can be learned from its outputs
             yield Finding(
                 "behaviour",
                 "the same graph twice",
@@ -162,14 +162,14 @@ class Probe:
         return shuffled, order
 
     def node_findings(self, base: Tensor, division: Division | None) -> Iterator[Finding]:
-        """What lets a node feel more than the edges that lead to it."""
+        """What makes the output of a node depend on more than the edges that lead to it."""
         edge_centric = isinstance(division, EdgeCentric)
         leaves = ("edges",) if edge_centric else ()
         remedy = (
             "Remove whatever looks at all nodes at once (norms over nodes, virtual nodes, global pooling or attention)."
         )
         alone = self._edgeless(self.graph)
-        each = torch.cat([self._edgeless(_rows(self.graph, k)) for k in range(self.graph.num_nodes)])
+        each = torch.cat([self._edgeless(_one_node(self.graph, k)) for k in range(self.graph.num_nodes)])
         changes: list[tuple[str, Callable[[], tuple[Tensor, Tensor]]]] = [
             ("an isolated node was added", lambda: (base, self.run(self._with_isolated())[: len(base)])),
             (
@@ -223,8 +223,8 @@ class Probe:
         return changed
 
     def graph_findings(self, base: Tensor) -> Iterator[Finding]:
-        """What lets graphs of one batch feel each other."""
-        other = _rows(self.graph, 0)
+        """What makes the output of a graph depend on other graphs of the batch."""
+        other = _one_node(self.graph, 0)
         pair = canonical_set([self.graph, other])
         values = {n: pair[n] for n in self.call.takes}
         together = self.call(pair.x.to(self.call.dtype), pair.edge_index, values, pair.batch)
@@ -238,7 +238,7 @@ class Probe:
             self.deviation = max(self.deviation, self.apart(separate, together))
 
 
-def _twin(model: Any) -> Any:
+def _fresh_copy(model: Any) -> Any:
     """A copy of a module that has seen no probe yet."""
     if not isinstance(model, torch.nn.Module):
         return model
@@ -250,13 +250,12 @@ def _twin(model: Any) -> Any:
         return copy.deepcopy(model, {id(value): value.detach().clone() for value in kept})
     except Exception as error:
         raise ModelContractError(
-            "the model cannot be copied to see whether it remembers earlier graphs "
-            f"({type(error).__name__}: {error}). "
+            f"the model cannot be copied to see whether it remembers earlier graphs ({type(error).__name__}: {error}). "
             "Build it anew and load its weights, or delete what it keeps of earlier calls."
         ) from error
 
 
-def _rows(graph: Data, row: int) -> Data:
+def _one_node(graph: Data, row: int) -> Data:
     """One node of the graph, alone."""
     alone = _with_arcs(graph, torch.arange(0))
     alone.x, alone.node_id = graph.x[row : row + 1], graph.node_id[row : row + 1]
@@ -265,8 +264,4 @@ def _rows(graph: Data, row: int) -> Data:
 
 def _with_arcs(graph: Data, arcs: Tensor) -> Data:
     """The same nodes with these arcs and their values."""
-    other = Data(x=graph.x, node_id=graph.node_id, edge_index=graph.edge_index[:, arcs])
-    for name in EDGE_VALUES:
-        if name in graph:
-            other[name] = graph[name][arcs]
-    return other
+    return Data(x=graph.x, node_id=graph.node_id, **select_edges(graph, arcs))

@@ -51,6 +51,12 @@ def test_a_run_extended_by_more_samples_has_the_counts_of_a_longer_run(tmp_path)
     assert [path.name for path in file.parent.iterdir()] == ["counts.safetensors"]
 
 
+def test_numbers_of_numpy_will_do(tmp_path):
+    counts = collect(Dice(), np.int64(20), np.int32(30), np.int64(3), key=KEY, checkpoint=tmp_path / "counts")
+    assert same(SampleCounts.load(tmp_path / "counts"), counts)
+    assert same(collect(Dice(), 20, 30, seed=3, key=KEY), counts)
+
+
 def test_selection_and_estimation_use_different_samples():
     counts = collect(Dice(), 64, 64, seed=3, key=KEY)
     assert not (counts.selection == counts.estimation).all()

@@ -7,30 +7,13 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from agnncert.datasets import GraphSet
-from agnncert.errors import ModelContractError, SettingsError
-from agnncert.models import MODELS, build_from_config, build_model, load_model, save_model
-from agnncert.models.layers import ProjectedGINConv, ProjectedSAGEConv
+from agnncert.errors import SettingsError
+from agnncert.models import MODELS, build_from_config, build_model
+from agnncert.models.layers import Dropout, ProjectedGINConv, ProjectedSAGEConv
+
+from .conftest import CHAIN
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.int64)
-CHAIN = torch.tensor([[0, 1, 2, 3, 4, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0, 1, 2, 3, 4]])  # 0-1-2-3-4-5, and 6 alone
-
-
-@pytest.fixture
-def data() -> Data:
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(7, 5, generator=generator)
-    return Data(x=x, edge_index=CHAIN, y=torch.tensor([0, 1, 2, 0, 1, 2, 0]))
-
-
-@pytest.fixture
-def graphs() -> GraphSet:
-    generator = torch.Generator().manual_seed(1)
-    sizes = [(3, [[0, 1], [1, 0]]), (4, [[0, 1, 2], [1, 2, 3]]), (1, [[], []])]
-    return GraphSet(
-        Data(x=torch.randn(n, 5, generator=generator), edge_index=torch.tensor(e).long(), y=torch.tensor([k % 2]))
-        for k, (n, e) in enumerate(sizes)
-    )
 
 
 def small(name: str, data: Data | list[Data], **settings: object) -> torch.nn.Module:
@@ -247,73 +230,7 @@ def test_a_faulty_description_is_refused() -> None:
         build_from_config({"name": "gcn"})
 
 
-# --- in files
-
-
-def test_a_saved_model_comes_back_the_same(data, tmp_path) -> None:
-    model = small("sage", data, norm="batch_norm")
-    file = save_model(model, tmp_path / "runs" / "sage", provenance={"dataset": "toy", "epochs": 3})
-    assert file.name == "sage.safetensors"
-    text = json.loads((tmp_path / "runs" / "sage.json").read_text())
-    assert text["provenance"] == {"dataset": "toy", "epochs": 3}
-    for path in (file, file.with_suffix(".json"), file.with_suffix("")):
-        again = load_model(path)
-        assert not again.training
-        assert torch.equal(again(data.x, data.edge_index), model(data.x, data.edge_index))
-
-
-def test_a_module_of_the_user_needs_its_code_to_come_back(data, tmp_path) -> None:
-    model = pyg.GCN(5, 8, 2, 3).eval()
-    save_model(model, tmp_path / "own.safetensors")
-    with pytest.raises(ModelContractError, match="pass it as model="):
-        load_model(tmp_path / "own.safetensors")
-    again = load_model(tmp_path / "own.safetensors", model=pyg.GCN(5, 8, 2, 3))
-    assert torch.equal(again(data.x, data.edge_index), model(data.x, data.edge_index))
-    with pytest.raises(ModelContractError, match=r"size mismatch for convs\.0\.bias"):
-        load_model(tmp_path / "own.safetensors", model=pyg.GCN(5, 9, 2, 3))
-
-
-def test_tied_and_lazy_weights_are_dealt_with(tmp_path) -> None:
-    tied = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
-    tied[1].weight = tied[0].weight
-    save_model(tied, tmp_path / "tied")
-    with pytest.raises(ModelContractError, match="Run the model once"):
-        save_model(torch.nn.LazyLinear(3), tmp_path / "lazy")
-
-
-def test_an_altered_or_missing_file_is_noticed(data, tmp_path) -> None:
-    file = save_model(small("gcn", data), tmp_path / "gcn")
-    with pytest.raises(ModelContractError, match=r"cannot read .*nothing\.json"):
-        load_model(tmp_path / "nothing")
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(ModelContractError, match="sha256 differs"):
-        load_model(file)
-    file.with_suffix(".json").write_text("{}")
-    with pytest.raises(ModelContractError, match="does not describe a model"):
-        load_model(file)
-    file.with_suffix(".json").write_text("{")
-    with pytest.raises(ModelContractError, match="is not JSON"):
-        load_model(file)
-
-
-def test_an_interrupted_save_leaves_the_old_file(data, tmp_path, monkeypatch) -> None:
-    file = save_model(small("gcn", data), tmp_path / "gcn")
-    before = file.read_bytes()
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("agnncert.models.saved.os.replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        save_model(small("gcn", data, seed=1), tmp_path / "gcn")
-    assert file.read_bytes() == before
-
-
 def test_dropout_drops_its_share_keeps_the_mean_and_is_off_in_eval_mode():
-    from agnncert.models.layers import Dropout
-
     torch.manual_seed(0)
     layer, x = Dropout(0.8), torch.ones(1000, 101)
     out = layer(x)

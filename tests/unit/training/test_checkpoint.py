@@ -1,11 +1,14 @@
 """A run that is interrupted goes on where it stopped, and ends as if nothing had happened."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
 
 import agnncert as ac
+from agnncert.training.checkpoint import TrainingState, load_state, save_state
 from agnncert.training.loop import division_name
 
 from ...support.labelled import ThreeMethods, labelled_graph
@@ -159,6 +162,25 @@ def test_weights_that_share_memory_are_kept(tmp_path) -> None:
     torch.manual_seed(0)
     whole = ac.fit(Tied(), data, ac.EdgeCentric(5), epochs=6, evaluate_every=2)
     assert same(results[0], weights_of(whole))
+
+
+def test_every_kind_of_number_comes_back_as_it_was(tmp_path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2), nn.Linear(2, 2).bfloat16())
+    optimizer = torch.optim.Adam(model[:2].parameters())
+    model[:2](torch.rand(4, 3)).sum().backward()
+    optimizer.step()
+    state = TrainingState(3, 2, (0.5, -float("inf")), {"w": torch.tensor([1, -2], dtype=torch.bfloat16)}, seconds=1.5)
+    save_state(tmp_path / "run", {"clip": float("inf")}, model, optimizer, state)
+    other = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2), nn.Linear(2, 2).bfloat16())
+    again = torch.optim.Adam(other[:2].parameters())
+    resumed = load_state(tmp_path / "run", {"clip": float("inf")}, other, again)
+    assert resumed == replace(state, best=resumed.best)
+    assert resumed.best["w"].dtype == torch.bfloat16
+    assert same(resumed.best, state.best)
+    assert same(other.state_dict(), model.state_dict())
+    for number, averages in optimizer.state_dict()["state"].items():
+        assert same(again.state_dict()["state"][number], averages)
 
 
 def test_a_division_without_a_name_is_known_by_its_kind_not_by_its_address() -> None:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from agnncert.voting.lazy_rows import Features, Gathered, SparseRows
+from agnncert.voting.lazy_rows import Features, LazyRows, SparseRows
 from agnncert.voting.lazy_rows import _on_copies as on_copies
 
 ROWS, WIDTH, OUT = 7, 4, 3
@@ -126,7 +126,7 @@ def test_every_way_to_use_it_gives_what_copied_rows_give(access, sparse):
     x = matrix()
     features = Features(x, SparseRows(x) if sparse else None)
     expected, found = ACCESS[access](x[INDEX]), ACCESS[access](features.rows(INDEX))
-    assert not isinstance(found, Gathered) or access.startswith("dropout")
+    assert not isinstance(found, LazyRows) or access.startswith("dropout")
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     assert torch.equal(x, matrix()), "the matrix itself is never written to"
 
