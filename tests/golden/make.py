@@ -16,7 +16,8 @@ from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.file import VERSION
 from agnncert.proof.samples.deletions import DeletionNoise
-from agnncert.proof.samples.evidence import SampleEvidence, sample_claim
+from agnncert.proof.samples.evidence import TOGETHER, SampleEvidence, sample_claim
+from agnncert.proof.samples.flips import FlipNoise
 
 FOLDER = Path(__file__).parent / f"v{VERSION}"
 
@@ -74,6 +75,14 @@ def sampled() -> Certificate:
     return Certificate(sample_claim(evidence), evidence, np.array([1, 2]))
 
 
+def flipped() -> Certificate:
+    """Three targets, counted under random flips of edges and of two feature entries; the last one is undecided."""
+    counts = np.array([[98, 1, 1], [10, 90, 0], [34, 33, 33]])
+    noise = FlipNoise(0.05, 0.3, 0.1, 0.1, num_features=2)
+    evidence = SampleEvidence("sparse-rs", noise, counts, 100 * counts, alpha=0.01, scope=TOGETHER)
+    return Certificate(sample_claim(evidence), evidence, np.array([4, 5, 6]))
+
+
 def summary(certificate: Certificate) -> dict[str, list[str]]:
     """What the example proves, for a reader and for the test."""
     names = ("target", "label", "radius", "new_neighbours")
@@ -83,11 +92,13 @@ def summary(certificate: Certificate) -> dict[str, list[str]]:
 def make_all() -> None:
     """Writes every example, and what it proves."""
     FOLDER.mkdir(exist_ok=True)
-    made = {name: example(*settings) for name, settings in EXAMPLES.items()} | {"bi-rs": sampled()}
+    made = {name: example(*settings) for name, settings in EXAMPLES.items()}
+    made |= {"bi-rs": sampled(), "sparse-rs": flipped()}
+    flips = (Budget(delete_edges=1), Budget(add_edges=1), Budget(delete_edges=1, change_features=1))
     for name, certificate in made.items():
         own = Budget(target_features=True, delete_nodes=1, change_features=1)
         budgets = (*usual_budgets(certificate.claim), own) if certificate.claim.alpha is None else ()
-        save_certificate(certificate, FOLDER / f"{name}.cert", budgets)
+        save_certificate(certificate, FOLDER / f"{name}.cert", flips if name == "sparse-rs" else budgets)
     proved = {name: summary(certificate) for name, certificate in made.items()}
     (FOLDER / "proved.json").write_text(json.dumps(proved, indent=1, ensure_ascii=False) + "\n")
 

@@ -74,9 +74,7 @@ class Budget:
 
     @property
     def injected_edges(self) -> float:
-        """All edges of injected nodes together; no nodes bring no edges, however many each might (0·inf =
-        0).
-        """
+        """All edges of injected nodes together; no nodes bring no edges, however many each might."""
         return self.inject_nodes * self.edges_per_injected if self.inject_nodes and self.edges_per_injected else 0
 
 

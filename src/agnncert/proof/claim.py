@@ -279,11 +279,7 @@ def make_sample_claim(
         noise: Kind and parameters of the noise, as files store them.
         task: ``"node"`` or ``"graph"``.
         alpha: Error probability.
-        scope: What ``alpha`` is spent on.
-        ids: ``"node_id"`` or ``"row"``.
-        digests: SHA-256 of the graph and the model.
-        notes: Further remarks.
-        library_version: Version to name.
+        scope: What ``alpha`` is spent on; the rest as in :func:`make_claim`.
     """
     covers, assumes, not_proved = _about_deletions() if noise["kind"] == "deletions" else _about_flips(noise, task)
     unsound = noise.get("test") == "legacy-unsound"

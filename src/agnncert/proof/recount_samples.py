@@ -2,12 +2,12 @@
 
 Written again on purpose, and by other ways than in ``samples``, which made the statements; it shares no code with it:
 
-    bounds on probabilities   halving an interval, with binomial tails summed term by term (there: an inverse beta function)
-    noise that flips          regions filled one after the other (there: a curve interpolated)
-    noise that deletes        one linear program for all tests (there: a formula for each)
+    probabilities        an interval is halved, binomial tails are summed term by term; there: an inverse beta function
+    noise that flips     regions are filled one after the other; there: a curve is interpolated
+    noise that deletes   one linear program answers for all tests; there: each test has a formula
 
-A probability is right to about 1e-14. It is moved by ``MARGIN`` against the label wherever it is used, as the prover
-does, so that rounding can neither certify too much nor make the two disagree where probabilities tie.
+Probabilities are right to about 1e-14. They are moved by ``MARGIN`` against the label wherever they are used, as the
+prover does, so that rounding neither certifies too much nor makes the two disagree where probabilities tie.
 """
 
 import math
@@ -19,36 +19,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.errors import BudgetError, CertificateError
+from agnncert.errors import CertificateError
 from agnncert.proof.budget import Budget
 
 Numbers = npt.NDArray[Any]
+Flags = npt.NDArray[np.bool_]
+Noise = Mapping[str, Any]  # kind and parameters, as files store them
 
 MARGIN = 1e-12
 MOST_SAMPLES = 10**8  # tails of more take too long to sum
 MOST_FLIPS = 2000  # nothing is stated about more flips at once …
 MOST_MIXED = 100  # … and no radius is larger than this if additions and deletions differ in their rates
-MOST_INJECTED = 2**31  # where the search for a radius stops
+MOST_INJECTED = 2**31  # nor does one count more injected nodes
 
 _SETTINGS = {"method", "noise", "alpha", "scope", "seed", "task"}
-_NOISE = {
+_PARAMETERS = {
     "flips": {"kind", "p_add", "p_delete", "p_add_feature", "p_delete_feature", "num_features", "where"},
     "deletions": {"kind", "p_edge", "p_node", "test", "edges_per_injected"},
 }
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Label of each target, a lower bound on its probability and an upper bound on every other's, each ``[n]``."""
-
-    label: Numbers
-    top: Numbers
-    other: Numbers
-
-    @property
-    def decided(self) -> npt.NDArray[np.bool_]:
-        """Where the samples tell that the label is the most probable class."""
-        return np.asarray(self.top > self.other)
 
 
 def check_samples(arrays: Mapping[str, Numbers], settings: Mapping[str, Any]) -> None:
@@ -67,7 +55,7 @@ def check_samples(arrays: Mapping[str, Numbers], settings: Mapping[str, Any]) ->
         sums = np.unique(counts.sum(axis=1)).tolist()
         _require(len(sums) <= 1 and all(0 < s <= MOST_SAMPLES for s in sums), f"{name} counts sum to {sums[:3]}")
     _require(isinstance(settings["method"], str), "the method has no name")
-    _require(_is_number(settings["alpha"]) and 0 < settings["alpha"] < 1, f"alpha is {settings['alpha']!r}")
+    _require(_is_probability(settings["alpha"]) and settings["alpha"] > 0, f"alpha is {settings['alpha']!r}")
     _require(settings["scope"] in ("each target", "all targets together"), f"the scope is {settings['scope']!r}")
     _require(settings["task"] in ("node", "graph"), f"the task is {settings['task']!r}")
     _check_noise(settings["noise"])
@@ -75,22 +63,19 @@ def check_samples(arrays: Mapping[str, Numbers], settings: Mapping[str, Any]) ->
 
 def _check_noise(noise: Any) -> None:
     _require(isinstance(noise, dict) and noise.get("kind") in ("flips", "deletions"), f"the noise is {noise!r}")
-    known = _NOISE[noise["kind"]]
+    known = _PARAMETERS[noise["kind"]]
     _require(set(noise) == known, f"{noise['kind']} noise has {sorted(noise)}, expected {sorted(known)}")
     rates = {name: value for name, value in noise.items() if name.startswith("p_")}
-    _require(all(_is_number(p) and 0 <= p < 1 for p in rates.values()), f"probabilities are {rates}")
-    _require(any(rates.values()), "without noise nothing can be certified")
+    _require(all(map(_is_probability, rates.values())) and any(rates.values()), f"probabilities are {rates}")
     if noise["kind"] == "deletions":
         _require(noise["test"] in ("B1", "B2", "sharp", "legacy-unsound"), f"the test is {noise['test']!r}")
-        try:
-            Budget(edges_per_injected=_edges_per_injected(noise))
-        except BudgetError as error:
-            raise CertificateError(f"the evidence from samples is damaged: {error}") from error
+        most = noise["edges_per_injected"]
+        _require(most == "inf" or _is_whole(most), f"edges_per_injected is {most!r}")
     else:
-        sums = noise["p_add"] + noise["p_delete"], noise["p_add_feature"] + noise["p_delete_feature"]
-        _require(max(sums) < 1, "such noise says nothing about the input")
+        on_edges, on_features = _noise_on(noise, ""), _noise_on(noise, "_feature")
+        _require(max(on_edges, on_features) < 1, "such noise says nothing about the input")
         features = noise["num_features"]
-        _require(isinstance(features, int) and features >= (sums[1] > 0), f"num_features is {features!r}")
+        _require(_is_whole(features) and features >= (on_features > 0), f"num_features is {features!r}")
         _require(noise["where"] in ("graph", "target row"), f"noise is on {noise['where']!r}")
 
 
@@ -99,29 +84,49 @@ def _require(good: bool, otherwise: str) -> None:
         raise CertificateError(f"the evidence from samples is damaged: {otherwise}.")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _is_probability(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
 
 
-def _edges_per_injected(noise: Mapping[str, Any]) -> Any:
-    return math.inf if noise["edges_per_injected"] == "inf" else noise["edges_per_injected"]
+def _is_whole(value: Any) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0 <= value <= 2**53 and value == int(value)
+
+
+def _noise_on(noise: Noise, what: str) -> float:
+    """How much noise there is on edges (``""``) or on feature entries (``"_feature"``)."""
+    return float(noise[f"p_add{what}"] + noise[f"p_delete{what}"])
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Label of each target, a lower bound on its probability and an upper bound on every other's, each ``[n]``."""
+
+    label: Numbers
+    top: Numbers
+    other: Numbers
+
+    @property
+    def decided(self) -> Flags:
+        """Where the samples tell that the label is the most probable class."""
+        return np.asarray(self.top > self.other)
 
 
 def bound_classes(selection: Numbers, estimation: Numbers, alpha: float) -> Bounds:
-    """What the counts say about each target; its bounds are all right with probability ``1 - alpha``.
+    """What the counts, shape ``[n, classes]``, say; a target's bounds are all right with probability ``1 - alpha``.
 
     One bound is enough for two classes, since the other class has what remains. More classes share ``alpha``.
     """
-    n, num_classes = estimation.shape
-    label = selection.argmax(axis=1)
+    num_classes = estimation.shape[1]
+    trials = int(estimation[:1].sum()) or 1  # alike for all targets
+    label = selection.argmax(axis=1)  # ties go to the smaller class
     mine = np.arange(num_classes) == label[:, None]
-    trials = int(estimation[0].sum()) if n else 1
     share = alpha / num_classes if num_classes > 2 else alpha
-    top = _least_probability(estimation[mine], trials, share)
+    least, least_without = _least_probability(np.stack([estimation, trials - estimation]), trials, share)
+    top = least[mine]
     other = 1 - top
     if num_classes > 2:
-        most = 1 - _least_probability(trials - estimation, trials, share)
-        other = np.minimum(other, np.where(mine, 0, most).max(axis=1))
+        other = np.minimum(other, np.where(mine, 0, 1 - least_without).max(axis=1))
     return Bounds(label, top, other)
 
 
@@ -129,7 +134,7 @@ def _least_probability(successes: Numbers, trials: int, alpha: float) -> Numbers
     """The probability for which as many successes or more are as rare as ``alpha`` (Clopper and Pearson, 1934)."""
     distinct, place = np.unique(successes, return_inverse=True)
     low, high = np.zeros(len(distinct)), distinct / trials
-    for _ in range(60):
+    for _ in range(50):
         middle = (low + high) / 2
         rare = _tail(distinct, trials, middle) <= alpha
         low, high = np.where(rare, middle, low), np.where(rare, high, middle)
@@ -139,8 +144,8 @@ def _least_probability(successes: Numbers, trials: int, alpha: float) -> Numbers
 def _tail(successes: Numbers, trials: int, p: Numbers) -> Numbers:
     """Probability of at least so many successes.
 
-    All probabilities are counted in units of that of exactly ``successes``, from which each next one follows by a
-    simple ratio. Everything is positive, so nothing cancels.
+    Probabilities are counted in units of that of exactly ``successes``; each next one follows by a simple ratio.
+    Everything is positive, so nothing cancels.
     """
     p = np.clip(p, 1e-300, 1 - 1e-16)
     odds = p / (1 - p)
@@ -150,24 +155,24 @@ def _tail(successes: Numbers, trials: int, p: Numbers) -> Numbers:
 
 
 def _series(ratio: Callable[[Numbers], Numbers]) -> Numbers:
-    """Sum of the products of the first 1, 2, 3, … ratios, which fall; infinite if it exceeds every float."""
+    """Sum of the products of the first 1, 2, 3, … ratios, which fall down to 0; infinite if no float is as large."""
     total, last = np.zeros(1), np.ones(1)
-    for start in count(0, 64):
-        ratios = ratio(start + np.arange(64)[:, None])
+    for start in count(0, 256):
+        ratios = ratio(start + np.arange(256)[:, None])
         with np.errstate(over="ignore", invalid="ignore"):
             terms = last * np.cumprod(ratios, axis=0)
             total, last = np.nan_to_num(total + terms.sum(axis=0), nan=math.inf, posinf=math.inf), terms[-1]
-            # What is left out is less than a geometric series, since ratios fall.
+            # Since ratios fall, what is left out is less than a geometric series.
             little = (ratios[-1] < 1) & (last * ratios[-1] <= 1e-18 * total * (1 - ratios[-1]))
         if (little | np.isinf(total)).all():
-            return total
-    raise AssertionError  # not reached: ratios end at zero
+            break
+    return total
 
 
-def right_radius(noise: Mapping[str, Any], bounds: Bounds, stated: Numbers) -> npt.NDArray[np.bool_]:
+def right_radius(noise: Noise, bounds: Bounds, stated: Numbers) -> Flags:
     """Whether each target withstands the stated size and not the next one, shape ``[n]``.
 
-    Fewer changes never hurt, so the sizes in between need no look. The prover searches up to a last size only.
+    Fewer changes never hurt, so smaller sizes need no look. The prover searches up to a last size only.
     """
     if noise["kind"] == "deletions":
         last = MOST_INJECTED - 1
@@ -179,7 +184,7 @@ def right_radius(noise: Mapping[str, Any], bounds: Bounds, stated: Numbers) -> n
     return np.asarray((stated >= -1) & withstood & (next_fails | (size >= last)))
 
 
-def holds(noise: Mapping[str, Any], bounds: Bounds, budget: Budget) -> npt.NDArray[np.bool_]:
+def holds(noise: Noise, bounds: Bounds, budget: Budget) -> Flags:
     """Whether each target keeps its label against ``budget``, shape ``[n]``; False where nothing is proved."""
     edges, injected = (budget.add_edges, budget.delete_edges), budget.inject_nodes
     nodes = budget.change_features + budget.target_features
@@ -190,9 +195,8 @@ def holds(noise: Mapping[str, Any], bounds: Bounds, budget: Budget) -> npt.NDArr
         if any(edges) or nodes:
             return nowhere
         return _withstands_injected(noise, bounds, np.full(len(nowhere), float(injected)), budget.edges_per_injected)
-    edges_covered = _on_edges(noise) and noise["where"] == "graph"
-    features_covered = noise["p_add_feature"] + noise["p_delete_feature"] > 0
-    if injected or (any(edges) and not edges_covered) or (nodes and not features_covered):
+    edges_covered = _noise_on(noise, "") and noise["where"] == "graph"
+    if injected or (any(edges) and not edges_covered) or (nodes and not _noise_on(noise, "_feature")):
         return nowhere
     entries = nodes * noise["num_features"] if nodes else 0  # all entries of a node may flip, in any mix
     if max(sum(edges), entries) > MOST_FLIPS:
@@ -201,29 +205,25 @@ def holds(noise: Mapping[str, Any], bounds: Bounds, budget: Budget) -> npt.NDArr
     return _withstands_flips(noise, bounds, [(add, delete, *mix) for mix in _mixes(int(entries))])
 
 
-def _withstands_size(noise: Mapping[str, Any], bounds: Bounds, size: Numbers, last: int) -> npt.NDArray[np.bool_]:
+def _withstands_size(noise: Noise, bounds: Bounds, size: Numbers, last: int) -> Flags:
     """Whether each target withstands every change of its size, in steps of the radius, shape ``[n]``."""
     if noise["kind"] == "deletions":
-        injected = _withstands_injected(noise, bounds, size.astype(np.float64), _edges_per_injected(noise))
-        return injected & (size <= MOST_INJECTED)
+        withstood = _withstands_injected(noise, bounds, size.astype(np.float64), float(noise["edges_per_injected"]))
+        return withstood & (size <= MOST_INJECTED)
     p_add, p_delete = _rates(noise)
     answer = np.zeros(len(size), dtype=bool)
     for one in np.unique(size[size <= last]).tolist():
         here = np.flatnonzero(size == one)
         mixes = [(one, 0)] if p_add == p_delete else _mixes(one)  # with one rate, all mixes have the same regions
-        flips = [(*mix, 0, 0) if _on_edges(noise) else (0, 0, *mix) for mix in mixes]
+        flips = [(*mix, 0, 0) if _noise_on(noise, "") else (0, 0, *mix) for mix in mixes]
         answer[here] = _withstands_flips(noise, Bounds(*(part[here] for part in vars(bounds).values())), flips)
     return answer
 
 
-def _on_edges(noise: Mapping[str, Any]) -> bool:
-    return bool(noise["p_add"] + noise["p_delete"] > 0)
-
-
-def _rates(noise: Mapping[str, Any]) -> tuple[float, float]:
+def _rates(noise: Noise) -> tuple[float, float]:
     """How often noise adds and deletes what the radius counts: edges, or feature entries if no edge is noisy."""
-    kind = "" if _on_edges(noise) else "_feature"
-    return noise[f"p_add{kind}"], noise[f"p_delete{kind}"]
+    what = "" if _noise_on(noise, "") else "_feature"
+    return noise[f"p_add{what}"], noise[f"p_delete{what}"]
 
 
 def _mixes(total: int) -> list[tuple[int, int]]:
@@ -231,9 +231,7 @@ def _mixes(total: int) -> list[tuple[int, int]]:
     return [(add, total - add) for add in sorted(range(total + 1), key=lambda add: min(add, total - add))]
 
 
-def _withstands_flips(
-    noise: Mapping[str, Any], bounds: Bounds, attacks: list[tuple[int, int, int, int]]
-) -> npt.NDArray[np.bool_]:
+def _withstands_flips(noise: Noise, bounds: Bounds, attacks: list[tuple[int, int, int, int]]) -> Flags:
     """Whether each target withstands all these numbers of (edges added, deleted, entries added, deleted)."""
     alive = np.flatnonzero(bounds.decided)
     for edges_added, edges_deleted, added, deleted in attacks:
@@ -247,9 +245,10 @@ def _withstands_flips(
 
 
 def _regions(added: int, deleted: int, p_add: float, p_delete: float) -> tuple[Numbers, Numbers]:
-    """Probabilities that 0, 1, … of the flipped entries look as in the attacked input: from the clean input's noise,
-    and from the attacked one's. Given this number, noisy inputs are as probable from one as from the other, up to
-    a constant.
+    """Probabilities that 0, 1, … of the flipped entries look as in the attacked input.
+
+    The first are for noise around the clean input, the second for noise around the attacked one. Among noisy inputs
+    with the same number, the ratio of the two probabilities is constant.
     """
     clean = np.convolve(_binomial(added, p_add), _binomial(deleted, p_delete))
     return clean, np.convolve(_binomial(added, 1 - p_delete), _binomial(deleted, 1 - p_add))
@@ -258,7 +257,7 @@ def _regions(added: int, deleted: int, p_add: float, p_delete: float) -> tuple[N
 def _binomial(trials: int, p: float) -> Numbers:
     """Probabilities of 0 … ``trials`` successes: in units of the most probable one, then scaled to sum to 1."""
     if p in (0, 1):
-        return np.eye(trials + 1)[trials if p else 0]
+        return np.asarray(np.arange(trials + 1) == p * trials, dtype=np.float64)
     mode = min(int((trials + 1) * p), trials)
     up, down = np.arange(mode, trials), np.arange(mode, 0, -1)
     more = np.cumprod((trials - up) / (up + 1) * (p / (1 - p)))
@@ -267,11 +266,11 @@ def _binomial(trials: int, p: float) -> Numbers:
     return np.asarray(masses / masses.sum())
 
 
-def _label_stays(clean: Numbers, attacked: Numbers, top: Numbers, other: Numbers) -> npt.NDArray[np.bool_]:
+def _label_stays(clean: Numbers, attacked: Numbers, top: Numbers, other: Numbers) -> Flags:
     """Whether a class of probability ``top`` must still beat one of probability ``other`` (Neyman and Pearson, 1933).
 
-    The worst classifier spends its probability for the label on regions that are rare around the attacked input, and
-    its probability for the other class on regions that are frequent there.
+    The worst classifier predicts the label in regions that are rare around the attacked input, and the other class in
+    regions that are frequent there.
     """
     possible = (clean > 0) | (attacked > 0)
     clean, attacked = clean[possible], attacked[possible]
@@ -294,26 +293,22 @@ def _filled(clean: Numbers, attacked: Numbers, p: Numbers, beyond: float) -> Num
     return np.asarray(gained[last] + (p - before[last]) / clean[last] * attacked[last])
 
 
-def _withstands_injected(
-    noise: Mapping[str, Any], bounds: Bounds, injected: Numbers, edges_each: float
-) -> npt.NDArray[np.bool_]:
+def _withstands_injected(noise: Noise, bounds: Bounds, injected: Numbers, edges_each: float) -> Flags:
     """Whether each target withstands ``injected`` nodes, shape ``[n]``, of ``edges_each`` edges.
 
-    Let r(w) be the probability that noise deletes all new edges, given the coins w of the old graph. Then the label
-    leads by at least E[(1 if label) r + (1 unless other) r] - 1. Known are the mean of r and its least value, and
-    the lead is the least over all such r: r is lowered where that costs most, on the label first, then where neither
-    class is predicted.
+    Let r be the probability that noise deletes all new edges, given what it does to the old graph. The label leads by
+    at least the mean of r, times 2 where the label is predicted and times 1 where neither class is, minus 1. Known
+    are the mean of r and its least value. So the lead is least if r is lowered on the label first, then on neither.
     """
     p_edge, p_node = noise["p_edge"], noise["p_node"]
     mean = _isolated(p_node, (1 - p_edge) * (1 - p_node), injected, edges_each)  # old nodes lose their edges too
-    least = _isolated(p_node, 1 - p_edge, injected, edges_each)  # or all old nodes stay
-    known = {
+    least = _isolated(p_node, 1 - p_edge, injected, edges_each)  # no old node does
+    floor, mean = {
         "B1": (least, least),
-        "B2": (0.0, mean),
+        "B2": (np.zeros(len(mean)), mean),
         "sharp": (least, mean),
         "legacy-unsound": (mean, mean),  # as released: takes r for a constant, which it is not
-    }
-    floor, mean = known[noise["test"]]
+    }[noise["test"]]
     neither = np.maximum(1 - bounds.top - bounds.other, 0)
     on_label = np.minimum(1 - mean, bounds.top * (1 - floor))
     on_neither = np.minimum(1 - mean - on_label, neither * (1 - floor))

@@ -1,6 +1,6 @@
-"""The vote theorem: which changes of ballots cannot change the winner. Pure functions of numpy arrays.
+"""The theorems: how many ballots an attack can move, and which moves cannot change the winner. Pure functions of arrays.
 
-A target's ballots fall into three tiers, by how hard they are to move:
+**The vote.** A target's ballots fall into three tiers, by how hard they are to move:
 
     reached     the graph as it is reaches them; anything may move them
     unreached   listed, but the graph has no edge there; edges between old nodes may not suffice
@@ -18,11 +18,11 @@ exact.
 Ballots that are not stable (another machine might round them to another class) are conceded before anything
 else: they count for every rival and cannot be moved any further.
 
-What each division's theorem says: how many ballots of a target an attacker's budget can move.
+**The divisions.** One short function per division and task turns a budget into a :class:`Reach`. In their docstrings,
+v is the target and S_v the subgraphs in which v has an edge that can bring it a message. A *node* of the budget is a
+deleted node or one with changed features; v itself is never deleted.
 
-One short function per division and task, from a budget to :class:`~agnncert.proof.theorems.Reach`. In the comments,
-v is the target and S_v the subgraphs in which v has an edge that can bring it a message. A *node* of the
-budget is a deleted node or one with changed features; v itself is never deleted.
+``recount`` does all of this a second time, in code that imports nothing from here.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,7 +38,6 @@ from agnncert.proof.rules import RULES
 
 # Where the search for the largest amount stops. An answer beyond it is cut, never raised.
 LARGEST_AMOUNT = 2**31
-
 
 REACHED, UNREACHED, UNLISTED = range(3)
 

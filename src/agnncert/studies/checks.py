@@ -54,11 +54,11 @@ def verify_named(certificate: Path, named: CertifySettings, ballots: float) -> V
     run = find_run(place)
     if run is not None and (not named.data or place == named.data) and named.model is None:
         _, study = of_run(run, CertifySettings(root=named.root))
-        return verify(certificate, study.data, study.new_model(), ballots, named.seed)
+        return verify(certificate, data=study.data, model=study.new_model(), ballots=ballots, seed=named.seed)
     if not named.data:
         raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
     data = load_data(named)
     if named.model is None and ballots:
         raise SettingsError("casting ballots again needs the model: name it with --model and --weights.")
     model = None if named.model is None else trained_model(named, data)
-    return verify(certificate, data, model, ballots, named.seed)
+    return verify(certificate, data=data, model=model, ballots=ballots, seed=named.seed)

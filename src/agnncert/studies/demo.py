@@ -59,7 +59,7 @@ def demo_run(out: str | Path = "runs/demo", on_progress: OnProgress | None = Non
     attacked = attack_run(folder.path, AttackSettings(sample=40))
     log.info("[4/5] Verify the certificate from its file, and cast %d ballots again, one by one", BALLOTS)
     _, study = of_run(folder)
-    verdict = verify(folder.certificate, study.data, study.new_model(), BALLOTS)
+    verdict = verify(folder.certificate, data=study.data, model=study.new_model(), ballots=BALLOTS)
     log.info("[5/5] Write the report")
     reported = report_run(folder.path)
     seconds = time.perf_counter() - begin

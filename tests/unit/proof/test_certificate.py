@@ -1,7 +1,6 @@
-"""Certificate and claim: what a user asks, and what is said in words."""
+"""Certificate: what a user asks, and what is printed."""
 
 import dataclasses
-import json
 import math
 
 import numpy as np
@@ -10,8 +9,6 @@ import pytest
 from agnncert.errors import BudgetError, CertificateError, SettingsError
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
-from agnncert.proof.claim import Claim, make_claim
-from agnncert.proof.rules import RULES
 
 from ...support.certificates import certificate_of, random_evidence
 
@@ -122,51 +119,3 @@ def test_printing_says_what_is_proved_assumed_and_not_proved(cert):
     assert "23" * 32 in text  # the model is named by its digest
     assert "without any edges" in text  # what a radius above the degree means
     assert len(repr(cert)) < 80
-
-
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("ids", ["node_id", "row"])
-def test_the_words_of_every_rule_say_exactly_what_its_answers_say(rule, ids, rng):
-    """The claim must not promise what holds_against refuses, nor the other way round."""
-    proof = random_evidence(rng, rule, ids=ids, unstable=0)
-    claim = certificate_of(proof).claim
-    own = proof.holds(Budget(target_features=True)).any()
-    assert ("The target's own features are unchanged." in claim.assumes) == (not own and claim.task == "node")
-    deleted = proof.holds(Budget(delete_nodes=1)).any()
-    if rule.startswith(("edge-centric", "node-centric", "gated")):
-        assert any("deleted with all" in words for words in claim.covers) == deleted == (ids == "node_id")
-    assert any("Row numbers" in words for words in claim.assumes) == (ids == "row")
-    assert len(claim.unit) > 10
-    assert claim.task == rule.split("/")[1]
-
-
-def test_a_claim_survives_json(cert):
-    stored = json.loads(json.dumps(cert.claim.to_json()))
-    assert Claim.from_json(stored) == cert.claim
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("task", "edge"), ("num_groups", -1), ("num_groups", 1.5), ("tolerance", math.nan), ("alpha", 1.0), ("covers", "all"),
-     ("digests", ["x"]), ("guarantee", "certain"), ("ids", None), ("division", 3)],
-)  # fmt: skip
-def test_a_senseless_claim_is_refused(cert, field, value):
-    with pytest.raises(CertificateError, match=field):
-        Claim.from_json(cert.claim.to_json() | {field: value})
-
-
-def test_a_claim_with_missing_or_unknown_fields_is_refused(cert):
-    stored = cert.claim.to_json()
-    with pytest.raises(CertificateError, match="fields"):
-        Claim.from_json(stored | {"extra": 1})
-    del stored["unit"]
-    with pytest.raises(CertificateError, match="fields"):
-        Claim.from_json(stored)
-    with pytest.raises(CertificateError, match="fields"):
-        Claim.from_json([1])
-
-
-def test_without_a_tolerance_evaluations_must_agree_exactly():
-    claim = make_claim(rule="node-centric/node", division="d", num_groups=3)
-    assert any("the same ballot" in words for words in claim.assumes)
-    assert claim.library_version

@@ -1,14 +1,17 @@
-"""What each division's rule covers, refuses, and makes of special numbers."""
+"""The theorems: every rule against its laws, and the vote against brute force over all changes of ballots."""
 
 import dataclasses
+import itertools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+from agnncert.proof.ballots import Votes
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.rules import RULES
-from agnncert.proof.theorems import certified_radius, largest_amount, tally, times
+from agnncert.proof.theorems import Reach, certified_radius, largest_amount, neighbours_needed, tally, times, withstands
 
 from ...support.certificates import random_budget, random_evidence
 
@@ -159,3 +162,177 @@ def test_gnncert_covers_no_injected_or_deleted_nodes(rule, rng):
     assert not proof.holds(Budget(delete_nodes=1)).any()
     assert proof.holds(Budget(add_edges=1)).any() == ("gnncert-n" not in rule)
     assert proof.holds(Budget(change_features=1)).any() == ("gnncert-e/" not in rule)
+
+
+ABSTAIN = -1
+
+
+def votes_of(ballots: list[int], tiers: list[int], stable: list[bool], num_classes: int) -> Votes:
+    """One target. Tier 2 ballots must be alike: they are stored as the default."""
+    listed = [i for i, tier in enumerate(tiers) if tier < 2]
+    unlisted = [i for i, tier in enumerate(tiers) if tier == 2]
+    assert len({(ballots[i], stable[i]) for i in unlisted}) <= 1
+    return Votes(
+        num_groups=len(ballots),
+        num_classes=num_classes,
+        default=np.array([ballots[unlisted[0]] if unlisted else ABSTAIN], dtype=np.int16),
+        default_stable=np.array([stable[unlisted[0]] if unlisted else True]),
+        indptr=np.array([0, len(listed)]),
+        group=np.array(listed, dtype=np.int32),
+        ballot=np.array([ballots[i] for i in listed], dtype=np.int16),
+        stable=np.array([stable[i] for i in listed], dtype=bool),
+        reached=np.array([tiers[i] == 0 for i in listed], dtype=bool),
+    )
+
+
+def all_stable(ballots: list[int], num_classes: int) -> Votes:
+    return votes_of(ballots, [0] * len(ballots), [True] * len(ballots), num_classes)
+
+
+def winner(ballots: tuple[int, ...] | list[int], num_classes: int) -> int:
+    counts = [sum(b == k for b in ballots) for k in range(num_classes)]
+    return counts.index(max(counts))
+
+
+def every_change(ballots: list[int], movable: tuple[int, ...], num_classes: int) -> Iterator[list[int]]:
+    for new in itertools.product(range(ABSTAIN, num_classes), repeat=len(movable)):
+        changed = list(ballots)
+        for place, ballot in zip(movable, new, strict=True):
+            changed[place] = ballot
+        yield changed
+
+
+def can_flip(ballots: list[int], label: int, movable: tuple[int, ...], num_classes: int) -> bool:
+    return any(winner(changed, num_classes) != label for changed in every_change(ballots, movable, num_classes))
+
+
+def reach(moved: float, beyond: float, unlisted: float) -> Reach:
+    limits = (np.array([float(x)]) for x in (moved, beyond, unlisted))
+    return Reach(*limits, covered=np.array([True]))
+
+
+def test_the_radius_of_three_small_votes():
+    ballots = [[0, 0, 0, 0, 0, 1], [0, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1]]
+    found = [(int(t.label[0]), int(certified_radius(t)[0])) for t in (tally(all_stable(b, 2)) for b in ballots)]
+    assert found == [(0, 2), (1, 1), (0, 0)]
+
+
+@pytest.mark.parametrize(("num_groups", "num_classes"), [(1, 2), (4, 3), (5, 2), (5, 3), (7, 2)])
+def test_the_radius_is_exact_for_every_vote_with_abstentions(num_groups, num_classes):
+    for ballots in itertools.combinations_with_replacement(range(ABSTAIN, num_classes), num_groups):
+        counted = tally(all_stable(list(ballots), num_classes))
+        label, radius = int(counted.label[0]), int(certified_radius(counted)[0])
+        assert label == winner(ballots, num_classes)
+        for size, flips in ((radius, False), (radius + 1, True)):
+            moves = itertools.combinations(range(num_groups), size)
+            assert any(can_flip(list(ballots), label, m, num_classes) for m in moves) == flips
+
+
+def test_without_a_rival_every_ballot_may_change():
+    assert certified_radius(tally(all_stable([0, 0, 0], 1))).tolist() == [3]
+    assert withstands(tally(all_stable([0, 0, 0], 1)), reach(np.inf, np.inf, np.inf)).tolist() == [True]
+
+
+@pytest.mark.parametrize("num_classes", [2, 3])
+def test_the_guarded_radius_is_exact_when_unstable_ballots_may_be_read_as_anything(num_classes):
+    negative = 0
+    for ballots in itertools.combinations_with_replacement(range(ABSTAIN, num_classes), 4):
+        for stable in itertools.product([True, False], repeat=4):
+            counted = tally(votes_of(list(ballots), [0] * 4, list(stable), num_classes))
+            label, radius = int(counted.label[0]), int(certified_radius(counted)[0])
+            unstable = tuple(i for i in range(4) if not stable[i])
+            firm = [i for i in range(4) if stable[i]]
+            negative += radius == -1
+            for size, flips in ((radius, False), (radius + 1, True)):
+                moves = itertools.combinations(firm, size) if 0 <= size <= len(firm) else []
+                assert any(can_flip(list(ballots), label, unstable + m, num_classes) for m in moves) == flips
+    assert negative > 20  # the guard does refuse to certify anything at all
+
+
+def test_an_unstable_default_concedes_every_unlisted_ballot():
+    votes = votes_of([0, 0, 0, 0, 0], [0, 0, 0, 2, 2], [True, True, True, False, False], 2)
+    counted = tally(votes)
+    assert counted.size[:, 0].tolist() == [3, 0, 0]
+    assert counted.margin[0, 1] == 3 - 2
+    assert certified_radius(counted).tolist() == [0]
+
+
+def tiered_votes(num_classes: int, num_groups: int) -> Iterator[tuple[list[int], list[int], list[bool]]]:
+    """Every small vote in three tiers, the unlisted ballots alike; the order within a tier does not matter."""
+    for sizes in itertools.product(range(num_groups + 1), repeat=3):
+        if sum(sizes) != num_groups:
+            continue
+        options = [(b, s) for b in range(ABSTAIN, num_classes) for s in (True, False)]
+        for first in itertools.combinations_with_replacement(options, sizes[0]):
+            for second in itertools.combinations_with_replacement(options, sizes[1]):
+                for third in options if sizes[2] else [(ABSTAIN, True)]:
+                    cast = [*first, *second, *[third] * sizes[2]]
+                    tiers = [0] * sizes[0] + [1] * sizes[1] + [2] * sizes[2]
+                    yield [b for b, _ in cast], tiers, [s for _, s in cast]
+
+
+def flips_within(ballots, tiers, stable, num_classes, limits):
+    """Brute force: can some allowed set of moved ballots, with the unstable ones read at will, change the winner?"""
+    label = winner(ballots, num_classes)
+    firm = [i for i in range(len(ballots)) if stable[i]]
+    loose = tuple(i for i in range(len(ballots)) if not stable[i])
+    for size in range(min(len(firm), int(min(limits[0], len(firm)))) + 1):
+        for moved in itertools.combinations(firm, size):
+            beyond = sum(tiers[i] > 0 for i in moved)
+            unlisted = sum(tiers[i] == 2 for i in moved)
+            if beyond <= limits[1] and unlisted <= limits[2]:
+                # the best move is to give everything to one rival
+                for rival in range(num_classes):
+                    changed = [rival if i in moved or i in loose else b for i, b in enumerate(ballots)]
+                    if winner(changed, num_classes) != label:
+                        return True
+    return False
+
+
+def test_giving_every_moved_ballot_to_one_rival_is_the_strongest_attack():
+    """The brute force below relies on it, so it is checked against all changes."""
+    for ballots in itertools.product(range(ABSTAIN, 3), repeat=4):
+        for size in range(4):
+            for moved in itertools.combinations(range(4), size):
+                label = winner(ballots, 3)
+                simple = any(
+                    winner([rival if i in moved else b for i, b in enumerate(ballots)], 3) != label
+                    for rival in range(3)
+                )
+                assert simple == can_flip(list(ballots), label, moved, 3)
+
+
+@pytest.mark.parametrize(("num_classes", "num_groups", "share"), [(2, 4, 1.0), (3, 4, 0.4), (2, 6, 0.05)])
+def test_the_tiered_test_is_exact_with_the_guard(num_classes, num_groups, share):
+    random = np.random.default_rng(0)
+    held = broke = 0
+    for ballots, tiers, stable in tiered_votes(num_classes, num_groups):
+        if random.random() > share:
+            continue
+        counted = tally(votes_of(ballots, tiers, stable, num_classes))
+        if certified_radius(counted)[0] < 1 and random.random() < 0.9:
+            continue  # most small votes are close calls; leave room for the others
+        unlisted = float(random.choice([0, 0, 0, 1, 2, np.inf]))
+        beyond = unlisted + float(random.choice([0, 0, 1, 2]))
+        for extra in (0, 1, 2, np.inf):
+            limits = (beyond + extra, beyond, unlisted)
+            answer = bool(withstands(counted, reach(*limits))[0])
+            assert answer == (not flips_within(ballots, tiers, stable, num_classes, limits))
+            held, broke = held + answer, broke + (not answer)
+    assert held > 100
+    assert broke > 200
+
+
+def test_limits_need_not_be_nested_by_the_caller():
+    counted = tally(votes_of([0, 0, 0, 1], [0, 0, 2, 1], [True] * 4, 2))
+    wide = withstands(counted, reach(1, np.inf, np.inf))
+    assert wide.tolist() == withstands(counted, reach(1, 1, 1)).tolist()
+
+
+def test_needed_neighbours_are_the_first_number_that_breaks():
+    votes = votes_of([0] * 6 + [1], [2] * 6 + [0], [True] * 7, 2)  # margin 6 - 1 = 5, the reached ballot is lost
+    counted = tally(votes)
+    assert neighbours_needed(counted, reach(np.inf, np.inf, np.inf)).tolist() == [3]
+    assert neighbours_needed(counted, reach(np.inf, 2, 2)).tolist() == [np.inf]
+    assert not withstands(counted, reach(np.inf, 3, 3))[0]
+    assert withstands(counted, reach(np.inf, 2, 2))[0]

@@ -1,16 +1,15 @@
-"""From counts of noisy predictions to bounds on class probabilities (Clopper and Pearson, 1934).
+"""From counts of noisy predictions to bounds: on class probabilities, and on what an attack can make of them.
 
-The label is chosen on one set of samples and its probability bounded on another. Choosing and bounding on
-the same samples would favour the luckiest class, and the bounds would not hold with the stated probability.
+**Class probabilities** (Clopper and Pearson, 1934). The label is chosen on one set of samples and its probability
+bounded on another. Choosing and bounding on the same samples would favour the luckiest class, and the bounds would
+not hold with the stated probability.
 
-The worst any classifier can do under noise: regions of constant likelihood ratio (Neyman and Pearson).
-
-A smoothed classifier is known only through a probability ``p`` that some event has under the noise around
-the clean input. Split the space of noisy inputs into regions on which the ratio between the noise around
-the clean and around the perturbed input is constant, with masses ``P_i`` and ``Q_i``. The event's
-probability around the perturbed input is least if it fills regions in order of decreasing ``P_i / Q_i``,
-and greatest in the opposite order. Both answers are piecewise linear in ``p`` and attained, so they cannot
-be improved.
+**The worst that any classifier can do under noise** (Neyman and Pearson, 1933). A smoothed classifier is known only
+through a probability ``p`` that some event has under the noise around the clean input. Split the space of noisy inputs
+into regions on which the ratio between the noise around the clean and around the perturbed input is constant, with
+masses ``P_i`` and ``Q_i``. The event's probability around the perturbed input is least if it fills regions in order of
+decreasing ``P_i / Q_i``, and greatest in the opposite order. Both answers are piecewise linear in ``p`` and attained,
+so they cannot be improved.
 """
 
 import math

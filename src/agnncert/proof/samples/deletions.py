@@ -84,9 +84,9 @@ class DeletionNoise(Noise):
 
     def withstands(self, rho: FloatArray, tau: float, bounds: ClassBounds) -> BoolArray:
         """Whether each target withstands its ``rho`` injected nodes, shape ``[n]``, of ``tau`` edges each."""
-        some_edge_stays = self._some_edge_stays(rho, tau, self.p_edge + self.p_node - self.p_edge * self.p_node)
-        worst_case = self._some_edge_stays(rho, tau, self.p_edge)
-        return np.asarray(self._margin(bounds, some_edge_stays, worst_case) > _ROUNDING) & ~bounds.abstains
+        missing = self._some_edge_stays(rho, tau, (1 - self.p_edge) * (1 - self.p_node))
+        missing_at_worst = self._some_edge_stays(rho, tau, 1 - self.p_edge)
+        return np.asarray(self._margin(bounds, missing, missing_at_worst) > _ROUNDING) & ~bounds.abstains
 
     def isolation(self, rho: float, tau: float) -> float:
         """Least probability that noise deletes all edges of ``rho`` injected nodes with ``tau`` edges each.
@@ -95,12 +95,13 @@ class DeletionNoise(Noise):
             >>> round(DeletionNoise(p_edge=0.8, p_node=0.9).isolation(1, 5), 4)
             0.9904
         """
-        q = self.p_edge + self.p_node - self.p_edge * self.p_node
-        return float(1 - self._some_edge_stays(np.array([float(rho)]), tau, q)[0])
+        edge_stays = (1 - self.p_edge) * (1 - self.p_node)
+        return float(1 - self._some_edge_stays(np.array([float(rho)]), tau, edge_stays)[0])
 
-    def _some_edge_stays(self, rho: FloatArray, tau: float, edge_goes: float) -> FloatArray:
-        """``1 - [p_node + (1 - p_node) edge_goes^tau]^rho``, without cancellation when it is small."""
-        one_node = (1 - self.p_node) * (1 - edge_goes**tau)
+    def _some_edge_stays(self, rho: FloatArray, tau: float, edge_stays: float) -> FloatArray:
+        """``1 - [p_node + (1 - p_node) (1 - edge_stays)^tau]^rho``, without cancellation when it is small."""
+        of_one_node = -math.expm1(tau * math.log1p(-edge_stays)) if edge_stays < 1 else float(tau > 0)
+        one_node = (1 - self.p_node) * of_one_node
         if one_node == 0:
             return np.zeros_like(rho)
         if one_node == 1:  # then the logarithm is infinite, and 0 nodes would give 0 times infinity

@@ -145,6 +145,12 @@ def test_an_unlimited_number_of_edges_still_leaves_the_coin_of_the_injected_node
     assert noise.unit == "node injected with any number of edges"
 
 
+def test_noise_that_leaves_almost_no_edge_still_leaves_some_of_infinitely_many():
+    noise = DeletionNoise(1 - 1e-9, 1 - 1e-9, edges_per_injected=math.inf)
+    assert noise.isolation(1, math.inf) == 1 - 1e-9  # rounded to 1, it would certify any number of injected nodes
+    assert noise.radius(bounds_of(0.99))[0] < 1e9
+
+
 def test_injected_nodes_without_edges_change_nothing():
     noise = DeletionNoise(0.8, 0.9)
     assert noise.holds(Budget(inject_nodes=math.inf), bounds_of([0.51, 0.5])).tolist() == [True, False]

@@ -1,5 +1,9 @@
+"""SampleEvidence: what it answers, its file form, and that it needs no torch."""
+
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -106,3 +110,9 @@ def test_no_targets_is_no_error():
     nobody = evidence(selection=SELECTION[:0], estimation=ESTIMATION[:0])
     assert [len(a) for a in nobody.label_and_radius()] == [0, 0]
     assert nobody.broken_at_most(Budget(add_edges=1)) == 0
+
+
+def test_certificates_from_samples_can_be_read_without_torch():
+    code = "import sys, agnncert.proof.samples; print('torch' in sys.modules, 'scipy.stats' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
