@@ -44,19 +44,19 @@ def test_attacks_stay_within_their_budget_and_never_refute_a_certificate(
 
 
 def test_what_is_reported_is_what_the_plain_engine_votes_on_the_whole_attacked_graph(arena: dict[str, Any]) -> None:
-    scene = arena["scene"]
-    rows = scene.rows(None)
-    before = scene.votes(rows)
-    results = [*random(scene, None, MIXED, tries=1), *greedy(scene, None, MIXED, arsenal=arena["arsenal"])]
+    problem = arena["problem"]
+    rows = problem.rows(None)
+    before = problem.votes(rows)
+    results = [*random(problem, None, MIXED, tries=1), *greedy(problem, None, MIXED, features=arena["features"])]
     assert sum(result.succeeded for result in results) > 0
     for k, result in enumerate(results):
-        again = scene.recast_whole([result.row], result.perturbation, engine="naive")[0]
-        assert result.label_after == scene.winner(again)
+        again = problem.recast_whole([result.row], result.perturbation, engine="naive")[0]
+        assert result.label_after == problem.winner(again)
         assert result.ballots_moved == (again != before[k % len(rows)]).sum()
         moved = arena["division"].moved_groups(
             result.perturbation,
-            scene.graph if scene.task == "node" else arena["data"][result.row],
-            result.row if scene.task == "node" else None,
+            problem.graph if problem.task == "node" else arena["data"][result.row],
+            result.row if problem.task == "node" else None,
         )
         assert set(np.flatnonzero(again != before[k % len(rows)])) <= moved
 
@@ -73,15 +73,15 @@ def test_one_step_beyond_the_certified_number_injection_breaks_most_targets(aren
     certificate = arena["certificate"]
     largest = certificate.largest("inject_nodes", edges_per_injected=1)
     budgets = [ac.Budget(inject_nodes=int(size) + 1, edges_per_injected=1) for size in largest]
-    results = greedy(arena["scene"], None, budgets, kind="injection", arsenal=arena["arsenal"])
+    results = greedy(arena["problem"], None, budgets, kind="injection", features=arena["features"])
     assert np.mean([result.succeeded for result in results]) > 0.6
 
 
 def test_greedy_is_stronger_than_random(arena: dict[str, Any]) -> None:
     budget = ac.Budget(add_edges=2, inject_nodes=1, edges_per_injected=2, change_features=1)
     wins = {
-        "greedy": np.array([r.succeeded for r in greedy(arena["scene"], None, budget, arsenal=arena["arsenal"])]),
-        "random": np.array([r.succeeded for r in random(arena["scene"], None, budget)]),
+        "greedy": np.array([r.succeeded for r in greedy(arena["problem"], None, budget, features=arena["features"])]),
+        "random": np.array([r.succeeded for r in random(arena["problem"], None, budget)]),
     }
     assert wins["greedy"].sum() > wins["random"].sum()
 
