@@ -36,7 +36,6 @@ class Edit:
 
     Attributes:
         field: The field of the budget it spends.
-        units: How much of it.
         add_edges: Pairs to join.
         delete_edges: Pairs to separate.
         change_edges: Pairs and the weight, attribute or number of copies to give them.
@@ -48,7 +47,6 @@ class Edit:
     """
 
     field: str
-    units: int = 1
     add_edges: tuple[RowPair, ...] = ()
     delete_edges: tuple[RowPair, ...] = ()
     change_edges: tuple[tuple[int, int, Any], ...] = ()
@@ -57,6 +55,11 @@ class Edit:
     injected: int | None = None
     injected_group: int = -1
     injected_id: int | None = None
+
+    @property
+    def units(self) -> int:
+        """How much it spends; only edges are deleted several at a time."""
+        return max(1, len(self.delete_edges))
 
     @property
     def nodes(self) -> set[int]:

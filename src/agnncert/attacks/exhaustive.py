@@ -111,38 +111,17 @@ class _Choices:
         )
 
     def count(self, budget: Budget) -> float:
-        """How many attacks there are, about: combinations that make no sense are counted too."""
+        """How many attacks there are at most: those that ``attacks`` leaves out are counted too."""
         if budget.inject_nodes == math.inf:
             return math.inf
-        return float(
-            _num_subsets(len(self.free), budget.add_edges)
-            * _num_subsets(len(self.joined), budget.delete_edges)
-            * _num_subsets(len(self.joined), budget.change_edges, len(self.edge_values))
-            * _num_subsets(len(self.nodes), budget.delete_nodes)
-            * _num_subsets(len(self.nodes), budget.change_features, len(self.features))
-            * (1 + len(self.features) * (budget.target_features and self.target is not None))
-            * self._num_injections(budget)
-        )
-
-    def _num_injections(self, budget: Budget) -> int:
-        if not budget.inject_nodes:
-            return 1
-        ends = len(self.nodes) + (self.target is not None)
-        each = len(self.features) * _num_subsets(ends, budget.edges_per_injected)
-        return sum(math.comb(len(self.ids), k) * each**k for k in range(int(budget.inject_nodes) + 1))
+        each = len(self.features) * _Subsets(self._ends, budget.edges_per_injected).count()
+        injections = sum(math.comb(len(self.ids), k) * each**k for k in range(int(budget.inject_nodes) + 1))
+        return float(injections * math.prod(subsets.count() for subsets in self._changes(budget)))
 
     def attacks(self, budget: Budget) -> Iterator[Perturbation]:
         """All of them, without those that also change what they delete, or delete a whole graph."""
-        parts = itertools.product(
-            _subsets(self.free, budget.add_edges),
-            _subsets(self.joined, budget.delete_edges),
-            _valued_subsets(self.joined, budget.change_edges, self.edge_values),
-            _subsets(self.nodes, budget.delete_nodes),
-            _valued_subsets(self.nodes, budget.change_features, self.features),
-            [None, *(self.features if budget.target_features and self.target is not None else ())],
-            list(self._injections(budget)),
-        )
-        for add, remove, alter, drop, features, own, (new, links) in parts:
+        parts = itertools.product(*self._changes(budget), self._injections(budget))
+        for add, remove, alter, drop, features, own_features, (new, links) in parts:
             altered = {pair for pair, _ in alter}
             named = {end for pair in (*add, *remove, *links, *altered) for end in pair} | {node for node, _ in features}
             nothing_left = self.target is None and len(drop) == len(self.nodes)
@@ -154,13 +133,28 @@ class _Choices:
                 change_edges=[(u, v, value) for (u, v), value in alter],
                 inject_nodes=new,
                 delete_nodes=drop,
-                change_features=dict(features) | ({} if own is None or self.target is None else {self.target: own}),
+                change_features=dict((*features, *own_features)),
             )
+
+    def _changes(self, budget: Budget) -> list["_Subsets"]:
+        """What may be done to existing nodes and edges, one kind of change after another."""
+        return [
+            _Subsets(self.free, budget.add_edges),
+            _Subsets(self.joined, budget.delete_edges),
+            _Subsets(self.joined, budget.change_edges, self.edge_values),
+            _Subsets(self.nodes, budget.delete_nodes),
+            _Subsets(self.nodes, budget.change_features, self.features),
+            _Subsets(() if self.target is None else (self.target,), budget.target_features, self.features),
+        ]
+
+    @property
+    def _ends(self) -> tuple[Id, ...]:
+        """Nodes that an injected node can be joined to."""
+        return self.nodes if self.target is None else (*self.nodes, self.target)
 
     def _injections(self, budget: Budget) -> Iterator[tuple[dict[Id, Sequence[float]], list[Pair]]]:
         """Injected nodes with their features, and their edges."""
-        ends = [*self.nodes, *([] if self.target is None else [self.target])]
-        links = _subsets(ends, budget.edges_per_injected)
+        links = list(_Subsets(self._ends, budget.edges_per_injected))
         for count in range(int(min(budget.inject_nodes, len(self.ids))) + 1):
             for names in itertools.combinations(self.ids, count) if self.any_order else [self.ids[:count]]:
                 for rows in itertools.product(self.features, repeat=count):
@@ -169,21 +163,29 @@ class _Choices:
                         yield dict(zip(names, rows, strict=True)), pairs
 
 
-def _num_subsets(total: int, most: float, options: int = 1) -> int:
-    return sum(math.comb(total, size) * options**size for size in range(int(min(most, total)) + 1))
+@dataclass(frozen=True)
+class _Subsets:
+    """All sets of at most ``most`` items; with ``values``, in all ways to give one of these to each item."""
 
+    items: Sequence[Any]
+    most: float
+    values: Sequence[Any] | None = None
 
-def _subsets(items: Sequence[Any], most: float) -> list[tuple[Any, ...]]:
-    sizes = range(int(min(most, len(items))) + 1)
-    return [chosen for size in sizes for chosen in itertools.combinations(items, size)]
+    @property
+    def _sizes(self) -> range:
+        return range(int(min(self.most, len(self.items))) + 1)
 
+    def count(self) -> int:
+        options = 1 if self.values is None else len(self.values)
+        return sum(math.comb(len(self.items), size) * options**size for size in self._sizes)
 
-def _valued_subsets(items: Sequence[Any], most: float, values: Sequence[Any]) -> list[tuple[tuple[Any, Any], ...]]:
-    return [
-        tuple(zip(chosen, given, strict=True))
-        for chosen in _subsets(items, most)
-        for given in itertools.product(values, repeat=len(chosen))
-    ]
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for chosen in itertools.chain.from_iterable(itertools.combinations(self.items, size) for size in self._sizes):
+            if self.values is None:
+                yield chosen
+            else:
+                for given in itertools.product(self.values, repeat=len(chosen)):
+                    yield tuple(zip(chosen, given, strict=True))
 
 
 def _checked(features: Sequence[Sequence[float]], width: int) -> Sequence[Sequence[float]]:

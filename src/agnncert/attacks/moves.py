@@ -109,14 +109,10 @@ class NodeMoves:
             own = tuple((u, row) for u in senders)
             yield from ((Edit("delete_edges", delete_edges=(pair,)), [group]) for pair in own)
             if len(own) > 1:
-                yield Edit("delete_edges", units=len(own), delete_edges=own), [group]
-            beyond = {
-                (min(u, w), max(u, w))
-                for u in senders[:4]
-                for w in self.neighbours.senders(group, u)
-                if w not in (u, row)
-            }
-            yield from ((Edit("delete_edges", delete_edges=(pair,)), [group]) for pair in sorted(beyond)[:4])
+                yield Edit("delete_edges", delete_edges=own), [group]
+            beyond = ((u, w) for u in senders[:4] for w in self.neighbours.senders(group, u) if w not in (u, row))
+            pairs = sorted({(min(pair), max(pair)) for pair in beyond})[:4]
+            yield from ((Edit("delete_edges", delete_edges=(pair,)), [group]) for pair in pairs)
 
     def _changed_edges(self, row: int) -> Iterator[Candidate]:
         for group in self.neighbours.groups(row):
@@ -176,7 +172,7 @@ class GraphMoves:
         for group, edges in enumerate(subgraphs.edges):
             pairs = sorted({(min(u, v), max(u, v)) for u, v, _ in edges})
             if budget.delete_edges and 1 < len(pairs) <= EDGES_DELETED_AT_ONCE:
-                yield Edit("delete_edges", units=len(pairs), delete_edges=tuple(pairs)), [group]
+                yield Edit("delete_edges", delete_edges=tuple(pairs)), [group]
             for pair in _some(pairs, PAIRS_PER_GROUP, random):
                 if budget.delete_edges:
                     yield Edit("delete_edges", delete_edges=(pair,)), [group]
@@ -203,19 +199,15 @@ class GraphMoves:
         some = random.permutation(len(low))[:PAIRS_TO_HASH]
         edges = torch.from_numpy(np.stack([low[some], high[some]]))
         groups = self.division.groups(Data(edge_index=edges, node_key=subgraphs.graph.node_key)).tolist()
-        free = (
-            (pair, group)
-            for pair, group in zip(map(tuple, edges.t().tolist()), groups, strict=True)
-            if pair not in joined
-        )
+        grouped = zip(zip(*edges.tolist(), strict=True), groups, strict=True)
+        free = ((pair, group) for pair, group in grouped if pair not in joined)
         for pair, group in _first_of_each(free, PAIRS_PER_GROUP):
             yield Edit("add_edges", add_edges=(pair,)), [group]
 
     def _injections(self, subgraphs: GraphSubgraphs, rivals: Sequence[int], budget: Budget) -> Iterator[Candidate]:
         most = int(min(budget.edges_per_injected, subgraphs.graph.num_nodes))
-        for (group, members), features in itertools.product(
-            enumerate(subgraphs.members), self.features.best_for(rivals)
-        ):
+        rows = self.features.best_for(rivals)
+        for (group, members), features in itertools.product(enumerate(subgraphs.members), rows):
             if isinstance(self.division, NodeCentric):
                 for linked in {0, min(most, len(members))}:
                     edges = tuple((INJECTED, u) for u in members[:linked])
