@@ -218,14 +218,14 @@ def curve(arena: Arena, store: Store) -> None:
     started = time.perf_counter()
     top = arena.division.num_groups // 2 + 1
     sizes = sorted({0, 1, 2, *range(0, top + 1, max(1, top // 6)), top})
-    found = attacks.attacked_accuracy(
+    both = attacks.attacked_accuracy(
         arena.model, arena.data, arena.division, sizes=sizes, field=field, rest=ac.Budget(**rest),
         kind="injection", targets=arena.rows[: len(arena.rows) // 4],
     )  # fmt: skip
     seconds = round(time.perf_counter() - started, 1)
     store.add({
-        **key, "targets": len(arena.rows) // 4, "changed": None, "refuted": found.violations, "sizes": found.sizes,
-        "certified": found.certified, "attacked": found.attacked, "seconds": seconds,
+        **key, "targets": len(arena.rows) // 4, "changed": None, "refuted": both.violations, "sizes": both.sizes,
+        "certified": both.certified, "attacked": both.attacked, "seconds": seconds,
     })  # fmt: skip
 
 

@@ -37,10 +37,10 @@ def test_attacks_stay_within_their_budget_and_never_refute_a_certificate(
 ) -> None:
     certificate = arena["certificate"]
     budgets = budgets_of(certificate, kind, more)
-    found = attack(arena["model"], arena["data"], budget=budgets, kind=kind, certificate=certificate)
-    assert all(fits(result.cost, budget) for result, budget in zip(found.results, budgets, strict=True))
-    assert not found.violations
-    assert not (found.succeeded & found.certified).any()
+    report = attack(arena["model"], arena["data"], budget=budgets, kind=kind, certificate=certificate)
+    assert all(fits(result.cost, budget) for result, budget in zip(report.results, budgets, strict=True))
+    assert not report.violations
+    assert not (report.succeeded & report.certified).any()
 
 
 def test_what_is_reported_is_what_the_plain_engine_votes_on_the_whole_attacked_graph(arena: dict[str, Any]) -> None:
@@ -64,9 +64,9 @@ def test_what_is_reported_is_what_the_plain_engine_votes_on_the_whole_attacked_g
 def test_mixed_attacks_of_any_kind_never_refute_a_certificate(arena: dict[str, Any]) -> None:
     certificate = arena["certificate"]
     for kind in ("greedy", "random", ["injection", "features"]):
-        found = attack(arena["model"], arena["data"], budget=MIXED, kind=kind, certificate=certificate)
-        assert not found.violations
-        assert all(fits(result.cost, MIXED) for result in found.results)
+        report = attack(arena["model"], arena["data"], budget=MIXED, kind=kind, certificate=certificate)
+        assert not report.violations
+        assert all(fits(result.cost, MIXED) for result in report.results)
 
 
 def test_one_step_beyond_the_certified_number_injection_breaks_most_targets(arena: dict[str, Any]) -> None:
@@ -123,13 +123,13 @@ def test_hubs_break_no_more_targets_than_the_collective_bound(division: str, eac
     broken = 0
     for count in (1, 3, 5):
         budget = ac.Budget(inject_nodes=count, edges_per_injected=each)
-        found = attack(model, data, budget=budget, kind="hubs", certificate=certificate)
-        assert not found.violations
+        report = attack(model, data, budget=budget, kind="hubs", certificate=certificate)
+        assert not report.violations
         shared: dict[int, list[Any]] = {}
-        for result in found.results:
+        for result in report.results:
             assert fits(result.cost, budget)
             shared.setdefault(id(result.perturbation), []).append(result)
-        assert len(shared) < len(found.results)
+        assert len(shared) < len(report.results)
         for results in shared.values():
             fallen = sum(result.succeeded for result in results)
             assert fallen <= certificate.broken_at_most(results[0].cost)

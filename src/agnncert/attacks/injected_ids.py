@@ -82,71 +82,61 @@ def ids_by_group(unused: UnusedIds, groups: IntArray, best: Mapping[int, Priced]
                 served.add(group)
 
 
-class IdsAtNode:
-    """Edge-centric, node task: an injected node joined to the target, and to neighbours of the target.
+def ids_at_node(
+    unused: UnusedIds,
+    groups: IntArray,
+    neighbours: Sequence[int],
+    direct: Mapping[int, Priced],
+    through: Mapping[tuple[int, int], Priced],
+    num_groups: int,
+    most: float,
+    count: int,
+) -> Iterator[TriedEdit]:
+    """Edge-centric, node task: an injected node is joined to the target, and to neighbours of the target.
 
-    Every edge of the injected node falls into the group of its own pair.
+    Every edge of the injected node falls into the group of its own pair. The nodes come one by one, each under the id
+    whose edges gain the most where nothing has moved yet; all edges of a node have the features of the first.
 
     Args:
+        unused: Ids to choose from.
         groups: Group of every id's pair with the target, then with the neighbours, shape ``[num_ids, 1 + neighbours]``.
         neighbours: Neighbours of the target.
         direct: What an edge to the target gains, by group.
-        through: What an edge to a neighbour gains, by group and neighbour.
+        through: What an edge to a neighbour gains, by group and neighbour; only those that gain something.
         num_groups: Number of groups.
         most: Edges that a node may bring.
+        count: Nodes that may be injected.
     """
-
-    def __init__(
-        self,
-        groups: IntArray,
-        neighbours: Sequence[int],
-        direct: Mapping[int, Priced],
-        through: Mapping[tuple[int, int], Priced],
-        num_groups: int,
-        most: float,
-    ) -> None:
-        self.groups, self.neighbours, self.direct, self.through, self.most = groups, neighbours, direct, through, most
-        self.worth = np.full(num_groups, -1.0)  # below zero where nothing can be gained any more
-        for group, (gain, _) in direct.items():
-            self.worth[group] = gain
-        self.used: list[int] = []
-
-    def chosen(self, unused: UnusedIds, count: int) -> Iterator[TriedEdit]:
-        """Nodes one by one, each under the id whose edges gain the most where nothing has been moved yet."""
-        for turn in range(count):
-            pick = int(self._values().argmax()) if unused.any_order else turn
-            if self.worth[self.groups[pick, 0]] < 0:
-                if unused.any_order:
-                    return
-                continue
-            self.used.append(pick)
-            parts = self._parts(pick)
-            self.worth[list(parts)] = -1
-            first = next(iter(parts.values())).edit
-            edges = tuple(pair for part in parts.values() for pair in part.edit.add_edges)
-            ballots = {group: part.ballots[group] for group, part in parts.items()}
-            yield TriedEdit(replace(first, add_edges=edges, injected_id=int(unused.ids[pick])), ballots)
-
-    def _values(self) -> FloatArray:
-        """What a node under each id would gain."""
-        value = self.worth[self.groups[:, 0]].copy()
-        for (group, neighbour), (gain, _) in self.through.items():
-            if gain > 0 and self.worth[group] >= 0 and self.most > 1:
-                column = 1 + self.neighbours.index(neighbour)
-                value += gain * ((self.groups[:, column] == group) & (self.groups[:, 0] != group))
-        value[self.used] = -2
-        return value
-
-    def _parts(self, pick: int) -> dict[int, TriedEdit]:
-        """What the edges of the node under one id do, by group; all have the features of the first."""
-        first = int(self.groups[pick, 0])
-        parts = {first: self.direct[first][1]}
-        for neighbour, group in zip(self.neighbours, self.groups[pick, 1:].tolist(), strict=True):
-            gain, tried = self.through.get((group, neighbour), (0, None))
-            free = self.worth[group] >= 0 and group not in parts and len(parts) < self.most
-            if tried is not None and free and gain > 0 and tried.edit.injected == parts[first].edit.injected:
-                parts[group] = tried
-        return parts
+    worth = np.full(num_groups, -1.0)  # of an edge to the target, by group; below zero where it can gain nothing
+    for group, (gain, _) in direct.items():
+        worth[group] = gain
+    used: list[int] = []
+    for turn in range(count):
+        pick = turn
+        if unused.any_order:
+            value = worth[groups[:, 0]]
+            for (group, neighbour), (gain, _) in through.items():
+                if worth[group] >= 0:
+                    falls_there = groups[:, 1 + neighbours.index(neighbour)] == group
+                    value += gain * (falls_there & (groups[:, 0] != group))
+            value[used] = -2
+            pick = int(value.argmax())
+        first = int(groups[pick, 0])
+        if worth[first] < 0:
+            if unused.any_order:
+                return
+            continue
+        used.append(pick)
+        parts = {first: direct[first][1]}
+        for neighbour, group in zip(neighbours, groups[pick, 1:].tolist(), strict=True):
+            if (group, neighbour) in through and worth[group] >= 0 and group not in parts and len(parts) < most:
+                tried = through[group, neighbour][1]
+                if tried.edit.injected == parts[first].edit.injected:
+                    parts[group] = tried
+        worth[list(parts)] = -1
+        edges = tuple(pair for part in parts.values() for pair in part.edit.add_edges)
+        ballots = {group: part.ballots[group] for group, part in parts.items()}
+        yield TriedEdit(replace(parts[first].edit, add_edges=edges, injected_id=int(unused.ids[pick])), ballots)
 
 
 def ids_in_graph(

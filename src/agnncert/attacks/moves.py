@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from agnncert.attacks.adversarial_features import AdversarialFeatures
 from agnncert.attacks.edits import INJECTED, Edit, GraphSubgraphs, NodeSubgraphs, TriedEdit
-from agnncert.attacks.injected_ids import IdsAtNode, Priced, UnusedIds, ids_by_group, ids_in_graph, pair_groups
+from agnncert.attacks.injected_ids import Priced, UnusedIds, ids_at_node, ids_by_group, ids_in_graph, pair_groups
 from agnncert.attacks.problem import Problem
 from agnncert.divisions.base import EdgeCentric, NodeCentric
 from agnncert.proof.budget import Budget
@@ -137,10 +137,10 @@ class NodeMoves:
         # By the group whose ballot it moves, and the node it is joined to: the target, or a neighbour.
         best = _best_by(lambda one: (next(iter(one.ballots)), one.edit.add_edges[0][1]), new)
         direct = {group: priced for (group, joined), priced in best.items() if joined == row}
-        through = {key: priced for key, priced in best.items() if key[1] != row}
+        through = {key: priced for key, priced in best.items() if key[1] != row and priced[0] > 0}
         neighbours = sorted({u for _, u in through})
         groups = self._unused.pair_groups(division, self.problem.graph.node_key[[row, *neighbours]])
-        return IdsAtNode(groups, neighbours, direct, through, division.num_groups, most).chosen(self._unused, count)
+        return ids_at_node(self._unused, groups, neighbours, direct, through, division.num_groups, most, count)
 
 
 class GraphMoves:
@@ -252,8 +252,9 @@ def _best_by(key: Callable[[TriedEdit], Key], priced: Sequence[Priced]) -> dict[
     """The edit with the largest gain for each key, without those that lose."""
     best: dict[Key, Priced] = {}
     for gain, one in priced:
-        if gain > best.get(key(one), (-1, one))[0]:
-            best[key(one)] = (gain, one)
+        of_one = key(one)
+        if gain > best.get(of_one, (-1, one))[0]:
+            best[of_one] = (gain, one)
     return best
 
 

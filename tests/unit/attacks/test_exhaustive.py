@@ -57,9 +57,9 @@ def test_own_features_are_tried_where_the_budget_allows_it() -> None:
     own = ac.Budget(target_features=True)
     open_division, gated = ac.NodeCentric(4), ac.NodeCentric(4, gate_features=True)
     for division in (open_division, gated):
-        found = exhaustive(Problem(model, data, division), None, own)
-        assert all(result.cost in (ac.Budget(), own) for result in found)
-        assert not (ac.certify(model, data, division).holds_against(own) & [r.succeeded for r in found]).any()
+        results = exhaustive(Problem(model, data, division), None, own)
+        assert all(result.cost in (ac.Budget(), own) for result in results)
+        assert not (ac.certify(model, data, division).holds_against(own) & [r.succeeded for r in results]).any()
     assert any(result.succeeded for result in exhaustive(Problem(model, data, open_division), None, own))
     assert max(result.ballots_moved for result in exhaustive(Problem(model, data, gated), None, own)) <= 1
 
@@ -92,9 +92,9 @@ def test_listed_ids_and_features_are_used_and_checked() -> None:
     )
     problem = Problem(NodeListener(), data, ac.NodeCentric(3))
     budget = ac.Budget(inject_nodes=1, edges_per_injected=1)
-    found = exhaustive(problem, [0], budget, ids=["mallory"], features=[[0.0, 9.0, 0.0]])[0]
-    assert found.tried == 1 + (1 + 3)  # nothing; mallory alone, or joined to one of three
-    assert set(found.perturbation.inject_nodes) <= {"mallory"}
+    result = exhaustive(problem, [0], budget, ids=["mallory"], features=[[0.0, 9.0, 0.0]])[0]
+    assert result.tried == 1 + (1 + 3)  # nothing; mallory alone, or joined to one of three
+    assert set(result.perturbation.inject_nodes) <= {"mallory"}
     with pytest.raises(ac.BudgetError, match="'eve' belongs to a living node"):
         exhaustive(problem, [0], budget, ids=["eve"])
     with pytest.raises(ac.GraphError, match="expected 3 finite numbers"):
