@@ -65,25 +65,22 @@ def gradient(
     if any(name in problem.graph for name in EDGE_VALUES):
         raise SettingsError("the gradient attack weighs edges, and this graph has weights or attributes of its own.")
     problem.built_in()
-    weighted = _WeightedModel(problem)
+    _require_weights(problem.model)
     rows = problem.rows(targets)
     before = problem.votes(rows)
     attacks: list[tuple[int, Perturbation]] = []
     with torch.random.fork_rng(devices=[]):
         for row, ballots, one in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
             torch.manual_seed(seed * 1_000_003 + row)
-            attacks.append((row, _flips(weighted, row, problem.winner(ballots), one, victim, epochs)))
+            attacks.append((row, _flips(problem, row, problem.winner(ballots), one, victim, epochs)))
     results = problem.results(attacks, before, f"gradient ({victim})")
     if victim == "vote":
         return results
     return [replace(result, undefended=_undefended(problem, result)) for result in results]
 
 
-def _flips(
-    weighted: "_WeightedModel", row: int, label: int, budget: Budget, victim: Victim, epochs: int
-) -> Perturbation:
+def _flips(problem: Problem, row: int, label: int, budget: Budget, victim: Victim, epochs: int) -> Perturbation:
     """The pairs to flip for one target."""
-    problem = weighted.problem
     graph, target, ids = _search_graph(problem, row, victim)
     edges = torch.unique(graph.edge_index, dim=1)  # PRBCD takes a second copy of an edge for its absence
     joined = {(u, v) for u, v in edges.t().tolist()}
@@ -96,11 +93,11 @@ def _flips(
     count = int(min(budget.add_edges + budget.delete_edges, most, pairs.size(1)))
     if not count:
         return Perturbation()
-    scores = (_BallotLogits if victim == "vote" else _UndefendedLogits)(weighted, graph, target)
+    logits = _Logits(problem, graph, target, victim)
     if victim == "model":
         with torch.no_grad():
-            label = int(scores(graph.x, edges, torch.ones(edges.size(1))).argmax(1)[0])
-    attack = _TargetedPRBCD(scores, pairs, label, epochs)
+            label = int(logits(graph.x, edges, torch.ones(edges.size(1))).argmax(1)[0])
+    attack = _TargetedPRBCD(logits, pairs, label, epochs)
     flipped = attack.attack(graph.x, edges, torch.tensor([label]), count)[1]
     added: list[tuple[Id, Id]] = []
     deleted: list[tuple[Id, Id]] = []
@@ -193,71 +190,61 @@ def _margin(scores: Tensor, label: int) -> Tensor:
     return torch.tanh(others - log_share[:, label]).mean()
 
 
-class _WeightedModel:
-    """The model with a weight on every edge."""
+class _Logits(torch.nn.Module):
+    """What PRBCD differentiates: logits of the victim, with a weight on every edge."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem, self.model = problem, problem.model
-        forward = getattr(self.model, "forward", self.model)
-        self.takes_weights = "edge_weight" in inspect.signature(forward).parameters
-        layers = isinstance(self.model, torch.nn.Module) and any(
-            isinstance(module, MessagePassing) for module in self.model.modules()
-        )
-        if not self.takes_weights and not layers:
-            raise ModelContractError(
-                "the gradient attack must weigh edges: give the model's forward an edge_weight argument, or "
-                'build it of PyG\'s message-passing layers. The attack "greedy" needs neither.'
-            )
-
-    def __call__(self, x: Tensor, edge_index: Tensor, weight: Tensor, batch: Tensor | None) -> Tensor:
-        inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
-        weight = weight.to(self.problem.call.dtype)
-        if self.takes_weights:
-            return self.model(*inputs, edge_weight=weight)  # type: ignore[no-any-return]
-        set_masks(self.model, weight, edge_index, apply_sigmoid=False)
-        try:
-            return self.model(*inputs)  # type: ignore[no-any-return]
-        finally:
-            clear_masks(self.model)
-
-
-class _UndefendedLogits(torch.nn.Module):
-    """The undefended model: one row of logits, of the target."""
-
-    def __init__(self, weighted: _WeightedModel, graph: Data, target: int | None) -> None:
+    def __init__(self, problem: Problem, graph: Data, target: int | None, victim: Victim) -> None:
         super().__init__()
-        self.weighted, self.target, self.size = weighted, target, graph.num_nodes
-        self.features = Features(graph.x.to(weighted.problem.call.dtype))
+        self.problem, self.graph, self.target, self.victim = problem, graph, target, victim
+        self.features = Features(graph.x.to(problem.call.dtype))
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
-        """Logits, shape ``[1, num_classes]``."""
-        batch = torch.zeros(self.size, dtype=torch.int64) if self.target is None else None
-        logits = self.weighted(self.features.rows(torch.arange(self.size)), edge_index, edge_weight, batch)
+        """One row of logits of the undefended model, or one for each subgraph in which the target has an edge."""
+        return self._ballots(edge_index, edge_weight) if self.victim == "vote" else self._whole(edge_index, edge_weight)
+
+    def _whole(self, edge_index: Tensor, weight: Tensor) -> Tensor:
+        size = self.graph.num_nodes
+        batch = torch.zeros(size, dtype=torch.int64) if self.target is None else None
+        logits = _weighted(self.problem, self.features.rows(torch.arange(size)), edge_index, weight, batch)
         return logits if self.target is None else logits[self.target : self.target + 1]
 
-
-class _BallotLogits(torch.nn.Module):
-    """The vote: one row of logits for each subgraph in which the target has an edge, however faint."""
-
-    def __init__(self, weighted: _WeightedModel, graph: Data, target: int | None) -> None:
-        super().__init__()
-        self.weighted, self.graph, self.target = weighted, graph, target
-        self.division = weighted.problem.built_in()
-        self.features = Features(graph.x.to(weighted.problem.call.dtype))
-
-    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
-        """Logits, shape ``[num_ballots, num_classes]``."""
+    def _ballots(self, edge_index: Tensor, weight: Tensor) -> Tensor:
         graph = Data(x=self.graph.x, edge_index=edge_index, node_key=self.graph.node_key, task=self.graph.task)
         if self.target is None:
             graph.batch = torch.zeros(graph.num_nodes, dtype=torch.int64)
-        pieces = self.division.pieces(graph, self.division.groups(graph))
-        rows = self.features.rows(pieces.node, pieces.blank)
-        weight = edge_weight[pieces.edge]
+        division = self.problem.built_in()
+        pieces = division.pieces(graph, division.groups(graph))
+        inputs = self.features.rows(pieces.node, pieces.blank), pieces.edge_index, weight[pieces.edge]
         if self.target is None:
             batch = torch.unique_consecutive(pieces.cell, return_inverse=True)[1]
-            return self.weighted(rows, pieces.edge_index, weight, batch)
-        mine = (pieces.node == self.target) & pieces.votes
-        return self.weighted(rows, pieces.edge_index, weight, None)[mine]
+            return _weighted(self.problem, *inputs, batch)
+        return _weighted(self.problem, *inputs, None)[(pieces.node == self.target) & pieces.votes]
+
+
+def _takes_weights(model: Any) -> bool:
+    return "edge_weight" in inspect.signature(getattr(model, "forward", model)).parameters
+
+
+def _require_weights(model: Any) -> None:
+    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+    if not _takes_weights(model) and not any(isinstance(module, MessagePassing) for module in modules):
+        raise ModelContractError(
+            "the gradient attack must weigh edges: give the model's forward an edge_weight argument, or "
+            'build it of PyG\'s message-passing layers. The attack "greedy" needs neither.'
+        )
+
+
+def _weighted(problem: Problem, x: Tensor, edge_index: Tensor, weight: Tensor, batch: Tensor | None) -> Tensor:
+    """Logits of the model with a weight on every edge: passed to it, or put on its layers' messages."""
+    model, weight = problem.model, weight.to(problem.call.dtype)
+    inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
+    if _takes_weights(model):
+        return model(*inputs, edge_weight=weight)  # type: ignore[no-any-return]
+    set_masks(model, weight, edge_index, apply_sigmoid=False)
+    try:
+        return model(*inputs)  # type: ignore[no-any-return]
+    finally:
+        clear_masks(model)
 
 
 @torch.no_grad()

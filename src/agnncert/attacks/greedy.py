@@ -168,4 +168,5 @@ def _leave_a_node(edits: list[Edit], num_nodes: int) -> list[Edit]:
 
 
 def _only(budget: Budget, fields: tuple[str, ...] | None) -> Budget:
+    """The part of a budget that is in these fields."""
     return budget if fields is None else Budget(**{name: getattr(budget, name) for name in fields})

@@ -259,7 +259,7 @@ def _best_by(key: Callable[[TriedEdit], Key], priced: Sequence[Priced]) -> dict[
 
 
 def _first_of_each(items: Iterable[tuple[Item, int]], count: int) -> Iterator[tuple[Item, int]]:
-    """Of items with their groups the first few of each group."""
+    """The first few items of each group; every item comes with its group."""
     seen: dict[int, int] = {}
     for item, group in items:
         seen[group] = seen.get(group, 0) + 1
@@ -268,12 +268,14 @@ def _first_of_each(items: Iterable[tuple[Item, int]], count: int) -> Iterator[tu
 
 
 def _groups_of(subgraphs: GraphSubgraphs, node: int) -> list[int]:
+    """Groups whose subgraph a node is in."""
     if subgraphs.node_centric:
         return [subgraphs.group_of[node]]
     return [group for group, members in enumerate(subgraphs.members) if node in members]
 
 
 def _some(items: Sequence[Item], count: int, random: np.random.Generator) -> list[Item]:
+    """All items, or as many as ``count`` of them, drawn at random."""
     if len(items) <= count:
         return list(items)
     return [items[int(k)] for k in random.permutation(len(items))[:count]]

@@ -173,9 +173,9 @@ class Problem:
         return np.bincount(ballots[ballots >= 0], minlength=self.call.num_classes)
 
     def gaps(self, ballots: Ballots) -> IntArray:
-        """For each class the largest gain in votes over the winner that does not yet elect it.
+        """For each class how many votes it may gain on the winner without being elected, shape ``[num_classes]``.
 
-        For the winner itself that is a number larger than any gap, so that sorting brings the closest rivals first.
+        For the winner itself it is a number larger than any gap, so that sorting brings the closest rivals first.
         """
         counts, label = self.counts(ballots), self.winner(ballots)
         gaps: IntArray = counts[label] - counts - (np.arange(len(counts)) < label)
@@ -324,6 +324,8 @@ KeyPair = tuple[int, int]
 
 class Neighbours:
     """Who hears whom inside each subgraph of the node task, before an attack and after one.
+
+    A node hears those whose messages it receives; whatever reaches it, over any number of steps, can change its ballot.
 
     Attributes:
         row_of: Row of every node, by key.
