@@ -97,8 +97,8 @@ class Arena:
         self.digest = self.everyone.claim.digests["model"][:12]
         self.rows = np.sort(np.random.default_rng(0).choice(total, min(count, total), replace=False))
         self.certificate = ac.certify(self.model, self.data, division, targets=self.rows)
-        self.scene = attacks.Scene(self.model, self.data, division)
-        self.arsenal = attacks.Arsenal.of(self.scene)
+        self.problem = attacks.Problem(self.model, self.data, division)
+        self.features = attacks.AdversarialFeatures.of(self.problem)
 
     def key(self, attack: str, field: str, rest: dict, beyond: object) -> dict:  # type: ignore[type-arg]
         stated = {name: str(value) for name, value in rest.items()}
@@ -142,8 +142,8 @@ class Arena:
         step = max(1, len(results) // RECAST)
         wrong = 0
         for result in results[::step][:RECAST]:
-            ballots = self.scene.recast_whole([result.row], result.perturbation, engine="naive")[0]
-            wrong += self.scene.winner(ballots) != result.label_after
+            ballots = self.problem.recast_whole([result.row], result.perturbation, engine="naive")[0]
+            wrong += self.problem.winner(ballots) != result.label_after
         return wrong
 
 
@@ -164,9 +164,9 @@ def one_by_one(arena: Arena, store: Store) -> None:
 def run(arena: Arena, store: Store, key, attack, chosen, budgets) -> None:  # type: ignore[no-untyped-def]
     started, rows = time.perf_counter(), arena.rows[chosen]
     if attack == "random":
-        results = attacks.random(arena.scene, rows, budgets)
+        results = attacks.random(arena.problem, rows, budgets)
     else:
-        results = attacks.greedy(arena.scene, rows, budgets, kind=attack, arsenal=arena.arsenal)
+        results = attacks.greedy(arena.problem, rows, budgets, kind=attack, features=arena.features)
     store.add(arena.measured(key, results, budgets, chosen, started))
 
 
@@ -178,7 +178,7 @@ def hubs(arena: Arena, store: Store) -> None:
         if count > arena.division.num_groups or store.has(key):
             continue
         started, budget = time.perf_counter(), ac.Budget(inject_nodes=count, **rest)
-        results = attacks.hubs(arena.scene, None, budget, arsenal=arena.arsenal)
+        results = attacks.hubs(arena.problem, None, budget, features=arena.features)
         row = arena.measured(key, results, [budget] * len(results), None, started)
         shared: dict[int, list] = {}  # type: ignore[type-arg]
         for result in results:
@@ -200,11 +200,11 @@ def gradient(arena: Arena, store: Store) -> None:
         if not store.has(key):
             started = time.perf_counter()
             budgets = [ac.Budget(add_edges=int(largest[k]) + beyond) for k in chosen]
-            store.add(arena.measured(key, attacks.gradient(arena.scene, rows, budgets), budgets, chosen, started))
+            store.add(arena.measured(key, attacks.gradient(arena.problem, rows, budgets), budgets, chosen, started))
     key = arena.key("gradient on the model", "add_edges", {"delete_edges": 3}, "3 edges")
     if not store.has(key):
         started, budget = time.perf_counter(), ac.Budget(add_edges=3, delete_edges=3)
-        results = attacks.gradient(arena.scene, rows, budget, victim="model")
+        results = attacks.gradient(arena.problem, rows, budget, victim="model")
         fell = sum(result.undefended[0] != result.undefended[1] for result in results)
         store.add({**arena.measured(key, results, [budget] * len(rows), chosen, started), "undefended_changed": fell})
 
@@ -218,14 +218,14 @@ def curve(arena: Arena, store: Store) -> None:
     started = time.perf_counter()
     top = arena.division.num_groups // 2 + 1
     sizes = sorted({0, 1, 2, *range(0, top + 1, max(1, top // 6)), top})
-    found = attacks.attacked_accuracy(
+    both = attacks.attacked_accuracy(
         arena.model, arena.data, arena.division, sizes=sizes, field=field, rest=ac.Budget(**rest),
         kind="injection", targets=arena.rows[: len(arena.rows) // 4],
     )  # fmt: skip
     seconds = round(time.perf_counter() - started, 1)
     store.add({
-        **key, "targets": len(arena.rows) // 4, "changed": None, "refuted": found.violations, "sizes": found.sizes,
-        "certified": found.certified, "attacked": found.attacked, "seconds": seconds,
+        **key, "targets": len(arena.rows) // 4, "changed": None, "refuted": both.violations, "sizes": both.sizes,
+        "certified": both.certified, "attacked": both.attacked, "seconds": seconds,
     })  # fmt: skip
 
 

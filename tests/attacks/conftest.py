@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agnncert.attacks import Arsenal, Scene
+from agnncert.attacks import AdversarialFeatures, Problem
 
 from ..support.towns import setting
 
@@ -13,16 +13,16 @@ SETTINGS = [(task, division) for task in ("node", "graph") for division in ("E",
 
 @pytest.fixture(scope="session", params=SETTINGS, ids=lambda pair: "-".join(pair))
 def arena(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Model, data, division, certificate and scene."""
+    """Model, data, division, certificate and problem."""
     import agnncert as ac
 
     model, data, division = setting(*request.param)
-    scene = Scene(model, data, division)
+    problem = Problem(model, data, division)
     return {
         "model": model,
         "data": data,
         "division": division,
-        "scene": scene,
+        "problem": problem,
         "certificate": ac.certify(model, data, division),
-        "arsenal": Arsenal.of(scene),
+        "features": AdversarialFeatures.of(problem),
     }

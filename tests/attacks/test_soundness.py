@@ -37,26 +37,26 @@ def test_attacks_stay_within_their_budget_and_never_refute_a_certificate(
 ) -> None:
     certificate = arena["certificate"]
     budgets = budgets_of(certificate, kind, more)
-    found = attack(arena["model"], arena["data"], budget=budgets, kind=kind, certificate=certificate)
-    assert all(fits(result.cost, budget) for result, budget in zip(found.results, budgets, strict=True))
-    assert not found.violations
-    assert not (found.succeeded & found.certified).any()
+    report = attack(arena["model"], arena["data"], budget=budgets, kind=kind, certificate=certificate)
+    assert all(fits(result.cost, budget) for result, budget in zip(report.results, budgets, strict=True))
+    assert not report.violations
+    assert not (report.succeeded & report.certified).any()
 
 
 def test_what_is_reported_is_what_the_plain_engine_votes_on_the_whole_attacked_graph(arena: dict[str, Any]) -> None:
-    scene = arena["scene"]
-    rows = scene.rows(None)
-    before = scene.votes(rows)
-    results = [*random(scene, None, MIXED, tries=1), *greedy(scene, None, MIXED, arsenal=arena["arsenal"])]
+    problem = arena["problem"]
+    rows = problem.rows(None)
+    before = problem.votes(rows)
+    results = [*random(problem, None, MIXED, tries=1), *greedy(problem, None, MIXED, features=arena["features"])]
     assert sum(result.succeeded for result in results) > 0
     for k, result in enumerate(results):
-        again = scene.recast_whole([result.row], result.perturbation, engine="naive")[0]
-        assert result.label_after == scene.winner(again)
+        again = problem.recast_whole([result.row], result.perturbation, engine="naive")[0]
+        assert result.label_after == problem.winner(again)
         assert result.ballots_moved == (again != before[k % len(rows)]).sum()
         moved = arena["division"].moved_groups(
             result.perturbation,
-            scene.graph if scene.task == "node" else arena["data"][result.row],
-            result.row if scene.task == "node" else None,
+            problem.graph if problem.task == "node" else arena["data"][result.row],
+            result.row if problem.task == "node" else None,
         )
         assert set(np.flatnonzero(again != before[k % len(rows)])) <= moved
 
@@ -64,24 +64,24 @@ def test_what_is_reported_is_what_the_plain_engine_votes_on_the_whole_attacked_g
 def test_mixed_attacks_of_any_kind_never_refute_a_certificate(arena: dict[str, Any]) -> None:
     certificate = arena["certificate"]
     for kind in ("greedy", "random", ["injection", "features"]):
-        found = attack(arena["model"], arena["data"], budget=MIXED, kind=kind, certificate=certificate)
-        assert not found.violations
-        assert all(fits(result.cost, MIXED) for result in found.results)
+        report = attack(arena["model"], arena["data"], budget=MIXED, kind=kind, certificate=certificate)
+        assert not report.violations
+        assert all(fits(result.cost, MIXED) for result in report.results)
 
 
 def test_one_step_beyond_the_certified_number_injection_breaks_most_targets(arena: dict[str, Any]) -> None:
     certificate = arena["certificate"]
     largest = certificate.largest("inject_nodes", edges_per_injected=1)
     budgets = [ac.Budget(inject_nodes=int(size) + 1, edges_per_injected=1) for size in largest]
-    results = greedy(arena["scene"], None, budgets, kind="injection", arsenal=arena["arsenal"])
+    results = greedy(arena["problem"], None, budgets, kind="injection", features=arena["features"])
     assert np.mean([result.succeeded for result in results]) > 0.6
 
 
 def test_greedy_is_stronger_than_random(arena: dict[str, Any]) -> None:
     budget = ac.Budget(add_edges=2, inject_nodes=1, edges_per_injected=2, change_features=1)
     wins = {
-        "greedy": np.array([r.succeeded for r in greedy(arena["scene"], None, budget, arsenal=arena["arsenal"])]),
-        "random": np.array([r.succeeded for r in random(arena["scene"], None, budget)]),
+        "greedy": np.array([r.succeeded for r in greedy(arena["problem"], None, budget, features=arena["features"])]),
+        "random": np.array([r.succeeded for r in random(arena["problem"], None, budget)]),
     }
     assert wins["greedy"].sum() > wins["random"].sum()
 
@@ -123,13 +123,13 @@ def test_hubs_break_no_more_targets_than_the_collective_bound(division: str, eac
     broken = 0
     for count in (1, 3, 5):
         budget = ac.Budget(inject_nodes=count, edges_per_injected=each)
-        found = attack(model, data, budget=budget, kind="hubs", certificate=certificate)
-        assert not found.violations
+        report = attack(model, data, budget=budget, kind="hubs", certificate=certificate)
+        assert not report.violations
         shared: dict[int, list[Any]] = {}
-        for result in found.results:
+        for result in report.results:
             assert fits(result.cost, budget)
             shared.setdefault(id(result.perturbation), []).append(result)
-        assert len(shared) < len(found.results)
+        assert len(shared) < len(report.results)
         for results in shared.values():
             fallen = sum(result.succeeded for result in results)
             assert fallen <= certificate.broken_at_most(results[0].cost)

@@ -1,4 +1,4 @@
-"""Arsenal: features that push their neighbours' ballots to a class, and the nodes that do so as they are."""
+"""Features that push a node's neighbours to a class: what an attacker gives to the nodes he injects or changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,17 +8,18 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from agnncert.attacks.problem import Scene
+from agnncert.attacks.problem import Problem, old_names
 from agnncert.proof.ballots import IntArray
 from agnncert.voting.call import no_edges
 
-PROBES = 32
+SAMPLE = 32  # nodes that feature rows are tried on
 SCALES = (1.0, 10.0, 100.0)
 STEPS = 20
+ENOUGH = 5.0  # leads beyond this, in logits, count no more
 
 
 @dataclass(frozen=True)
-class Arsenal:
+class AdversarialFeatures:
     """Feature rows an attacker would inject, and existing nodes he would join to a target.
 
     Attributes:
@@ -33,36 +34,41 @@ class Arsenal:
     best: list[list[int]]
     strong: list[IntArray]
 
+    def best_for(self, rivals: Sequence[int], count: int | None = None) -> list[int]:
+        """The rows that push to one of these classes most often, ``count`` for each."""
+        return [row for rival in rivals for row in self.best[rival][:count]]
+
     @classmethod
-    def of(cls, scene: Scene, seed: int = 0, keep: int = 3) -> "Arsenal":
+    @old_names(scene="problem")
+    def of(cls, problem: Problem, seed: int = 0, keep: int = 3) -> "AdversarialFeatures":
         """Tries copies of real nodes, as they are and magnified, and features found by gradient ascent.
 
         Args:
-            scene: The model and its data.
+            problem: The model and its data.
             seed: Seed of the sample of nodes that they are tried on.
             keep: Rows to keep for each class.
         """
         random = np.random.default_rng(seed)
-        x = scene.graph.x.to(scene.call.dtype)
-        sample = x[torch.from_numpy(random.choice(len(x), min(PROBES, len(x)), replace=False))]
-        lead = _lead(_alone(scene, x))
-        strong = [np.argsort(-lead[:, k].numpy(), kind="stable") for k in range(scene.call.num_classes)]
+        x = problem.graph.x.to(problem.call.dtype)
+        sample = x[torch.from_numpy(random.choice(len(x), min(SAMPLE, len(x)), replace=False))]
+        lead = _lead(_alone(problem, x))
+        strong = [np.argsort(-lead[:, k].numpy(), kind="stable") for k in range(problem.call.num_classes)]
         copies = [torch.unique(x[torch.from_numpy(nodes[:8].copy())], dim=0)[:3] for nodes in strong]
-        found = _ascend(scene, sample, torch.stack([some.mean(0) for some in copies]))
+        ascended = _ascend(problem, sample, torch.stack([some.mean(0) for some in copies]))
         rows: list[Tensor] = []
         best: list[list[int]] = []
         for k, some in enumerate(copies):
-            tried = torch.cat([scale * torch.cat([some, found[k : k + 1]]) for scale in SCALES])
+            tried = torch.cat([scale * torch.cat([some, ascended[k : k + 1]]) for scale in SCALES])
             tried = tried[torch.isfinite(tried).all(1)]
-            share, mean = _pushed(scene, sample, tried, k)
+            share, mean = _pushed(problem, sample, tried, k)
             order = np.lexsort([-mean, -share])[:keep]
             best.append(list(range(len(rows), len(rows) + len(order))))
             rows += [tried[int(r)] for r in order]
-        features = torch.stack(rows).to(scene.graph.x.dtype)
+        features = torch.stack(rows).to(problem.graph.x.dtype)
         return cls(features, features.tolist(), best, strong)
 
 
-def _ascend(scene: Scene, sample: Tensor, start: Tensor) -> Tensor:
+def _ascend(problem: Problem, sample: Tensor, start: Tensor) -> Tensor:
     """For every class features that raise its score for the sampled nodes when joined to them, shape as ``start``."""
     label = torch.arange(len(start)).repeat_interleave(len(sample))
     length = start.norm(dim=1, keepdim=True)
@@ -71,8 +77,8 @@ def _ascend(scene: Scene, sample: Tensor, start: Tensor) -> Tensor:
     for _ in range(STEPS):
         features = features.detach().requires_grad_(True)
         with torch.enable_grad():
-            lead = _lead(_joined(scene, sample.repeat(len(start), 1), features[label]))
-            won = lead.gather(1, label[:, None]).clamp(max=5.0)  # nodes that are won already need no more
+            lead = _lead(_joined(problem, sample.repeat(len(start), 1), features[label]))
+            won = lead.gather(1, label[:, None]).clamp(max=ENOUGH)
             slope = torch.autograd.grad(won.sum(), features, allow_unused=True)[0] if won.requires_grad else None
         if slope is None or not bool(torch.isfinite(slope).all()):
             break
@@ -82,37 +88,36 @@ def _ascend(scene: Scene, sample: Tensor, start: Tensor) -> Tensor:
 
 
 def _pushed(
-    scene: Scene, sample: Tensor, tried: Tensor, label: int
+    problem: Problem, sample: Tensor, tried: Tensor, label: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """How often each row pushes a sampled node to ``label``, and by how much."""
     others = tried.repeat_interleave(len(sample), dim=0)
     with torch.no_grad():
-        lead = _lead(_joined(scene, sample.repeat(len(tried), 1), others))[:, label].view(len(tried), -1)
-    return (lead > 0).float().mean(1).numpy(), lead.clamp(-5, 5).mean(1).float().numpy()
+        lead = _lead(_joined(problem, sample.repeat(len(tried), 1), others))[:, label].view(len(tried), -1)
+    return (lead > 0).float().mean(1).numpy(), lead.clamp(-ENOUGH, ENOUGH).mean(1).float().numpy()
 
 
-def _joined(scene: Scene, targets: Tensor, others: Tensor) -> Tensor:
-    """Logits of targets that have one neighbour each (of the pairs, in the graph task)."""
+def _joined(problem: Problem, targets: Tensor, others: Tensor) -> Tensor:
+    """Logits of targets that have one neighbour each; in the graph task, of graphs that consist of the two."""
     count = len(targets)
     here = torch.arange(count)
-    edge_index = torch.cat([torch.stack([here + count, here]), torch.stack([here, here + count])], dim=1)
     values = {
-        name: torch.ones(2 * count, *scene.graph[name].shape[1:], dtype=scene.graph[name].dtype)
-        for name in scene.call.takes
+        name: torch.ones(2 * count, *problem.graph[name].shape[1:], dtype=problem.graph[name].dtype)
+        for name in problem.call.takes
     }
-    if scene.task == "graph":
+    if problem.task == "graph":
         both = torch.stack([targets, others], dim=1).reshape(2 * count, -1)
-        edge_index = torch.stack([2 * here, 2 * here + 1])
-        edge_index = torch.cat([edge_index, edge_index.flip(0)], dim=1)
-        return scene.call(both, edge_index, values, torch.arange(2 * count) // 2)
-    return scene.call(torch.cat([targets, others]), edge_index, values)[:count]
+        pairs = torch.stack([2 * here, 2 * here + 1])
+        return problem.call(both, torch.cat([pairs, pairs.flip(0)], dim=1), values, torch.arange(2 * count) // 2)
+    pairs = torch.stack([here + count, here])
+    return problem.call(torch.cat([targets, others]), torch.cat([pairs, pairs.flip(0)], dim=1), values)[:count]
 
 
 @torch.no_grad()
-def _alone(scene: Scene, x: Tensor) -> Tensor:
+def _alone(problem: Problem, x: Tensor) -> Tensor:
     """Logits of every node by itself."""
-    batch = torch.arange(len(x)) if scene.task == "graph" else None
-    return scene.call(x, *no_edges(scene.graph, scene.call.takes), batch)
+    batch = torch.arange(len(x)) if problem.task == "graph" else None
+    return problem.call(x, *no_edges(problem.graph, problem.call.takes), batch)
 
 
 def _lead(logits: Tensor) -> Tensor:

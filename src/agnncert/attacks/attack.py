@@ -1,6 +1,6 @@
-"""``attack``: one call for every attack, and the curve that stands beside the certified one."""
+"""``attack``: one call for every attack; ``attacked_accuracy``: the curve that stands beside the certified one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,14 +8,15 @@ import numpy as np
 
 from agnncert.attacks.exhaustive import exhaustive
 from agnncert.attacks.gradient import gradient
-from agnncert.attacks.greedy import FIELDS, greedy
+from agnncert.attacks.greedy import greedy
 from agnncert.attacks.hubs import hubs
-from agnncert.attacks.problem import Scene
+from agnncert.attacks.problem import Problem
 from agnncert.attacks.random import random
 from agnncert.attacks.results import AttackReport, AttackResult, best_of
 from agnncert.certifier import certify
 from agnncert.divisions import Division, parse_division
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
+from agnncert.proof.ballots import IntArray
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.certificate import Certificate
 
@@ -61,55 +62,52 @@ def attack(
         BudgetError: The budget allows nothing, or something that this attack or graph cannot do.
         SettingsError: The kind of attack is unknown, or does not fit the task or division.
     """
-    if certificate is not None:
-        division = parse_division(certificate.claim.division) if division is None else division
-        certificate, targets = _same_targets(certificate, targets)
+    if certificate is not None and division is None:
+        division = parse_division(certificate.claim.division)
     if division is None:
         raise SettingsError("attack() needs to know the division: pass it, or the certificate to attack.")
-    scene = Scene(model, data, division)
-    rows = scene.rows(targets)
-    budgets = scene.budgets(budget, rows)
-    kinds = [kind] if isinstance(kind, str) else list(kind)
-    found = [_run(scene, rows, budgets, name, seed) for name in _known(kinds)]
-    best = tuple(best_of(results) for results in zip(*found, strict=True))
-    return AttackReport(best, tuple(budgets), certificate)
-
-
-def _run(scene: Scene, rows: Any, budgets: list[Budget], kind: str, seed: int) -> list[AttackResult]:
-    if kind == "hubs":
-        if any(budget != budgets[0] for budget in budgets):
-            raise BudgetError("hubs attack all targets at once, with one budget for all of them.")
-        return hubs(scene, rows, budgets[0], seed=seed) if budgets else []
-    if kind in ("greedy", *FIELDS):
-        return greedy(scene, rows, budgets, kind=kind, seed=seed)
-    plain: dict[str, Callable[[], list[AttackResult]]] = {
-        "random": lambda: random(scene, rows, budgets, seed=seed),
-        "gradient": lambda: gradient(scene, rows, budgets, seed=seed),
-        "exhaustive": lambda: exhaustive(scene, rows, budgets),
-    }
-    return plain[kind]()
-
-
-def _known(kinds: Sequence[str]) -> Sequence[str]:
-    if not kinds:
-        raise SettingsError(f"no kind of attack was named. Valid: {', '.join(KINDS)}.")
-    for kind in kinds:
-        if kind not in KINDS:
-            raise SettingsError(f'unknown attack "{kind}": {did_you_mean(str(kind), KINDS)}')
-    return kinds
-
-
-def _same_targets(certificate: Certificate, targets: Any) -> tuple[Certificate, Any]:
-    """Certificate and rows in one order; a certificate speaks about its own targets only."""
-    if targets is None:
-        return certificate, certificate.row
-    given = np.asarray(targets)
-    rows = np.flatnonzero(given) if given.dtype == bool else given.reshape(-1)
-    if not np.array_equal(rows, certificate.row):
+    problem = Problem(model, data, division)
+    rows = problem.rows(certificate.row if certificate is not None and targets is None else targets)
+    if certificate is not None and not np.array_equal(rows, certificate.row):
         raise SettingsError(
             "the targets are not those of the certificate: leave them out, or certify the ones to attack."
         )
-    return certificate, rows
+    budgets = problem.budgets(budget, rows)
+    return AttackReport(tuple(_strongest(problem, rows, budgets, _known(kind), seed)), tuple(budgets), certificate)
+
+
+def _known(kind: str | Sequence[str]) -> Sequence[str]:
+    kinds = [kind] if isinstance(kind, str) else list(kind)
+    if not kinds:
+        raise SettingsError(f"no kind of attack was named. Valid: {', '.join(KINDS)}.")
+    for name in kinds:
+        if name not in KINDS:
+            raise SettingsError(f'unknown attack "{name}": {did_you_mean(str(name), KINDS)}')
+    return kinds
+
+
+def _strongest(
+    problem: Problem, rows: IntArray, budgets: Sequence[Budget], kinds: Sequence[str], seed: int
+) -> list[AttackResult]:
+    """The best result of several attacks for each target."""
+    results = [_run(problem, rows, budgets, kind, seed) for kind in kinds]
+    return [best_of(of_target) for of_target in zip(*results, strict=True)]
+
+
+def _run(problem: Problem, rows: IntArray, budgets: Sequence[Budget], kind: str, seed: int) -> list[AttackResult]:
+    match kind:
+        case "hubs":
+            if any(budget != budgets[0] for budget in budgets):
+                raise BudgetError("hubs attack all targets at once, with one budget for all of them.")
+            return hubs(problem, rows, budgets[0], seed=seed) if budgets else []
+        case "random":
+            return random(problem, rows, budgets, seed=seed)
+        case "gradient":
+            return gradient(problem, rows, budgets, seed=seed)
+        case "exhaustive":
+            return exhaustive(problem, rows, budgets)
+        case _:
+            return greedy(problem, rows, budgets, kind=kind, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -160,10 +158,11 @@ def attacked_accuracy(
     """
     if field not in COUNTS:
         raise BudgetError(f'cannot vary "{field}": {did_you_mean(str(field), COUNTS)}')
+    kinds = _known(kind)
     certificate = certify(model, data, division, targets)
     if certificate.truth is None:
         raise SettingsError("the data has no true classes y, so no accuracy can be told.")
-    scene = Scene(model, data, division)
+    problem = Problem(model, data, division)
     correct = certificate.label == certificate.truth
     fallen = np.zeros(len(correct), dtype=bool)
     certified, attacked, violations = [], [], 0
@@ -171,10 +170,9 @@ def attacked_accuracy(
         budget = (rest or Budget()).but(**{field: size})
         holds = certificate.holds_against(budget)
         standing = np.flatnonzero(correct & ~fallen)
-        names = _known([kind] if isinstance(kind, str) else list(kind))
-        for name in names if len(standing) else []:
-            results = _run(scene, certificate.row[standing], [budget] * len(standing), name, seed)
-            fallen[standing] |= [result.succeeded for result in results]
+        if len(standing):
+            rows, budgets = certificate.row[standing], [budget] * len(standing)
+            fallen[standing] = [result.succeeded for result in _strongest(problem, rows, budgets, kinds, seed)]
         certified.append(float((correct & holds).mean()))
         attacked.append(float((correct & ~fallen).mean()))
         violations += int((holds & fallen).sum())

@@ -1,60 +1,75 @@
-"""Edits: small changes in terms of rows; an attack is put together from those that move the most ballots."""
+"""Edits: one small change each, and the ballots that it would lead to.
+
+A greedy attack tries thousands of edits. Each is tried only in the subgraphs that it touches, and of these only what
+the ballot depends on is built: in the node task the nodes that can reach the target, in the graph task the subgraph
+itself. ``NodeSubgraphs`` and ``GraphSubgraphs`` build it; ``BallotQueue`` runs the model on many of them side by side.
+These ballots guide the search; what an attack reports is voted anew on the attacked graph.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch_geometric.nn import MessagePassing
 
+from agnncert.attacks.problem import Ballots, InEdge, Problem
+from agnncert.divisions import NodeCentric
+from agnncert.graphs.graph import EDGE_VALUES
 from agnncert.graphs.perturbation import Id, Perturbation
-from agnncert.proof.budget import Budget
+from agnncert.proof.ballots import ABSTAIN
+from agnncert.voting.call import judge
+from agnncert.voting.fast import CHUNK_ROWS
+from agnncert.voting.lazy_rows import Features
 
-NEW = -1  # stands for the node that an edit injects
+INJECTED = -1  # stands for the row of the node that an edit injects
+ADDED = -1  # stands for the number of an edge that an edit adds
 
-Pair = tuple[int, int]
+RowPair = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Edit:
-    """One small change; nodes are rows, features are rows of the arsenal.
+    """One small change. Nodes are rows of the graph, features are rows of ``AdversarialFeatures``.
 
     Attributes:
         field: The field of the budget it spends.
-        units: How much of it.
-        add: Pairs to join.
-        remove: Pairs to separate.
-        drop: Nodes to delete.
-        paint: Nodes and the features to give them.
-        alter: Pairs and the weight, attribute or number of copies to give them.
-        new: Features of the injected node, whose row is ``NEW``; ``None`` if there is none.
-        new_group: Its group, in the node-centric division.
-        new_id: Its id.
+        add_edges: Pairs to join.
+        delete_edges: Pairs to separate.
+        change_edges: Pairs and the weight, attribute or number of copies to give them.
+        delete_nodes: Nodes to delete.
+        change_features: Nodes and the features to give them.
+        injected: Features of the injected node, whose row is ``INJECTED``; ``None`` if there is none.
+        injected_group: Its group, in the node-centric division.
+        injected_id: Its id.
     """
 
     field: str
-    units: int = 1
-    add: tuple[Pair, ...] = ()
-    remove: tuple[Pair, ...] = ()
-    drop: tuple[int, ...] = ()
-    paint: tuple[tuple[int, int], ...] = ()
-    alter: tuple[tuple[int, int, Any], ...] = ()
-    new: int | None = None
-    new_group: int = -1
-    new_id: Id | None = None
+    add_edges: tuple[RowPair, ...] = ()
+    delete_edges: tuple[RowPair, ...] = ()
+    change_edges: tuple[tuple[int, int, Any], ...] = ()
+    delete_nodes: tuple[int, ...] = ()
+    change_features: tuple[tuple[int, int], ...] = ()
+    injected: int | None = None
+    injected_group: int = -1
+    injected_id: int | None = None
+
+    @property
+    def units(self) -> int:
+        """How much it spends; only edges are deleted several at a time."""
+        return max(1, len(self.delete_edges))
 
     @property
     def nodes(self) -> set[int]:
         """Existing nodes it speaks of."""
-        ends = (end for pair in (*self.add, *self.remove, *self.alter) for end in pair[:2])
-        return {*ends, *self.drop, *(node for node, _ in self.paint)} - {NEW}
-
-
-NOTHING = Edit(field="")
+        ends = (end for pair in (*self.add_edges, *self.delete_edges, *self.change_edges) for end in pair[:2])
+        return {*ends, *self.delete_nodes, *(node for node, _ in self.change_features)} - {INJECTED}
 
 
 @dataclass(frozen=True)
-class Option:
+class TriedEdit:
     """An edit and the ballots that it leads to, by group."""
 
     edit: Edit
@@ -66,70 +81,235 @@ class Option:
         return sum(weight.get(new, 0) - weight.get(before[group], 0) for group, new in self.ballots.items())
 
 
-def gap(counts: npt.NDArray[np.int64], label: int, rival: int) -> int:
-    """The largest gain that does not yet elect ``rival``."""
-    return int(counts[label] - counts[rival] - (label > rival))
-
-
-def choose(
-    options: Iterable[Option], before: Sequence[int], label: int, rival: int, budget: Budget
-) -> tuple[list[Edit], int]:
-    """The options with the largest gain for each unit, one for each ballot, as long as the budget lasts.
-
-    Options without gain fill up the budget: what several edits do together may differ from what each does alone.
-
-    Returns:
-        The edits, and their gain added up.
-    """
-    left = {"target_features": float(budget.target_features)}
-    priced = [(option.gain(before, label, rival), option) for option in options]
-    priced = [(gain, option) for gain, option in priced if gain >= 0 and option.ballots]
-    priced.sort(key=lambda item: -item[0] / item[1].edit.units)
-    taken: set[int] = set()
-    dropped: set[int] = set()
-    used: set[int] = set()
-    chosen, total = [], 0
-    for gain, option in priced:
-        edit = option.edit
-        have = left.setdefault(edit.field, getattr(budget, edit.field))
-        apart = not taken & option.ballots.keys() and not dropped & edit.nodes and not used & set(edit.drop)
-        if edit.units > have or not apart:
-            continue
-        left[edit.field] -= edit.units
-        taken |= option.ballots.keys()
-        dropped |= set(edit.drop)
-        used |= edit.nodes
-        chosen.append(edit)
-        total += gain
-    return chosen, total
-
-
 def perturbation_of(edits: Sequence[Edit], ids: Sequence[Id], features: Sequence[Sequence[float]]) -> Perturbation:
     """All edits together, in terms of ids.
 
     Args:
-        edits: What to do.
+        edits: What to do; injected nodes have ids.
         ids: Id of every row.
-        features: The arsenal's feature rows.
+        features: The rows of ``AdversarialFeatures``.
     """
 
-    def pairs(which: tuple[Pair, ...], edit: Edit) -> list[tuple[Id, Id]]:
-        return [(_id(u, edit, ids), _id(v, edit, ids)) for u, v in which]
+    def id_of(row: int, edit: Edit) -> Id:
+        if row != INJECTED:
+            return ids[row]
+        assert edit.injected_id is not None, "an injected node needs an id"
+        return edit.injected_id
 
     return Perturbation(
-        add_edges=[pair for edit in edits for pair in pairs(edit.add, edit)],
-        delete_edges=list(dict.fromkeys(pair for edit in edits for pair in pairs(edit.remove, edit))),
-        change_edges=[(ids[u], ids[v], value) for edit in edits for u, v, value in edit.alter],
-        inject_nodes={
-            edit.new_id: features[edit.new] for edit in edits if edit.new is not None and edit.new_id is not None
-        },
-        delete_nodes=[ids[node] for edit in edits for node in edit.drop],
-        change_features={ids[node]: features[row] for edit in edits for node, row in edit.paint},
+        add_edges=[(id_of(u, edit), id_of(v, edit)) for edit in edits for u, v in edit.add_edges],
+        delete_edges=list(dict.fromkeys((ids[u], ids[v]) for edit in edits for u, v in edit.delete_edges)),
+        change_edges=[(ids[u], ids[v], value) for edit in edits for u, v, value in edit.change_edges],
+        inject_nodes={id_of(INJECTED, edit): features[edit.injected] for edit in edits if edit.injected is not None},
+        delete_nodes=[ids[node] for edit in edits for node in edit.delete_nodes],
+        change_features={ids[node]: features[row] for edit in edits for node, row in edit.change_features},
     )
 
 
-def _id(row: int, edit: Edit, ids: Sequence[Id]) -> Id:
-    if row != NEW:
-        return ids[row]
-    assert edit.new_id is not None, "an injected node needs an id"
-    return edit.new_id
+def _both_ways(pairs: Iterable[RowPair]) -> list[RowPair]:
+    return [arc for u, v in pairs for arc in ((u, v), (v, u))]
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """What one ballot depends on.
+
+    Attributes:
+        nodes: Rows of its nodes; in the node task the target comes first.
+        hidden: Whether the features of each node are hidden.
+        edges: Positions of the two ends in ``nodes``, and the number of the edge in the graph.
+    """
+
+    nodes: list[int]
+    hidden: list[bool]
+    edges: list[tuple[int, int, int]]
+
+
+class NodeSubgraphs:
+    """What the ballots of node targets depend on.
+
+    Args:
+        problem: Model, data and a built-in division; node task.
+    """
+
+    first_row = 0  # row of the first node among those of all graphs
+
+    def __init__(self, problem: Problem) -> None:
+        division = problem.built_in()
+        self.neighbours = problem.neighbours
+        self.node_centric = isinstance(division, NodeCentric)
+        self.gated = bool(getattr(division, "gate_features", False))
+        self.group_of = division.node_groups(problem.graph).tolist() if isinstance(division, NodeCentric) else []
+        self.hops = _hops(problem.model)
+
+    def edited(self, group: int, target: int, edit: Edit) -> Subgraph | None:
+        """What the target's ballot in one group depends on after an edit; ``None`` if it casts none there.
+
+        In the edge-centric division all pairs that the edit adds are taken to be in this group.
+        """
+        deleted = set(_both_ways(edit.delete_edges))
+        added = self._added(group, edit)
+        nodes, position, distance = [target], {target: 0}, [0]
+        edges = []
+        for here, head in enumerate(nodes):
+            if distance[here] >= self.hops:
+                break
+            for tail, edge in (*self.neighbours.edges_into(group, head), *added.get(head, ())):
+                if (tail, head) in deleted or tail in edit.delete_nodes:
+                    continue
+                if tail not in position:
+                    position[tail] = len(nodes)
+                    nodes.append(tail)
+                    distance.append(distance[here] + 1)
+                edges.append((position[tail], here, edge))
+        if self.gated and len(nodes) == 1 and self.group_of[target] != group:
+            return None
+        return Subgraph(nodes, [self.gated and self._group(node, edit) != group for node in nodes], edges)
+
+    def _added(self, group: int, edit: Edit) -> dict[int, list[InEdge]]:
+        added: dict[int, list[InEdge]] = {}
+        for tail, head in _both_ways(edit.add_edges):
+            if not self.node_centric or self._group(tail, edit) == group:
+                added.setdefault(head, []).append((tail, ADDED))
+        return added
+
+    def _group(self, node: int, edit: Edit) -> int:
+        return edit.injected_group if node == INJECTED else self.group_of[node]
+
+
+def _hops(model: Any) -> float:
+    """How far to look: one step beyond the layers, for the degrees they read; everything if they cannot be counted."""
+    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+    layers = sum(isinstance(module, MessagePassing) for module in modules)
+    return layers + 1 if layers else float("inf")
+
+
+class GraphSubgraphs:
+    """What the ballots of one whole graph depend on.
+
+    Args:
+        problem: Model, data and a built-in division; graph task.
+        row: Position of the graph.
+    """
+
+    def __init__(self, problem: Problem, row: int) -> None:
+        division, joined, graph = problem.built_in(), problem.graph, problem.graph_of(row)
+        self.graph, self.first_row = graph, int(joined.starts[row])
+        self.group_of = division.node_groups(graph).tolist() if isinstance(division, NodeCentric) else []
+        self.node_centric = isinstance(division, NodeCentric)
+        self.edges: list[list[tuple[int, int, int]]] = [[] for _ in range(division.num_groups)]
+        self.members: list[list[int]] = [[] for _ in range(division.num_groups)]
+        number = (joined.batch[joined.edge_index[0]] == row).nonzero().view(-1).tolist()
+        groups = division.groups(graph).tolist()
+        for edge, (u, v), group in zip(number, graph.edge_index.t().tolist(), groups, strict=True):
+            if group >= 0:
+                self.edges[group].append((u, v, edge))
+        for node, group in enumerate(self.group_of):
+            self.members[group].append(node)
+        if not self.node_centric:
+            self.members = [sorted({end for edge in edges for end in edge[:2]}) for edges in self.edges]
+
+    def edited(self, group: int, target: int, edit: Edit) -> Subgraph | None:
+        """One subgraph after an edit; ``None`` if nothing is left of it."""
+        deleted, gone = set(_both_ways(edit.delete_edges)), set(edit.delete_nodes)
+        edges = [*self.edges[group], *((u, v, ADDED) for u, v in _both_ways(edit.add_edges))]
+        edges = [edge for edge in edges if edge[:2] not in deleted and not gone & {*edge[:2]}]
+        if self.node_centric:
+            nodes = [node for node in self.members[group] if node not in gone]
+            nodes += [INJECTED] if edit.injected is not None and edit.injected_group == group else []
+            inside = set(nodes)
+            edges = [edge for edge in edges if inside.issuperset(edge[:2])]
+        else:
+            nodes = sorted({end for edge in edges for end in edge[:2]})
+        position = {node: k for k, node in enumerate(nodes)}
+        placed = [(position[u], position[v], edge) for u, v, edge in edges]
+        return Subgraph(nodes, [False] * len(nodes), placed) if nodes else None
+
+
+class BallotQueue:
+    """Collects edited subgraphs and casts their ballots together.
+
+    Args:
+        problem: The model and its data.
+        features: Rows that edits give to nodes.
+    """
+
+    def __init__(self, problem: Problem, features: Tensor) -> None:
+        self.call, self.graph, self.num_nodes = problem.call, problem.graph, int(problem.graph.num_nodes)
+        self.features = Features(torch.cat([problem.graph.x, features]).to(self.call.dtype))
+        self.changed_value = next((name for name in EDGE_VALUES if name in self.graph), None)
+        self._forget_subgraphs()
+        self._ballots: list[Ballots] = []
+        self._count = 0
+        self._silent: list[int] = []
+
+    def _forget_subgraphs(self) -> None:
+        self._rows: list[int] = []
+        self._hidden: list[bool] = []
+        self._edges: list[tuple[int, int, int]] = []
+        self._starts: list[int] = []
+        self._changed: list[tuple[int, Any]] = []
+
+    def add(self, subgraphs: NodeSubgraphs | GraphSubgraphs, group: int, target: int, edit: Edit) -> int:
+        """Queues one ballot; ``cast`` will put it at the returned position."""
+        subgraph = subgraphs.edited(group, target, edit)
+        self._count += 1
+        if subgraph is None:
+            self._silent.append(self._count - 1)
+            return self._count - 1
+        if len(self._rows) > CHUNK_ROWS:
+            self._run()
+        start = len(self._rows)
+        own = {INJECTED: edit.injected, **dict(edit.change_features)}
+        for node in subgraph.nodes:
+            features = own.get(node)
+            self._rows.append(subgraphs.first_row + node if features is None else self.num_nodes + features)
+        self._hidden += subgraph.hidden
+        values = {arc: value for u, v, value in edit.change_edges for arc in ((u, v), (v, u))}
+        for u, v, edge in subgraph.edges:
+            value = values.get((subgraph.nodes[u], subgraph.nodes[v]))
+            copies = 1
+            if value is not None and self.changed_value is None:
+                copies = int(value)
+            elif value is not None:
+                self._changed.append((len(self._edges), value))
+            self._edges += [(start + u, start + v, edge)] * copies
+        self._starts.append(start)
+        return self._count - 1
+
+    def cast(self) -> Ballots:
+        """All ballots, in the order they were added."""
+        self._run()
+        ballots = np.full(self._count, ABSTAIN, dtype=np.int16)
+        voting = np.ones(self._count, dtype=bool)
+        voting[self._silent] = False
+        if self._ballots:
+            ballots[voting] = np.concatenate(self._ballots)
+        self._ballots, self._count, self._silent = [], 0, []
+        return ballots
+
+    @torch.no_grad()
+    def _run(self) -> None:
+        if not self._rows:
+            return
+        hidden = torch.tensor(self._hidden) if any(self._hidden) else None
+        x = self.features.rows(torch.tensor(self._rows), hidden)
+        edges = torch.tensor(self._edges, dtype=torch.int64).view(-1, 3).t()
+        starts = torch.tensor(self._starts)
+        sizes = torch.diff(starts, append=torch.tensor([len(self._rows)]))
+        batch = torch.repeat_interleave(torch.arange(len(starts)), sizes) if self.call.task == "graph" else None
+        logits = self.call(x, edges[:2], self._values(edges[2]), batch)
+        self._ballots.append(judge(logits if batch is not None else logits[starts], 0.0)[0])
+        self._forget_subgraphs()
+
+    def _values(self, edge: Tensor) -> dict[str, Tensor]:
+        """Weights and attributes of all queued edges; added ones have ones."""
+        values = {}
+        for name in self.call.takes:
+            known = self.graph[name]
+            ones = torch.ones(1, *known.shape[1:], dtype=known.dtype)
+            values[name] = torch.cat([known, ones])[torch.where(edge == ADDED, len(known), edge)]
+            if name == self.changed_value:
+                for place, value in self._changed:
+                    values[name][place] = torch.as_tensor(value, dtype=known.dtype)
+        return values

@@ -1,4 +1,4 @@
-"""Exhaustive attacks: everything that a small budget allows on a tiny graph."""
+"""The exhaustive attack: everything that a small budget allows on a tiny graph."""
 
 import itertools
 import math
@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
-from agnncert.attacks.injected_ids import FreshIds
-from agnncert.attacks.problem import Ballots, Scene, edge_values_to_try
+from agnncert.attacks.injected_ids import UnusedIds
+from agnncert.attacks.problem import Ballots, Problem, old_names
 from agnncert.attacks.results import AttackResult
 from agnncert.divisions import NodeCentric
 from agnncert.errors import BudgetError, GraphError
@@ -19,8 +20,9 @@ from agnncert.proof.budget import Budget
 ATTACKS_AT_ONCE = 500
 
 
+@old_names(scene="problem")
 def exhaustive(
-    scene: Scene,
+    problem: Problem,
     targets: Any,
     budget: Budget | Sequence[Budget],
     *,
@@ -33,7 +35,7 @@ def exhaustive(
     Features and ids have no end, so these come from lists: all combinations of what is listed are tried.
 
     Args:
-        scene: Model, data and division; a tiny graph, any division.
+        problem: Model, data and division; a tiny graph, any division.
         targets: Rows, a mask, or ``None`` for all.
         budget: What the attacker may do to each target, or one budget for each.
         features: Feature rows to give to nodes; the largest and the smallest values of the data when not given.
@@ -43,20 +45,14 @@ def exhaustive(
     Raises:
         BudgetError: There are more attacks than ``limit``.
     """
-    rows = scene.rows(targets)
-    before = scene.votes(rows)
-    found = []
-    for row, ballots, one in zip(rows.tolist(), before, scene.budgets(budget, rows), strict=True):
-        space = _Space.of(scene, row, features, ids)
-        _require_few(space.count(one), limit, one)
-        best, tried = _Best(scene, ballots), 0
-        changes = space.attacks(one)
-        while some := list(itertools.islice(changes, ATTACKS_AT_ONCE)):
-            best.look(some, scene.recast([(row, change) for change in some]))
-            tried += len(some)
-        result = scene.results([(row, best.change)], ballots[None], "exhaustive", best.after[None])[0]
-        found.append(replace(result, tried=tried))
-    return found
+    rows = problem.rows(targets)
+    before = problem.votes(rows)
+    results = []
+    for row, ballots, one in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
+        choices = _Choices.of(problem, row, features, ids)
+        _require_few(choices.count(one), limit, one)
+        results.append(_best(problem, row, ballots, choices.attacks(one)))
+    return results
 
 
 def _require_few(count: float, limit: int, budget: Budget) -> None:
@@ -68,162 +64,149 @@ def _require_few(count: float, limit: int, budget: Budget) -> None:
         )
 
 
-class _Best:
+def _best(problem: Problem, row: int, before: Ballots, changes: Iterator[Perturbation]) -> AttackResult:
     """The attack that changed the label, else the one that moved the most ballots."""
-
-    def __init__(self, scene: Scene, before: Ballots) -> None:
-        self.scene, self.before, self.after = scene, before, before
-        self.change = Perturbation()
-        self.score = (False, 0)
-
-    def look(self, changes: Sequence[Perturbation], after: Ballots) -> None:
-        """Keeps the best of these, if it beats the best so far."""
-        label = self.scene.winner(self.before)
-        for change, ballots in zip(changes, after, strict=True):
-            moved = int((ballots != self.before).sum())
-            if moved <= self.score[1] and self.score[0]:
-                continue
-            score = (self.scene.winner(ballots) != label, moved)
-            if score > self.score:
-                self.score, self.change, self.after = score, change, ballots
+    label, tried = problem.winner(before), 0
+    score, best, best_ballots = (False, 0), Perturbation(), before
+    while some := list(itertools.islice(changes, ATTACKS_AT_ONCE)):
+        for change, after in zip(some, problem.recast([(row, change) for change in some]), strict=True):
+            this = (problem.winner(after) != label, int((after != before).sum()))
+            if this > score:
+                score, best, best_ballots = this, change, after
+        tried += len(some)
+    result = problem.results([(row, best)], before[None], "exhaustive", best_ballots[None])[0]
+    return replace(result, tried=tried)
 
 
 @dataclass(frozen=True)
-class _Space:
-    """All that can be done to one graph."""
+class _Choices:
+    """What an attacker of one target chooses from."""
 
     nodes: tuple[Id, ...]  # the target is not among them
     target: Id | None
-    pairs: tuple[Pair, ...]
+    joined: tuple[Pair, ...]
     free: tuple[Pair, ...]
-    values: tuple[Any, ...]
+    edge_values: tuple[Any, ...]
     features: tuple[Sequence[float], ...]
     ids: tuple[Id, ...]
-    in_order: bool  # ids are row numbers, to be used in their order
+    any_order: bool  # else ids are row numbers, to be used in their order
 
     @classmethod
-    def of(cls, scene: Scene, row: int, features: Any, ids: Sequence[Id] | None) -> "_Space":
-        graph, names = scene.graph, scene.ids(row)
-        arcs, x, keys = graph.edge_index, graph.x, graph.node_key
-        if scene.task == "graph":
-            start = int(graph.starts[row])
-            inside = graph.batch[arcs[0]] == row
-            arcs, x, keys = (arcs[:, inside] - start, x[start : start + len(names)], keys[start : start + len(names)])
-        joined = {frozenset(arc) for arc in arcs.t().tolist()}
-        everyone = [(u, v) for v in range(len(names)) for u in range(v + 1)]
-        target = names[row] if scene.task == "node" else None
+    def of(cls, problem: Problem, row: int, features: Any, ids: Sequence[Id] | None) -> "_Choices":
+        graph, names = problem.graph_of(row), problem.ids(row)
+        arcs = {frozenset(arc) for arc in graph.edge_index.t().tolist()}
+        pairs = [(u, v) for v in range(len(names)) for u in range(v + 1)]
+        free = [(u, v) for u, v in pairs if frozenset((u, v)) not in arcs and (u != v or problem.loops)]
+        target = names[row] if problem.task == "node" else None
+        extremes = [(10 * graph.x.amax(0)).tolist(), (10 * graph.x.amin(0)).tolist()]
         return cls(
             nodes=tuple(name for name in names if name != target),
             target=target,
-            pairs=tuple((names[u], names[v]) for u, v in everyone if frozenset((u, v)) in joined),
-            free=tuple(
-                (names[u], names[v]) for u, v in everyone if frozenset((u, v)) not in joined and (u != v or scene.loops)
-            ),
-            values=tuple(edge_values_to_try(scene)),
-            features=tuple(_extremes(x) if features is None else _checked(features, x.size(1))),
-            ids=tuple(_ids(scene, keys, row) if ids is None else _unused(ids, keys)),
-            in_order=not scene.has_ids(row),
+            joined=tuple((names[u], names[v]) for u, v in pairs if frozenset((u, v)) in arcs),
+            free=tuple((names[u], names[v]) for u, v in free),
+            edge_values=tuple(problem.extreme_edge_values()),
+            features=tuple(extremes if features is None else _checked(features, graph.x.size(1))),
+            ids=tuple(_usual_ids(problem, graph.node_key, row) if ids is None else _unused(ids, graph.node_key)),
+            any_order=problem.has_ids(row),
         )
 
     def count(self, budget: Budget) -> float:
-        """How many attacks there are at most."""
+        """How many attacks there are at most: those that ``attacks`` leaves out are counted too."""
         if budget.inject_nodes == math.inf:
             return math.inf
-        return float(
-            _subsets(len(self.free), budget.add_edges)
-            * _subsets(len(self.pairs), budget.delete_edges)
-            * _subsets(len(self.pairs), budget.change_edges, len(self.values))
-            * _subsets(len(self.nodes), budget.delete_nodes)
-            * _subsets(len(self.nodes), budget.change_features, len(self.features))
-            * (1 + len(self.features) * (budget.target_features and self.target is not None))
-            * self._count_injected(budget)
-        )
-
-    def _count_injected(self, budget: Budget) -> int:
-        if not budget.inject_nodes:
-            return 1
-        each = len(self.features) * _subsets(len(self.nodes) + (self.target is not None), budget.edges_per_injected)
-        return sum(math.comb(len(self.ids), k) * each**k for k in range(int(budget.inject_nodes) + 1))
+        each = len(self.features) * _Subsets(self._ends, budget.edges_per_injected).count()
+        injections = sum(math.comb(len(self.ids), k) * each**k for k in range(int(budget.inject_nodes) + 1))
+        return float(injections * math.prod(subsets.count() for subsets in self._changes(budget)))
 
     def attacks(self, budget: Budget) -> Iterator[Perturbation]:
-        """All of them, without those that name a deleted node twice over."""
-        parts = itertools.product(
-            _sets(self.free, budget.add_edges),
-            _sets(self.pairs, budget.delete_edges),
-            _valued(self.pairs, budget.change_edges, self.values),
-            _sets(self.nodes, budget.delete_nodes),
-            _valued(self.nodes, budget.change_features, self.features),
-            [None, *(self.features if budget.target_features and self.target is not None else ())],
-            list(self._injections(budget)),
-        )
-        for add, remove, alter, drop, paint, own, (new, links) in parts:
-            named = [end for pair in (*add, *remove, *links, *(pair for pair, _ in alter)) for end in pair] + [
-                node for node, _ in paint
-            ]
-            alone = self.target is None and len(drop) == len(self.nodes)
-            if set(drop) & set(named) or {*remove} & {pair for pair, _ in alter} or alone:
+        """All of them, without those that also change what they delete, or delete a whole graph."""
+        parts = itertools.product(*self._changes(budget), self._injections(budget))
+        for add, remove, alter, drop, features, own_features, (new, links) in parts:
+            altered = {pair for pair, _ in alter}
+            named = {end for pair in (*add, *remove, *links, *altered) for end in pair} | {node for node, _ in features}
+            nothing_left = self.target is None and len(drop) == len(self.nodes)
+            if named.intersection(drop) or altered.intersection(remove) or nothing_left:
                 continue
-            painted = dict(paint) if own is None or self.target is None else {**dict(paint), self.target: own}
             yield Perturbation(
                 add_edges=[*add, *links],
                 delete_edges=remove,
                 change_edges=[(u, v, value) for (u, v), value in alter],
                 inject_nodes=new,
                 delete_nodes=drop,
-                change_features=painted,
+                change_features=dict((*features, *own_features)),
             )
 
+    def _changes(self, budget: Budget) -> list["_Subsets"]:
+        """What may be done to existing nodes and edges, one kind of change after another."""
+        return [
+            _Subsets(self.free, budget.add_edges),
+            _Subsets(self.joined, budget.delete_edges),
+            _Subsets(self.joined, budget.change_edges, self.edge_values),
+            _Subsets(self.nodes, budget.delete_nodes),
+            _Subsets(self.nodes, budget.change_features, self.features),
+            _Subsets(() if self.target is None else (self.target,), budget.target_features, self.features),
+        ]
+
+    @property
+    def _ends(self) -> tuple[Id, ...]:
+        """Nodes that an injected node can be joined to."""
+        return self.nodes if self.target is None else (*self.nodes, self.target)
+
     def _injections(self, budget: Budget) -> Iterator[tuple[dict[Id, Sequence[float]], list[Pair]]]:
-        ends = [*self.nodes, *([] if self.target is None else [self.target])]
-        links = _sets(ends, budget.edges_per_injected)
+        """Injected nodes with their features, and their edges."""
+        links = list(_Subsets(self._ends, budget.edges_per_injected))
         for count in range(int(min(budget.inject_nodes, len(self.ids))) + 1):
-            for names in [self.ids[:count]] if self.in_order else itertools.combinations(self.ids, count):
-                for looks in itertools.product(self.features, repeat=count):
+            for names in itertools.combinations(self.ids, count) if self.any_order else [self.ids[:count]]:
+                for rows in itertools.product(self.features, repeat=count):
                     for chosen in itertools.product(links, repeat=count):
                         pairs = [(name, end) for name, some in zip(names, chosen, strict=True) for end in some]
-                        yield dict(zip(names, looks, strict=True)), pairs
+                        yield dict(zip(names, rows, strict=True)), pairs
 
 
-def _subsets(total: int, most: float, options: int = 1) -> int:
-    return sum(math.comb(total, size) * options**size for size in range(int(min(most, total)) + 1))
+@dataclass(frozen=True)
+class _Subsets:
+    """All sets of at most ``most`` items; with ``values``, in all ways to give one of these to each item."""
+
+    items: Sequence[Any]
+    most: float
+    values: Sequence[Any] | None = None
+
+    @property
+    def _sizes(self) -> range:
+        return range(int(min(self.most, len(self.items))) + 1)
+
+    def count(self) -> int:
+        options = 1 if self.values is None else len(self.values)
+        return sum(math.comb(len(self.items), size) * options**size for size in self._sizes)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for chosen in itertools.chain.from_iterable(itertools.combinations(self.items, size) for size in self._sizes):
+            if self.values is None:
+                yield chosen
+            else:
+                for given in itertools.product(self.values, repeat=len(chosen)):
+                    yield tuple(zip(chosen, given, strict=True))
 
 
-def _sets(items: Sequence[Any], most: float) -> list[tuple[Any, ...]]:
-    sizes = range(int(min(most, len(items))) + 1)
-    return [chosen for size in sizes for chosen in itertools.combinations(items, size)]
-
-
-def _valued(items: Sequence[Any], most: float, values: Sequence[Any]) -> list[tuple[tuple[Any, Any], ...]]:
-    return [
-        tuple(zip(chosen, given, strict=True))
-        for chosen in _sets(items, most)
-        for given in itertools.product(values, repeat=len(chosen))
-    ]
-
-
-def _extremes(x: Any) -> list[list[float]]:
-    return [(10 * x.amax(0)).tolist(), (10 * x.amin(0)).tolist()]
-
-
-def _checked(features: Sequence[Sequence[float]], width: int) -> list[Sequence[float]]:
+def _checked(features: Sequence[Sequence[float]], width: int) -> Sequence[Sequence[float]]:
     for row in features:
         if len(row) != width or not np.isfinite(np.asarray(row, dtype=np.float64)).all():
             raise GraphError(f"a feature row to inject has {len(row)} entries: expected {width} finite numbers.")
-    return list(features)
+    return features
 
 
-def _ids(scene: Scene, keys: Any, row: int) -> list[Id]:
-    count = 20 * scene.num_groups if scene.has_ids(row) else 5
-    fresh = FreshIds(keys, scene.has_ids(row), count)
-    if not isinstance(scene.division, NodeCentric) or not fresh.chosen:
-        return fresh.ids[: min(count, 5)].tolist()  # type: ignore[no-any-return]
-    groups = fresh.node_groups(scene.division)
-    return [int(fresh.ids[np.flatnonzero(groups == group)[0]]) for group in np.unique(groups)]
+def _usual_ids(problem: Problem, keys: Tensor, row: int) -> list[Id]:
+    """One unused id for each group where ids decide about groups, else the first five."""
+    if not isinstance(problem.division, NodeCentric) or not problem.has_ids(row):
+        return UnusedIds(keys, problem.has_ids(row), 5).ids.tolist()  # type: ignore[no-any-return]
+    unused = UnusedIds(keys, True, 20 * problem.num_groups)
+    _, first = np.unique(unused.node_groups(problem.division), return_index=True)
+    return unused.ids[first].tolist()  # type: ignore[no-any-return]
 
 
-def _unused(ids: Sequence[Id], keys: Any) -> list[Id]:
+def _unused(ids: Sequence[Id], keys: Tensor) -> Sequence[Id]:
     living = set(keys.tolist())
-    taken = [name for name, key in zip(ids, keys_of(ids), strict=True) if key in living]
-    if taken:
-        raise BudgetError(f"the id {taken[0]!r} belongs to a living node: nodes can be injected under unused ids only.")
-    return list(ids)
+    for name, key in zip(ids, keys_of(ids), strict=True):
+        if key in living:
+            raise BudgetError(f"the id {name!r} belongs to a living node: nodes can be injected under unused ids only.")
+    return ids

@@ -1,8 +1,7 @@
-"""Gradient attacks on edges: PyG's PRBCD against the model itself, or against the vote.
+"""The gradient attack on edges: PyG's PRBCD against the vote, or against the undefended model.
 
-PRBCD relaxes edges to weights between 0 and 1 and follows the gradient. The model must therefore let weights
-through: by an ``edge_weight`` argument, or because it is built of PyG's message-passing layers, whose messages
-are then scaled.
+PRBCD relaxes edges to weights between 0 and 1 and follows the gradient. The model must therefore let weights through:
+by an ``edge_weight`` argument, or because it is built of PyG's message-passing layers, whose messages are then scaled.
 """
 
 import inspect
@@ -18,11 +17,11 @@ from torch_geometric.data import Data
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.nn import MessagePassing
 
-from agnncert.attacks.problem import Scene
+from agnncert.attacks.problem import Problem, old_names
 from agnncert.attacks.results import AttackResult
 from agnncert.divisions import NodeCentric
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
-from agnncert.graphs.graph import EDGE_VALUES, canonical, one_graph
+from agnncert.graphs.graph import EDGE_VALUES, canonical
 from agnncert.graphs.perturbation import Id, Perturbation
 from agnncert.proof.budget import Budget
 from agnncert.voting.lazy_rows import Features
@@ -37,8 +36,9 @@ BLOCK = 512  # pairs looked at together
 CANDIDATES = 500  # nodes looked at as new neighbours
 
 
+@old_names(scene="problem")
 def gradient(
-    scene: Scene,
+    problem: Problem,
     targets: Any,
     budget: Budget | Sequence[Budget],
     *,
@@ -49,7 +49,7 @@ def gradient(
     """Flips edges along the gradient; of the budget only ``add_edges`` and ``delete_edges`` are used.
 
     Args:
-        scene: Model, data and division; a built-in division, a graph without edge values.
+        problem: Model, data and division; a built-in division, a graph without edge values.
         targets: Rows, a mask, or ``None`` for all.
         budget: What the attacker may do to each target, or one budget for each.
         victim: "vote" follows the gradient of all ballots, "model" that of the undefended model on the whole
@@ -62,43 +62,42 @@ def gradient(
         raise SettingsError(f'victim="{victim}": {did_you_mean(str(victim), ["vote", "model"])}')
     if epochs < 1:
         raise SettingsError(f"epochs={epochs}: expected a whole number from 1 on.")
-    if any(name in scene.graph for name in EDGE_VALUES):
+    if any(name in problem.graph for name in EDGE_VALUES):
         raise SettingsError("the gradient attack weighs edges, and this graph has weights or attributes of its own.")
-    scene.built_in()
-    soft = _Soft(scene)
-    rows = scene.rows(targets)
-    before = scene.votes(rows)
+    problem.built_in()
+    _require_weights(problem.model)
+    rows = problem.rows(targets)
+    before = problem.votes(rows)
     attacks: list[tuple[int, Perturbation]] = []
     with torch.random.fork_rng(devices=[]):
-        for row, ballots, one in zip(rows.tolist(), before, scene.budgets(budget, rows), strict=True):
+        for row, ballots, one in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
             torch.manual_seed(seed * 1_000_003 + row)
-            attacks.append((row, _flips(scene, soft, row, scene.winner(ballots), one, victim, epochs)))
-    results = scene.results(attacks, before, f"gradient ({victim})")
+            attacks.append((row, _flips(problem, row, problem.winner(ballots), one, victim, epochs)))
+    results = problem.results(attacks, before, f"gradient ({victim})")
     if victim == "vote":
         return results
-    return [replace(result, undefended=_undefended(scene, result)) for result in results]
+    return [replace(result, undefended=_undefended(problem, result)) for result in results]
 
 
-def _flips(
-    scene: Scene, soft: "_Soft", row: int, label: int, budget: Budget, victim: Victim, epochs: int
-) -> Perturbation:
-    graph, target, ids = _stage(scene, row, victim)
+def _flips(problem: Problem, row: int, label: int, budget: Budget, victim: Victim, epochs: int) -> Perturbation:
+    """The pairs to flip for one target."""
+    graph, target, ids = _search_graph(problem, row, victim)
     edges = torch.unique(graph.edge_index, dim=1)  # PRBCD takes a second copy of an edge for its absence
     joined = {(u, v) for u, v in edges.t().tolist()}
-    pairs = _search_space(graph.num_nodes, joined, target, budget)
-    division = scene.built_in()
+    pairs = _pairs_to_flip(graph.num_nodes, joined, target, budget)
+    division = problem.built_in()
     if victim == "vote" and target is None and isinstance(division, NodeCentric):
         group = division.node_groups(graph)[pairs]
         pairs = pairs[:, group[0] == group[1]]  # edges between groups are in no subgraph
-    most = 2 * scene.num_groups  # enough to move every ballot of a node
+    most = 2 * problem.num_groups  # enough to move every ballot of a node
     count = int(min(budget.add_edges + budget.delete_edges, most, pairs.size(1)))
     if not count:
         return Perturbation()
-    scores = (_Ballots if victim == "vote" else _Whole)(scene, soft, graph, target)
+    logits = _Logits(problem, graph, target, victim)
     if victim == "model":
         with torch.no_grad():
-            label = int(scores(graph.x, edges, torch.ones(edges.size(1))).argmax(1)[0])
-    attack = _Within(scores, pairs, label, epochs)
+            label = int(logits(graph.x, edges, torch.ones(edges.size(1))).argmax(1)[0])
+    attack = _TargetedPRBCD(logits, pairs, label, epochs)
     flipped = attack.attack(graph.x, edges, torch.tensor([label]), count)[1]
     added: list[tuple[Id, Id]] = []
     deleted: list[tuple[Id, Id]] = []
@@ -110,22 +109,22 @@ def _flips(
     )
 
 
-def _stage(scene: Scene, row: int, victim: Victim) -> tuple[Data, int | None, list[Id]]:
+def _search_graph(problem: Problem, row: int, victim: Victim) -> tuple[Data, int | None, list[Id]]:
     """The graph to search on, the target in it, and its ids.
 
     For the vote on a node that is what can reach it, and some other nodes: a flip far away changes nothing.
     """
-    if scene.task == "graph":
-        return one_graph(scene.graph, row), None, scene.ids(row)
+    if problem.task == "graph":
+        return problem.graph_of(row), None, problem.ids(row)
     if victim == "model":
-        return scene.graph, row, scene.ids()
-    others = torch.randperm(scene.num_targets)[:CANDIDATES].tolist()
-    nodes = {*scene.neighbours.reach(row), *others}
-    part = scene.part(nodes)
-    return canonical(part, scene.loops), sorted(nodes).index(row), part.node_id
+        return problem.graph, row, problem.ids()
+    others = torch.randperm(problem.num_targets)[:CANDIDATES].tolist()
+    nodes = {*problem.neighbours.reaching(row), *others}
+    part = problem.part(nodes)
+    return canonical(part, problem.loops), sorted(nodes).index(row), part.node_id
 
 
-def _search_space(count: int, joined: set[tuple[int, int]], target: int | None, budget: Budget) -> Tensor:
+def _pairs_to_flip(count: int, joined: set[tuple[int, int]], target: int | None, budget: Budget) -> Tensor:
     """The pairs that may be flipped: those of the target, or all of a whole graph, shape ``[2, num_pairs]``."""
     if target is None:
         low, high = np.triu_indices(count, 1)
@@ -136,13 +135,11 @@ def _search_space(count: int, joined: set[tuple[int, int]], target: int | None, 
     return torch.tensor(allowed, dtype=torch.int64).view(-1, 2).t()
 
 
-class _Within(PRBCDAttack):  # type: ignore[misc]
+class _TargetedPRBCD(PRBCDAttack):  # type: ignore[misc]
     """PRBCD that looks only at given pairs, and counts every row of the prediction as one to be flipped."""
 
-    coeffs: ClassVar[dict[str, Any]] = {
-        **PRBCDAttack.coeffs,
-        "max_final_samples": 10,
-    }  # the base class writes into its own
+    # A copy, as the base class writes into its own.
+    coeffs: ClassVar[dict[str, Any]] = {**PRBCDAttack.coeffs, "max_final_samples": 10}
 
     def __init__(self, model: torch.nn.Module, pairs: Tensor, label: int, epochs: int) -> None:
         super().__init__(
@@ -154,6 +151,8 @@ class _Within(PRBCDAttack):  # type: ignore[misc]
             log=False,
         )
         self.pairs = pairs
+
+    # The methods below replace private ones of PRBCDAttack: pairs are numbered by their column in ``self.pairs``.
 
     def _prepare(self, budget: int) -> range:
         self.block_size = max(min(BLOCK, self.pairs.size(1)), budget) + 1
@@ -191,79 +190,70 @@ def _margin(scores: Tensor, label: int) -> Tensor:
     return torch.tanh(others - log_share[:, label]).mean()
 
 
-class _Soft:
-    """The model with a weight on every edge."""
+class _Logits(torch.nn.Module):
+    """What PRBCD differentiates: logits of the victim, with a weight on every edge."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene, self.model = scene, scene.model
-        forward = getattr(self.model, "forward", self.model)
-        self.weighted = "edge_weight" in inspect.signature(forward).parameters
-        layers = isinstance(self.model, torch.nn.Module) and any(
-            isinstance(module, MessagePassing) for module in self.model.modules()
-        )
-        if not self.weighted and not layers:
-            raise ModelContractError(
-                "the gradient attack must weigh edges: give the model's forward an edge_weight argument, or "
-                'build it of PyG\'s message-passing layers. The attack "greedy" needs neither.'
-            )
-
-    def __call__(self, x: Tensor, edge_index: Tensor, weight: Tensor, batch: Tensor | None) -> Tensor:
-        inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
-        weight = weight.to(self.scene.call.dtype)
-        if self.weighted:
-            return self.model(*inputs, edge_weight=weight)  # type: ignore[no-any-return]
-        set_masks(self.model, weight, edge_index, apply_sigmoid=False)
-        try:
-            return self.model(*inputs)  # type: ignore[no-any-return]
-        finally:
-            clear_masks(self.model)
-
-
-class _Whole(torch.nn.Module):
-    """The undefended model: one row of logits, of the target."""
-
-    def __init__(self, scene: Scene, soft: _Soft, graph: Data, target: int | None) -> None:
+    def __init__(self, problem: Problem, graph: Data, target: int | None, victim: Victim) -> None:
         super().__init__()
-        self.soft, self.target, self.size = soft, target, graph.num_nodes
-        self.features = Features(graph.x.to(scene.call.dtype))
+        self.problem, self.graph, self.target, self.victim = problem, graph, target, victim
+        self.features = Features(graph.x.to(problem.call.dtype))
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
-        """Logits, shape ``[1, num_classes]``."""
-        batch = torch.zeros(self.size, dtype=torch.int64) if self.target is None else None
-        logits = self.soft(self.features.rows(torch.arange(self.size)), edge_index, edge_weight, batch)
+        """One row of logits of the undefended model, or one for each subgraph in which the target has an edge."""
+        return self._ballots(edge_index, edge_weight) if self.victim == "vote" else self._whole(edge_index, edge_weight)
+
+    def _whole(self, edge_index: Tensor, weight: Tensor) -> Tensor:
+        size = self.graph.num_nodes
+        batch = torch.zeros(size, dtype=torch.int64) if self.target is None else None
+        logits = _weighted(self.problem, self.features.rows(torch.arange(size)), edge_index, weight, batch)
         return logits if self.target is None else logits[self.target : self.target + 1]
 
-
-class _Ballots(torch.nn.Module):
-    """The vote: one row of logits for each subgraph in which the target has an edge, however faint."""
-
-    def __init__(self, scene: Scene, soft: _Soft, graph: Data, target: int | None) -> None:
-        super().__init__()
-        self.division, self.soft, self.graph, self.target = scene.built_in(), soft, graph, target
-        self.features = Features(graph.x.to(scene.call.dtype))
-
-    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
-        """Logits, shape ``[num_ballots, num_classes]``."""
+    def _ballots(self, edge_index: Tensor, weight: Tensor) -> Tensor:
         graph = Data(x=self.graph.x, edge_index=edge_index, node_key=self.graph.node_key, task=self.graph.task)
         if self.target is None:
             graph.batch = torch.zeros(graph.num_nodes, dtype=torch.int64)
-        pieces = self.division.pieces(graph, self.division.groups(graph))
-        rows = self.features.rows(pieces.node, pieces.blank)
-        weight = edge_weight[pieces.edge]
+        division = self.problem.built_in()
+        pieces = division.pieces(graph, division.groups(graph))
+        inputs = self.features.rows(pieces.node, pieces.blank), pieces.edge_index, weight[pieces.edge]
         if self.target is None:
             batch = torch.unique_consecutive(pieces.cell, return_inverse=True)[1]
-            return self.soft(rows, pieces.edge_index, weight, batch)
-        mine = (pieces.node == self.target) & pieces.votes
-        return self.soft(rows, pieces.edge_index, weight, None)[mine]
+            return _weighted(self.problem, *inputs, batch)
+        return _weighted(self.problem, *inputs, None)[(pieces.node == self.target) & pieces.votes]
+
+
+def _takes_weights(model: Any) -> bool:
+    return "edge_weight" in inspect.signature(getattr(model, "forward", model)).parameters
+
+
+def _require_weights(model: Any) -> None:
+    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+    if not _takes_weights(model) and not any(isinstance(module, MessagePassing) for module in modules):
+        raise ModelContractError(
+            "the gradient attack must weigh edges: give the model's forward an edge_weight argument, or "
+            'build it of PyG\'s message-passing layers. The attack "greedy" needs neither.'
+        )
+
+
+def _weighted(problem: Problem, x: Tensor, edge_index: Tensor, weight: Tensor, batch: Tensor | None) -> Tensor:
+    """Logits of the model with a weight on every edge: passed to it, or put on its layers' messages."""
+    model, weight = problem.model, weight.to(problem.call.dtype)
+    inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
+    if _takes_weights(model):
+        return model(*inputs, edge_weight=weight)  # type: ignore[no-any-return]
+    set_masks(model, weight, edge_index, apply_sigmoid=False)
+    try:
+        return model(*inputs)  # type: ignore[no-any-return]
+    finally:
+        clear_masks(model)
 
 
 @torch.no_grad()
-def _undefended(scene: Scene, result: AttackResult) -> tuple[int, int]:
-    """Label of the model on the whole graph, before and after."""
+def _undefended(problem: Problem, result: AttackResult) -> tuple[int, int]:
+    """Label of the undefended model on the whole graph, before and after."""
     labels = []
-    for data in (scene.data if scene.task == "node" else scene.data[result.row], result.perturbed(scene.data)):
-        graph = canonical(data, scene.loops)
-        batch = torch.zeros(graph.num_nodes, dtype=torch.int64) if scene.task == "graph" else None
-        logits = scene.call(graph.x.to(scene.call.dtype), graph.edge_index, scene.call.edge_values(graph), batch)
-        labels.append(int(logits[0 if scene.task == "graph" else result.row].argmax()))
+    for data in (problem.data_of(result.row), result.perturbed(problem.data)):
+        graph = canonical(data, problem.loops)
+        batch = torch.zeros(graph.num_nodes, dtype=torch.int64) if problem.task == "graph" else None
+        logits = problem.call(graph.x.to(problem.call.dtype), graph.edge_index, problem.call.edge_values(graph), batch)
+        labels.append(int(logits[0 if problem.task == "graph" else result.row].argmax()))
     return labels[0], labels[1]

@@ -1,24 +1,23 @@
-"""Greedy against the votes: knows the division, and picks the edits that move the most ballots to a rival."""
+"""The greedy attack: knows the division and the votes, and picks the edits that move the most ballots to a rival.
 
-from collections.abc import Sequence
-from dataclasses import replace
+For each of the closest rivals of a target it tries edits one by one, each in the subgraphs that it touches, puts
+together those with the largest gain, and votes on the attacked graph.
+"""
+
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import torch
+import numpy as np
 
-from agnncert.attacks.adversarial_features import Arsenal
-from agnncert.attacks.edits import Edit, Option, choose, gap, perturbation_of
-from agnncert.attacks.graph_moves import GraphMoves
-from agnncert.attacks.node_moves import NodeMoves
-from agnncert.attacks.problem import Ballots, Scene
+from agnncert.attacks.adversarial_features import AdversarialFeatures
+from agnncert.attacks.edits import BallotQueue, Edit, TriedEdit, perturbation_of
+from agnncert.attacks.moves import GraphMoves, NodeMoves, with_ids
+from agnncert.attacks.problem import Ballots, Problem, old_names
 from agnncert.attacks.results import AttackResult, best_of
-from agnncert.attacks.try_edits import Trials
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.perturbation import Perturbation
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.budget import Budget
-
-Moves = NodeMoves | GraphMoves
 
 TARGETS_AT_ONCE = 64
 
@@ -30,123 +29,144 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 
 
+@old_names(scene="problem", arsenal="features")
 def greedy(
-    scene: Scene,
+    problem: Problem,
     targets: Any,
     budget: Budget | Sequence[Budget],
     *,
     kind: str = "greedy",
     seed: int = 0,
     num_rivals: int = 2,
-    arsenal: Arsenal | None = None,
+    features: AdversarialFeatures | None = None,
 ) -> list[AttackResult]:
-    """Attacks every target by itself.
-
-    For each of the closest rivals it tries edits one by one (new neighbours, injected nodes under chosen ids,
-    deletions, features), each on the subgraphs it touches, and puts together those with the largest gain.
+    """Attacks every target by itself with the edits that gain the most ballots.
 
     Args:
-        scene: Model, data and division; the division must be a built-in one.
+        problem: Model, data and division; the division must be a built-in one.
         targets: Rows, a mask, or ``None`` for all.
         budget: What the attacker may do to each target, or one budget for each.
         kind: "greedy", or "injection", "deletions", "features" to use only that part of the budget.
         seed: Seed of what is sampled.
         num_rivals: How many other classes to push to.
-        arsenal: Features to use; made anew when not given.
+        features: Features to use; made anew when not given.
     """
     if kind != "greedy" and kind not in FIELDS:
         raise SettingsError(f'unknown attack "{kind}": {did_you_mean(str(kind), ["greedy", *FIELDS])}')
-    rows = scene.rows(targets)
-    allowed = [_only(one, FIELDS.get(kind)) for one in scene.budgets(budget, rows)]
-    before = scene.votes(rows)
-    arsenal = Arsenal.of(scene, seed) if arsenal is None else arsenal
-    moves: Moves = NodeMoves(scene, arsenal) if scene.task == "node" else GraphMoves(scene, arsenal, seed)
-    trials = Trials(scene.call, scene.graph, torch.cat([scene.graph.x, arsenal.features]))
-    found = []
+    rows = problem.rows(targets)
+    budgets = [_only(one, FIELDS.get(kind)) for one in problem.budgets(budget, rows)]
+    before = problem.votes(rows)
+    features = AdversarialFeatures.of(problem, seed) if features is None else features
+    moves = NodeMoves(problem, features) if problem.task == "node" else GraphMoves(problem, features, seed)
+    search = _Search(moves, kind, num_rivals)
+    results = []
     for start in range(0, len(rows), TARGETS_AT_ONCE):
         part = slice(start, start + TARGETS_AT_ONCE)
-        found += _attack(scene, moves, trials, rows[part], before[part], allowed[part], kind, num_rivals)
-    return found
-
-
-def _attack(
-    scene: Scene,
-    moves: Moves,
-    trials: Trials,
-    rows: IntArray,
-    before: Ballots,
-    budgets: Sequence[Budget],
-    kind: str,
-    num_rivals: int,
-) -> list[AttackResult]:
-    rivals = [_rivals(scene, ballots, num_rivals) for ballots in before]
-    options = _options(moves, trials, rows, rivals, budgets)
-    plans = [_plans(scene, moves, int(row), options[k], before[k], rivals[k], budgets[k]) for k, row in enumerate(rows)]
-    results = scene.results([(int(row), plans[k][0]) for k, row in enumerate(rows)], before, kind)
-    # A second rival, where the first did not win.
-    again = [k for k, result in enumerate(results) if not result.succeeded and len(plans[k]) > 1]
-    second = scene.results([(int(rows[k]), plans[k][1]) for k in again], before[again], kind) if again else []
-    for k, result in zip(again, second, strict=True):
-        results[k] = best_of([results[k], result])
+        results += search.attack(rows[part], before[part], budgets[part])
     return results
 
 
-def _options(
-    moves: Moves, trials: Trials, rows: IntArray, rivals: Sequence[Sequence[int]], budgets: Sequence[Budget]
-) -> list[list[Option]]:
-    """Edits of every target with the ballots that they lead to."""
-    queued = []
-    for row, against, budget in zip(rows.tolist(), rivals, budgets, strict=True):
-        stage = moves.stage_of(row)
-        queued.append(
-            [
-                (edit, {group: trials.add(stage, group, row, edit) for group in groups})
-                for edit, groups in moves.drafts(row, against, budget)
-            ]
-        )
-    ballots = trials.cast()
-    return [
-        [Option(edit, {group: int(ballots[place]) for group, place in places.items()}) for edit, places in drafts]
-        for drafts in queued
-    ]
+class _Search:
+    """Attacks some targets at a time, so that their edits are tried side by side."""
+
+    def __init__(self, moves: NodeMoves | GraphMoves, kind: str, num_rivals: int) -> None:
+        self.problem, self.moves, self.kind, self.num_rivals = moves.problem, moves, kind, num_rivals
+        self.queue = BallotQueue(moves.problem, moves.features.features)
+
+    def attack(self, rows: IntArray, before: Ballots, budgets: Sequence[Budget]) -> list[AttackResult]:
+        """One result for each target."""
+        targets = rows.tolist()
+        rivals = [self._rivals(ballots) for ballots in before]
+        tried = self._try(targets, rivals, budgets)
+        plans = [self._plans(*one) for one in zip(targets, tried, before, rivals, budgets, strict=True)]
+        first = [(row, changes[0]) for row, changes in zip(targets, plans, strict=True)]
+        results = self.problem.results(first, before, self.kind)
+        # A second rival, where the first did not win.
+        again = [k for k, result in enumerate(results) if not result.succeeded and len(plans[k]) > 1]
+        second = self.problem.results([(targets[k], plans[k][1]) for k in again], before[again], self.kind)
+        for k, result in zip(again, second, strict=True):
+            results[k] = best_of([results[k], result])
+        return results
+
+    def _rivals(self, ballots: Ballots) -> list[int]:
+        """The classes closest to winning."""
+        order = np.argsort(self.problem.gaps(ballots), kind="stable")[:-1]  # the winner comes last
+        return order[: self.num_rivals].tolist()  # type: ignore[no-any-return]
+
+    def _try(
+        self, rows: Sequence[int], rivals: Sequence[Sequence[int]], budgets: Sequence[Budget]
+    ) -> list[list[TriedEdit]]:
+        """Edits of every target with the ballots that they lead to."""
+        queued = []
+        for row, against, budget in zip(rows, rivals, budgets, strict=True):
+            subgraphs = self.moves.subgraphs(row)
+            queued.append(
+                [
+                    (edit, {group: self.queue.add(subgraphs, group, row, edit) for group in groups})
+                    for edit, groups in self.moves.candidates(row, against, budget)
+                ]
+            )
+        ballots = self.queue.cast().tolist()
+        return [
+            [TriedEdit(edit, {group: ballots[place] for group, place in places.items()}) for edit, places in edits]
+            for edits in queued
+        ]
+
+    def _plans(
+        self, row: int, tried: Sequence[TriedEdit], before: Ballots, rivals: Sequence[int], budget: Budget
+    ) -> list[Perturbation]:
+        """One perturbation for each rival, the most promising first."""
+        label, gaps, ballots = self.problem.winner(before), self.problem.gaps(before), before.tolist()
+        ids = self.problem.ids(row)
+        ranked = []
+        for rival in rivals:
+            usable = with_ids(self.moves, row, tried, ballots, label, rival, budget)
+            edits, gain = _choose(usable, ballots, label, rival, budget)
+            edits = self.moves.unused_ids(row).without_gaps(_leave_a_node(edits, len(ids)))
+            ranked.append((gain - gaps[rival], perturbation_of(edits, ids, self.moves.features.lists)))
+        ranked.sort(key=lambda item: -item[0])
+        return [change for _, change in ranked]
 
 
-def _plans(
-    scene: Scene,
-    moves: Moves,
-    row: int,
-    options: Sequence[Option],
-    before: Ballots,
-    rivals: Sequence[int],
-    budget: Budget,
-) -> list[Perturbation]:
-    """One perturbation for each rival, the most promising first."""
-    label, counts, ballots = scene.winner(before), scene.counts(before), before.tolist()
-    ranked = []
-    for rival in rivals:
-        armed = moves.armed(row, options, ballots, label, rival, budget)
-        edits, gain = choose(armed, ballots, label, rival, budget)
-        ids = scene.ids(row)
-        edits = moves.fresh_of(row).complete(_leave_a_node(edits, len(ids)))
-        change = perturbation_of(edits, ids, moves.arsenal.lists)
-        ranked.append((gain - gap(counts, label, rival), change))
-    ranked.sort(key=lambda item: -item[0])
-    return [change for _, change in ranked]
+def _choose(
+    tried: Iterable[TriedEdit], before: Sequence[int], label: int, rival: int, budget: Budget
+) -> tuple[list[Edit], int]:
+    """The edits with the largest gain for each unit, one for each ballot, as long as the budget lasts.
+
+    Edits without gain fill up the budget: what several edits do together may differ from what each does alone.
+
+    Returns:
+        The edits, and their gain added up.
+    """
+    left = {"target_features": float(budget.target_features)}
+    priced = [(one.gain(before, label, rival), one) for one in tried]
+    priced = [(gain, one) for gain, one in priced if gain >= 0 and one.ballots]
+    priced.sort(key=lambda item: -item[0] / item[1].edit.units)
+    groups_taken: set[int] = set()
+    nodes_deleted: set[int] = set()
+    nodes_used: set[int] = set()
+    chosen, total = [], 0
+    for gain, one in priced:
+        edit = one.edit
+        if edit.units > left.setdefault(edit.field, getattr(budget, edit.field)) or groups_taken & one.ballots.keys():
+            continue
+        if nodes_deleted & edit.nodes or nodes_used.intersection(edit.delete_nodes):
+            continue
+        left[edit.field] -= edit.units
+        groups_taken |= one.ballots.keys()
+        nodes_deleted.update(edit.delete_nodes)
+        nodes_used |= edit.nodes
+        chosen.append(edit)
+        total += gain
+    return chosen, total
 
 
 def _leave_a_node(edits: list[Edit], num_nodes: int) -> list[Edit]:
     """A graph without nodes is no graph: one of them stays."""
-    dropped = [edit for edit in edits if edit.drop]
-    return [edit for edit in edits if edit not in dropped[num_nodes - 1 :]]
-
-
-def _rivals(scene: Scene, ballots: Ballots, count: int) -> list[int]:
-    label, counts = scene.winner(ballots), scene.counts(ballots)
-    others = [k for k in range(len(counts)) if k != label]
-    return sorted(others, key=lambda k: gap(counts, label, k))[:count]
+    deleting = [edit for edit in edits if edit.delete_nodes]
+    return [edit for edit in edits if edit not in deleting[num_nodes - 1 :]]
 
 
 def _only(budget: Budget, fields: tuple[str, ...] | None) -> Budget:
-    if fields is None:
-        return budget
-    return replace(Budget(), **{name: getattr(budget, name) for name in fields})
+    """The part of a budget that is in these fields."""
+    return budget if fields is None else Budget(**{name: getattr(budget, name) for name in fields})

@@ -1,29 +1,28 @@
 """Hubs: injected nodes joined to as many targets as the budget allows. One attacked graph, many targets."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from agnncert.attacks.adversarial_features import Arsenal
-from agnncert.attacks.edits import gap
-from agnncert.attacks.injected_ids import FreshIds
-from agnncert.attacks.problem import Ballots, Scene
+from agnncert.attacks.adversarial_features import AdversarialFeatures
+from agnncert.attacks.injected_ids import UnusedIds
+from agnncert.attacks.problem import Ballots, Problem, old_names
 from agnncert.attacks.results import AttackResult
 from agnncert.divisions import NodeCentric
 from agnncert.errors import BudgetError, SettingsError
-from agnncert.graphs.perturbation import Id, Perturbation
+from agnncert.graphs.perturbation import Perturbation
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.budget import Budget
 
-PAIRED_IDS = 64  # ids to try where each has a group of its own with every target
+IDS_TO_PAIR = 64  # ids to try where each makes a pair with every target
 
 
+@old_names(scene="problem", arsenal="features")
 def hubs(
-    scene: Scene, targets: Any, budget: Budget, *, seed: int = 0, arsenal: Arsenal | None = None
+    problem: Problem, targets: Any, budget: Budget, *, seed: int = 0, features: AdversarialFeatures | None = None
 ) -> list[AttackResult]:
     """Attacks many nodes with one perturbation for each class that they are pushed to.
 
@@ -32,88 +31,81 @@ def hubs(
     share a class share their perturbation: the graph is the same, and its cost is that of all of it.
 
     Args:
-        scene: Model, data and division; node task, built-in division.
+        problem: Model, data and division; node task, built-in division.
         targets: Rows, a mask, or ``None`` for all.
         budget: How many hubs, and how many edges each.
         seed: Seed of what is sampled.
-        arsenal: Features to use; made anew when not given.
+        features: Features to use; made anew when not given.
     """
-    if scene.task == "graph":
+    if problem.task == "graph":
         raise SettingsError(
             'hubs attack many nodes of one graph; whole graphs are attacked one by one with "injection".'
         )
     if not isinstance(budget, Budget):
         raise BudgetError("hubs attack all targets at once, with one budget for all of them.")
-    rows = scene.rows(targets)
-    before = scene.votes(rows)
-    labels = np.array([scene.winner(ballots) for ballots in before])
-    gaps = np.array([_gaps(scene, ballots) for ballots in before]).reshape(len(rows), -1)
-    rival = gaps.argmin(axis=1)
-    arsenal = Arsenal.of(scene, seed) if arsenal is None else arsenal
-    found: dict[int, AttackResult] = {}
-    for k in np.unique(rival):
-        here = np.flatnonzero(rival == k)
-        here = here[np.argsort(gaps[here, k], kind="stable")]  # the weakest first
-        wiring = _join(scene, rows[here], before[here], labels[here], int(k), budget)
-        results = max(
-            (_shouted(scene, rows[here], before[here], wiring, look) for look in _looks(arsenal, int(k), wiring)),
-            key=lambda some: (sum(r.succeeded for r in some), sum(r.ballots_moved for r in some)),
+    rows = problem.rows(targets)
+    before = problem.votes(rows)
+    gaps = np.array([problem.gaps(ballots) for ballots in before]).reshape(len(rows), problem.call.num_classes)
+    rivals = gaps.argmin(axis=1)
+    features = AdversarialFeatures.of(problem, seed) if features is None else features
+    results: dict[int, AttackResult] = {}
+    for rival in np.unique(rivals).tolist():
+        here = np.flatnonzero(rivals == rival)
+        here = here[np.argsort(gaps[here, rival], kind="stable")]  # the weakest first
+        change = _join(problem, rows[here], before[here], rival, budget)
+        attempts = (
+            _attack(problem, rows[here], before[here], change, row)
+            for row in _feature_rows(features.lists[features.best[rival][0]], change)
         )
-        found.update(zip(here.tolist(), results, strict=True))
-    return [found[k] for k in range(len(rows))]
+        best = max(attempts, key=lambda some: (sum(r.succeeded for r in some), sum(r.ballots_moved for r in some)))
+        results.update(zip(here.tolist(), best, strict=True))
+    return [results[k] for k in range(len(rows))]
 
 
-def _looks(arsenal: Arsenal, rival: int, wiring: Perturbation) -> list[list[float]]:
-    """Features to give to the hubs. Many layers divide a message by the sender's degree, so hubs may have to shout."""
-    plain = arsenal.lists[arsenal.best[rival][0]]
-    volume = 10 * math.sqrt(1 + len(wiring.add_edges))
-    return [plain, [volume * value for value in plain]] if wiring.inject_nodes else [plain]
+def _feature_rows(row: list[float], change: Perturbation) -> list[list[float]]:
+    """Features to give to the hubs: also magnified ones, as many layers divide a message by the sender's degree."""
+    scale = 10 * math.sqrt(1 + len(change.add_edges))
+    return [row, [scale * value for value in row]] if change.inject_nodes else [row]
 
 
-def _shouted(
-    scene: Scene, rows: IntArray, before: Ballots, wiring: Perturbation, look: list[float]
+def _attack(
+    problem: Problem, rows: IntArray, before: Ballots, change: Perturbation, features: list[float]
 ) -> list[AttackResult]:
-    """Results of hubs that all look alike."""
-    change = replace(wiring, inject_nodes=dict.fromkeys(wiring.inject_nodes, look))
-    after = scene.recast_whole(rows.tolist(), change)
-    return scene.results([(int(row), change) for row in rows], before, "hubs", after)
+    """Results of hubs that all have the same features."""
+    change = replace(change, inject_nodes=dict.fromkeys(change.inject_nodes, features))
+    after = problem.recast_whole(rows.tolist(), change)
+    return problem.results([(row, change) for row in rows.tolist()], before, "hubs", after)
 
 
-def _gaps(scene: Scene, ballots: Ballots) -> list[int]:
-    label, counts = scene.winner(ballots), scene.counts(ballots)
-    far = 2 * scene.num_groups + 2
-    return [far if k == label else gap(counts, label, k) for k in range(len(counts))]
-
-
-def _join(scene: Scene, rows: IntArray, before: Ballots, labels: IntArray, rival: int, budget: Budget) -> Perturbation:
+def _join(problem: Problem, rows: IntArray, before: Ballots, rival: int, budget: Budget) -> Perturbation:
     """The hubs that push ``rows`` to ``rival`` and their edges, without features."""
-    count = int(min(budget.inject_nodes, scene.num_groups))
+    count = int(min(budget.inject_nodes, problem.num_groups))
     reach = int(min(budget.edges_per_injected, len(rows)))
     if not count or not reach:
         return Perturbation()
-    served = rows[:reach]
-    some = 16 * scene.num_groups if isinstance(scene.division, NodeCentric) else max(PAIRED_IDS, count)
-    fresh = FreshIds(scene.graph.node_key, scene.has_ids(), some)
-    groups = _groups(scene, fresh, served)
-    worth = (before[:reach] == labels[:reach, None]).astype(float) + (before[:reach] != rival)
+    rows, before = rows[:reach], before[:reach]
+    num_ids = 16 * problem.num_groups if isinstance(problem.division, NodeCentric) else max(IDS_TO_PAIR, count)
+    unused = UnusedIds(problem.graph.node_key, problem.has_ids(), num_ids)
+    groups = _groups(problem, unused, rows)
+    labels = np.array([[problem.winner(ballots)] for ballots in before])
+    worth = (before == labels).astype(float) + (before != rival)  # what moving each ballot would gain
     picked: list[int] = []
     for turn in range(count):
         value = np.take_along_axis(worth, groups.T, axis=1).sum(axis=0)  # [num_ids]
         value[picked] = -1
-        pick = int(value.argmax()) if fresh.chosen else turn
+        pick = int(value.argmax()) if unused.any_order else turn
         worth[np.arange(reach), groups[pick]] = 0
         picked.append(pick)
-    ids = scene.ids()
-    new: Sequence[Id] = [int(fresh.ids[pick]) for pick in picked]
+    ids, hub_ids = problem.ids(), unused.ids[picked].tolist()
     return Perturbation(
-        inject_nodes=dict.fromkeys(new, ()),  # features come later
-        add_edges=[(hub, ids[int(row)]) for hub in new for row in served],
+        inject_nodes=dict.fromkeys(hub_ids, ()),  # features come later
+        add_edges=[(hub, ids[row]) for hub in hub_ids for row in rows.tolist()],
     )
 
 
-def _groups(scene: Scene, fresh: FreshIds, rows: IntArray) -> IntArray:
+def _groups(problem: Problem, unused: UnusedIds, rows: IntArray) -> IntArray:
     """Group in which a hub under each id would reach each target, shape ``[num_ids, len(rows)]``."""
-    division = scene.built_in()
+    division = problem.built_in()
     if isinstance(division, NodeCentric):
-        return np.repeat(fresh.node_groups(division)[:, None], len(rows), axis=1)
-    return fresh.pair_groups(division, scene.graph.node_key[torch.from_numpy(rows)])
+        return np.repeat(unused.node_groups(division)[:, None], len(rows), axis=1)
+    return unused.pair_groups(division, problem.graph.node_key[torch.from_numpy(rows)])

@@ -1,13 +1,13 @@
-"""Who is joined to whom inside each subgraph of the node task, and what an attack adds to that.
+"""The problem that every attack is given: a model, its data and a division.
 
-Scene: a model, its data and a division, and the vote on any attacked version of the data.
-
-Weights, attributes or numbers of copies that an attacker would give to an edge.
+``Problem`` holds the three, casts the ballots of any attacked version of the data, and turns ballots into results. For
+an attack on one node it votes only on the part of the graph that can reach the node: ``Neighbours`` knows which part.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+import functools
+from collections import ChainMap, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from agnncert.attacks.results import AttackResult, cost_of
 from agnncert.divisions import Division, EdgeCentric, NodeCentric
 from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, infer_task, node_keys
+from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, infer_task, node_keys, one_graph
 from agnncert.graphs.perturbation import Id, Perturbation, keys_of, pair_keys
 from agnncert.graphs.targets import target_rows
 from agnncert.proof.ballots import IntArray
@@ -27,100 +27,31 @@ from agnncert.proof.budget import Budget
 from agnncert.voting.call import bind
 from agnncert.voting.cast import EngineName, cast
 
-Arc = tuple[int, int]  # where it comes from, and which edge of the graph it is
-Place = tuple[int, int]  # a group, and a node in it
-KeyPair = tuple[int, int]
-
-
-class Neighbours:
-    """Arcs by subgraph and node.
-
-    Attributes:
-        row_of: Row of every node, by key.
-    """
-
-    def __init__(self, graph: Data, division: EdgeCentric | NodeCentric) -> None:
-        self.division = division
-        self.row_of = {key: row for row, key in enumerate(graph.node_key.tolist())}
-        self._into: dict[Place, list[Arc]] = defaultdict(list)
-        self._around: dict[Place, list[int]] = defaultdict(list)
-        self._groups: dict[int, set[int]] = defaultdict(set)
-        self._group_of: dict[KeyPair, int] = {}
-        source, head = graph.edge_index.tolist()
-        for edge, (u, v, group) in enumerate(zip(source, head, division.groups(graph).tolist(), strict=True)):
-            self._into[group, v].append((u, edge))
-            for tail, end in self._hears(u, v):
-                self._around[group, end].append(tail)
-                self._groups[end].add(group)
-
-    def _hears(self, u: int, v: int) -> Sequence[tuple[int, int]]:
-        """Who hears whom along an arc; the edge-centric theorem also covers models that listen both ways."""
-        return [(u, v), (v, u)] if isinstance(self.division, EdgeCentric) else [(u, v)]
-
-    def into(self, group: int, node: int) -> list[Arc]:
-        """Arcs that end at ``node`` in one subgraph."""
-        return self._into.get((group, node), [])
-
-    def heard(self, group: int, node: int) -> list[int]:
-        """Where those arcs come from, each node once."""
-        return list(dict.fromkeys(u for u, _ in self.into(group, node)))
-
-    def groups(self, node: int) -> list[int]:
-        """Subgraphs in which something reaches ``node``, ascending."""
-        return sorted(self._groups.get(node, ()))
-
-    def within(self, group: int, node: int, added: Mapping[Place, Sequence[int]] | None = None) -> list[int]:
-        """All nodes that can reach ``node`` in one subgraph, nearest first, itself included."""
-        seen = {node: None}
-        for here in (queue := [node]):
-            for other in (*self._around.get((group, here), ()), *(added or {}).get((group, here), ())):
-                if other not in seen:
-                    seen[other] = None
-                    queue.append(other)
-        return list(seen)
-
-    def reach(self, node: int, pairs: Sequence[KeyPair] = ()) -> set[int]:
-        """Rows of all nodes that can reach ``node`` in some subgraph once pairs of keys have been joined."""
-        added = self._places(pairs)
-        groups = {*self.groups(node), *(group for group, end in added if end == node)}
-        seen = {node}.union(*(self.within(group, node, added) for group in groups))
-        return {row for row in seen if row >= 0}  # nodes without a row have negative stand-ins
-
-    def learn(self, pairs: Sequence[KeyPair]) -> None:
-        """Looks up the groups of many pairs at once, which is much cheaper than one by one."""
-        arcs = [arc for u, v in pairs for arc in ((u, v), (v, u)) if arc not in self._group_of]
-        if not arcs:
-            return
-        keys = np.array(arcs, dtype=np.int64).view(np.uint64)
-        settings = self.division.num_groups, self.division.hash
-        if isinstance(self.division, NodeCentric):
-            groups = hashing.node_groups(keys[:, 0].copy(), *settings)
-        else:
-            groups = hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), *settings)
-        self._group_of.update(zip(arcs, groups.tolist(), strict=True))
-
-    def _places(self, pairs: Sequence[KeyPair]) -> dict[Place, list[int]]:
-        """Where new pairs, joined in both directions, let whom be heard."""
-        self.learn(pairs)
-        new = dict.fromkeys(key for pair in pairs for key in pair if key not in self.row_of)
-        stand_in = {key: -1 - k for k, key in enumerate(new)}
-        found: dict[Place, list[int]] = defaultdict(list)
-        for pair in pairs:
-            for tail, head in (pair, pair[::-1]):
-                ends = [self.row_of.get(key, stand_in.get(key, -1)) for key in (tail, head)]
-                found[self._group_of[tail, head], ends[1]].append(ends[0])
-        return found
-
-
 Ballots = npt.NDArray[np.int16]
+RowChange = tuple[int, Perturbation]  # row of a target, and what to change in order to attack it
 
-# Numbers that the features of the attacked graphs voted on together may take.
-FEATURES_AT_ONCE = 20_000_000
-# Graphs up to this many nodes are voted on whole.
-SMALL = 64
+FEATURES_AT_ONCE = 20_000_000  # numbers in the features of all attacked graphs that are voted on together
+SMALL = 64  # graphs of up to this many nodes are voted on whole
+COPIES = 20  # of an edge, in a graph where edges have neither weights nor attributes
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-class Scene:
+def old_names(**new_name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Lets callers go on using the old names of parameters: ``@old_names(scene="problem")``."""
+
+    def accepting(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            return function(*args, **{new_name.get(name, name): value for name, value in kwargs.items()})  # type: ignore[arg-type]
+
+        return call
+
+    return accepting
+
+
+class Problem:
     """What every attack looks at. Made once, it serves any number of attacks.
 
     Args:
@@ -148,8 +79,7 @@ class Scene:
         self.loops = bool(getattr(division, "self_loops", False))
         self.graph = canonical(data, self.loops) if self.task == "node" else canonical_set(data, self.loops)
         self.call = bind(model, self.graph, self.task)
-        self._neighbours: Neighbours | None = None
-        self._ids = self._ids_of(data) if self.task == "node" else []
+        self._ids = _ids_of(data) if self.task == "node" else []
 
     @property
     def num_targets(self) -> int:
@@ -161,15 +91,13 @@ class Scene:
         """Ballots of each target."""
         return self.division.num_groups
 
-    @property
-    def neighbours(self) -> Neighbours:
-        """Who is joined to whom in each subgraph (node task, built-in divisions)."""
-        if self._neighbours is None:
-            self._neighbours = Neighbours(self.graph, self.built_in())
-        return self._neighbours
+    @functools.cached_property
+    def neighbours(self) -> "Neighbours":
+        """Who hears whom in each subgraph (node task, built-in divisions)."""
+        return Neighbours(self.graph, self.built_in())
 
     def built_in(self) -> EdgeCentric | NodeCentric:
-        """The division, if its inner workings are known.
+        """The division, for attacks that use how it works inside.
 
         Raises:
             SettingsError: It is a user's own.
@@ -210,43 +138,69 @@ class Scene:
 
     def has_ids(self, row: int = 0) -> bool:
         """Whether nodes (of the graph ``row``, in the graph task) have ids of their own."""
-        return getattr(self._data(row), "node_id", None) is not None
+        return getattr(self.data_of(row), "node_id", None) is not None
 
     def ids(self, row: int = 0) -> list[Id]:
         """Ids of all nodes of the graph; in the graph task of the graph ``row``."""
-        return self._ids if self.task == "node" else self._ids_of(self.data[row])
+        return self._ids if self.task == "node" else _ids_of(self.data[row])
 
-    def _ids_of(self, data: Data) -> list[Id]:
-        given = getattr(data, "node_id", None)
-        return list(range(data.num_nodes)) if given is None else list(np.asarray(given).tolist())
-
-    def _data(self, row: int) -> Data:
+    def data_of(self, row: int) -> Data:
+        """The graph, as given, that a target is or belongs to."""
         return self.data if self.task == "node" else self.data[row]
+
+    def graph_of(self, row: int) -> Data:
+        """The same graph in canonical form."""
+        return self.graph if self.task == "node" else one_graph(self.graph, row)
+
+    def extreme_edge_values(self) -> list[Any]:
+        """Extreme weights, attributes or numbers of copies to give to an edge; none if the model reads none."""
+        name = next((name for name in EDGE_VALUES if name in self.graph), None)
+        if name is None:
+            return [COPIES]
+        if name not in self.call.takes or not self.graph[name].numel():
+            return []
+        values = self.graph[name].float()
+        largest = 10 * max(1.0, float(values.abs().max()))
+        width = values[0].numel()
+        return [largest, -largest, 0.0] if values.dim() == 1 else [[sign * largest] * width for sign in (1.0, -1.0)]
+
+    def winner(self, ballots: Ballots) -> int:
+        """The voted label of one target; ties go to the smaller class."""
+        return int(self.counts(ballots).argmax())
+
+    def counts(self, ballots: Ballots) -> IntArray:
+        """Votes of one target for each class, abstentions left out."""
+        return np.bincount(ballots[ballots >= 0], minlength=self.call.num_classes)
+
+    def gaps(self, ballots: Ballots) -> IntArray:
+        """For each class how many votes it may gain on the winner without being elected, shape ``[num_classes]``.
+
+        For the winner itself it is a number larger than any gap, so that sorting brings the closest rivals first.
+        """
+        counts, label = self.counts(ballots), self.winner(ballots)
+        gaps: IntArray = counts[label] - counts - (np.arange(len(counts)) < label)
+        gaps[label] = 2 * self.num_groups + 2
+        return gaps
 
     def votes(self, rows: IntArray) -> Ballots:
         """Ballots of some targets in the graph as given, shape ``[len(rows), num_groups]``."""
         if not len(rows):
-            return np.empty((0, self.num_groups), dtype=np.int16)
+            return self._no_ballots()
         if self.task == "node":
             return self._cast(self.graph, rows)
         return self._cast(canonical_set([self.data[int(k)] for k in rows], self.loops), np.arange(len(rows)))
 
-    def recast(self, attacks: Sequence[tuple[int, Perturbation]]) -> Ballots:
+    def recast(self, attacks: Sequence[RowChange]) -> Ballots:
         """Ballots of one target in each of many attacked graphs, shape ``[len(attacks), num_groups]``.
 
         In the node task the attacked graph is cut down to what can reach the target in any subgraph;
         ``recast_whole`` votes on all of it.
         """
         if self.task == "node" and not isinstance(self.division, (EdgeCentric, NodeCentric)):
-            return np.stack([self.recast_whole([row], change)[0] for row, change in attacks])
-        if self.task == "node":
-            self.neighbours.learn([pair for _, change in attacks for pair in pair_keys(change.add_edges)])
-        ballots = np.empty((len(attacks), self.num_groups), dtype=np.int16)
-        done = 0
-        for batch in self._batches(attacks):
-            ballots[done : done + len(batch)] = self._cast_many(batch)
-            done += len(batch)
-        return ballots
+            parts = [self.recast_whole([row], change) for row, change in attacks]
+        else:
+            parts = [self._cast_side_by_side(batch) for batch in self._batches(attacks)]
+        return np.concatenate([self._no_ballots(), *parts])
 
     def recast_whole(self, rows: Sequence[int], change: Perturbation, engine: EngineName = "fast") -> Ballots:
         """Ballots of some targets in one attacked graph, all of it, shape ``[len(rows), num_groups]``."""
@@ -257,7 +211,7 @@ class Scene:
         return self._cast(attacked, _rows_of(self.graph.node_key[list(rows)], attacked), engine)
 
     def results(
-        self, attacks: Sequence[tuple[int, Perturbation]], before: Ballots, kind: str, after: Ballots | None = None
+        self, attacks: Sequence[RowChange], before: Ballots, kind: str, after: Ballots | None = None
     ) -> list[AttackResult]:
         """One result for each attack, voted on the attacked graph.
 
@@ -269,62 +223,21 @@ class Scene:
         """
         after = self.recast(attacks) if after is None else after
         ids = self._ids if self.task == "node" else list(range(self.num_targets))
-        # Targets may share a perturbation, and a large one.
-        known = {key: change.cost() for key, change in {id(change): change for _, change in attacks}.items()}
-        found = []
-        for (row, change), old, new in zip(attacks, before, after, strict=True):
-            found.append(
-                AttackResult(
-                    target=ids[row],
-                    row=int(row),
-                    kind=kind,
-                    perturbation=change,
-                    cost=cost_of(change, ids[row] if self.task == "node" else None, known[id(change)]),
-                    label_before=self.winner(old),
-                    label_after=self.winner(new),
-                    ballots_moved=int((old != new).sum()),
-                )
+        # Targets may share a perturbation, and a large one: its cost is counted once.
+        cost = {key: change.cost() for key, change in {id(change): change for _, change in attacks}.items()}
+        return [
+            AttackResult(
+                target=ids[row],
+                row=int(row),
+                kind=kind,
+                perturbation=change,
+                cost=cost_of(change, ids[row] if self.task == "node" else None, cost[id(change)]),
+                label_before=self.winner(old),
+                label_after=self.winner(new),
+                ballots_moved=int((old != new).sum()),
             )
-        return found
-
-    def winner(self, ballots: Ballots) -> int:
-        """The voted label of one target; ties go to the smaller class."""
-        return int(self.counts(ballots).argmax())
-
-    def counts(self, ballots: Ballots) -> IntArray:
-        """Votes of one target for each class, abstentions left out."""
-        return np.bincount(ballots[ballots >= 0], minlength=self.call.num_classes)
-
-    def _cast(self, graph: Data, rows: IntArray, engine: EngineName = "fast") -> Ballots:
-        return cast(self.call, graph, self.division, np.asarray(rows, dtype=np.int64), engine)[0].dense()
-
-    def _batches(self, attacks: Sequence[tuple[int, Perturbation]]) -> Iterator[list[tuple[Data, Tensor | None]]]:
-        batch: list[tuple[Data, Tensor | None]] = []
-        size = 0
-        for row, change in attacks:
-            key = self.graph.node_key[row : row + 1] if self.task == "node" else None
-            attacked = change.apply(self._data(row) if key is None else self._within_reach(row, change))
-            if batch and size + attacked.x.numel() > FEATURES_AT_ONCE:
-                yield batch
-                batch, size = [], 0
-            batch.append((attacked, key))
-            size += attacked.x.numel()
-        if batch:
-            yield batch
-
-    def _cast_many(self, batch: list[tuple[Data, Tensor | None]]) -> Ballots:
-        """Votes on many attacked graphs side by side. Groups depend on ids alone, so side by side changes nothing."""
-        joined = canonical_set([attacked for attacked, _ in batch], self.loops)
-        if self.task == "graph":
-            return self._cast(joined, np.arange(len(batch)))
-        rows = [
-            int(start + _rows_of(key, graph)[0])
-            for start, (graph, key) in zip(joined.starts, batch, strict=True)
-            if key is not None
+            for (row, change), old, new in zip(attacks, before, after, strict=True)
         ]
-        joined.task = "node"
-        del joined.batch, joined.starts
-        return self._cast(joined, np.array(rows, dtype=np.int64))
 
     def part(self, nodes: Iterable[int]) -> Data:
         """Some nodes with the edges between them, in the order of their rows and under their ids (node task)."""
@@ -339,11 +252,47 @@ class Scene:
         part.node_id = [self._ids[u] for u in rows.tolist()]
         return part
 
+    def _no_ballots(self) -> Ballots:
+        return np.empty((0, self.num_groups), dtype=np.int16)
+
+    def _cast(self, graph: Data, rows: IntArray, engine: EngineName = "fast") -> Ballots:
+        return cast(self.call, graph, self.division, np.asarray(rows, dtype=np.int64), engine)[0].dense()
+
+    def _batches(self, attacks: Sequence[RowChange]) -> Iterator[list[tuple[int, Data]]]:
+        """Rows of targets with their attacked graphs, as many at a time as memory allows."""
+        if self.task == "node":
+            self.neighbours.look_up_groups([pair for _, change in attacks for pair in pair_keys(change.add_edges)])
+        batch: list[tuple[int, Data]] = []
+        size = 0
+        for row, change in attacks:
+            attacked = change.apply(self._within_reach(row, change) if self.task == "node" else self.data[row])
+            if batch and size + attacked.x.numel() > FEATURES_AT_ONCE:
+                yield batch
+                batch, size = [], 0
+            batch.append((row, attacked))
+            size += attacked.x.numel()
+        if batch:
+            yield batch
+
+    def _cast_side_by_side(self, batch: Sequence[tuple[int, Data]]) -> Ballots:
+        """Votes on many attacked graphs in one call. Groups depend on ids alone, so no graph disturbs another."""
+        joined = canonical_set([attacked for _, attacked in batch], self.loops)
+        if self.task == "graph":
+            return self._cast(joined, np.arange(len(batch)))
+        keys = self.graph.node_key
+        rows = [
+            start + int(_rows_of(keys[row : row + 1], attacked)[0])
+            for start, (row, attacked) in zip(joined.starts.tolist(), batch, strict=True)
+        ]
+        joined.task = "node"
+        del joined.batch, joined.starts
+        return self._cast(joined, np.array(rows))
+
     def _within_reach(self, row: int, change: Perturbation) -> Data:
-        """What can reach the target in some subgraph after the change, and what the change names."""
+        """What can reach the target in some subgraph after the change, and what the change names (node task)."""
         if self.graph.num_nodes <= SMALL:
             return self.data
-        return self.part({*self.neighbours.reach(row, pair_keys(change.add_edges)), *self._named(change)})
+        return self.part({*self.neighbours.reaching(row, pair_keys(change.add_edges)), *self._named(change)})
 
     def _named(self, change: Perturbation) -> Iterator[int]:
         """Rows of all nodes that a change names."""
@@ -355,26 +304,98 @@ class Scene:
                 yield row
 
 
+def _ids_of(data: Data) -> list[Id]:
+    given = getattr(data, "node_id", None)
+    return list(range(data.num_nodes)) if given is None else list(np.asarray(given).tolist())
+
+
 def _rows_of(keys: Tensor, graph: Data) -> IntArray:
     """Rows of the nodes with these keys."""
-    found = {key: row for row, key in enumerate(node_keys(graph).tolist())}
-    missing = [key for key in keys.tolist() if key not in found]
-    if missing:
+    row_of = {key: row for row, key in enumerate(node_keys(graph).tolist())}
+    if any(key not in row_of for key in keys.tolist()):
         raise GraphError("the attack deletes its own target: nothing can be said about a node that is gone.")
-    return np.array([found[key] for key in keys.tolist()], dtype=np.int64)
+    return np.array([row_of[key] for key in keys.tolist()], dtype=np.int64)
 
 
-COPIES = 20
+InEdge = tuple[int, int]  # the node that an edge comes from, and the number of the edge in the graph
+GroupNode = tuple[int, int]  # a group, and a node in its subgraph
+KeyPair = tuple[int, int]
 
 
-def edge_values_to_try(scene: Scene) -> list[Any]:
-    """A few extreme values in the graph's own terms; none if the model reads no such thing."""
-    name = next((name for name in EDGE_VALUES if name in scene.graph), None)
-    if name is None:
-        return [COPIES]
-    if name not in scene.call.takes or not scene.graph[name].numel():
-        return []
-    values = scene.graph[name].float()
-    largest = 10 * max(1.0, float(values.abs().max()))
-    width = values[0].numel()
-    return [largest, -largest, 0.0] if values.dim() == 1 else [[sign * largest] * width for sign in (1.0, -1.0)]
+class Neighbours:
+    """Who hears whom inside each subgraph of the node task, before an attack and after one.
+
+    A node hears those whose messages it receives; whatever reaches it, over any number of steps, can change its ballot.
+
+    Attributes:
+        row_of: Row of every node, by key.
+    """
+
+    def __init__(self, graph: Data, division: EdgeCentric | NodeCentric) -> None:
+        self.division = division
+        self.row_of = {key: row for row, key in enumerate(graph.node_key.tolist())}
+        self._edges_into: dict[GroupNode, list[InEdge]] = defaultdict(list)
+        self._heard_by: dict[GroupNode, list[int]] = defaultdict(list)
+        self._groups: dict[int, set[int]] = defaultdict(set)
+        self._group_of_pair: dict[KeyPair, int] = {}
+        # The edge-centric theorem also covers models that send messages against the direction of an edge.
+        both_ways = isinstance(division, EdgeCentric)
+        source, head = graph.edge_index.tolist()
+        for edge, (u, v, group) in enumerate(zip(source, head, division.groups(graph).tolist(), strict=True)):
+            self._edges_into[group, v].append((u, edge))
+            for sender, listener in [(u, v), (v, u)] if both_ways else [(u, v)]:
+                self._heard_by[group, listener].append(sender)
+                self._groups[listener].add(group)
+
+    def edges_into(self, group: int, node: int) -> list[InEdge]:
+        """Edges that end at ``node`` in one subgraph."""
+        return self._edges_into.get((group, node), [])
+
+    def senders(self, group: int, node: int) -> list[int]:
+        """Where those edges come from, each node once."""
+        return list(dict.fromkeys(u for u, _ in self.edges_into(group, node)))
+
+    def groups(self, node: int) -> list[int]:
+        """Subgraphs in which something reaches ``node``, ascending."""
+        return sorted(self._groups.get(node, ()))
+
+    def reaching_in(self, group: int, node: int, added: Mapping[GroupNode, Sequence[int]] | None = None) -> list[int]:
+        """All nodes that can reach ``node`` in one subgraph, nearest first, itself included."""
+        seen = {node: None}
+        for here in (queue := [node]):
+            for other in (*self._heard_by.get((group, here), ()), *(added or {}).get((group, here), ())):
+                if other not in seen:
+                    seen[other] = None
+                    queue.append(other)
+        return list(seen)
+
+    def reaching(self, node: int, pairs: Sequence[KeyPair] = ()) -> set[int]:
+        """Rows of all nodes that can reach ``node`` in some subgraph once pairs of keys have been joined."""
+        added = self._heard_by_added(pairs)
+        groups = {*self.groups(node), *(group for group, listener in added if listener == node)}
+        seen = {node}.union(*(self.reaching_in(group, node, added) for group in groups))
+        return {row for row in seen if row >= 0}  # injected nodes are negative
+
+    def look_up_groups(self, pairs: Sequence[KeyPair]) -> None:
+        """Hashes many pairs at once, which is much cheaper than one by one."""
+        arcs = [arc for u, v in pairs for arc in ((u, v), (v, u)) if arc not in self._group_of_pair]
+        if not arcs:
+            return
+        keys = np.array(arcs, dtype=np.int64).view(np.uint64)
+        settings = self.division.num_groups, self.division.hash
+        if isinstance(self.division, NodeCentric):
+            groups = hashing.node_groups(keys[:, 0].copy(), *settings)
+        else:
+            groups = hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), *settings)
+        self._group_of_pair.update(zip(arcs, groups.tolist(), strict=True))
+
+    def _heard_by_added(self, pairs: Sequence[KeyPair]) -> dict[GroupNode, list[int]]:
+        """Who is heard by whom, and in which subgraph, because of new pairs; injected nodes get negative numbers."""
+        self.look_up_groups(pairs)
+        injected = dict.fromkeys(key for pair in pairs for key in pair if key not in self.row_of)
+        node_of = ChainMap(self.row_of, {key: -1 - k for k, key in enumerate(injected)})
+        heard_by: dict[GroupNode, list[int]] = defaultdict(list)
+        for pair in pairs:
+            for tail, head in (pair, pair[::-1]):
+                heard_by[self._group_of_pair[tail, head], node_of[head]].append(node_of[tail])
+        return heard_by

@@ -29,7 +29,7 @@ class AttackResult:
         label_after: Voted label of the attacked graph.
         ballots_moved: Ballots of the target that differ between the two.
         tried: Attacked graphs that were voted on in search of this one.
-        undefended: Label of the model itself, without any vote, before and after; ``None`` if it was not asked.
+        undefended: Label of the model itself, without any vote, before and after; ``None`` if that was not looked at.
     """
 
     target: Id

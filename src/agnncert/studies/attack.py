@@ -1,4 +1,4 @@
-"""A step that tests a certificate: attack its targets, within what is proved and beyond."""
+"""``agnncert attack RUN``: attacks the targets of a run's certificate, within what is proved and beyond."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.attacks import KINDS, AttackResult, attack
+from agnncert.attacks import KINDS, attack
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.proof.ballots import BoolArray, IntArray
 from agnncert.proof.budget import COUNTS, Budget
@@ -90,7 +90,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Attacked:
-    """What the attacks left.
+    """A run after the attacks.
 
     Attributes:
         folder: The run.
@@ -139,82 +139,79 @@ def usual_sizes(certificate: Certificate) -> tuple[int, ...]:
 
 
 def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) -> tuple[Round, ...]:
-    held = {size: certificate.holds_against(settings.budget(size)) for size in settings.sizes}
+    certified = {size: certificate.holds_against(settings.budget(size)) for size in settings.sizes}
     correct = np.ones(certificate.num_targets, dtype=bool)
     if certificate.truth is not None:
         correct = certificate.label == certificate.truth
-    chosen = _chosen(correct, held, settings)
-    fallen: dict[int, BoolArray] = {}
-    for group in _jobs(chosen, settings):
-        positions = np.concatenate([chosen[size] for size in group])
-        budgets = [settings.budget(size) for size in group for _ in chosen[size]]
-        log.info("attacking %d targets (%s)", len(positions), ", ".join(settings.kind))
-        results = _attack(study, certificate.row[positions], budgets, settings)
-        ends = np.cumsum([0, *(len(chosen[size]) for size in group)])
-        flipped = np.array([result.succeeded for result in results], dtype=bool)
-        fallen |= {size: flipped[ends[k] : ends[k + 1]] for k, size in enumerate(group)}
-    return tuple(_round(size, correct, held[size], chosen[size], fallen[size]) for size in held)
+    chosen = _sample(correct, certified, settings)
+    fallen = _attack(study, certificate.row, chosen, settings)
+    return tuple(_round(size, correct, certified[size], chosen[size], fallen[size]) for size in certified)
 
 
-def _chosen(correct: BoolArray, held: dict[int, BoolArray], settings: AttackSettings) -> dict[int, IntArray]:
+def _sample(correct: BoolArray, certified: dict[int, BoolArray], settings: AttackSettings) -> dict[int, IntArray]:
     """Positions of the targets to attack at each size. A sample attacks no target twice, at two sizes."""
     if settings.sample is None:
-        return dict.fromkeys(held, np.flatnonzero(correct))
+        return dict.fromkeys(certified, np.flatnonzero(correct))
     random = np.random.default_rng(settings.seed)
     free, chosen = correct.copy(), {}
-    for size, holds in held.items():
+    for size, holds in certified.items():
         proved, others = (random.permutation(np.flatnonzero(free & part)) for part in (holds, ~holds))
-        half = settings.sample // 2
-        some = max(half, settings.sample - len(others))
-        rest = max(settings.sample - half, settings.sample - len(proved))
-        chosen[size] = np.sort(np.concatenate([proved[:some], others[:rest]]))
+        half = settings.sample // 2  # of each sort, or more where there are too few of the other
+        num_proved = max(half, settings.sample - len(others))
+        num_others = max(settings.sample - half, settings.sample - len(proved))
+        chosen[size] = np.sort(np.concatenate([proved[:num_proved], others[:num_others]]))
         free[chosen[size]] = False
     return chosen
 
 
-def _jobs(chosen: dict[int, IntArray], settings: AttackSettings) -> list[list[int]]:
-    """Sizes that are attacked in one go: all, unless targets or the attack forbid it."""
-    if settings.sample is None or "hubs" in settings.kind:
-        return [[size] for size in chosen]
-    return [list(chosen)]
-
-
 def _attack(
-    study: Study, rows: IntArray, budgets: Sequence[Budget], settings: AttackSettings
-) -> Sequence[AttackResult]:
-    if not len(rows):
-        return []
-    how: dict[str, Any] = {"kind": settings.kind, "targets": rows, "seed": settings.seed}
-    return attack(study.new_model(), study.data, study.division, budget=budgets, **how).results
+    study: Study, rows: IntArray, chosen: dict[int, IntArray], settings: AttackSettings
+) -> dict[int, BoolArray]:
+    """Whether each chosen target fell, by size.
+
+    One call attacks targets of all sizes, unless a target may be chosen twice or the attack takes one budget only.
+    """
+    one_by_one = settings.sample is None or "hubs" in settings.kind
+    fallen: dict[int, BoolArray] = {}
+    for sizes in [[size] for size in chosen] if one_by_one else [list(chosen)]:
+        targets = rows[np.concatenate([chosen[size] for size in sizes])]
+        budgets = [settings.budget(size) for size in sizes for _ in chosen[size]]
+        log.info("attacking %d targets (%s)", len(targets), ", ".join(settings.kind))
+        succeeded = np.zeros(0, dtype=bool)
+        if len(targets):
+            how: dict[str, Any] = {"kind": settings.kind, "targets": targets, "seed": settings.seed}
+            succeeded = attack(study.new_model(), study.data, study.division, budget=budgets, **how).succeeded
+        ends = np.cumsum([len(chosen[size]) for size in sizes])
+        fallen |= dict(zip(sizes, np.split(succeeded, ends[:-1]), strict=True))
+    return fallen
 
 
 def _round(size: int, correct: BoolArray, holds: BoolArray, chosen: IntArray, fallen: BoolArray) -> Round:
     proved = holds[chosen]
-    others, lost = int((~proved).sum()), int((fallen & ~proved).sum())
-    open_share = float((correct & ~holds).mean())
-    survived = open_share * (1 - lost / others) if others else open_share
-    gone = float((fallen & proved).sum()) / len(correct)
+    fallen_proved, fallen_others, others = (int(part.sum()) for part in (fallen & proved, fallen & ~proved, ~proved))
+    certified, uncertified = float((correct & holds).mean()), float((correct & ~holds).mean())
+    survived = uncertified * (1 - fallen_others / others) if others else uncertified  # as the sample, so the rest
     return Round(
         size=size,
-        certified=float((correct & holds).mean()),
-        left=float((correct & holds).mean()) - gone + survived,
+        certified=certified,
+        left=certified - fallen_proved / len(correct) + survived,
         attacked_certified=int(proved.sum()),
-        fallen_certified=int((fallen & proved).sum()),
+        fallen_certified=fallen_proved,
         attacked_others=others,
-        fallen_others=lost,
+        fallen_others=fallen_others,
     )
 
 
 def _rows(
     origin: dict[str, Any], certificate: Certificate, settings: AttackSettings, rounds: Sequence[Round]
 ) -> list[dict[str, Any]]:
-    sampled = "" if settings.sample is None else f", {settings.sample} targets at each size"
-    what = f"{', '.join(settings.kind)}{sampled}"
+    """The rounds as rows of results: what was left, and how many certified labels fell."""
+    what = ", ".join(settings.kind)
+    if settings.sample is not None:
+        what += f", {settings.sample} targets at each size"
     # Only edges cost one step of the radius in every division; other attacks go under a name of their own.
     plain = settings.vary in ("add_edges", "delete_edges") and not settings.also and certificate.truth is not None
     measure = f"{UNDER_ATTACK} ({what})" if plain else f"share kept under attack, {settings.vary} ({what})"
-    rows = [{**origin, "measure": measure, "size": one.size, "value": one.left} for one in rounds]
-    return rows + [
-        {**origin, "measure": "certified labels that fell", "size": one.size, "value": one.fallen_certified}
-        for one in rounds
-    ]
+    left = [{**origin, "measure": measure, "size": one.size, "value": one.left} for one in rounds]
+    fell = {**origin, "measure": "certified labels that fell"}
+    return left + [{**fell, "size": one.size, "value": one.fallen_certified} for one in rounds]

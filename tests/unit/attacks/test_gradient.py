@@ -6,9 +6,9 @@ import torch
 from torch_geometric.nn import SAGEConv
 
 import agnncert as ac
-from agnncert.attacks import Scene, fits, gradient
+from agnncert.attacks import Problem, fits, gradient
 
-from ..support.towns import GraphListener, NodeListener, PlainListener, setting, town, towns
+from ...support.towns import GraphListener, NodeListener, PlainListener, setting, town, towns
 
 BUDGET = ac.Budget(add_edges=4, delete_edges=1)
 
@@ -18,9 +18,9 @@ BUDGET = ac.Budget(add_edges=4, delete_edges=1)
 def test_gradient_attacks_on_the_vote_move_ballots_within_the_budget(task: str, division: str) -> None:
     model, data, division = setting(task, division, num_groups=7 if task == "node" else 3)
     certificate = ac.certify(model, data, division)
-    scene = Scene(model, data, division)
+    problem = Problem(model, data, division)
     rows = range(6)
-    results = gradient(scene, rows, BUDGET, epochs=12)
+    results = gradient(problem, rows, BUDGET, epochs=12)
     assert all(fits(result.cost, BUDGET) for result in results)
     assert sum(result.ballots_moved for result in results) > 0
     holds = certificate.holds_against(BUDGET)[:6]
@@ -29,26 +29,26 @@ def test_gradient_attacks_on_the_vote_move_ballots_within_the_budget(task: str, 
 
 def test_the_undefended_model_falls_more_often_than_the_vote() -> None:
     model, data, division = setting("node", "N", num_groups=25)
-    results = gradient(Scene(model, data, division), range(12), BUDGET, victim="model", epochs=15)
+    results = gradient(Problem(model, data, division), range(12), BUDGET, victim="model", epochs=15)
     undefended = [result.undefended[0] != result.undefended[1] for result in results if result.undefended]
     assert np.mean(undefended) > 0.7
     assert np.mean(undefended) > np.mean([result.succeeded for result in results])
-    vote = gradient(Scene(model, data, division), [0], BUDGET, epochs=3)[0]
+    vote = gradient(Problem(model, data, division), [0], BUDGET, epochs=3)[0]
     assert vote.undefended is None
 
 
 def test_layers_without_edge_weights_are_attacked_through_their_messages() -> None:
     model = PlainListener(seed=3, layer=SAGEConv)
-    scene = Scene(model, town(20, seed=3), ac.NodeCentric(5))
-    results = gradient(scene, range(6), ac.Budget(add_edges=4), epochs=10)
+    problem = Problem(model, town(20, seed=3), ac.NodeCentric(5))
+    results = gradient(problem, range(6), ac.Budget(add_edges=4), epochs=10)
     assert sum(result.ballots_moved for result in results) > 0
     assert all(module._edge_mask is None for module in model.modules() if isinstance(module, SAGEConv))
 
 
 def test_the_same_seed_finds_the_same_attack() -> None:
-    scene = Scene(NodeListener(), town(), ac.EdgeCentric(6))
+    problem = Problem(NodeListener(), town(), ac.EdgeCentric(6))
     state = torch.random.get_rng_state()
-    first, second = (gradient(scene, [1, 2], BUDGET, epochs=5, seed=4) for _ in range(2))
+    first, second = (gradient(problem, [1, 2], BUDGET, epochs=5, seed=4) for _ in range(2))
     assert [result.perturbation for result in first] == [result.perturbation for result in second]
     assert torch.equal(state, torch.random.get_rng_state())
 
@@ -58,14 +58,14 @@ def test_what_cannot_be_attacked_by_gradient_is_refused_with_the_reason() -> Non
         return x
 
     with pytest.raises(ac.ModelContractError, match="edge_weight argument"):
-        gradient(Scene(by_hand, town(), ac.EdgeCentric(3)), [0], BUDGET)
+        gradient(Problem(by_hand, town(), ac.EdgeCentric(3)), [0], BUDGET)
     with pytest.raises(ac.SettingsError, match="weights or attributes of its own"):
-        gradient(Scene(NodeListener(), town(weights=True), ac.EdgeCentric(3)), [0], BUDGET)
+        gradient(Problem(NodeListener(), town(weights=True), ac.EdgeCentric(3)), [0], BUDGET)
     with pytest.raises(ac.SettingsError, match='did you mean "vote"'):
-        gradient(Scene(NodeListener(), town(), ac.EdgeCentric(3)), [0], BUDGET, victim="votes")  # type: ignore[arg-type]
+        gradient(Problem(NodeListener(), town(), ac.EdgeCentric(3)), [0], BUDGET, victim="votes")  # type: ignore[arg-type]
 
 
 def test_a_budget_without_edges_changes_nothing() -> None:
-    scene = Scene(GraphListener(), towns(2), ac.NodeCentric(4))
-    results = gradient(scene, None, ac.Budget(change_features=3))
+    problem = Problem(GraphListener(), towns(2), ac.NodeCentric(4))
+    results = gradient(problem, None, ac.Budget(change_features=3))
     assert all(result.cost == ac.Budget() and not result.ballots_moved for result in results)

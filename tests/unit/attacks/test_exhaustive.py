@@ -9,9 +9,9 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.attacks import Scene, attack, exhaustive, greedy
+from agnncert.attacks import Problem, attack, exhaustive, greedy
 
-from ..support.towns import CLASSES, GraphListener, NodeListener, town, towns
+from ...support.towns import CLASSES, GraphListener, NodeListener, town, towns
 
 BUDGETS = [
     ac.Budget(add_edges=2, delete_edges=1),
@@ -22,7 +22,7 @@ BUDGETS = [
 ]
 
 
-def scenes() -> list[tuple[Any, Any, Any]]:
+def problems() -> list[tuple[Any, Any, Any]]:
     nodes = (ac.EdgeCentric(3), ac.NodeCentric(3), ac.NodeCentric(3, gate_features=True))
     return [
         *((NodeListener(seed), town(5, degree=2.0, seed=seed), division) for seed, division in enumerate(nodes)),
@@ -35,11 +35,11 @@ def scenes() -> list[tuple[Any, Any, Any]]:
 
 def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_does() -> None:
     certified = broken = tried = 0
-    for model, data, division in scenes():
+    for model, data, division in problems():
         certificate = ac.certify(model, data, division)
-        scene = Scene(model, data, division)
+        problem = Problem(model, data, division)
         for budget in BUDGETS:
-            results = exhaustive(scene, None, budget)
+            results = exhaustive(problem, None, budget)
             holds = certificate.holds_against(budget)
             fallen = np.array([result.succeeded for result in results])
             assert not (holds & fallen).any(), (division, budget)
@@ -57,19 +57,19 @@ def test_own_features_are_tried_where_the_budget_allows_it() -> None:
     own = ac.Budget(target_features=True)
     open_division, gated = ac.NodeCentric(4), ac.NodeCentric(4, gate_features=True)
     for division in (open_division, gated):
-        found = exhaustive(Scene(model, data, division), None, own)
-        assert all(result.cost in (ac.Budget(), own) for result in found)
-        assert not (ac.certify(model, data, division).holds_against(own) & [r.succeeded for r in found]).any()
-    assert any(result.succeeded for result in exhaustive(Scene(model, data, open_division), None, own))
-    assert max(result.ballots_moved for result in exhaustive(Scene(model, data, gated), None, own)) <= 1
+        results = exhaustive(Problem(model, data, division), None, own)
+        assert all(result.cost in (ac.Budget(), own) for result in results)
+        assert not (ac.certify(model, data, division).holds_against(own) & [r.succeeded for r in results]).any()
+    assert any(result.succeeded for result in exhaustive(Problem(model, data, open_division), None, own))
+    assert max(result.ballots_moved for result in exhaustive(Problem(model, data, gated), None, own)) <= 1
 
 
 def test_greedy_finds_what_exhaustive_finds_most_of_the_time() -> None:
     missed = found = 0
-    for model, data, division in scenes():
-        scene = Scene(model, data, division)
+    for model, data, division in problems():
+        problem = Problem(model, data, division)
         for budget in (BUDGETS[1], BUDGETS[4]):
-            for everything, quick in zip(exhaustive(scene, None, budget), greedy(scene, None, budget), strict=True):
+            for everything, quick in zip(exhaustive(problem, None, budget), greedy(problem, None, budget), strict=True):
                 assert everything.succeeded or not quick.succeeded
                 found += quick.succeeded
                 missed += everything.succeeded and not quick.succeeded
@@ -77,11 +77,11 @@ def test_greedy_finds_what_exhaustive_finds_most_of_the_time() -> None:
 
 
 def test_too_many_attacks_are_refused_with_their_number() -> None:
-    scene = Scene(NodeListener(), town(12), ac.EdgeCentric(3))
+    problem = Problem(NodeListener(), town(12), ac.EdgeCentric(3))
     with pytest.raises(ac.BudgetError, match=r"attacks on this graph, more than the limit of 20,000"):
-        exhaustive(scene, [0], ac.Budget(add_edges=6))
+        exhaustive(problem, [0], ac.Budget(add_edges=6))
     with pytest.raises(ac.BudgetError, match="endless"):
-        exhaustive(scene, [0], ac.Budget(inject_nodes=math.inf, edges_per_injected=1))
+        exhaustive(problem, [0], ac.Budget(inject_nodes=math.inf, edges_per_injected=1))
 
 
 def test_listed_ids_and_features_are_used_and_checked() -> None:
@@ -90,15 +90,15 @@ def test_listed_ids_and_features_are_used_and_checked() -> None:
         edge_index=torch.tensor([[0, 1], [1, 0]]),
         node_id=["ada", "bob", "eve"],
     )
-    scene = Scene(NodeListener(), data, ac.NodeCentric(3))
+    problem = Problem(NodeListener(), data, ac.NodeCentric(3))
     budget = ac.Budget(inject_nodes=1, edges_per_injected=1)
-    found = exhaustive(scene, [0], budget, ids=["mallory"], features=[[0.0, 9.0, 0.0]])[0]
-    assert found.tried == 1 + (1 + 3)  # nothing; mallory alone, or joined to one of three
-    assert set(found.perturbation.inject_nodes) <= {"mallory"}
+    result = exhaustive(problem, [0], budget, ids=["mallory"], features=[[0.0, 9.0, 0.0]])[0]
+    assert result.tried == 1 + (1 + 3)  # nothing; mallory alone, or joined to one of three
+    assert set(result.perturbation.inject_nodes) <= {"mallory"}
     with pytest.raises(ac.BudgetError, match="'eve' belongs to a living node"):
-        exhaustive(scene, [0], budget, ids=["eve"])
+        exhaustive(problem, [0], budget, ids=["eve"])
     with pytest.raises(ac.GraphError, match="expected 3 finite numbers"):
-        exhaustive(scene, [0], budget, features=[[1.0]])
+        exhaustive(problem, [0], budget, features=[[1.0]])
 
 
 def test_it_is_one_of_the_kinds() -> None:

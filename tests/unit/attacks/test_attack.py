@@ -9,9 +9,20 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.attacks import KINDS, Scene, attack, attacked_accuracy, cost_of, gradient, greedy, random
+from agnncert.attacks import (
+    KINDS,
+    AdversarialFeatures,
+    Problem,
+    attack,
+    attacked_accuracy,
+    cost_of,
+    gradient,
+    greedy,
+    hubs,
+    random,
+)
 
-from ..support.towns import CLASSES, NodeListener, setting, town, towns
+from ...support.towns import CLASSES, NodeListener, setting, town, towns
 
 
 def test_a_report_sets_attacked_beside_certified_accuracy() -> None:
@@ -59,8 +70,8 @@ def test_graphs_without_ids_are_attacked_under_the_next_row_numbers(task: str, d
     data: Any = town(15, ids=False) if task == "node" else towns(4, ids=False)
     model = setting(task, "E")[0]
     budget = ac.Budget(inject_nodes=4, edges_per_injected=2, add_edges=1)
-    scene = Scene(model, data, division)
-    for results in (greedy(scene, None, budget), random(scene, None, budget, tries=1)):
+    problem = Problem(model, data, division)
+    for results in (greedy(problem, None, budget), random(problem, None, budget, tries=1)):
         assert sum(result.cost.inject_nodes > 0 for result in results) > 0
         for result in results:
             rows = (data if task == "node" else data[result.row]).num_nodes
@@ -174,13 +185,13 @@ def test_wrong_calls_are_met_with_what_to_do() -> None:
         attack(model, data, budget=some, targets=[3], certificate=certificate)
     with pytest.raises(ac.SettingsError, match="no certificate to compare with"):
         attack(model, data, division, budget=some, targets=[1]).violations  # noqa: B018
-    scene = Scene(model, data, division)
+    problem = Problem(model, data, division)
     with pytest.raises(ac.SettingsError, match='did you mean "injection"'):
-        greedy(scene, None, some, kind="injections")
+        greedy(problem, None, some, kind="injections")
     with pytest.raises(ac.SettingsError, match="tries=0"):
-        random(scene, None, some, tries=0)
+        random(problem, None, some, tries=0)
     with pytest.raises(ac.SettingsError, match="epochs=0"):
-        gradient(scene, None, some, epochs=0)
+        gradient(problem, None, some, epochs=0)
     with pytest.raises(ac.BudgetError, match='did you mean "add_edges"'):
         attacked_accuracy(model, data, division, sizes=[1], field="add_edge")
 
@@ -191,3 +202,19 @@ def test_every_kind_is_documented_and_runs() -> None:
         assert f'"{kind}"' in (attack.__doc__ or "")
         budget = ac.Budget(delete_edges=1, inject_nodes=1, edges_per_injected=1)
         assert len(attack(model, data, division, budget=budget, kind=kind, targets=[0, 1]).results) == 2
+
+
+def test_earlier_names_of_classes_and_parameters_still_work() -> None:
+    model, data, division = setting("node", "N", count=6, num_groups=4)
+    assert (ac.attacks.Scene, ac.attacks.Arsenal) == (Problem, AdversarialFeatures)
+    problem, budget = Problem(model, data, division), ac.Budget(add_edges=1)
+    features = AdversarialFeatures.of(scene=problem)  # type: ignore[call-arg]
+    for name in (greedy, hubs):
+        earlier = name(scene=problem, targets=None, budget=budget, arsenal=features)  # type: ignore[operator]
+        assert earlier == name(problem, None, budget, features=features)  # type: ignore[operator]
+
+
+def test_no_targets_are_no_obstacle_for_an_attack_by_name() -> None:
+    model, data, division = setting("node", "E", count=6, num_groups=4)
+    assert hubs(Problem(model, data, division), [], ac.Budget(inject_nodes=1, edges_per_injected=1)) == []
+    assert random(Problem(model, data, OneByOne()), [], ac.Budget(add_edges=1)) == []
