@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import agnncert.studies.run as fitting
+from agnncert.graphs import graph
 from agnncert.studies.folder import RunFolder, open_run
 from agnncert.training import fit
 
@@ -48,6 +49,14 @@ def test_what_is_printed_is_in_the_file(agnncert, trained) -> None:
     told = json.loads(agnncert("certify", trained, "--json").out)
     rows = [json.loads(line) for line in (trained / "results.jsonl").read_text().splitlines()]
     assert told["results"] == [row for row in rows if row["step"] == "certify"]
+
+
+def test_certifying_a_run_brings_its_graph_into_canonical_form_once(agnncert, trained, monkeypatch) -> None:
+    sizes, ordered = [], graph._ordered
+    monkeypatch.setattr(graph, "_ordered", lambda data, loops: sizes.append(data.num_nodes) or ordered(data, loops))
+    assert agnncert("certify", trained).status == 0
+    whole = json.loads((trained / "data.json").read_text())["nodes"]
+    assert sizes.count(whole) == 1  # the audit has small graphs of its own
 
 
 def test_a_finished_run_is_not_trained_again(agnncert, trained) -> None:

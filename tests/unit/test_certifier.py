@@ -1,0 +1,53 @@
+"""``certify`` takes every defence, prepares the data once, and refuses settings of the other kind of defence."""
+
+import numpy as np
+import pytest
+
+import agnncert as ac
+from agnncert.baselines import RS, BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
+from agnncert.errors import SettingsError
+from agnncert.graphs.targets import Prepared
+from agnncert.progress import Progress
+
+from ..support.small_graphs import node_model, random_graph
+
+SAMPLES = {"n0": 20, "n": 200, "alpha": 0.05, "seed": 3}
+RANDOM = [BiRS(0.5, 0.6), SparseRS(), RS(0.9)]
+DIVISIONS = [ac.EdgeCentric(7), ac.NodeCentric(7), ac.NodeCentric(7, gate_features=True)]
+DIVISIONS += [GNNCertE(7), GNNCertN(7), GNNCertEN(3, 3)]
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return random_graph(12, 16)
+
+
+@pytest.mark.parametrize("defence", RANDOM, ids=lambda one: one.method)
+def test_a_random_defence_certifies_as_its_own_method_does(graph, defence) -> None:
+    told: list[Progress] = []
+    ours = ac.certify(node_model(), graph, defence, [0, 3, 5], progress=told.append, **SAMPLES)
+    own = defence.certify(node_model(), graph, [0, 3, 5], **SAMPLES)
+    assert ours.claim == own.claim
+    assert np.array_equal(ours.radius, own.radius)
+    assert (told[-1].done, told[-1].total) == (220, 220)
+
+
+@pytest.mark.parametrize("division", DIVISIONS, ids=str)
+def test_prepared_data_gives_the_same_certificate(graph, division, tmp_path) -> None:
+    ready = Prepared.of(graph)
+    for name, data in (("plain", graph), ("ready", ready), ("again", ready)):
+        ac.certify(node_model(), data, division, [1, 2, 8]).save(tmp_path / name)
+    assert (tmp_path / "plain").read_bytes() == (tmp_path / "ready").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+def test_settings_of_the_other_kind_are_refused_by_name(graph) -> None:
+    with pytest.raises(SettingsError, match=r"n=50, alpha=0\.1: .* random defences; leave them out"):
+        ac.certify(node_model(), graph, ac.NodeCentric(7), n=50, alpha=0.1)
+    with pytest.raises(SettingsError, match=r"attacks='edges': bi-rs draws samples"):
+        ac.certify(node_model(), graph, BiRS(), attacks="edges")
+
+
+def test_progress_is_told_when_casting_begins_and_ends(graph) -> None:
+    told: list[Progress] = []
+    ac.certify(node_model(), graph, ac.EdgeCentric(7), progress=told.append)
+    assert [(one.done, one.total) for one in told] == [(0, 7), (7, 7)]
