@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions import EdgeCentric, NodeCentric, Pieces
-from agnncert.divisions import base as divisions
+from agnncert.divisions import EdgeCentric, NodeCentric, Pieces, base, edge, node
 from agnncert.errors import AgnncertError
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import EDGE_VALUES
+from agnncert.graphs.perturbation import Perturbation
 from agnncert.proof import theorems as rules
 from agnncert.proof.ballots import ABSTAIN
 from agnncert.voting import cast as engines
@@ -79,7 +79,7 @@ def listing(division, task="node"):
 def edgeless_hub():
     """One node joined to nodes that had no edge moves one ballot at most in the node-centric division."""
     data = make_data([(0, 1), (1, 0)], 8)
-    change = divisions.Perturbation(
+    change = Perturbation(
         inject_nodes={20_000: [1.0, 1.0, 1.0]}, add_edges=[(20_000, int(u)) for u in data.node_id[2:]]
     )
     check_change_of_votes(data, change, NodeCentric(12))
@@ -127,13 +127,20 @@ def _as_node_task(graph):
     return other
 
 
+def patch_divisions(patch, name, value):
+    """Puts ``value`` in the place of a function in every module of the divisions that uses it."""
+    for module in (base, edge, node):
+        if hasattr(module, name):
+            patch.setattr(module, name, value)
+
+
 def hash_row_numbers(patch):
-    patch.setattr(divisions, "node_keys", lambda graph: torch.arange(graph.num_nodes))
+    patch_divisions(patch, "node_keys", lambda graph: torch.arange(graph.num_nodes))
 
 
 def hash_with_the_size_of_the_graph(patch):
-    plain = divisions.node_keys
-    patch.setattr(divisions, "node_keys", lambda graph: plain(graph) * graph.num_nodes)
+    plain = base.node_keys
+    patch_divisions(patch, "node_keys", lambda graph: plain(graph) * graph.num_nodes)
 
 
 def hash_directions_apart(patch):
@@ -289,19 +296,19 @@ def ties_to_the_larger_class(patch):
 
 
 def free_own_features(patch):
-    patch.setattr(divisions, "_require_covered", lambda *args, **kwargs: None)
+    patch_divisions(patch, "require_covered", lambda *args, **kwargs: None)
 
 
 def free_edges_of_touched_nodes(patch):
     def moved_groups(self, change, graph, target):
-        divisions._require_covered(change, graph, target, own_features=False)
-        return set(self._pair_groups(divisions._touched_pairs(change)))
+        base.require_covered(change, graph, target, target_features=False)
+        return base.touched_edge_groups(change, self.num_groups, self.hash)
 
     patch.setattr(EdgeCentric, "moved_groups", moved_groups)
 
 
 def free_injected_nodes(patch):
-    patch.setattr(divisions, "_touched_nodes", lambda change: set(divisions.keys_of(change.change_features)))
+    patch_divisions(patch, "touched_nodes", lambda change: set(base.keys_of(change.change_features)))
 
 
 GATED = NodeCentric(4, gate_features=True)
