@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup
 
 import agnncert
-from agnncert.report import charts, explorer, words
+from agnncert.report import explorer, payload, words
 from agnncert.report.payload import (
     ANY,
     as_text,
@@ -140,7 +140,7 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
         "neighbours_title": "",
         "radius_sentence": explorer.radius_sentence(summary),
         "example": _typical_target(summary, detailed),
-        "charts": {"accuracy": charts.accuracy_chart(summary), "degree": charts.degree_chart(summary)},
+        "charts": {"accuracy": payload.accuracy_chart(summary), "degree": payload.degree_chart(summary)},
     }
     return meta | ({} if evidence is None else explorer.explorer_meta(summary, evidence)), as_text(packed)
 
@@ -179,8 +179,8 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "figures": words.key_figures(summary),
         "structure_notes": words.structure_notes(summary),
         "contradictions": words.contradictions(summary),
-        "accuracy_table": charts.accuracy_table(summary),
-        "degree_table": charts.degree_table(summary),
+        "accuracy_table": payload.accuracy_table(summary),
+        "degree_table": payload.degree_table(summary),
         "controls": explorer.controls(claim.task),
         "facts": words.facts(summary),
         "certificate_path": path,

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agnncert.report.charts import accuracy_table, degree_chart
 from agnncert.report.drawing import Curve, Level, Panel, draw_panels
+from agnncert.report.payload import accuracy_table, degree_chart
 from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.report.tables import laid_out
 from agnncert.report.words import added_words, share_word, step_words

@@ -1,15 +1,160 @@
-"""Writes the results page: Markdown and SVG figures, from the rows alone."""
+"""The results page: Markdown, tables and figures, from the rows alone. What has no rows is left out."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from agnncert.datasets.catalog import dataset_info
 from agnncert.errors import SettingsError
+from agnncert.report.drawing import Curve, Level, Panel, draw_panels
 from agnncert.studies.paper import defences, prose, tables
 from agnncert.studies.paper import published as paper
-from agnncert.studies.paper.figures import Figure, draw_figures
-from agnncert.studies.paper.rows import MODELS, NAMES, OBJECTIVES, Results
-from agnncert.studies.paper.spec import EXPERIMENTS, Run, settings_of
+from agnncert.studies.paper.defences import compared, comparison_panels
+from agnncert.studies.paper.rows import MODELS, NAMES, OBJECTIVES, Results, Row, certified_at, share
+from agnncert.studies.paper.spec import DIVISIONS, EXPERIMENTS, Run, Setting, main_setting, settings_of
+from agnncert.studies.paper.tables import named, of_task
+
+SIZE_WORDS = "size of the attack (E: edges, N: edges or nodes)"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that was drawn.
+
+    Attributes:
+        name: What it shows: ``"groups"``, ``"hashes"``, …
+        subject: Dataset or task.
+        path: The file.
+        about: The same in words.
+    """
+
+    name: str
+    subject: str
+    path: Path
+    about: str
+
+
+def draw_figures(results: Results, folder: str | Path) -> list[Figure]:
+    """Draws every figure that has rows, each as SVG, and returns what was drawn."""
+    drawn = []
+    for name, subject, panels in _figures(results):
+        if panels:
+            about = " ".join(_spoken(panel) for panel in panels)
+            size_words = "size of the attack" if name == "comparisons" else SIZE_WORDS
+            path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, about)
+            drawn.append(Figure(name, subject, path, about))
+    return drawn
+
+
+def _figures(results: Results) -> Iterator[tuple[str, str, list[Panel]]]:
+    for dataset in results.datasets:
+        yield "groups", dataset, _varied(results, [dataset], "num_groups", lambda v: f"T={v}", least=1)
+    for task in ("node", "graph"):
+        datasets = of_task(results, task)
+        yield "hashes", task, _varied(results, datasets, "hash", str)
+        yield "models", task, _varied(results, datasets, "model", MODELS.__getitem__)
+        yield "subgraphs", task, _varied(results, datasets, "objective", OBJECTIVES.__getitem__)
+        yield "protocols", task, _varied(results, datasets, "protocol", str)
+        yield "larger", task, _larger(results, datasets)
+        yield "neighbours", task, _neighbours(results, datasets)
+    for dataset in compared(results):
+        yield "comparisons", dataset, comparison_panels(results, dataset)
+
+
+def _mains(datasets: Iterable[str]) -> list[Setting]:
+    return [main_setting(dataset, division) for dataset in datasets for division in DIVISIONS]
+
+
+def _varied(
+    results: Results, datasets: Iterable[str], field: str, label: Callable[[Any], str], least: int = 2
+) -> list[Panel]:
+    """For each dataset and division a panel with one curve per value of a field; those with enough curves."""
+    by_value = {setting: results.varied(setting, field) for setting in _mains(datasets)}
+    looks = sorted({value for rows in by_value.values() for value in rows}, key=_rank)
+    panels = []
+    for setting, rows in by_value.items():
+        curves = [curve_of(label(value), looks.index(value), rows[value]) for value in sorted(rows, key=_rank)]
+        levels = levels_of(results, setting)
+        if field == "protocol":
+            levels += _undefended(results, replace(setting, protocol="inductive"), " inductive")
+        if len(curves) >= least:
+            panels.append(Panel(_title(setting), curves, levels))
+    return panels
+
+
+def _rank(value: Any) -> Any:
+    """The usual value of a field first; numbers in their order."""
+    usual = (*MODELS, *OBJECTIVES, "md5", "sha1", "sha256", "transductive", "inductive")
+    return value if isinstance(value, int) else usual.index(value) if value in usual else len(usual)
+
+
+def _larger(results: Results, datasets: Iterable[str]) -> list[Panel]:
+    """A plain GCN against six layers with residual connections."""
+    panels = []
+    for setting in _mains(datasets):
+        deep = results.of(replace(setting, model="resgcn", num_layers=6))
+        three = replace(setting, num_layers=3)
+        shallow = three if results.of(three) else setting
+        plain = results.of(shallow)
+        if deep and plain:
+            layers = plain[0]["recipe"]["model"]["num_layers"]
+            curves = [curve_of(f"GCN, {layers} layers", 0, plain), curve_of("residual GCN, 6 layers", 1, deep)]
+            panels.append(Panel(_title(setting), curves, levels_of(results, shallow)))
+    return panels
+
+
+def _neighbours(results: Results, datasets: Iterable[str]) -> list[Panel]:
+    """The paper's size against new neighbours of the target, with everything else unlimited."""
+    panels = []
+    for setting in _mains(datasets):
+        rows = [row for row in results.of(setting) if "certified_neighbours" in row]
+        if rows:
+            free = curve_of("new neighbours only", 1, rows, "certified_neighbours")
+            curves = [curve_of("paper's size", 0, rows), free]
+            panels.append(Panel(_title(setting), curves, levels_of(results, setting)))
+    return panels
+
+
+def curve_of(label: str, look: int, rows: Sequence[Row], field: str = "certified") -> Curve:
+    """Certified accuracy over size, mean and range over rows that differ in the seed alone."""
+    sizes = rows[0]["sizes"]
+    spreads = [certified_at(rows, size, field) for size in sizes]
+    kept = [one for one in spreads if one is not None]
+    return Curve(label, look, sizes, [s.mean for s in kept], [s.low for s in kept], [s.high for s in kept])
+
+
+def levels_of(results: Results, setting: Setting) -> list[Level]:
+    """What to hold a certified curve against: the undefended model and those that need no proof."""
+    without_edges = "MLP" if dataset_info(setting.dataset).task == "node" else "bag of nodes"
+    known = (
+        ("mlp", without_edges, results.spread(Setting(setting.dataset, model="mlp"), "accuracy_whole_graph")),
+        ("edgeless", "edgeless", results.spread(setting, "accuracy_edgeless")),
+        ("majority", "majority class", results.spread(setting, "accuracy_majority")),
+    )
+    levels = [Level(kind, label, accuracy.mean) for kind, label, accuracy in known if accuracy is not None]
+    return _undefended(results, setting) + levels
+
+
+def _undefended(results: Results, setting: Setting, word: str = "") -> list[Level]:
+    accuracy = results.spread(replace(setting, division="none", num_groups=0), "accuracy_whole_graph")
+    return [] if accuracy is None else [Level("undefended", f"undefended{word}", accuracy.mean)]
+
+
+def _title(setting: Setting) -> str:
+    return named(setting.dataset, setting.division)
+
+
+def _spoken(panel: Panel) -> str:
+    """A panel for those who cannot see it."""
+    curves = [f"{c.label} {share(c.mean[0])} at size 0, half of that up to {_half(c)}" for c in panel.curves]
+    levels = [f"{level.label} {share(level.value)}" for level in panel.levels]
+    return f"{panel.title}: {'; '.join(curves + levels)}."
+
+
+def _half(curve: Curve) -> int:
+    return int(max(size for size, value in zip(curve.sizes, curve.mean, strict=True) if value >= curve.mean[0] / 2))
 
 
 def write_page(

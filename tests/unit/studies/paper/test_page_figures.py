@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agnncert.studies.paper.figures import draw_figures
+from agnncert.studies.paper.page import draw_figures
 from agnncert.studies.paper.rows import Results
 from agnncert.studies.paper.spec import Contest, Setting, main_setting
 
