@@ -1,6 +1,7 @@
 """The pages hang together: links lead somewhere, every command and every public name is described."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ import typer
 
 import agnncert
 from agnncert.cli.app import app
+
+from ..support.labelled import labelled_graph
 
 PROJECT = Path(__file__).resolve().parents[2]
 DOCS = PROJECT / "docs"
@@ -80,13 +83,53 @@ def test_the_menu_has_every_page():
     assert [page for page in pages if f" {page}\n" not in menu] == []
 
 
-def test_the_architecture_names_files_that_exist():
-    table = re.search(r"## Who owns what\n(.*?)\n## ", (DOCS / "architecture.md").read_text(), re.DOTALL)
-    firsts = [row.split("|")[1] for row in table[1].splitlines() if row.startswith("| `")]
-    named = [name for first in firsts for name in re.findall(r"`([^`]+)`", first)]
-    assert len(named) > 30
-    source, folder = PROJECT / "src" / "agnncert", ""
-    for name in named:
-        folder = name.rpartition("/")[0] or folder  # a row names the folder once
-        places = [source / name, source / f"{name}.py", source / folder / f"{name}.py"]
-        assert any(place.exists() for place in places), f"docs/architecture.md names {name}"
+def architecture(section: str) -> str:
+    return re.search(rf"## {section}\n(.*?)\n## ", (DOCS / "architecture.md").read_text(), re.DOTALL)[1]
+
+
+def test_the_architecture_names_every_file_and_no_other():
+    named = [
+        name for row in architecture("Who owns what").splitlines() if row.startswith("|") for name in files_named(row)
+    ]
+    source = PROJECT / "src" / "agnncert"
+    files = [file.relative_to(source).with_suffix("").as_posix() for file in source.rglob("*.py")]
+    assert sorted(named) == sorted(name for name in files if not name.rpartition("/")[2].startswith("_"))
+
+
+def files_named(row: str) -> list[str]:
+    return re.findall(r"`([a-z_/]+)`", row.split("|")[2])
+
+
+def test_walks_lead_through_files_in_the_order_in_which_calls_arrive(tmp_path):
+    data = labelled_graph(num_nodes=30)
+    division, fitted = agnncert.NodeCentric(5), {"epochs": 1, "evaluate_every": 1}
+    model = agnncert.build_model("gcn", data)
+    calls = {
+        "ac.fit": lambda: agnncert.fit(model, data, division, **fitted),
+        "ac.certify": lambda: agnncert.certify(model, data, division),
+        "ac.compare": lambda: str(agnncert.compare(data, [division], fit_args=fitted, references=False)),
+    }
+    rows = [row.split("|") for row in architecture("Five walks").splitlines() if row.startswith("| `a")]
+    told = {row[1].strip().strip("`"): re.findall(r"`([a-z_/]+)`", row[2]) for row in rows}
+    assert len(told) == 5
+    for name, call in calls.items():
+        arrived = files_of(call)
+        assert [file for file in arrived if file in told[name]] == told[name]
+
+
+def files_of(call) -> list[str]:
+    """Files of the library in the order in which a call arrives at them."""
+    source, arrived = f"{PROJECT / 'src' / 'agnncert'}/", {}
+
+    def note(frame, event, _):
+        file = frame.f_code.co_filename
+        if event == "call" and file.startswith(source) and not frame.f_code.co_name.startswith("<"):
+            arrived[file.removeprefix(source).removesuffix(".py")] = None
+
+    call()  # once before, so that modules are loaded
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return list(arrived)
