@@ -1,4 +1,4 @@
-"""The theorems: how many ballots an attack can move, and which moves cannot change the winner. Pure functions of arrays.
+"""The theorems: how many ballots an attack can move, and which moves cannot change the winner. Pure functions.
 
 **The vote.** A target's ballots fall into three tiers, by how hard they are to move:
 
