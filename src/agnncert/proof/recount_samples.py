@@ -28,6 +28,7 @@ Noise = Mapping[str, Any]  # kind and parameters, as files store them
 
 MARGIN = 1e-12
 MOST_SAMPLES = 10**7  # tails of more take too long to sum
+LEAST_ALPHA = 1e-100  # a share of it must be a float
 MOST_FLIPS = 2000  # nothing is stated about more flips at once …
 MOST_MIXED = 100  # … and no radius is larger than this if additions and deletions differ in their rates
 MOST_INJECTED = 2**31  # nor does one count more injected nodes
@@ -55,7 +56,7 @@ def check_samples(arrays: Mapping[str, Numbers], settings: Mapping[str, Any]) ->
         sums = np.unique(counts.sum(axis=1)).tolist()
         _require(len(sums) <= 1 and all(0 < s <= MOST_SAMPLES for s in sums), f"{name} counts sum to {sums[:3]}")
     _require(isinstance(settings["method"], str), "the method has no name")
-    _require(_is_probability(settings["alpha"]) and settings["alpha"] > 0, f"alpha is {settings['alpha']!r}")
+    _require(_is_probability(settings["alpha"]) and settings["alpha"] > LEAST_ALPHA, f"alpha is {settings['alpha']!r}")
     _require(settings["scope"] in ("each target", "all targets together"), f"the scope is {settings['scope']!r}")
     _require(settings["task"] in ("node", "graph"), f"the task is {settings['task']!r}")
     _check_noise(settings["noise"])

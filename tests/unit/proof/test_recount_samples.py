@@ -182,7 +182,7 @@ def test_a_smaller_error_probability_or_stronger_noise_is_refused_even_if_sealed
     noise = {name: stronger.get(name, value) if value else value for name, value in settings["noise"].items()}
     write_sealed(file, header | {"settings": settings | {"noise": noise}}, arrays)
     assert any("radius" in reason for reason in verify(file).reasons)
-    forged = {"settings": settings | {"alpha": 1e-200}, "claim": claim | {"alpha": 1e-200}}
+    forged = {"settings": settings | {"alpha": 1e-90}, "claim": claim | {"alpha": 1e-90}}
     write_sealed(file, header | forged, arrays)
     assert any("radius" in reason for reason in verify(file).reasons)
     forged = {"settings": settings | {"task": "graph"}}
@@ -195,7 +195,7 @@ NOT_A_WORD = [None, True, 0, 1.5, "x", [], {}]
 NOT_A_NUMBER_OF_THINGS = [None, True, -1, 1.5, math.nan, math.inf, 1e300, 10**400, "x", [], {}]
 SENSELESS = {
     "method": NOT_A_WORD[:4] + NOT_A_WORD[5:],
-    "alpha": [0, *NOT_A_PROBABILITY],
+    "alpha": [0, 5e-324, *NOT_A_PROBABILITY],
     "scope": NOT_A_WORD,
     "task": NOT_A_WORD,
     "noise": [*NOT_A_WORD, {"kind": "snow"}, {"kind": "flips"}, {"kind": ["flips"]}],
