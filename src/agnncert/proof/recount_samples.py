@@ -2,7 +2,7 @@
 
 Written again on purpose, and by other ways than in ``samples``, which made the statements; it shares no code with it:
 
-    probabilities        an interval is halved, binomial tails are summed term by term; there: an inverse beta function
+    probabilities        tried out, with binomial tails summed term by term; there: an inverse beta function
     noise that flips     regions are filled one after the other; there: a curve is interpolated
     noise that deletes   one linear program answers for all tests; there: each test has a formula
 
@@ -27,7 +27,8 @@ Flags = npt.NDArray[np.bool_]
 Noise = Mapping[str, Any]  # kind and parameters, as files store them
 
 MARGIN = 1e-12
-MOST_SAMPLES = 10**8  # tails of more take too long to sum
+MOST_SAMPLES = 10**7  # tails of more take too long to sum
+LEAST_ALPHA = 1e-100  # a share of it must be a float
 MOST_FLIPS = 2000  # nothing is stated about more flips at once …
 MOST_MIXED = 100  # … and no radius is larger than this if additions and deletions differ in their rates
 MOST_INJECTED = 2**31  # nor does one count more injected nodes
@@ -55,7 +56,7 @@ def check_samples(arrays: Mapping[str, Numbers], settings: Mapping[str, Any]) ->
         sums = np.unique(counts.sum(axis=1)).tolist()
         _require(len(sums) <= 1 and all(0 < s <= MOST_SAMPLES for s in sums), f"{name} counts sum to {sums[:3]}")
     _require(isinstance(settings["method"], str), "the method has no name")
-    _require(_is_probability(settings["alpha"]) and settings["alpha"] > 0, f"alpha is {settings['alpha']!r}")
+    _require(_is_probability(settings["alpha"]) and settings["alpha"] > LEAST_ALPHA, f"alpha is {settings['alpha']!r}")
     _require(settings["scope"] in ("each target", "all targets together"), f"the scope is {settings['scope']!r}")
     _require(settings["task"] in ("node", "graph"), f"the task is {settings['task']!r}")
     _check_noise(settings["noise"])
@@ -122,27 +123,37 @@ def bound_classes(selection: Numbers, estimation: Numbers, alpha: float) -> Boun
     label = selection.argmax(axis=1)  # ties go to the smaller class
     mine = np.arange(num_classes) == label[:, None]
     share = alpha / num_classes if num_classes > 2 else alpha
-    least, least_without = _least_probability(np.stack([estimation, trials - estimation]), trials, share)
-    top = least[mine]
+    top = _least_probability(estimation[mine], trials, share)
     other = 1 - top
-    if num_classes > 2:
-        other = np.minimum(other, np.where(mine, 0, 1 - least_without).max(axis=1))
+    if num_classes > 2:  # the rival with most samples has the largest bound
+        rival = np.where(mine, 0, estimation).max(axis=1)
+        other = np.minimum(other, 1 - _least_probability(trials - rival, trials, share))
     return Bounds(label, top, other)
 
 
 def _least_probability(successes: Numbers, trials: int, alpha: float) -> Numbers:
-    """The probability for which as many successes or more are as rare as ``alpha`` (Clopper and Pearson, 1934)."""
+    """The probability for which as many successes or more are as rare as ``alpha`` (Clopper and Pearson, 1934).
+
+    Found by Newton's steps on logarithms, and by halving an interval where a tail is too small for a float. What is
+    returned lies ``MARGIN`` below, and was tried: so many successes are as rare as that, or nothing is certified.
+    """
     distinct, place = np.unique(successes, return_inverse=True)
-    low, high = np.zeros(len(distinct)), distinct / trials
-    for _ in range(50):
-        middle = (low + high) / 2
-        rare = _tail(distinct, trials, middle) <= alpha
-        low, high = np.where(rare, middle, low), np.where(rare, high, middle)
-    return np.asarray(np.maximum(low - MARGIN, 0)[place].reshape(successes.shape))
+    low, high = np.zeros(len(distinct)), np.where(distinct > 0, 1.0, 0.0)
+    p = distinct / (trials + 2 * math.log(1 / alpha) * trials / np.maximum(distinct, 1))
+    for _ in range(100):
+        tail, slope = _tail(distinct, trials, p)
+        low, high = np.where(tail <= alpha, p, low), np.where(tail <= alpha, high, p)
+        with np.errstate(divide="ignore", over="ignore"):
+            step = p * np.exp((math.log(alpha) - np.log(tail)) / slope)
+        before, p = p, np.where(step < 1, step, (low + high) / 2)
+        if (np.abs(p - before) < 1e-15).all():
+            break
+    bound = np.maximum(p - MARGIN, 0)
+    return np.asarray(np.where(_tail(distinct, trials, bound)[0] <= alpha, bound, 0.0)[place])
 
 
-def _tail(successes: Numbers, trials: int, p: Numbers) -> Numbers:
-    """Probability of at least so many successes.
+def _tail(successes: Numbers, trials: int, p: Numbers) -> tuple[Numbers, Numbers]:
+    """Probability of at least so many successes, and the slope of its logarithm over that of ``p``.
 
     Probabilities are counted in units of that of exactly ``successes``; each next one follows by a simple ratio.
     Everything is positive, so nothing cancels.
@@ -151,14 +162,14 @@ def _tail(successes: Numbers, trials: int, p: Numbers) -> Numbers:
     odds = p / (1 - p)
     more = _series(lambda j: np.maximum(trials - successes - j, 0) / (successes + j + 1) * odds)
     fewer = _series(lambda j: np.maximum(successes - j, 0) / (trials - successes + j + 1) / odds)
-    return np.asarray((1 + more) / (1 + more + fewer))
+    return (1 + more) / (1 + more + fewer), np.maximum(successes, 1) / (1 + more)
 
 
 def _series(ratio: Callable[[Numbers], Numbers]) -> Numbers:
     """Sum of the products of the first 1, 2, 3, … ratios, which fall down to 0; infinite if no float is as large."""
     total, last = np.zeros(1), np.ones(1)
-    for start in count(0, 256):
-        ratios = ratio(start + np.arange(256)[:, None])
+    for start in count(0, 64):
+        ratios = ratio(start + np.arange(64)[:, None])
         with np.errstate(over="ignore", invalid="ignore"):
             terms = last * np.cumprod(ratios, axis=0)
             total, last = np.nan_to_num(total + terms.sum(axis=0), nan=math.inf, posinf=math.inf), terms[-1]

@@ -63,7 +63,7 @@ def random_samples(rng, noise, num_targets=12, **more) -> SampleEvidence:
     num_classes, trials = int(rng.integers(1, 6)), int(rng.choice([1, 20, 300, 10_000]))
     chances = rng.dirichlet(np.full(num_classes, 0.15), size=num_targets)
     selection, estimation = (rng.multinomial(size, chances).astype(np.int64) for size in (10, trials))
-    alpha = float(rng.choice([0.5, 0.05, 0.001, 1e-8]))
+    alpha = float(rng.choice([0.9, 0.5, 0.05, 0.001, 1e-8]))
     return SampleEvidence("made up", noise, selection, estimation, alpha, **more)
 
 
@@ -73,7 +73,7 @@ def random_budget(rng) -> Budget:
 
 
 @pytest.mark.parametrize("trials", [1, 2, 57, 1000, 100_000])
-@pytest.mark.parametrize("alpha", [0.5, 0.01, 1e-9])
+@pytest.mark.parametrize("alpha", [0.999, 0.5, 0.01, 1e-9])
 def test_least_probabilities_solve_the_tail_equation_and_are_those_of_the_library(trials, alpha):
     rng = np.random.default_rng(trials)
     successes = np.unique([0, 1, trials - 1, trials, *rng.integers(0, trials + 1, 20)])
@@ -137,7 +137,7 @@ def test_all_mixes_of_the_largest_size_are_looked_at_when_rates_differ():
         assert {bool(one[0]) for one in held} == {True, False}
 
 
-@pytest.fixture(params=["one rate", "edges and features", "B2, 0.8, 0.9, 5"])
+@pytest.fixture(params=["one rate", "two rates", "edges and features", "B2, 0.8, 0.9, 5", "sharp, 0.8, 0.9, 5"])
 def file(request, tmp_path):
     rng = np.random.default_rng(1)
     chances = np.array([[0.97, 0.02, 0.01], [0.02, 0.9, 0.08], [0.4, 0.35, 0.25], [0.001, 0.0, 0.999]])
@@ -182,7 +182,7 @@ def test_a_smaller_error_probability_or_stronger_noise_is_refused_even_if_sealed
     noise = {name: stronger.get(name, value) if value else value for name, value in settings["noise"].items()}
     write_sealed(file, header | {"settings": settings | {"noise": noise}}, arrays)
     assert any("radius" in reason for reason in verify(file).reasons)
-    forged = {"settings": settings | {"alpha": 1e-200}, "claim": claim | {"alpha": 1e-200}}
+    forged = {"settings": settings | {"alpha": 1e-90}, "claim": claim | {"alpha": 1e-90}}
     write_sealed(file, header | forged, arrays)
     assert any("radius" in reason for reason in verify(file).reasons)
     forged = {"settings": settings | {"task": "graph"}}
@@ -195,7 +195,7 @@ NOT_A_WORD = [None, True, 0, 1.5, "x", [], {}]
 NOT_A_NUMBER_OF_THINGS = [None, True, -1, 1.5, math.nan, math.inf, 1e300, 10**400, "x", [], {}]
 SENSELESS = {
     "method": NOT_A_WORD[:4] + NOT_A_WORD[5:],
-    "alpha": [0, *NOT_A_PROBABILITY],
+    "alpha": [0, 5e-324, *NOT_A_PROBABILITY],
     "scope": NOT_A_WORD,
     "task": NOT_A_WORD,
     "noise": [*NOT_A_WORD, {"kind": "snow"}, {"kind": "flips"}, {"kind": ["flips"]}],
