@@ -6,7 +6,7 @@ certificate's many subgraphs share that product.
 """
 
 from agnncert.models.build import MODELS, build_from_config, build_model
-from agnncert.models.layers import GNN, ModelConfig
+from agnncert.models.gnn import GNN, ModelConfig
 from agnncert.models.saved import load_model, save_model
 
 __all__ = ["GNN", "MODELS", "ModelConfig", "build_from_config", "build_model", "load_model", "save_model"]

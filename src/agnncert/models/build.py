@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from agnncert.errors import GraphError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
-from agnncert.models.layers import (
+from agnncert.models.gnn import (
     ACTIVATIONS,
     GNN,
     JUMPS,
