@@ -46,8 +46,7 @@ def certify(
         model: A trained module, in eval mode. Node task: ``model(x, edge_index) -> [num_nodes, classes]``;
             graph task: ``model(x, edge_index, batch) -> [num_graphs, classes]``. ``edge_weight`` and
             ``edge_attr`` are passed on when the data has them and ``forward`` takes them.
-        data: A ``Data`` (node classification) or a list of ``Data`` (graph classification), ideally with
-            ``node_id``.
+        data: A ``Data`` (node classification) or a list of ``Data`` (graph classification), ideally with ``node_id``.
         division: The defence: ``EdgeCentric``, ``NodeCentric``, a division of ``ac.baselines`` or one of your own; or
             one of the defences that vote over random changes, such as ``ac.baselines.BiRS()``.
         targets: Mask or row numbers of the nodes (graphs) to certify; all when not given.
@@ -124,9 +123,7 @@ def _refuse_given(settings: dict[str, Any], why: str) -> None:
 
 
 class _PlainBallots:
-    """The edge-centric division for a model that mixes nodes: one edge moves one ballot, and nothing more is
-    known.
-    """
+    """The edge-centric division for a model that mixes nodes: one edge moves one ballot, and nothing more is known."""
 
     def __init__(self, division: Division) -> None:
         self.num_groups = division.num_groups

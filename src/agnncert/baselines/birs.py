@@ -34,9 +34,8 @@ class BiRS(Smoothing):
     Attributes:
         p_edge: Probability that an edge is deleted on its own.
         p_node: Probability that all edges of a node are deleted; its features stay.
-        test: ``"B2"``, ``"B1"`` or ``"sharp"`` (never weaker than either), all sound; or
-            ``"legacy-unsound"``, the released test, to compare with published numbers. It certifies labels
-            that can be flipped.
+        test: ``"B2"``, ``"B1"`` or ``"sharp"`` (never weaker than either), all sound; or ``"legacy-unsound"``, the
+            released test, to compare with published numbers. It certifies labels that can be flipped.
         edges_per_injected: Edges of an injected node in the unit of the radius. Budgets state their own.
 
     Example:

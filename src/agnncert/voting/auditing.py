@@ -28,8 +28,7 @@ class AuditReport:
         division: The division it was asked about.
         findings: Everything that breaks the guarantee; empty when the model is fit.
         deviation: Largest relative difference seen between two ways of computing the same logits.
-        tolerance: What ``certify`` allows for such differences: ten times the deviation, at least 32 units of
-            rounding.
+        tolerance: What ``certify`` allows for such differences: ten times the deviation, at least 32 units of rounding.
     """
 
     task: Task

@@ -21,8 +21,7 @@ from agnncert.voting.lazy_rows import LazyRows
 class Caller:
     """A model bound to one kind of graph: casts inputs to its type and passes the edge values it asks for.
 
-    A model that writes into its input (``x.relu_()``) gets a copy, or it would alter the graph for every
-    later call.
+    A model that writes into its input (``x.relu_()``) gets a copy, or it would alter the graph for every later call.
     """
 
     model: Callable[..., Any]
@@ -129,9 +128,8 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
 def judge(logits: Tensor, tolerance: float) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]:
     """The class each row votes for, and whether the vote is beyond numerical doubt.
 
-    A vote is stable when the best class leads the next by more than twice the tolerance, which bounds how far
-    two ways of computing the same logits can lie apart (relative to the largest logit of the row, absolute
-    below 1).
+    A vote is stable when the best class leads the next by more than twice the tolerance, which bounds how far two ways
+    of computing the same logits can lie apart (relative to the largest logit of the row, absolute below 1).
     """
     best, ballot = logits.max(dim=1)
     runner_up = logits.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)

@@ -30,8 +30,7 @@ class Finding:
         why: Why it breaks the guarantee.
         remedy: What to do.
         leaves: Attacks for which the guarantee still holds.
-        alone: Whether the fault lies only in evaluating several graphs at once, which ``engine="naive"`` does
-            not do.
+        alone: Whether the fault lies only in evaluating several graphs at once, which ``engine="naive"`` does not do.
     """
 
     where: str
