@@ -23,8 +23,8 @@ class Division(Protocol):
     """What ``certify`` asks of a division; a user's own needs nothing more.
 
     Two more members are optional. ``unit_costs`` maps fields of ``Budget`` to the number of ballots that one unit moves
-    at most; budgets with other fields are then refused. ``same_as(graph, groups)``, of shape ``[num_groups]``, names for
-    each subgraph the first one that is the very same graph; the fast engine then evaluates only these.
+    at most; budgets with other fields are then refused. ``same_as(graph, groups)``, of shape ``[num_groups]``, names
+    for each subgraph the first one that is the very same graph; the fast engine then evaluates only these.
     """
 
     @property

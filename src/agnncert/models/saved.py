@@ -1,4 +1,4 @@
-"""Models in files: weights in safetensors, and beside them a JSON file that describes them. Nothing is ever unpickled."""
+"""Models in files: weights in safetensors, and beside them a JSON file about them. Nothing is ever unpickled."""
 
 import hashlib
 import json
