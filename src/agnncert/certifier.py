@@ -81,7 +81,7 @@ def certify(
     ready = prepared(data, targets)
     chosen = ready.targets(targets, bool(getattr(division, "self_loops", False)))
     report = audit(model, chosen.task, division, ready.data)
-    edges_only = _only_edges(report, division, attacks, engine)
+    edges_only = _falls_back_to_edges(report, division, attacks, engine)
     call = bind(model, chosen.graph, chosen.task)  # after the audit, which names the layer that makes a call fail
     tolerance = report.tolerance if tolerance is None else tolerance
     voted = _EdgesOnly(division) if edges_only else division
@@ -125,7 +125,7 @@ class _EdgesOnly:
         self.unit_costs = {"add_edges": 1, "delete_edges": 1, "change_edges": 1}
 
 
-def _only_edges(report: AuditReport, division: Division, attacks: Attacks, engine: EngineName) -> bool:
+def _falls_back_to_edges(report: AuditReport, division: Division, attacks: Attacks, engine: EngineName) -> bool:
     """Whether to certify against changes of edges alone; raises if the model cannot be certified at all."""
     if attacks not in ("any", "edges"):
         raise SettingsError(f'attacks="{attacks}": {did_you_mean(str(attacks), ["any", "edges"])}')

@@ -19,8 +19,8 @@ def test_rooms_that_users_name_need_no_import_of_their_own() -> None:
         "print(ac.errors.GraphError.__name__, ac.testing.check_division.__name__, ac.attacks.attack.__name__,"
         " ac.baselines.BiRS.__name__)"
     )
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert told == ["False", "GraphError", "check_division", "attack", "BiRS"]
+    words = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert words == ["False", "GraphError", "check_division", "attack", "BiRS"]
 
 
 def test_every_public_name_can_be_had_and_a_wrong_one_cannot() -> None:
@@ -40,8 +40,8 @@ def test_a_module_that_has_moved_is_found_at_its_documented_place(place: str) ->
 
 
 def test_a_command_that_has_moved_still_runs() -> None:
-    words = [sys.executable, "-m", "agnncert.experiments.comparisons", "--help"]
-    assert "--only" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-m", "agnncert.experiments.comparisons", "--help"]
+    assert "--only" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_unit_tests_lie_where_the_modules_lie_that_they_test() -> None:

@@ -26,8 +26,8 @@ def successes(rng: np.random.Generator, length: int, p: float) -> IntArray:
     """Positions of the successes in ``length`` independent trials, each with probability ``p``; ascending.
 
     The distance from one success to the next is geometric, so only successes are drawn and the cost is proportional to
-    their number. Their law is exactly that of ``length`` separate coins, which it would not be if a number of positions
-    were drawn and duplicates rejected.
+    their number. They are distributed exactly as those of ``length`` separate coins, which they would not be if
+    a number of positions were drawn and duplicates rejected.
 
     Example:
         >>> successes(np.random.default_rng(0), 5, 1.0)

@@ -5,7 +5,7 @@ Unlike the released code of RS: an entry is flipped with the certified probabili
 it, tests are strict, and noise on the target's row is not passed off as a guarantee for the whole graph.
 
 Unlike the released code of sparsity-aware RS: regions of edges and features together are sorted before use, the rival
-is the worst of all classes, tests are strict, and positions of added edges follow exactly the law that is certified.
+is the worst of all classes, tests are strict, and added edges are distributed exactly as the certificate assumes.
 """
 
 from abc import abstractmethod

@@ -78,8 +78,9 @@ class GraphSet(list[Data]):
 
 def _positions(part: Sequence[int] | Tensor, total: int) -> Tensor:
     index = torch.as_tensor(np.asarray(part, dtype=np.int64)).sort().values
-    if len(index) and (int(index[0]) < 0 or int(index[-1]) >= total):
-        raise DatasetError(f"a split names graph {int(index[-1])}, but the set has graphs 0 to {total - 1}.")
+    outside = index[(index < 0) | (index >= total)]
+    if len(outside):
+        raise DatasetError(f"a split names graph {int(outside[0])}, but the set has graphs 0 to {total - 1}.")
     return index
 
 

@@ -1,4 +1,4 @@
-"""``load_tables``: a user's own tables of nodes and edges in, a graph (or many) out; errors say what is wrong where.
+"""``load_tables``: a user's own tables of nodes and edges in, a graph (or many) out; errors name what is wrong.
 
 ``columns`` reads and checks one table by itself. Here tables are checked against each other and become tensors.
 """

@@ -5,7 +5,7 @@ alone: whatever an attacker does elsewhere in the graph, an edge stays in its gr
 """
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -90,6 +90,18 @@ def rule_of(division: Division, task: Task) -> tuple[str, dict[str, int]]:
     if rule == "node-centric" and task == "node" and getattr(division, "gate_features", False):
         rule = "gated"
     return f"{rule}/{task}", dict(getattr(division, "parameters", {}))
+
+
+def check_settings(division: Any, *counts: str) -> None:
+    """Refuses numbers of groups and hashes that make no sense; numpy's integers become ordinary ones.
+
+    Args:
+        division: A frozen dataclass with a field ``hash``.
+        counts: Names of its fields that are numbers of groups.
+    """
+    for name in counts:
+        hashing.check_settings(getattr(division, name), division.hash)
+        object.__setattr__(division, name, int(getattr(division, name)))
 
 
 def is_graph_task(graph: Data) -> bool:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import show_features, touched_edge_groups, touched_pairs, with_edges
+from agnncert.divisions.base import check_settings, show_features, touched_edge_groups, touched_pairs, with_edges
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.errors import NotCovered
 from agnncert.graphs import hashing
@@ -48,7 +48,7 @@ class GNNCertE:
     rule: ClassVar[str] = "gnncert-e"
 
     def __post_init__(self) -> None:
-        hashing.check_settings(self.num_groups, self.hash)
+        check_settings(self, "num_groups")
 
     def __str__(self) -> str:
         return f"gnncert-e(T={self.num_groups}, hash={self.hash}, key=u64le)"
@@ -92,7 +92,7 @@ class GNNCertN:
     rule: ClassVar[str] = "gnncert-n"
 
     def __post_init__(self) -> None:
-        hashing.check_settings(self.num_groups, self.hash)
+        check_settings(self, "num_groups")
 
     def __str__(self) -> str:
         return f"gnncert-n(T={self.num_groups}, hash={self.hash}, key=u64le)"
@@ -149,8 +149,7 @@ class GNNCertEN:
     rule: ClassVar[str] = "gnncert-en"
 
     def __post_init__(self) -> None:
-        for number in (self.edge_groups, self.node_groups):
-            hashing.check_settings(number, self.hash)
+        check_settings(self, "edge_groups", "node_groups")
 
     def __str__(self) -> str:
         return f"gnncert-en(T={self.edge_groups}x{self.node_groups}, hash={self.hash}, key=u64le)"

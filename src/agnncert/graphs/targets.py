@@ -95,7 +95,7 @@ class Prepared:
         return cls(data, task, total, canonical_set([data[int(k)] for k in rows], keep_self_loops=True), rows)
 
     def targets(self, targets: Any = None, self_loops: bool = False) -> Targets:
-        """The targets and their graph; asked for again with the same arguments, the same object.
+        """The targets and their graph; the same object if it is asked for again with the same arguments.
 
         Args:
             targets: Mask or row numbers; all when not given.
