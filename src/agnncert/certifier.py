@@ -46,17 +46,15 @@ def certify(
         model: A trained module, in eval mode. Node task: ``model(x, edge_index) -> [num_nodes, classes]``;
             graph task: ``model(x, edge_index, batch) -> [num_graphs, classes]``. ``edge_weight`` and
             ``edge_attr`` are passed on when the data has them and ``forward`` takes them.
-        data: A ``Data`` (node classification) or a list of ``Data`` (graph classification), ideally with
-            ``node_id``.
+        data: A ``Data`` (node classification) or a list of ``Data`` (graph classification), ideally with ``node_id``.
         division: The defence: ``EdgeCentric``, ``NodeCentric``, a division of ``ac.baselines`` or one of your own; or
             one of the defences that vote over random changes, such as ``ac.baselines.BiRS()``.
         targets: Mask or row numbers of the nodes (graphs) to certify; all when not given.
         engine: "fast" or "naive"; the ballots are the same.
-        attacks: "edges" certifies a model that mixes all nodes in the edge-centric division, against changes
-            of edges alone.
-        tolerance: How far two computations of one logit may lie apart, relative to the largest; measured when
-            not given.
-        memory_limit: Bytes that one chunk of work may take, about.
+        attacks: "any", or "edges": with ``EdgeCentric``, a model that mixes all nodes can still be certified against
+            changes of edges alone.
+        tolerance: How far two computations of a logit may lie apart, relative to the largest; measured when not given.
+        memory_limit: About how many bytes one chunk of work may take.
         n0: Random defences: samples that choose the label; 100 when not given.
         n: Random defences: samples that bound its probability; 10,000 when not given.
         alpha: Random defences: error probability; 0.01 when not given.
@@ -83,34 +81,29 @@ def certify(
     ready = prepared(data, targets)
     chosen = ready.targets(targets, bool(getattr(division, "self_loops", False)))
     report = audit(model, chosen.task, division, ready.data)
-    edges_only = _agreed(report, division, attacks, engine)
+    edges_only = _falls_back_to_edges(report, division, attacks, engine)
     call = bind(model, chosen.graph, chosen.task)  # after the audit, which names the layer that makes a call fail
     tolerance = report.tolerance if tolerance is None else tolerance
-    voted = _PlainBallots(division) if edges_only else division
-    tell = progress or (lambda _: None)
-    tell(Progress("casting ballots", 0, division.num_groups, math.nan))
+    voted = _EdgesOnly(division) if edges_only else division
+    report_progress = progress or (lambda _: None)
+    report_progress(Progress("casting ballots", 0, division.num_groups, math.nan))
     votes, (cover_ptr, cover) = cast(
         call, chosen.graph, voted, chosen.places, "naive" if edges_only else engine, tolerance, memory_limit
     )
-    tell(Progress("casting ballots", division.num_groups, division.num_groups, 0.0))
+    report_progress(Progress("casting ballots", division.num_groups, division.num_groups, 0.0))
     rule, parameters = rule_of(voted, chosen.task)
+    division_digest = hashlib.sha256(str(division).encode()).hexdigest()
     claim = make_claim(
         rule=rule,
         division=str(division),
         num_groups=division.num_groups,
         ids=chosen.id_kind,
         tolerance=tolerance,
-        digests={"graph": chosen.digest, "model": model_digest(model), "division": _sha256(str(division))},
+        digests={"graph": chosen.digest, "model": model_digest(model), "division": division_digest},
         parameters=parameters,
     )
-    return Certificate(
-        claim=claim,
-        evidence=BallotEvidence(votes, rule, cover_ptr, cover.astype(np.int32), chosen.id_kind, parameters),
-        target=chosen.ids,
-        row=chosen.rows,
-        truth=chosen.truth,
-        degree=chosen.degree,
-    )
+    evidence = BallotEvidence(votes, rule, cover_ptr, cover.astype(np.int32), chosen.id_kind, parameters)
+    return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
 
 def _given(settings: dict[str, Any]) -> dict[str, Any]:
@@ -123,19 +116,17 @@ def _refuse_given(settings: dict[str, Any], why: str) -> None:
         raise SettingsError(f"{given}: {why}; leave them out.")
 
 
-class _PlainBallots:
-    """The edge-centric division for a model that mixes nodes: one edge moves one ballot, and nothing more is
-    known.
-    """
+class _EdgesOnly:
+    """The edge-centric division for a model that mixes nodes: all that is known is that one edge moves one ballot."""
 
     def __init__(self, division: Division) -> None:
         self.num_groups = division.num_groups
-        self.groups, self.subgraph, self.votes_moved = (division.groups, division.subgraph, division.votes_moved)
+        self.groups, self.subgraph, self.votes_moved = division.groups, division.subgraph, division.votes_moved
         self.unit_costs = {"add_edges": 1, "delete_edges": 1, "change_edges": 1}
 
 
-def _agreed(report: AuditReport, division: Division, attacks: Attacks, engine: EngineName) -> bool:
-    """Whether to fall back to edges alone; refuses what cannot be certified."""
+def _falls_back_to_edges(report: AuditReport, division: Division, attacks: Attacks, engine: EngineName) -> bool:
+    """Whether to certify against changes of edges alone; raises if the model cannot be certified at all."""
     if attacks not in ("any", "edges"):
         raise SettingsError(f'attacks="{attacks}": {did_you_mean(str(attacks), ["any", "edges"])}')
     if report.needs_naive and engine != "naive":
@@ -145,7 +136,3 @@ def _agreed(report: AuditReport, division: Division, attacks: Attacks, engine: E
     if attacks == "edges" and "edges" in report.fit_for and isinstance(division, EdgeCentric):
         return True
     raise ModelContractError(str(report))
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The one progress callback: what a long step tells whoever waits for it."""
+"""The one progress callback: every function with ``progress=`` calls it with a ``Progress``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a step is.
+    """How far a long step is.
 
     Attributes:
         what: What is being done.
         done: Units of work finished.
         total: Units of work in all.
-        seconds_left: Expected time until the end; NaN if nothing is known about it.
+        seconds_left: Expected time until the end; NaN if unknown.
         detail: Something worth knowing, such as the loss.
     """
 

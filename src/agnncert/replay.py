@@ -1,19 +1,20 @@
-"""Checks a certificate against the graph and the model it speaks about, with the plain engine."""
+"""Checks a certificate against the graph and the model it speaks about: casts ballots again, with the naive engine."""
 
 from typing import Any
 
 import numpy as np
 import torch
+from torch_geometric.data import Data
 
 from agnncert.baselines.defences import redraw
-from agnncert.divisions import parse_division
+from agnncert.divisions import Division, is_graph_task, parse_division
 from agnncert.errors import DivisionError
 from agnncert.graphs.graph import canonical, canonical_set, graph_digest, infer_task, one_graph
 from agnncert.proof.ballots import IntArray, Votes
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.voting import naive
-from agnncert.voting.call import Caller, bind, model_digest
+from agnncert.voting.call import Ballots, Caller, bind, model_digest
 from agnncert.voting.cast import cast
 
 
@@ -58,8 +59,7 @@ def check_against_graph(certificate: Certificate, data: Any, model: Any, ballots
     call = bind(model, graph, claim.task)
     wrong += _structure(evidence, cast(call, graph, division, rows, tolerance=claim.tolerance))
     pairs = _chosen(evidence.votes, ballots, np.random.default_rng(seed))
-    recast = _graph_ballots if claim.task == "graph" else _node_ballots
-    again, sure = recast(call, graph, division, rows, pairs, claim.tolerance)
+    again, sure = _cast_again(call, graph, division, rows, pairs, claim.tolerance)
     stored, stable = _stored(evidence.votes, pairs)
     differ = np.flatnonzero((stored != again) & stable & sure)
     if differ.size:
@@ -73,62 +73,53 @@ def check_against_graph(certificate: Certificate, data: Any, model: Any, ballots
 
 
 def _structure(evidence: BallotEvidence, again: tuple[Votes, tuple[IntArray, IntArray]]) -> list[str]:
+    """What is wrong with the certificate's account of where targets have edges and how far nodes reach."""
     votes, (cover_ptr, cover) = again
-    same = [
-        np.array_equal(a, b)
-        for a, b in (
-            (evidence.votes.indptr, votes.indptr),
-            (evidence.votes.group, votes.group),
-            (evidence.votes.reached, votes.reached),
-            (evidence.cover_ptr, cover_ptr),
-            (evidence.cover, cover),
-        )
-    ]
-    return [] if all(same) else ["the subgraphs in which targets have edges are not those of this graph and division"]
+    stored = (evidence.votes.indptr, evidence.votes.group, evidence.votes.reached, evidence.cover_ptr, evidence.cover)
+    derived = (votes.indptr, votes.group, votes.reached, cover_ptr, cover)
+    if all(np.array_equal(a, b) for a, b in zip(stored, derived, strict=True)):
+        return []
+    return ["the subgraphs in which targets have edges are not those of this graph and division"]
 
 
 def _chosen(votes: Votes, ballots: float, random: np.random.Generator) -> IntArray:
     """Pairs (target, group): half among the listed ballots, which are few and matter most, half among all."""
     total = votes.num_targets * votes.num_groups
     if ballots >= total:
-        everything = np.arange(total)
+        chosen = np.arange(total)
     else:
         listed = votes.owner * votes.num_groups + votes.group
-        some = random.choice(listed, min(len(listed), int(ballots) // 2), replace=False) if len(listed) else listed
-        everything = np.unique(np.concatenate([some, random.integers(0, total, int(ballots) - len(some))]))
-    return np.stack([everything // votes.num_groups, everything % votes.num_groups], axis=1)
+        first = random.choice(listed, min(len(listed), int(ballots) // 2), replace=False) if len(listed) else listed
+        chosen = np.unique(np.concatenate([first, random.integers(0, total, int(ballots) - len(first))]))
+    return np.stack([chosen // votes.num_groups, chosen % votes.num_groups], axis=1)
 
 
-def _stored(votes: Votes, pairs: IntArray) -> tuple[Any, Any]:
-    key = votes.owner * votes.num_groups + votes.group
+def _stored(votes: Votes, pairs: IntArray) -> Ballots:
+    """The certificate's ballots of some pairs (target, group), and whether they are stable."""
+    listed = votes.owner * votes.num_groups + votes.group
     wanted = pairs[:, 0] * votes.num_groups + pairs[:, 1]
-    place = np.searchsorted(key, wanted)
-    there = np.zeros(len(wanted), dtype=bool)
-    inside = place < len(key)
-    there[inside] = key[place[inside]] == wanted[inside]
-    ballot, stable = votes.default[pairs[:, 0]].copy(), votes.default_stable[pairs[:, 0]].copy()
-    ballot[there], stable[there] = votes.ballot[place[there]], votes.stable[place[there]]
+    place = np.searchsorted(listed, wanted)
+    is_listed = np.append(listed, -1)[place] == wanted
+    ballot, stable = votes.default[pairs[:, 0]], votes.default_stable[pairs[:, 0]]  # copies: indexed by an array
+    ballot[is_listed], stable[is_listed] = votes.ballot[place[is_listed]], votes.stable[place[is_listed]]
     return ballot, stable
 
 
-def _node_ballots(
-    call: Caller, graph: Any, division: Any, rows: IntArray, pairs: IntArray, tolerance: float
-) -> tuple[Any, Any]:
+def _cast_again(
+    call: Caller, graph: Data, division: Division, rows: IntArray, pairs: IntArray, tolerance: float
+) -> Ballots:
+    """Ballots of pairs (target, group): subgraph by subgraph in the node task, graph by graph in the graph task."""
+    on_graphs = is_graph_task(graph)
     groups = division.groups(graph)
     again, sure = np.empty(len(pairs), dtype=np.int16), np.empty(len(pairs), dtype=bool)
-    for group in np.unique(pairs[:, 1]):
-        here = pairs[:, 1] == group
-        ballots, stable = naive.node_ballots(call, graph, division, groups, int(group), tolerance)
-        again[here], sure[here] = ballots[rows[pairs[here, 0]]], stable[rows[pairs[here, 0]]]
-    return again, sure
-
-
-def _graph_ballots(
-    call: Caller, graph: Any, division: Any, rows: IntArray, pairs: IntArray, tolerance: float
-) -> tuple[Any, Any]:
-    again, sure = np.empty(len(pairs), dtype=np.int16), np.empty(len(pairs), dtype=bool)
-    for target in np.unique(pairs[:, 0]):
-        here = pairs[:, 0] == target
-        ballots, stable = naive.graph_ballots(call, one_graph(graph, int(target)), division, tolerance)
-        again[here], sure[here] = ballots[pairs[here, 1]], stable[pairs[here, 1]]
+    by = pairs[:, 0] if on_graphs else pairs[:, 1]
+    for index in np.unique(by).tolist():
+        here = by == index
+        if on_graphs:
+            ballots, stable = naive.graph_ballots(call, one_graph(graph, index), division, tolerance)
+            place = pairs[here, 1]
+        else:
+            ballots, stable = naive.node_ballots(call, graph, division, groups, index, tolerance)
+            place = rows[pairs[here, 0]]
+        again[here], sure[here] = ballots[place], stable[place]
     return again, sure

@@ -117,12 +117,11 @@ def random_change(graph: Data, random: np.random.Generator, units: int | None = 
 
 def views(division: Division, data: Data, task: Task) -> Iterator[tuple[int | None, list[str]]]:
     """What every target can see in each subgraph, as text; a target is named by its key, a graph by ``None``."""
-    loops = getattr(division, "self_loops", False)
-    graph = _canonical(data, task, loops)
+    graph = _canonical(data, task, getattr(division, "self_loops", False))
     groups = division.groups(graph)
     parts = [division.subgraph(graph, groups, i) for i in range(division.num_groups)]
     if task == "graph":
-        yield (None, [_describe(part, torch.arange(part.x.size(0))) if part.x.size(0) else "-" for part in parts])
+        yield None, [_describe(part, torch.arange(part.x.size(0))) if part.x.size(0) else "-" for part in parts]
         return
     for row, key in enumerate(graph.node_key.tolist()):
         yield key, [_node_view(part, row) for part in parts]
@@ -146,7 +145,7 @@ def _node_view(part: Data, row: int) -> str:
 
 
 def _describe(part: Data, nodes: torch.Tensor, root: int | None = None) -> str:
-    """Everything a model could learn of some nodes. Nodes are named by their features, so numbering does not matter."""
+    """Everything a model could learn about some nodes. Features stand for nodes, so their order does not matter."""
     name = {int(n): tuple(round(float(f), 5) for f in part.x[n]) for n in nodes}
     inside = [k for k, (u, v) in enumerate(part.edge_index.t().tolist()) if u in name and v in name]
     values = [n for n in EDGE_VALUES if n in part]
@@ -160,8 +159,8 @@ def _describe(part: Data, nodes: torch.Tensor, root: int | None = None) -> str:
 def _check_groups(division: Division, data: Data, task: Task) -> None:
     graph = _canonical(data, task)
     groups = division.groups(graph)
-    whole = not groups.is_floating_point() and groups.shape == (graph.num_edges,)
-    if not whole or (groups.numel() and not -1 <= int(groups.min()) <= int(groups.max()) < division.num_groups):
+    one_each = not groups.is_floating_point() and groups.shape == (graph.num_edges,)
+    if not one_each or (groups.numel() and not -1 <= int(groups.min()) <= int(groups.max()) < division.num_groups):
         raise DivisionError(
             f"groups() returned shape {tuple(groups.shape)} for {graph.num_edges} edges: expected one "
             f"group from 0 to {division.num_groups - 1} for each."

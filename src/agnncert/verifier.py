@@ -2,7 +2,7 @@
 
 From the file alone, every statement is derived again by code that shares nothing with the code that made it
 (``proof.check``); neither torch nor the proving half of ``proof`` is imported. Given the graph and the model, ballots
-are cast again with the plain engine as well (``replay``).
+are cast again with the naive engine as well (``replay``).
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class Verdict:
     """The outcome of a check.
 
     Attributes:
-        holds: Whether nothing was found wrong.
-        reasons: What was found wrong; empty if it holds.
+        holds: Whether nothing is wrong.
+        reasons: What is wrong; empty if the certificate holds.
         checked: What was checked.
     """
 
@@ -79,6 +79,7 @@ def verify(path: str | Path, data: Any = None, model: Any = None, ballots: float
 
 
 def _check_against_graph(contents: Contents, file: Path, data: Any, model: Any, ballots: float, seed: int) -> list[str]:
+    # Imported here, so that a check of the file alone imports neither torch nor the proving half.
     from agnncert.proof.certificate import certificate_of
     from agnncert.replay import check_against_graph
 

@@ -124,8 +124,8 @@ def test_a_self_loop_reaches_a_group_of_one_node_so_the_rule_must_know_about_loo
     kind = KINDS["node-centric/graph"]
     lone = tiny.Tiny({0: 0, 1: 0}, {}, {0: 0, 1: 1}, {}, num_groups=3)
     loops = dataclasses.replace(lone, loops=True)
-    _, found = changes(kind, loops, Cell(add=1), [0])
-    assert found[0] == {frozenset({0}), frozenset({1})}  # the loop at either node changes its ballot
+    _, moved = changes(kind, loops, Cell(add=1), [0])
+    assert moved[0] == {frozenset({0}), frozenset({1})}  # the loop at either node changes its ballot
     table = [0, 1, -1]
     assert flips(table, frozenset({0}))
     budget = Budget(add_edges=1)

@@ -9,18 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
 
 from agnncert.divisions import EdgeCentric, NodeCentric, Pieces, base, edge, node
 from agnncert.errors import AgnncertError
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import EDGE_VALUES
 from agnncert.proof import theorems as rules
 from agnncert.proof.ballots import ABSTAIN
 from agnncert.voting import cast as engines
 from agnncert.voting import cover as coverage
-from agnncert.voting import fast, naive
-from agnncert.voting import lazy_rows as gathered
+from agnncert.voting import fast, lazy_rows, naive
 
 from ..support.checks import (
     check_change,
@@ -102,15 +99,7 @@ def covers():
 
 
 def keep_isolated_nodes(patch):
-    def subgraph(self, graph, groups, index):
-        inside = groups == index
-        part = Data(x=graph.x, edge_index=graph.edge_index[:, inside])
-        for name in EDGE_VALUES:
-            if name in graph:
-                part[name] = graph[name][inside]
-        return part
-
-    patch.setattr(EdgeCentric, "subgraph", subgraph)
+    patch.setattr(EdgeCentric, "subgraph", lambda self, graph, groups, index: base.with_edges(graph, groups == index))
 
 
 def keep_other_groups_nodes(patch):
@@ -177,8 +166,8 @@ def show_all_features(patch):
 
 
 def forget_to_hide_copies(patch):
-    plain = gathered.Features.rows
-    patch.setattr(gathered.Features, "rows", lambda self, index, blank=None: plain(self, index))
+    plain = lazy_rows.Features.rows
+    patch.setattr(lazy_rows.Features, "rows", lambda self, index, blank=None: plain(self, index))
 
 
 def change_pieces(patch, division, alter):

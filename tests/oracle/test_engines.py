@@ -279,8 +279,8 @@ def test_ballots_of_a_users_division_are_those_of_its_subgraphs():
         vote = model(part.x, part.edge_index).argmax(dim=1)
         expected.append(torch.where(part.abstain, -1, vote).tolist())
     assert votes_of(model, data, division).dense().T.tolist() == expected
-    whole = [one for one in votes_of(models("gcn", "graph"), [make_data([], 2)], division).dense().tolist()]
-    assert whole[0][1] == -1, "a subgraph without nodes casts no ballot"
+    without_edges = votes_of(models("gcn", "graph"), [make_data([], 2)], division).dense()
+    assert without_edges[0, 1] == -1, "a subgraph without nodes casts no ballot"
 
 
 def test_edge_weights_in_a_users_division():

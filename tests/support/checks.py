@@ -73,8 +73,8 @@ def check_listing(votes: Votes, data: Any, division: Any, rows: Any = None) -> N
         expected = [reference.listed(graph, division, "graph")[0] for graph in data]
     for target, groups in enumerate(expected):
         mine = slice(votes.indptr[target], votes.indptr[target + 1])
-        found = dict(zip(votes.group[mine].tolist(), votes.reached[mine].tolist(), strict=True))
-        assert found == groups, f"target {target} lists {found}, expected {groups}"
+        listed = dict(zip(votes.group[mine].tolist(), votes.reached[mine].tolist(), strict=True))
+        assert listed == groups, f"target {target} lists {listed}, expected {groups}"
 
 
 # Laws
@@ -93,27 +93,25 @@ def check_change(model: Any, data: Data, division: Any, change: Perturbation, ta
 
 
 def check_outputs(model: Any, data: Data, division: Any, change: Perturbation, task: str) -> dict[Any, set[int]]:
-    """The same of logits, which is stricter: a ballot cannot move where the logits do not. Returns what moved."""
+    """As ``check_change``, of logits, which is stricter: a ballot cannot move where logits do not. Returns what moved."""
     before, after = outputs(model, data, division, task), outputs(model, change.apply(data), division, task)
     graph = checked(data if task == "node" else [data], division)
-    found = {}
+    moved_by_target = {}
     for row, target in enumerate(before):
         if target not in after:
             continue
         where = row if task == "node" else None
         try:
-            allowed, promised = (
-                division.moved_groups(change, graph, where),
-                division.votes_moved(change, graph, where),
-            )
+            allowed = division.moved_groups(change, graph, where)
+            promised = division.votes_moved(change, graph, where)
         except NotCovered:
             assert target in change.delete_nodes or target in change.change_features
             continue
         moved = {i for i, (a, b) in enumerate(zip(before[target], after[target], strict=True)) if differ(a, b)}
         assert moved <= allowed, f"{change} moved the ballots {moved} of {target}, allowed: {allowed}"
         assert len(moved) <= promised <= paper_bound(data, division, change)
-        found[target] = moved
-    return found
+        moved_by_target[target] = moved
+    return moved_by_target
 
 
 def outputs(model: Any, data: Data, division: Any, task: str) -> dict[Any, list[np.ndarray | None]]:

@@ -53,7 +53,7 @@ def random_change(kind: str, data: Data, seed: int, hub_edges: float = 0.7) -> P
     random = np.random.default_rng(seed)
     ids, joined = ids_of(data), pairs_of(data)
     features = (3 * random.normal(size=data.x.size(1))).tolist()
-    one = ids[int(random.integers(len(ids)))]
+    node = ids[int(random.integers(len(ids)))]
     if kind == "add edge":
         have = {frozenset(pair) for pair in joined}
         free = [(u, v) for k, u in enumerate(ids) for v in ids[:k] if frozenset((u, v)) not in have]
@@ -63,20 +63,19 @@ def random_change(kind: str, data: Data, seed: int, hub_edges: float = 0.7) -> P
             return None
         pair = _pick(joined, random)
         value = 2.5 if getattr(data, "edge_weight", None) is not None else 3
-        return (
-            Perturbation(delete_edges=[pair]) if kind == "delete edge" else Perturbation(change_edges=[(*pair, value)])
-        )
+        if kind == "delete edge":
+            return Perturbation(delete_edges=[pair])
+        return Perturbation(change_edges=[(*pair, value)])
     if kind == "inject node":
-        new = "new" if isinstance(one, str) else 20_000
-        return Perturbation(
-            inject_nodes={new: features}, add_edges=[(new, u) for u in ids if random.random() < hub_edges]
-        )
+        new = "new" if isinstance(node, str) else 20_000
+        edges = [(new, u) for u in ids if random.random() < hub_edges]
+        return Perturbation(inject_nodes={new: features}, add_edges=edges)
     if kind == "delete node":
-        return Perturbation(delete_nodes=[one]) if len(ids) > 1 else None
+        return Perturbation(delete_nodes=[node]) if len(ids) > 1 else None
     if kind == "change features":
-        return Perturbation(change_features={one: features})
-    edges = [(one, u) for u in ids if u != one and random.random() < hub_edges]
-    return Perturbation(delete_nodes=[one], inject_nodes={one: features}, add_edges=edges) if len(ids) > 1 else None
+        return Perturbation(change_features={node: features})
+    edges = [(node, u) for u in ids if u != node and random.random() < hub_edges]
+    return Perturbation(delete_nodes=[node], inject_nodes={node: features}, add_edges=edges) if len(ids) > 1 else None
 
 
 def _pick(pairs: list[Any], random: np.random.Generator) -> Any:

@@ -111,11 +111,8 @@ def listed(data: Data, division: BuiltIn, task: str) -> list[dict[int, bool]]:
                 targets[0][index] = not lone
             continue
         reached = set(ends.view(-1).tolist() if isinstance(division, EdgeCentric) else ends[1].tolist())
-        at_home = (
-            set()
-            if not part.hidden and not getattr(division, "gate_features", False)
-            else set(part.nodes) - part.hidden
-        )
+        gated = bool(part.hidden) or getattr(division, "gate_features", False)
+        at_home = set(part.nodes) - part.hidden if gated else set()
         for row in reached | at_home:
             targets[row][index] = row in reached
     return targets

@@ -48,6 +48,6 @@ def test_settings_of_the_other_kind_are_refused_by_name(graph) -> None:
 
 
 def test_progress_is_told_when_casting_begins_and_ends(graph) -> None:
-    told: list[Progress] = []
-    ac.certify(node_model(), graph, ac.EdgeCentric(7), progress=told.append)
-    assert [(one.done, one.total) for one in told] == [(0, 7), (7, 7)]
+    steps: list[Progress] = []
+    ac.certify(node_model(), graph, ac.EdgeCentric(7), progress=steps.append)
+    assert [(step.done, step.total) for step in steps] == [(0, 7), (7, 7)]

@@ -1,3 +1,5 @@
+"""Files are written whole or not at all, and a sealed file notices every altered byte."""
+
 import os
 
 import numpy as np

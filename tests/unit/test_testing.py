@@ -79,16 +79,11 @@ class BySize(Mine):
 class KeepsSilentNodes(EdgeCentric):
     """Graph task: every subgraph has all nodes."""
 
-    def subgraph(self, graph, groups, index):
-        inside = groups == index
-        part = Data(x=graph.x, edge_index=graph.edge_index[:, inside])
-        if "edge_weight" in graph:
-            part.edge_weight = graph.edge_weight[inside]
-        return part
+    subgraph = Mine.subgraph
 
 
 class ForgetsReborn(EdgeCentric):
-    """Looks up touched nodes in the list of edges it is told of, not in the graph."""
+    """Looks up touched nodes among the edges that the change names, not in the graph."""
 
     def votes_moved(self, change, graph, target):
         if change.delete_nodes or change.change_features:

@@ -1,4 +1,4 @@
-"""Running a model on many noisy graphs at once, as one disjoint union of graphs made of copies of one graph's nodes."""
+"""Running a model on many noisy graphs at once: as one disjoint union of graphs made of copies of one graph's nodes."""
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from agnncert.voting.lazy_rows import Features, SparseRows
 
 
 class BatchedCalls:
-    """A model, and the graph of whose nodes all noisy graphs consist.
+    """A model that predicts on unions of noisy versions of one graph.
 
     Args:
         call: The model, bound to the graph.
@@ -33,7 +33,7 @@ class BatchedCalls:
         return self.labels_in_parts(nodes, np.empty((2, 0), dtype=np.int64), np.empty(0, dtype=np.int64), nodes)
 
     def values(self, arc: IntArray) -> dict[str, Tensor]:
-        """Values of some edges of the graph, those that the model takes."""
+        """Weights and attributes of some edges of the graph, as far as the model takes them."""
         return {name: value.index_select(0, torch.from_numpy(arc)) for name, value in self._values.items()}
 
     def labels(

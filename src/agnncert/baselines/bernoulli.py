@@ -1,7 +1,7 @@
-"""Random draws that cost only what they change, and the edges of a graph as the pairs of nodes that they act on.
+"""Random draws whose cost is proportional to what they change, and ``Pairs``, the edges of a graph that they act on.
 
-Noise deletes or adds each edge independently of all others: one coin for each pair of nodes. Nearly all of these
-coins change nothing, so only those that come up are drawn.
+Noise deletes or adds each edge independently of all others: one coin is tossed for each pair of nodes. Nearly all coins
+change nothing, so only those that do are drawn.
 """
 
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ def successes(rng: np.random.Generator, length: int, p: float) -> IntArray:
     """Positions of the successes in ``length`` independent trials, each with probability ``p``; ascending.
 
     The distance from one success to the next is geometric, so only successes are drawn and the cost is proportional to
-    their number. Their law is exactly that of ``length`` separate coins, which it would not be if a number of positions
-    were drawn and duplicates rejected.
+    their number. They are distributed exactly as those of ``length`` separate coins, which they would not be if
+    a number of positions were drawn and duplicates rejected.
 
     Example:
         >>> successes(np.random.default_rng(0), 5, 1.0)
@@ -42,9 +42,9 @@ def successes(rng: np.random.Generator, length: int, p: float) -> IntArray:
     while last < length:
         expected = (length - last) * p
         steps = rng.geometric(p, size=int(expected + 4 * np.sqrt(expected) + 16))
-        places = last + np.cumsum(np.minimum(steps, length + 1))  # how far past the end does not matter; no overflow
-        parts.append(places)
-        last = int(places[-1])
+        steps = np.minimum(steps, length + 1)  # how far a step leads past the end does not matter, but it may overflow
+        parts.append(last + np.cumsum(steps))
+        last = int(parts[-1][-1])
     positions = np.concatenate(parts)
     return positions[: np.searchsorted(positions, length)]
 
@@ -132,7 +132,7 @@ class Pairs:
 
 
 def require_simple(graph: Data, pairs: Pairs, what: str) -> None:
-    """Refuses graphs that are not a symmetric 0/1 matrix, the only thing flips are defined on.
+    """Refuses graphs whose adjacency is not a symmetric matrix of zeros and ones; flips are defined on no others.
 
     Raises:
         GraphError: Some pair is joined in one direction only, or more than once.

@@ -34,10 +34,9 @@ class BiRS(Smoothing):
     Attributes:
         p_edge: Probability that an edge is deleted on its own.
         p_node: Probability that all edges of a node are deleted; its features stay.
-        test: ``"B2"``, ``"B1"`` or ``"sharp"`` (never weaker than either), all sound; or
-            ``"legacy-unsound"``, the released test, to compare with published numbers. It certifies labels
-            that can be flipped.
-        edges_per_injected: Edges of an injected node in the unit of the radius. Budgets state their own.
+        test: ``"B2"``, ``"B1"`` or ``"sharp"`` (never weaker than either), all sound; or ``"legacy-unsound"``, the
+            released test, to compare with published numbers. It certifies labels that can be flipped.
+        edges_per_injected: How many edges a node may bring in the unit of the radius. Budgets state their own number.
 
     Example:
         >>> BiRS(p_edge=0.8, p_node=0.9)
@@ -65,8 +64,7 @@ class BiRS(Smoothing):
     def _noisy_parts(self, graph: Data, rng: np.random.Generator) -> dict[str, torch.Tensor | None]:
         pairs = Pairs.of(graph)
         _, pair = draw_survivors(rng, pairs, self.noise(1), 1)
-        arc = torch.from_numpy(np.sort(pairs.arcs(pair)[1]))
-        return {**select_edges(graph, arc)}
+        return {**select_edges(graph, torch.from_numpy(np.sort(pairs.arcs(pair)[1])))}
 
     def _sampler(self, call: Caller, graph: Data, rows: IntArray, naive: bool) -> DeletionSampler:
         if call.task == "graph":
@@ -77,5 +75,5 @@ class BiRS(Smoothing):
         return DeletionSampler(call, graph, rows, self.noise(1), naive)
 
     def _check_model(self, report: AuditReport, engine: EngineName) -> None:
-        if "nodes" not in report.fit_for:  # an injected node that lost its edges must not be noticed
+        if "nodes" not in report.fit_for:  # an injected node whose edges are all deleted must change no prediction
             raise ModelContractError(str(report))

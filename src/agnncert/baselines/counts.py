@@ -1,7 +1,7 @@
 """Counting predictions under noise, batch by batch, so that a run can stop anywhere and go on later.
 
-Sample ``i`` of a run is a function of the seed and of ``i`` alone. A run that was interrupted and resumed,
-or extended by more samples, has the same counts as one that went through.
+Sample ``i`` of a run depends on the seed and on ``i`` alone. So a run that was interrupted and resumed, or extended by
+more samples, has the same counts as one that was never interrupted.
 """
 
 import json
@@ -109,11 +109,12 @@ def collect(
         seed: Seed of all draws.
         key: Everything else that the samples depend on, as JSON values.
         checkpoint: File to resume from and to write to, about every ten seconds and at the end.
-        progress: Told after each batch how many samples are done.
+        progress: Called after each batch.
     """
     n0, n, seed = int(n0), int(n), int(seed)  # from numpy's integers, which JSON does not know
     key = json.loads(json.dumps({**key, "seed": seed, "batch": sampler.batch}))
-    counts = _resumed(checkpoint, key, n0, n) or SampleCounts(*_empty(sampler), key=key)
+    none = np.zeros((sampler.num_targets, sampler.num_classes), dtype=np.int64)
+    counts = _resumed(checkpoint, key, n0, n) or SampleCounts(none, none, key=key)
     begin = saved = time.monotonic()
     before = counts.selected + counts.estimated
     try:
@@ -140,11 +141,6 @@ def _one_batch(sampler: Sampler, counts: SampleCounts, stage: int, total: int, s
     return counts.plus(stage, sampler.counts(stream(seed, stage, batch), first, last), last - first)
 
 
-def _empty(sampler: Sampler) -> tuple[IntArray, IntArray]:
-    shape = (sampler.num_targets, sampler.num_classes)
-    return np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-
-
 def _resumed(checkpoint: str | os.PathLike[str] | None, key: dict[str, Any], n0: int, n: int) -> SampleCounts | None:
     if checkpoint is None or not Path(checkpoint).exists():
         return None
@@ -169,8 +165,7 @@ def check_samples(n0: int, n: int, seed: int) -> None:
     Raises:
         SettingsError: Says which number, and what was expected.
     """
-    for name, value in (("n0", n0), ("n", n)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise SettingsError(f"{name}={value!r}: expected a whole number of samples, at least 1.")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise SettingsError(f"seed={seed!r}: expected a whole number from 0 on.")
+    for name, value, least in (("n0", n0, 1), ("n", n, 1), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            expected = "number from 0 on" if name == "seed" else "number of samples, at least 1"
+            raise SettingsError(f"{name}={value!r}: expected a whole {expected}.")

@@ -17,7 +17,7 @@ SMOOTHING: dict[str, type[Any]] = {defence.method: defence for defence in (RS, S
 
 
 def defence_named(name: str, task: str, settings: Mapping[str, Any]) -> Any:
-    """The defence, a division or a smoothing one, that a name and settings stand for.
+    """The defence that a name and settings stand for: a division, or one that smooths.
 
     Args:
         name: One of ``agnncert.divisions.DIVISIONS`` or of ``SMOOTHING``.
@@ -33,20 +33,20 @@ def defence_named(name: str, task: str, settings: Mapping[str, Any]) -> Any:
     """
     if name not in DIVISIONS and name not in SMOOTHING:
         raise SettingsError(f'no defence is called "{name}": {did_you_mean(name, [*DIVISIONS, *SMOOTHING])}')
-    cls = DIVISIONS[name].load() if name in DIVISIONS else SMOOTHING[name]
-    fixed = DIVISIONS[name].fixed if name in DIVISIONS else {}
-    valid = [field.name for field in fields(cls) if field.name not in fixed]
+    division = DIVISIONS.get(name)
+    cls = SMOOTHING[name] if division is None else division.load()
+    valid = [field.name for field in fields(cls) if division is None or field.name not in division.fixed]
     for key in settings:
         if key not in valid:
             raise SettingsError(f'{name} has no setting "{key}": {did_you_mean(key, valid)}')
-    return DIVISIONS[name].build(task, settings) if name in DIVISIONS else cls(**settings)
+    return cls(**settings) if division is None else division.build(task, settings)
 
 
 def defence_of(evidence: SampleEvidence) -> Smoothing:
-    """The defence that some evidence was drawn with.
+    """The defence with whose noise some evidence was drawn.
 
     Raises:
-        CertificateError: No defence of this library draws it.
+        CertificateError: No defence of this library has that noise.
     """
     noise, method = evidence.noise, evidence.method
     if method == BiRS.method and isinstance(noise, DeletionNoise):
@@ -55,7 +55,7 @@ def defence_of(evidence: SampleEvidence) -> Smoothing:
         return SparseRS(noise.p_add, noise.p_delete, noise.p_add_feature, noise.p_delete_feature)
     if method == RS.method and isinstance(noise, FlipNoise):
         return RS(1 - noise.p_add, noise.where)
-    raise CertificateError(f'"{method}" with {noise.kind} noise is no defence that can be drawn again.')
+    raise CertificateError(f'no defence called "{method}" has {noise.kind} noise: its samples cannot be drawn again.')
 
 
 def redraw(certificate: Certificate, data: Any, model: Any, engine: EngineName = "fast") -> list[str]:
@@ -75,7 +75,7 @@ def redraw(certificate: Certificate, data: Any, model: Any, engine: EngineName =
     """
     evidence = certificate.evidence
     if not isinstance(evidence, SampleEvidence):
-        raise CertificateError("this certificate is no count of random samples: use verify(…, ballots=…).")
+        raise CertificateError("this certificate is not about random samples: use verify(…, ballots=…).")
     if not certificate.num_targets:
         return []
     again = defence_of(evidence).certify(

@@ -1,9 +1,9 @@
 """Predictions under deletion noise (Bi-RS), at the cost of the few edges that survive it.
 
-With 80 % of the edges and 90 % of the nodes deleted, one edge in 500 survives. Nodes without a surviving
-edge take the edgeless prediction, which is known. The survivors form tiny components; most are single
-edges, of which there are only as many different ones as the graph has edges, so each is evaluated once for
-all samples. The rest of many samples goes through the model side by side in one disjoint union.
+With 80 % of the edges and 90 % of the nodes deleted, one edge in 500 survives. The prediction of a node without a
+surviving edge is known: it is the edgeless one. The survivors form tiny components. Most of these are single edges, of
+which there are only as many as the graph has edges, so each is evaluated once for all samples. The other components of
+many samples go through the model side by side in one disjoint union.
 """
 
 import numpy as np
@@ -92,7 +92,7 @@ class DeletionSampler:
         return counts
 
     def _count(self, sample: IntArray, pair: IntArray, num_samples: int) -> IntArray:
-        """All targets vote as without edges, except copies of them that kept one."""
+        """Class counts: every target votes as without edges, except in samples where it keeps an edge."""
         pairs = self.pairs
         ends = np.stack([pairs.low[pair], pairs.high[pair]]) + sample * pairs.num_nodes
         copy, place, degree = np.unique(ends, return_inverse=True, return_counts=True)
@@ -130,7 +130,7 @@ class DeletionSampler:
         if len(involved):
             sample, node = np.divmod(copy[involved], self.pairs.num_nodes)
             label[involved] = self._evaluate(node, local.reshape(place.shape), pair, sample)
-        label[label < 0] = 0  # copies without a target near them, whose label nobody reads
+        label[label < 0] = 0  # copies in no component of a target, whose label nobody reads
 
     def _in_component_of_target(self, copy: IntArray, place: IntArray) -> BoolArray:
         ones, size = np.ones(place.shape[1], dtype=np.int8), len(copy)

@@ -183,8 +183,9 @@ def require_binary(x: Tensor) -> None:
 
 
 def _split(flat: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    copy, rest = np.divmod(flat, max(size, 1))
-    return copy, rest
+    """The copy, and the position in it, of each position in a row of copies of this size."""
+    copy, position = np.divmod(flat, max(size, 1))
+    return copy, position
 
 
 def _ranks(graph: Data) -> IntArray:
@@ -220,18 +221,17 @@ class FlipSampler:
         self.batch = int(np.clip(_BATCH_WORK / self._work(), 1, _LARGEST_BATCH))
 
     def _work(self) -> float:
+        """Coins and edges of one sample, about."""
         copies = max(self.num_targets, 1) if self.by_row else 1
         flips = self.graph.num_nodes * self.noise.p_add if self.by_row else self._flippable.expected_flips
         return float(copies * (flips + 16) + self.graph.num_edges)
 
     def counts(self, rng: np.random.Generator, first: int, last: int) -> IntArray:
         """Class counts of the samples ``first`` to ``last - 1`` of one batch."""
-        per_sample = self.num_targets if self.by_row else 1
-        flips = (
-            self._flippable.draw_rows(rng, self.batch, self.rows)
-            if self.by_row
-            else self._flippable.draw(rng, self.batch)
-        )
+        if self.by_row:
+            per_sample, flips = self.num_targets, self._flippable.draw_rows(rng, self.batch, self.rows)
+        else:
+            per_sample, flips = 1, self._flippable.draw(rng, self.batch)
         counts = np.zeros((self.num_targets, self.num_classes), dtype=np.int64)
         for begin, end in self._chunks(first * per_sample, last * per_sample):
             target, label = self._predictions(flips.part(begin, end), begin, end)
@@ -239,11 +239,11 @@ class FlipSampler:
         return counts
 
     def _chunks(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        rows = self.graph.num_nodes
-        step = max(1, CHUNK_ROWS // rows)
+        """First copy and end of each run of copies that the model sees at once."""
+        step = CHUNK_ROWS // self.graph.num_nodes
         if self.noise.on_features:
-            step = max(1, min(step, _CHUNK_NUMBERS // self.graph.x.numel()))
-        step = 1 if self._naive else step
+            step = min(step, _CHUNK_NUMBERS // self.graph.x.numel())
+        step = 1 if self._naive else max(1, step)
         for start in range(begin, end, step):
             yield start, min(start + step, end)
 

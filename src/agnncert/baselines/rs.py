@@ -4,9 +4,8 @@
 Unlike the released code of RS: an entry is flipped with the certified probability ``1 - beta``, not with half of
 it, tests are strict, and noise on the target's row is not passed off as a guarantee for the whole graph.
 
-Unlike the released code of sparsity-aware RS: regions of edges and features together are sorted before use, the
-rival is the worst of all classes, tests are strict, and positions of added edges follow exactly the law that is
-certified.
+Unlike the released code of sparsity-aware RS: regions of edges and features together are sorted before use, the rival
+is the worst of all classes, tests are strict, and added edges are distributed exactly as the certificate assumes.
 """
 
 from abc import abstractmethod
@@ -34,14 +33,13 @@ class FlipDefence(Smoothing):
 
     def _noisy_parts(self, graph: Data, rng: np.random.Generator) -> dict[str, Tensor | None]:
         flippable = Flippable(graph, self.noise(int(graph.x.size(1))))
-        adds = flippable.noise.p_add > 0
         check_flippable(flippable)
         flips = flippable.draw(rng, 1)
         ends, arc = flippable.edges(flips, 1)
         parts: dict[str, Tensor | None] = {"edge_index": torch.from_numpy(ends)}
         for name in [name for name in EDGE_VALUES if name in graph]:
-            # Added edges have no values, so no edge keeps its values.
-            parts[name] = None if adds else graph[name][torch.from_numpy(arc)]
+            # Added edges have no weights and attributes, so then no edge keeps its own.
+            parts[name] = None if flippable.noise.p_add > 0 else graph[name][torch.from_numpy(arc)]
         if flippable.noise.on_features:
             parts["x"] = flippable.features(flips, 1, graph.x.dtype)
         return parts
@@ -54,13 +52,13 @@ class FlipDefence(Smoothing):
         return FlipSampler(call, graph, rows, self.noise(int(graph.x.size(1))), naive)
 
     def _check_model(self, report: AuditReport, engine: EngineName) -> None:
-        # The defence needs no more than a model that is a function of the graph. Evaluating many graphs at once, as the
-        # fast engine does, needs a local one.
+        # The proof needs only that the output is a function of the graph. The fast engine, which evaluates many graphs
+        # at once, needs a model that looks at a node only through the edges that lead to it.
         if "edges" not in report.fit_for:
             raise ModelContractError(str(report))
         if engine == "fast" and not report.ok:
             raise ModelContractError(
-                f'{report}\nThis defence can do without, if noisy graphs are evaluated one by one: engine="naive".'
+                f'{report}\nThis defence can certify the model all the same, one noisy graph at a time: engine="naive".'
             )
 
 

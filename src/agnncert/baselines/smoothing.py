@@ -27,13 +27,9 @@ from agnncert.voting.cast import ENGINES, EngineName
 
 
 class Smoothing(ABC):
-    """A defence that votes over random changes of the input. Subclasses are frozen dataclasses.
+    """A defence that votes over random changes of the input. Subclasses are frozen dataclasses."""
 
-    Attributes:
-        method: Name of the defence.
-    """
-
-    method: ClassVar[str]
+    method: ClassVar[str]  # name of the defence
 
     @abstractmethod
     def noise(self, num_features: int) -> Noise:
@@ -44,11 +40,11 @@ class Smoothing(ABC):
 
         Args:
             data: A graph, or a list of graphs.
-            generator: Where randomness comes from; torch's own when not given.
+            generator: Source of randomness; torch's global one when not given.
 
         Returns:
-            A graph, or a list of graphs, with other edges (and features, if those are noisy) and everything
-            else as it was. Values of edges are left out where noise adds edges, which have none.
+            A graph, or a list of graphs, with other edges (and features, if those are noisy) and everything else as it
+            was. If the noise adds edges, which have no weights and attributes, these are left out.
         """
         if infer_task(data) == "graph":
             return [self.noisy(graph, generator) for graph in data]
@@ -74,7 +70,7 @@ class Smoothing(ABC):
 
     @torch.no_grad()
     def count(self, call: Caller, graph: Data, rows: IntArray, samples: int, seed: int) -> IntArray:
-        """Class counts of targets on some noisy graphs, to see how training goes; nothing is proved by them.
+        """How often each class is predicted for each target on some noisy graphs; used in training, proves nothing.
 
         Args:
             call: The model, bound to the graph.
@@ -129,7 +125,7 @@ class Smoothing(ABC):
             engine: "fast", or "naive": the model runs on one whole noisy graph at a time.
             checkpoint: File that keeps the counts. An interrupted run, called again, goes on from it to the
                 same counts; a larger ``n0`` or ``n`` adds samples.
-            progress: Told after each batch how many samples are done.
+            progress: Called after each batch of samples.
 
         Returns:
             A certificate. Its radius is -1 where the samples do not decide.
@@ -151,24 +147,12 @@ class Smoothing(ABC):
         digests = {"graph": chosen.digest, "model": model_digest(model)}
         key = {"method": self.method, "noise": self.drawn(), "targets": chosen.rows.tolist(), **digests}
         counts = collect(sampler, n0, n, seed, key, checkpoint, progress)
+        noise = self.noise(int(chosen.graph.x.size(1)))
         evidence = SampleEvidence(
-            self.method,
-            self.noise(int(chosen.graph.x.size(1))),
-            counts.selection,
-            counts.estimation,
-            float(alpha),
-            scope,
-            int(seed),
-            chosen.task,
+            self.method, noise, counts.selection, counts.estimation, float(alpha), scope, int(seed), chosen.task
         )
-        return Certificate(
-            claim=sample_claim(evidence, chosen.id_kind, digests, (str(self),)),
-            evidence=evidence,
-            target=chosen.ids,
-            row=chosen.rows,
-            truth=chosen.truth,
-            degree=chosen.degree,
-        )
+        claim = sample_claim(evidence, chosen.id_kind, digests, (str(self),))
+        return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
 
 def _plain(data: Data) -> Data:

@@ -75,18 +75,19 @@ class Table:
                 )
             values = values.astype("Int64")
         gaps = values.isna()
-        return ["" if gap else _text(value) for value, gap in zip(values, gaps, strict=True)]
+        texts = (value.decode() if isinstance(value, bytes) else str(value) for value in values)
+        return ["" if gap else text for text, gap in zip(texts, gaps, strict=True)]
 
     def filled(self, column: str) -> list[str]:
         """As ``text``; raises if an entry is missing."""
         entries = self.text(column)
-        gaps = [row for row, entry in enumerate(entries, start=1) if entry == ""]
+        gaps = [row for row, entry in enumerate(entries, start=1) if not entry]
         if gaps:
             raise self.error(f'column "{column}" is empty in {shortlist(gaps, "row")}: fill it in or remove the row.')
         return entries
 
     def numbers(self, columns: Sequence[str], what: str) -> npt.NDArray[np.float32]:
-        """Some columns as a matrix; raises if an entry is no finite number. Errors call a column a ``what``."""
+        """Some columns as a matrix; raises if an entry is no finite number. ``what`` names their kind in errors."""
         odd = [c for c in columns if self.frame[c].dtype.kind not in "iufb"]
         if odd:
             tail = ", or list the features with features=[...]" if what == "feature" else ""
@@ -118,7 +119,7 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
 
     Args:
         path: A .csv, .parquet or .npz file (npz: one array per column; a matrix becomes several columns).
-        text: Columns whose entries a CSV file gives as text: ``007`` and ``NA`` are ids like any other.
+        text: Columns that are read from a CSV file as text, so that ``007`` and ``NA`` are ids like any other.
     """
     try:
         import pandas as pd
@@ -194,7 +195,3 @@ def _read_npz(path: Path) -> DataFrame:
     if len(set(lengths.values())) > 1:
         raise ValueError(f"its arrays differ in length: {shortlist([f'{n} {k}' for n, k in lengths.items()])}.")
     return pd.DataFrame(columns)
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

@@ -78,8 +78,9 @@ class GraphSet(list[Data]):
 
 def _positions(part: Sequence[int] | Tensor, total: int) -> Tensor:
     index = torch.as_tensor(np.asarray(part, dtype=np.int64)).sort().values
-    if len(index) and (int(index[0]) < 0 or int(index[-1]) >= total):
-        raise DatasetError(f"a split names graph {int(index[-1])}, but the set has graphs 0 to {total - 1}.")
+    outside = index[(index < 0) | (index >= total)]
+    if len(outside):
+        raise DatasetError(f"a split names graph {int(outside[0])}, but the set has graphs 0 to {total - 1}.")
     return index
 
 
@@ -124,8 +125,8 @@ def set_masks(data: Data, parts: Sequence[Tensor]) -> Data:
 def inductive_view(data: Data) -> Data:
     """The graph without its test nodes: what may be seen while training inductively.
 
-    Certified accuracy measured transductively (the test nodes are in the training graph, without their
-    labels) can be memorised; measured inductively it cannot. Train on this view, certify on ``data``.
+    In transductive training the test nodes are part of the training graph (without their labels), so certified accuracy
+    can be due to memorising them. In inductive training it cannot: train on this view, certify on ``data``.
 
     Args:
         data: A graph for node classification with ``train_mask`` and ``val_mask``.
@@ -146,7 +147,7 @@ def inductive_view(data: Data) -> Data:
 
 
 def dataset_digest(data: Data | GraphSet | Prepared) -> str:
-    """sha256 of ids, features, edges, labels and split; equal where no experiment can tell two datasets apart."""
+    """sha256 of ids, features, edges, labels and split: of everything that the result of an experiment depends on."""
     ready = prepared(data)
     data = ready.data
     if isinstance(data, GraphSet):
@@ -155,9 +156,6 @@ def dataset_digest(data: Data | GraphSet | Prepared) -> str:
         parts = {name: data[name] for name in ("y", "train_mask", "val_mask", "test_mask") if name in data}
     digest = hashlib.sha256(ready.targets().digest.encode())
     for name, value in parts.items():
-        digest.update(f"{name}:{tuple(value.shape)};".encode() + _bytes(value))
+        content = value.detach().cpu().long().numpy().astype("<i8").tobytes()
+        digest.update(f"{name}:{tuple(value.shape)};".encode() + content)
     return digest.hexdigest()
-
-
-def _bytes(value: Tensor) -> bytes:
-    return bytes(value.detach().cpu().long().numpy().astype("<i8").tobytes())

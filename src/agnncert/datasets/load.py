@@ -1,12 +1,11 @@
 """``load_dataset``: a name in, a graph with labels, ids and splits out.
 
-The public datasets are read through PyTorch Geometric's own classes, which download what is missing and find what
-is there. Around them: a missing file gets an explanation instead of a stack trace; files that are Python pickles
-are compared with their known checksum before anything is unpickled; and what was read is compared with the known
-size, so that a truncated or "cleaned" copy does not pass for the real one.
+The public datasets are read through PyTorch Geometric's own classes, which download the files that are missing. This
+module adds three things: a missing file gets an explanation instead of a stack trace; files that are Python pickles are
+compared with their known checksum before anything is unpickled; and what was read is compared with the known size, so
+that a truncated or "cleaned" copy does not pass for the real one.
 
-Two datasets need no download: they are made from the handwritten digits inside scikit-learn (1,797 images of 8 x 8
-pixels).
+Two datasets need no download: they are made of the handwritten digits in scikit-learn (1,797 images of 8 x 8 pixels).
 """
 
 import hashlib
@@ -35,8 +34,8 @@ _log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10
 
-# Features that run over orders of magnitude (from -538 to 798 here) are compressed entry by entry. Anything fitted
-# on the whole dataset would let one graph, or one attacker, change the features of all others.
+# Features that run over orders of magnitude (from -538 to 798 here) are compressed, each entry by itself. Anything
+# fitted on the whole dataset would let one graph, or one attacker, change the features of all others.
 _COMPRESSED = ("proteins",)
 
 NEIGHBOURS = 6  # of every image in digits-knn
@@ -84,15 +83,15 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
 
 def _graphs(info: DatasetInfo, root: Path) -> list[Data]:
     if info.download:
-        graphs = [_prepared(graph) for graph in load_public(info, root)]
+        graphs = [_simple(graph) for graph in load_public(info, root)]
         for graph in graphs if info.name in _COMPRESSED else ():
             graph.x = torch.asinh(graph.x)
         return graphs
     return [digits_knn()] if info.name == "digits-knn" else digits_grid()
 
 
-def _prepared(graph: Data) -> Data:
-    """Keeps features, edges and labels: edges undirected and simple, nodes with an id."""
+def _simple(graph: Data) -> Data:
+    """Features, labels and edges, these undirected and each pair once, and an id for every node."""
     if graph.x is None:
         raise DatasetError("a graph of this dataset has no node features.")
     edge_index = to_undirected(remove_self_loops(graph.edge_index)[0], num_nodes=graph.num_nodes)
@@ -178,17 +177,16 @@ def _require_network(info: DatasetInfo, source: Source, root: Path) -> None:
         probe = urllib.request.Request(source.url, method="HEAD")
         urllib.request.urlopen(probe, timeout=_CONNECT_SECONDS).close()
     except urllib.error.HTTPError:
-        pass  # the server answered; whether it has the file, the download will tell
+        pass  # the server answers; the download will show whether it has the file
     except OSError as error:
         raise _unreachable(info, source, root, error) from None
 
 
 def _unreachable(info: DatasetInfo, source: Source, root: Path, error: Exception) -> DatasetError:
-    files = source.missing(root)
     cause = getattr(error, "reason", None) or error or type(error).__name__
     return DatasetError(
         f"{info.name} is not on this machine and cannot be downloaded ({cause}).\n"
-        f"  missing: {', '.join(files)}\n"
+        f"  missing: {', '.join(source.missing(root))}\n"
         f"  folder:  {source.raw(root)}\n"
         f"  source:  {source.url}\n"
         "Put the files into that folder, or pass root=... if they are elsewhere. "
@@ -197,11 +195,10 @@ def _unreachable(info: DatasetInfo, source: Source, root: Path, error: Exception
 
 
 def _compare_size(info: DatasetInfo, graphs: list[Data], classes: int, folder: Path) -> None:
-    size = graphs[0].num_nodes if info.task == "node" else len(graphs)
+    unit, size = ("nodes", graphs[0].num_nodes) if info.task == "node" else ("graphs", len(graphs))
     actual = (size, classes, graphs[0].num_features)
     expected = (info.size, info.classes, info.features)
     if actual != expected:
-        unit = "nodes" if info.task == "node" else "graphs"
         raise DatasetError(
             f"the files in {folder} are not {info.name} as published: {unit}, classes, features are {actual}, expected "
             f"{expected}. They may be truncated or a cleaned variant: delete the folder and load it again."

@@ -1,4 +1,4 @@
-"""``load_tables``: a user's own tables of nodes and edges in, a graph (or many) out; whatever is wrong is explained.
+"""``load_tables``: a user's own tables of nodes and edges in, a graph (or many) out; errors name what is wrong.
 
 ``columns`` reads and checks one table by itself. Here tables are checked against each other and become tensors.
 """
@@ -164,7 +164,7 @@ def _graph_task(nodes: Table, edges: Table, graphs: Table, columns: _Columns, ti
     return GraphSet(pieces, train, val, test, num_classes=classes, class_names=class_names, name=title)
 
 
-def _whole(nodes: Table, edges: Table, columns: _Columns, owner: str | None) -> tuple[Data, list[tuple[str, str]]]:
+def _whole(nodes: Table, edges: Table, columns: _Columns, owner: str | None) -> tuple[Data, list[Key]]:
     """All nodes and edges in one graph, and the (graph, id) of every node."""
     row_of = node_rows(nodes, columns.id, owner)
     x = _features(nodes, columns, labelled=owner is None)
@@ -196,13 +196,13 @@ def _features(table: Table, columns: _Columns, labelled: bool) -> Tensor:
     return torch.from_numpy(table.numbers(features, "feature"))
 
 
-def _pieces(whole: Data, keys: list[tuple[str, str]], names: list[str], graphs: Table) -> list[Data]:
+def _pieces(whole: Data, keys: list[Key], names: list[str], graphs: Table) -> list[Data]:
     """One ``Data`` per row of the table of graphs."""
     position = {name: k for k, name in enumerate(names)}
-    strangers = sorted({graph for graph, _ in keys} - position.keys())
-    if strangers:
+    unlisted = sorted({graph for graph, _ in keys} - position.keys())
+    if unlisted:
         raise graphs.error(
-            f"there are nodes of {len(strangers)} graph(s) that are not listed here: {shortlist(strangers)}. "
+            f"there are nodes of {len(unlisted)} graph(s) that are not listed here: {shortlist(unlisted)}. "
             "Add a row for each, or remove their nodes."
         )
     batch = torch.tensor([position[graph] for graph, _ in keys])
@@ -228,7 +228,7 @@ def _pieces(whole: Data, keys: list[tuple[str, str]], names: list[str], graphs: 
 
 
 def node_rows(table: Table, column: str, owner: str | None) -> dict[Key, int]:
-    """Row of every node; ``owner`` is the column that says which graph a row belongs to, if many."""
+    """Row of every node; with many graphs, ``owner`` is the column that says which graph a row belongs to."""
     if len(table) == 0:
         raise table.error("there is a header but no row: a graph needs nodes.")
     table.require(column)
@@ -262,7 +262,7 @@ def edge_rows(
 def class_rows(table: Table, column: str) -> tuple[Tensor, list[str]]:
     """Class of every row (-1: unlabelled) and the names of the classes, in order."""
     entries = table.text(column)
-    stated = {entry for entry in entries if entry != ""}
+    stated = {entry for entry in entries if entry}
     if not stated:
         raise table.error(f'column "{column}" is empty. Pass label=None if there are no labels.')
     numeric = all(entry.isascii() and entry.removeprefix("-").isdigit() for entry in stated)
@@ -280,10 +280,10 @@ def split_rows(table: Table, column: str, y: Tensor, fractions: Sequence[float],
     if odd:
         raise table.error(f'column "{column}" says "{odd[0]}": {did_you_mean(odd[0], ("train", "val", "test"))}')
     part_of = torch.tensor([_PARTS.get(entry, -1) for entry in entries])
-    blind = (((part_of == 0) | (part_of == 1)) & (y < 0)).nonzero().view(-1) + 1
-    if len(blind):
+    unlabelled = (((part_of == 0) | (part_of == 1)) & (y < 0)).nonzero().view(-1) + 1
+    if len(unlabelled):
         raise table.error(
-            f"{shortlist(blind.tolist(), 'row')}: for training or validation but without a label. "
+            f"{shortlist(unlabelled.tolist(), 'row')}: for training or validation but without a label. "
             "Label them, or leave their split empty."
         )
     return tuple((part_of == k).nonzero().view(-1) for k in range(3))

@@ -1,11 +1,11 @@
 """What a division is, and what the built-in ones share.
 
 A division splits a graph into ``num_groups`` subgraphs so that a small change reaches few of them. Groups depend on ids
-alone, so whatever an attacker does elsewhere in the graph leaves an edge in its group.
+alone: whatever an attacker does elsewhere in the graph, an edge stays in its group.
 """
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -22,10 +22,9 @@ from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 class Division(Protocol):
     """What ``certify`` asks of a division; a user's own needs nothing more.
 
-    A user's division may also state ``unit_costs``, a mapping from a field of ``Budget`` to the ballots that
-    one unit of it moves at most; budgets with other fields are then refused. If many of its subgraphs are
-    alike, ``same_as(graph, groups)`` may name for each the first that is the very same graph, shape
-    ``[num_groups]``; the fast engine evaluates only those.
+    Two more members are optional. ``unit_costs`` maps fields of ``Budget`` to the number of ballots that one unit moves
+    at most; budgets with other fields are then refused. ``same_as(graph, groups)``, of shape ``[num_groups]``, names
+    for each subgraph the first one that is the very same graph; the fast engine then evaluates only these.
     """
 
     @property
@@ -38,9 +37,8 @@ class Division(Protocol):
     def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
         """What the model sees when casting ballot ``index``.
 
-        In the node task all nodes stay, in their order, and ``abstain`` may mark nodes that cast no ballot
-        here. In the graph task (``graph.task == "graph"``) nodes may be dropped; a subgraph without nodes
-        casts no ballot.
+        In the node task all nodes stay, in their order, and ``abstain`` may mark nodes that cast no ballot here. In the
+        graph task (``graph.task == "graph"``) nodes may be dropped; a subgraph without nodes casts no ballot.
         """
 
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
@@ -58,12 +56,10 @@ class Division(Protocol):
 
 @dataclass(frozen=True)
 class Pieces:
-    """All subgraphs at once, as one disjoint union of copies of nodes.
+    """All subgraphs at once, as one disjoint union of ``p`` copies of nodes and ``m`` edges, ordered by cell.
 
-    Left out are copies that would neither cast a ballot of their own nor send a message.
-
-    ``p`` copies of nodes and ``m`` edges, ordered by cell. A *cell* is one subgraph: its group in the node
-    task, ``graph * num_groups + group`` in the graph task.
+    A *cell* is one subgraph: its group in the node task, ``graph * num_groups + group`` in the graph task. Copies that
+    would neither cast a ballot of their own nor send a message are left out.
 
     Attributes:
         cell: Subgraph of each copy, ascending, shape ``[p]``.
@@ -94,6 +90,18 @@ def rule_of(division: Division, task: Task) -> tuple[str, dict[str, int]]:
     if rule == "node-centric" and task == "node" and getattr(division, "gate_features", False):
         rule = "gated"
     return f"{rule}/{task}", dict(getattr(division, "parameters", {}))
+
+
+def check_settings(division: Any, *counts: str) -> None:
+    """Refuses numbers of groups and hashes that make no sense; numpy's integers become ordinary ones.
+
+    Args:
+        division: A frozen dataclass with a field ``hash``.
+        counts: Names of its fields that are numbers of groups.
+    """
+    for name in counts:
+        hashing.check_settings(getattr(division, name), division.hash)
+        object.__setattr__(division, name, int(getattr(division, name)))
 
 
 def is_graph_task(graph: Data) -> bool:

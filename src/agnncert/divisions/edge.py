@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from agnncert.divisions.base import (
     Pieces,
+    check_settings,
     disjoint_union,
     is_graph_task,
     require_covered,
@@ -42,8 +43,7 @@ class EdgeCentric:
     rule: ClassVar[str] = "edge-centric"
 
     def __post_init__(self) -> None:
-        hashing.check_settings(self.num_groups, self.hash)
-        object.__setattr__(self, "num_groups", int(self.num_groups))  # so that integers of numpy print like others
+        check_settings(self, "num_groups")
 
     def __str__(self) -> str:
         loops = ", self-loops kept" if self.self_loops else ""

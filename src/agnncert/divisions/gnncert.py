@@ -1,14 +1,13 @@
 """GNNCert-E, -N and -EN (Xia et al., ICLR 2024), as divisions: ``ac.certify(model, data, GNNCertE(30))``.
 
-They divide edges, features, or both, and nothing else: every subgraph keeps all nodes, and in the graph task
-all of them are read out. That is sound only because GNNCert's attacker neither injects nor deletes nodes;
-such budgets are refused. (``EdgeCentric`` reads out the ends of a subgraph's edges alone, which is why it may
-cover nodes.)
+They divide edges, features, or both, and nothing else: every subgraph keeps all nodes, and in the graph task all of
+them are read out. That is sound only because GNNCert's attacker neither injects nor deletes nodes; such budgets are
+refused. (``EdgeCentric`` reads out the ends of a subgraph's edges alone, which is why it may cover nodes.)
 
 Unlike the released code: features are blanked in a copy, where the original overwrites the one tensor that
 all subgraphs share, so that every subgraph ends up without any features; blank means 0, not -99; an edge has
 one group whichever way it is written; hashes are the same in every process. GNNCert speaks of graph
-classification; the same counting holds for the ballots of a node, so all three take either task.
+classification; its counting holds for the ballots of a node as well, so all three are for both tasks.
 """
 
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import show_features, touched_edge_groups, touched_pairs, with_edges
+from agnncert.divisions.base import check_settings, show_features, touched_edge_groups, touched_pairs, with_edges
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.errors import NotCovered
 from agnncert.graphs import hashing
@@ -49,7 +48,7 @@ class GNNCertE:
     rule: ClassVar[str] = "gnncert-e"
 
     def __post_init__(self) -> None:
-        hashing.check_settings(self.num_groups, self.hash)
+        check_settings(self, "num_groups")
 
     def __str__(self) -> str:
         return f"gnncert-e(T={self.num_groups}, hash={self.hash}, key=u64le)"
@@ -80,8 +79,7 @@ class GNNCertE:
 class GNNCertN:
     """Features are divided: a subgraph has all nodes and edges, and the features of one group of nodes.
 
-    Covers features of existing nodes, in the node task the target's own included: a changed node moves one
-    ballot.
+    Covers features of existing nodes, in the node task the target's own included: a changed node moves one ballot.
 
     Attributes:
         num_groups: Number of subgraphs T.
@@ -94,15 +92,14 @@ class GNNCertN:
     rule: ClassVar[str] = "gnncert-n"
 
     def __post_init__(self) -> None:
-        hashing.check_settings(self.num_groups, self.hash)
+        check_settings(self, "num_groups")
 
     def __str__(self) -> str:
         return f"gnncert-n(T={self.num_groups}, hash={self.hash}, key=u64le)"
 
     def node_groups(self, graph: Data) -> Tensor:
         """Group of every node, shape ``[num_nodes]``."""
-        keys = node_keys(graph).numpy().tobytes()
-        return _hashed(keys, self.num_groups, self.hash)
+        return _hashed(node_keys(graph).numpy().tobytes(), self.num_groups, self.hash)
 
     def groups(self, graph: Data) -> Tensor:
         """All edges are in group 0, and every subgraph has them."""
@@ -132,9 +129,8 @@ class GNNCertN:
 class GNNCertEN:
     """Edges and features are divided, and every pair of an edge group and a feature group is a subgraph.
 
-    Covers edges between existing nodes and features of existing nodes together. An edge moves a row of the
-    grid, the features of a node a column: r nodes and s edges move at most
-    ``r * edge_groups + s * node_groups - r * s`` ballots.
+    Covers edges between existing nodes and features of existing nodes together. An edge moves a row of the grid, the
+    features of a node a column: r nodes and s edges move at most ``r * edge_groups + s * node_groups - r * s`` ballots.
 
     Attributes:
         edge_groups: Number of edge groups, the rows of the grid.
@@ -153,8 +149,7 @@ class GNNCertEN:
     rule: ClassVar[str] = "gnncert-en"
 
     def __post_init__(self) -> None:
-        for number in (self.edge_groups, self.node_groups):
-            hashing.check_settings(number, self.hash)
+        check_settings(self, "edge_groups", "node_groups")
 
     def __str__(self) -> str:
         return f"gnncert-en(T={self.edge_groups}x{self.node_groups}, hash={self.hash}, key=u64le)"
@@ -190,8 +185,7 @@ class GNNCertEN:
 
     def same_as(self, graph: Data, groups: Tensor) -> Tensor:
         """For each subgraph, the first that is the very same graph: empty rows are alike, and so are empty columns."""
-        row = self._edges.same_as(graph, groups)
-        column = self._features.same_as(graph, groups)
+        row, column = self._edges.same_as(graph, groups), self._features.same_as(graph, groups)
         return (row[:, None] * self.node_groups + column).view(-1)
 
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
@@ -208,7 +202,7 @@ def _hashed(keys: bytes, num_groups: int, name: str) -> Tensor:
 
 
 def _first_empty(groups: Tensor, num_groups: int) -> Tensor:
-    """For each group itself, or, if it is empty, the first empty group."""
+    """The number of each group or, for an empty one, of the first empty group."""
     empty = torch.bincount(groups, minlength=num_groups) == 0
     same = torch.arange(num_groups)
     return torch.where(empty, same[empty][:1].sum(), same)

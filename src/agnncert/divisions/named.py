@@ -1,7 +1,7 @@
 """The built-in divisions by name: one table of what commands, settings and searches need to know about each.
 
-Imports no torch, so that names can be listed and checked before anything heavy is loaded. What a division proves is not
-told here: ``agnncert.proof.rules`` has the facts about its rule.
+Imports no torch, so that names can be listed and checked before anything heavy is loaded. What a division proves stands
+in ``agnncert.proof.rules``.
 """
 
 import importlib
@@ -15,15 +15,15 @@ from agnncert.errors import DivisionError, SettingsError, did_you_mean
 
 @dataclass(frozen=True)
 class NamedDivision:
-    """What is known about a division besides its code.
+    """A division that commands and settings call by name.
 
     Attributes:
-        name: What a command calls it.
-        title: What a table calls it.
+        name: Its name in commands and settings.
+        title: Its name in tables of results.
         cls: Its class in ``agnncert.divisions``.
-        fixed: Settings of the class that the name stands for.
+        fixed: Arguments of the class that follow from the name.
         tasks: Tasks that it is for.
-        counts: Settings that say how many groups it has.
+        counts: Arguments of the class that are numbers of groups.
         usual: The usual number of groups (for each of ``counts``) by task.
     """
 
@@ -53,21 +53,16 @@ class NamedDivision:
         return self.load()(**{**dict.fromkeys(self.counts, self.usual[task]), **self.fixed, **settings})
 
 
+_GRID = ("edge_groups", "node_groups")
 DIVISIONS: dict[str, NamedDivision] = {
-    one.name: one
-    for one in (
+    entry.name: entry
+    for entry in (
         NamedDivision("edge", "edge-centric", "EdgeCentric"),
         NamedDivision("node", "node-centric", "NodeCentric"),
         NamedDivision("gated", "gated", "NodeCentric", {"gate_features": True}, tasks=("node",)),
         NamedDivision("gnncert-e", "GNNCert-E", "GNNCertE"),
         NamedDivision("gnncert-n", "GNNCert-N", "GNNCertN"),
-        NamedDivision(
-            "gnncert-en",
-            "GNNCert-EN",
-            "GNNCertEN",
-            counts=("edge_groups", "node_groups"),
-            usual={"node": 30, "graph": 30},
-        ),
+        NamedDivision("gnncert-en", "GNNCert-EN", "GNNCertEN", counts=_GRID, usual={"node": 30, "graph": 30}),
     )
 }
 AGNNCERT = ("edge", "node", "gated")  # AGNNCert's own, which training and certification offer by name
@@ -96,16 +91,16 @@ def division_named(name: str, num_groups: int | None = None, hash: str = "md5", 
 
 
 def title_of(division: Any) -> str:
-    """What tables call a division; a user's own goes by the name of its class.
+    """The name of a division in tables of results: its title or, if it is a user's own, the name of its class.
 
     Example:
         >>> title_of(division_named("edge")), title_of(division_named("gated"))
         ('edge-centric', 'gated')
     """
-    for one in reversed(DIVISIONS.values()):  # "gated" before "node", which fits a gated division too
-        settings = {name: getattr(division, name, None) for name in one.fixed}
-        if isinstance(division, one.load()) and settings == one.fixed:
-            return one.title
+    for entry in reversed(DIVISIONS.values()):  # "gated" before "node", which fits a gated division too
+        settings = {name: getattr(division, name, None) for name in entry.fixed}
+        if isinstance(division, entry.load()) and settings == entry.fixed:
+            return entry.title
     return type(division).__name__
 
 
@@ -123,12 +118,12 @@ def parse_division(text: str) -> Any:
     """
     match = re.match(r"[a-z-]+\(T=(\d+)(?:x(\d+))?, hash=(\w+)", text)
     numbers = [int(number) for number in match.groups()[:2] if number] if match else []
-    for one in DIVISIONS.values():
-        if match is None or len(numbers) != len(one.counts):
+    for entry in DIVISIONS.values():
+        if match is None or len(numbers) != len(entry.counts):
             continue
-        settings = {**dict(zip(one.counts, numbers, strict=True)), "hash": match[3], **one.fixed}
-        for loops in ({}, {"self_loops": True}) if one.name in AGNNCERT else ({},):
-            division = one.load()(**settings, **loops)
+        settings = {**dict(zip(entry.counts, numbers, strict=True)), "hash": match[3], **entry.fixed}
+        for loops in ({}, {"self_loops": True}) if entry.name in AGNNCERT else ({},):
+            division = entry.load()(**settings, **loops)
             if str(division) == text:
                 return division
     raise DivisionError(f'cannot rebuild the division "{text}": it is not one of the built-in ones.')

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from agnncert.divisions.base import (
     Pieces,
+    check_settings,
     disjoint_union,
     is_graph_task,
     require_covered,
@@ -46,8 +47,7 @@ class NodeCentric:
     rule: ClassVar[str] = "node-centric"
 
     def __post_init__(self) -> None:
-        hashing.check_settings(self.num_groups, self.hash)
-        object.__setattr__(self, "num_groups", int(self.num_groups))  # so that integers of numpy print like others
+        check_settings(self, "num_groups")
 
     def __str__(self) -> str:
         loops = ", self-loops kept" if self.self_loops else ""
@@ -81,10 +81,9 @@ class NodeCentric:
 
     def pieces(self, graph: Data, groups: Tensor) -> Pieces:
         """The disjoint union of all subgraphs."""
-        own = self.node_groups(graph) if is_graph_task(graph) or self.gate_features else None
         if is_graph_task(graph):
-            assert own is not None
-            return self._graph_pieces(graph, groups, graph.batch * self.num_groups + own)
+            return self._graph_pieces(graph, groups)
+        own = self.node_groups(graph) if self.gate_features else None
         copies = None if own is None else own * graph.num_nodes + torch.arange(graph.num_nodes)
         cell, node, edge_index, edge = disjoint_union(graph, groups, copies)
         has_edge = torch.zeros_like(cell, dtype=torch.bool)
@@ -94,7 +93,8 @@ class NodeCentric:
         at_home = own[node] == cell
         return Pieces(cell, node, edge_index, edge, votes=has_edge | at_home, reached=has_edge, blank=~at_home)
 
-    def _graph_pieces(self, graph: Data, groups: Tensor, cell_of_node: Tensor) -> Pieces:
+    def _graph_pieces(self, graph: Data, groups: Tensor) -> Pieces:
+        cell_of_node = graph.batch * self.num_groups + self.node_groups(graph)
         node = torch.argsort(cell_of_node, stable=True)
         position = torch.empty_like(node)
         position[node] = torch.arange(len(node))
@@ -112,7 +112,9 @@ class NodeCentric:
         require_covered(change, graph, target, target_features=self.gate_features)
         own_key = None if target is None else int(node_keys(graph)[target])
         nodes, pairs = touched_nodes(change), touched_pairs(change)
-        group = self._groups_of([*nodes, *(key for pair in pairs for key in pair)])
+        keys = [*nodes, *(key for pair in pairs for key in pair)]
+        hashed = hashing.node_groups(np.array(keys, dtype=np.int64).view(np.uint64), self.num_groups, self.hash)
+        group = dict(zip(keys, hashed.tolist(), strict=True))
         moved = {group[key] for key in nodes}
         for u, v in pairs:
             # Across groups, u -> v alters only v's ballot in u's group, and v -> u only u's ballot in v's group.
@@ -121,10 +123,6 @@ class NodeCentric:
             elif own_key in (u, v):
                 moved.add(group[v if own_key == u else u])
         return moved
-
-    def _groups_of(self, keys: list[int]) -> dict[int, int]:
-        hashed = hashing.node_groups(np.array(keys, dtype=np.int64).view(np.uint64), self.num_groups, self.hash)
-        return dict(zip(keys, hashed.tolist(), strict=True))
 
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
         """Number of distinct groups the change touches for this target (paper, Theorems 7 to 10)."""

@@ -1,8 +1,8 @@
 """From a user's ``Data`` to the checked, canonical graph that everything else works on.
 
-Checking happens once, at the door. Behind it a graph has finite float features, unique ids, no self-loops
-(unless kept on purpose) and edges in an order that depends on ids only, so that order-dependent layers see
-the same sequence whenever they see the same neighbours.
+A graph is checked once, here. From then on it has finite float features, unique ids, no self-loops (unless kept on
+purpose) and edges in an order that depends on ids only, so that layers which depend on the order of edges see the same
+sequence whenever they see the same neighbours.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ def infer_task(data: object) -> Task:
 def canonical(data: Data, keep_self_loops: bool = False) -> Data:
     """Checks one graph for the node task and puts it into canonical form.
 
-    The result has ``x``, ``edge_index``, the edge values it came with, and ``node_key`` (the 64-bit key of
+    The result has ``x``, ``edge_index``, the edge weights and attributes it came with, ``node_key`` (the 64-bit key of
     each node), ``stable_ids`` (whether ``node_id`` was given) and ``task``.
     """
     if not isinstance(data, Data):
@@ -140,9 +140,7 @@ def _checked(data: Data, where: str) -> Data:
         raise GraphError(f"{where} is a {type(data).__name__}, expected a torch_geometric Data.")
     x = data.x
     if x is None:
-        raise GraphError(
-            f"{where} has no node features x: give every node a feature row (ones, if there is nothing else)."
-        )
+        raise GraphError(f"{where} has no node features x: give every node a feature row, if only of ones.")
     if not isinstance(x, Tensor) or x.layout != torch.strided or x.dim() != 2:
         raise GraphError(f"{where}: x must be a dense tensor of shape [num_nodes, num_features].")
     if x.size(0) == 0:
@@ -155,7 +153,10 @@ def _checked(data: Data, where: str) -> Data:
     _require_finite(x, f"{where}: features x", "node")
     edge_index = data.edge_index
     if edge_index is None:
-        _require_no_adjacency(data, where)
+        if getattr(data, "adj_t", None) is not None:  # else the graph would count as one without edges
+            raise GraphError(
+                f"{where} has its edges in adj_t: give them as edge_index (leave out the ToSparseTensor transform)."
+            )
         edge_index = torch.empty(2, 0, dtype=torch.int64)
     if not isinstance(edge_index, Tensor):
         raise GraphError(
@@ -188,13 +189,6 @@ def _checked(data: Data, where: str) -> Data:
     return graph
 
 
-def _require_no_adjacency(data: Data, where: str) -> None:
-    if getattr(data, "adj_t", None) is not None:  # else it would count as a graph without edges
-        raise GraphError(
-            f"{where} has its edges in adj_t: give them as edge_index (leave out the ToSparseTensor transform)."
-        )
-
-
 def _require_finite(value: Tensor, what: str, unit: str) -> None:
     # A single NaN or infinity can spread to every node in dense arithmetic, and no margin survives it.
     if value.is_floating_point() and not bool(torch.isfinite(value).all()):
@@ -206,24 +200,17 @@ def _require_finite(value: Tensor, what: str, unit: str) -> None:
 
 
 def _ordered(graph: Data, keep_self_loops: bool) -> Data:
-    """Sorts edges by (head id, tail id, values) and drops self-loops."""
+    """Sorts edges by (id of the head, id of the source, values) and drops self-loops."""
     source, head = graph.edge_index
-    keep = torch.ones_like(source, dtype=torch.bool) if keep_self_loops else source != head
+    kept = torch.arange(len(source)) if keep_self_loops else (source != head).nonzero().view(-1)
     rank = torch.empty_like(graph.node_key)
     rank[torch.argsort(graph.node_key, stable=True)] = torch.arange(len(rank))
     if "batch" in graph:  # keep graphs apart: ids are compared within a graph only
         rank += graph.batch * len(rank)
-    kept = keep.nonzero().view(-1)
-    tail_key, head_key = rank[source[kept]].numpy(), rank[head[kept]].numpy()
-    columns = [
-        c for n in EDGE_VALUES if n in graph for c in graph[n][kept].reshape(len(kept), _width(graph[n])).unbind(1)
-    ]
-    order = np.lexsort([*(c.detach().numpy() for c in reversed(columns)), tail_key, head_key])
-    kept = kept[torch.from_numpy(order)]
-    for name, value in select_edges(graph, kept).items():
+    columns = [rank[head[kept]], rank[source[kept]]]
+    for value in (graph[name][kept].detach() for name in EDGE_VALUES if name in graph):
+        columns += value.reshape(len(kept), math.prod(value.shape[1:])).unbind(1)
+    order = np.lexsort([column.numpy() for column in reversed(columns)])  # lexsort takes the most important key last
+    for name, value in select_edges(graph, kept[torch.from_numpy(order)]).items():
         graph[name] = value
     return graph
-
-
-def _width(value: Tensor) -> int:
-    return math.prod(value.shape[1:])

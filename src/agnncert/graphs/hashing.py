@@ -1,11 +1,10 @@
 """From node ids to keys to group numbers; knows no graph and no torch.
 
-A node's *id* (an integer or a string) is its identity through every change of the graph. Its *key* is 64 bits
-that depend on the id alone, and the *group* of a node or an edge depends on its own keys alone: never on how
-many nodes there are, on their order, or on the machine. So no change of the graph moves an untouched edge to
-another group.
+A node's *id* (an integer or a string) is its identity through every change of the graph. Its *key* is 64 bits that
+depend on the id alone, and the *group* of a node or an edge depends on its own keys alone: never on how many nodes
+there are, on their order, or on the machine. So no change of the graph moves an untouched edge to another group.
 
-The encoding is part of every certificate. Integers are written as 8 bytes, little-endian, and read back so:
+The encoding is part of every certificate. Integers are written, and read back, as 8 bytes, little-endian:
 
 - key of an id in the int64 range: its two's complement (``"7"`` and ``7`` are one id);
 - key of any other id: first 8 bytes of ``md5("agn-text" + text in UTF-8)``;
@@ -27,7 +26,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -87,7 +86,7 @@ def _joined(low: Words32, high: Words32) -> Words64:
 
 
 def _rotate(word: Words32, count: int) -> Words32:
-    """Rotates to the left."""
+    """The word rotated to the left by ``count`` bits."""
     return word << _u32(count) | word >> _u32(32 - count)
 
 
@@ -187,7 +186,7 @@ def id_keys(ids: Ids) -> Keys:
     """
     encoded = encode_ids(ids)
     _refuse_duplicates(encoded)
-    if _is_array(encoded):
+    if isinstance(encoded, np.ndarray):
         return encoded.view(np.uint64)
     return np.fromiter(map(_key, encoded), dtype=np.uint64, count=len(encoded))
 
@@ -268,10 +267,6 @@ def _check_keys(keys: Keys) -> None:
         raise IdError("groups are computed from keys, a uint64 array of one dimension: call id_keys(ids) first.")
 
 
-def _is_array(encoded: EncodedIds) -> TypeGuard[npt.NDArray[np.int64]]:
-    return isinstance(encoded, np.ndarray)
-
-
 def _int64_array(ids: Ids) -> npt.NDArray[np.int64] | None:
     """The common case, without a loop in Python: everything is an integer of the int64 range."""
     if isinstance(ids, np.ndarray):
@@ -298,8 +293,13 @@ def _one_per_node(ids: Ids) -> Iterable[Any]:
 
 def _canonical(row: int, value: Any) -> int | str:
     if isinstance(value, str):
-        is_int = _DECIMAL.fullmatch(value) and int(value) in _INT64
-        return int(value) if is_int else _encodable(row, str(value))
+        if _DECIMAL.fullmatch(value) and int(value) in _INT64:
+            return int(value)
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise IdError(f"the node id in row {row}, {value!r:.60}, is not valid Unicode: {error.reason}.") from None
+        return str(value)  # numpy's own kind of text becomes an ordinary string
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         number = int(value)
         if number in _INT64:
@@ -314,14 +314,6 @@ def _canonical(row: int, value: Any) -> int | str:
     )
 
 
-def _encodable(row: int, text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise IdError(f"the node id in row {row}, {text!r:.60}, is not valid Unicode: {error.reason}.") from None
-    return text
-
-
 def _key(value: int | str) -> int:
     if isinstance(value, int):
         return value % 2**64
@@ -330,23 +322,16 @@ def _key(value: int | str) -> int:
 
 
 def _refuse_duplicates(encoded: EncodedIds) -> None:
-    if _is_array(encoded):
-        ordered = np.sort(encoded)
-        distinct = not np.any(ordered[1:] == ordered[:-1])
-    else:
-        distinct = len(set(encoded)) == len(encoded)
-    if not distinct:
-        raise IdError(_duplicates_message(encoded))
-
-
-def _duplicates_message(encoded: EncodedIds) -> str:
+    distinct = len(np.unique(encoded) if isinstance(encoded, np.ndarray) else set(encoded))
+    if distinct == len(encoded):
+        return
     rows: dict[int | str, list[int]] = {}
-    for row, value in enumerate(encoded.tolist() if _is_array(encoded) else encoded):
+    for row, value in enumerate(encoded.tolist() if isinstance(encoded, np.ndarray) else encoded):
         rows.setdefault(value, []).append(row)
     repeated = {value: where for value, where in rows.items() if len(where) > 1}
     named = [f"id {value!r} appears at rows {where[0]} and {where[1]}" for value, where in list(repeated.items())[:3]]
     more = f", and {len(repeated) - 3} more ids are repeated" if len(repeated) > 3 else ""
-    return (
-        f"node ids are not unique: {'; '.join(named)}{more}. An id is a node's identity, so give every node "
-        "its own (1 and '1' are the same id)."
+    raise IdError(
+        f"node ids are not unique: {'; '.join(named)}{more}. An id is a node's identity, so give every node its own (1 "
+        "and '1' are the same id)."
     )

@@ -1,7 +1,7 @@
-"""Perturbation: a concrete attack, written in node ids; apply it to a graph, and see what it costs."""
+"""``Perturbation``: a concrete attack, in node ids. It can be applied to a graph, and knows what it costs."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import GraphError, IdError
-from agnncert.graphs.graph import EDGE_VALUES, node_keys
+from agnncert.graphs.graph import EDGE_VALUES, node_keys, select_edges
 from agnncert.graphs.hashing import id_keys
 from agnncert.proof.budget import Budget
 
@@ -28,8 +28,7 @@ class Perturbation:
         delete_edges: Pairs to separate, in both directions and all copies.
         change_edges: ``(u, v, value)``: a new edge weight or attribute row; on a graph with neither, a number
             of copies.
-        inject_nodes: New nodes and their features. An id is free when no node has it, or when its node is
-            deleted.
+        inject_nodes: New nodes and their features. An id is free when no node has it, or when its node is deleted.
         delete_nodes: Nodes removed with all their edges.
         change_features: New feature rows of existing nodes.
         directed: Whether ``add_edges`` adds only ``u -> v`` instead of both directions.
@@ -58,7 +57,7 @@ class Perturbation:
         )
 
     def apply(self, data: Data) -> Data:
-        """The attacked graph: surviving nodes in their order, injected ones behind them.
+        """The attacked graph: surviving nodes in their order, then the injected ones.
 
         Injected nodes get the label −1 and are in no split.
         """
@@ -98,7 +97,10 @@ def _least_load(ends: list[list[int]]) -> int:
 
 
 def _hand_on(shared: list[list[int]], taker: list[int], load: Counter[int]) -> bool:
-    """Relieves one of the busiest nodes by handing edges on along a chain, if that is possible."""
+    """Relieves one of the nodes with the most edges, if that is possible; says whether it was.
+
+    Each edge of a chain goes to its other end, from one of these nodes to one that has at least two edges less.
+    """
     most = max(load.values(), default=0)
     via: dict[int, int | None] = {node: None for node in load if load[node] == most}
     queue = list(via)
@@ -158,7 +160,7 @@ class _Draft:
     def change_edges(self, changes: Sequence[tuple[Id, Id, Any]]) -> None:
         for u, v, value in changes:
             between = self._between(u, v, "change")
-            name = next((n for n in EDGE_VALUES if getattr(self.data, n, None) is not None), None)
+            name = next((name for name in EDGE_VALUES if name in self.data), None)
             if name is not None:
                 self.data[name] = self.data[name].clone()
                 self.data[name][between] = torch.as_tensor(value, dtype=self.data[name].dtype)
@@ -171,10 +173,8 @@ class _Draft:
             self.data.edge_index = torch.cat([self.data.edge_index[:, ~between], arcs], dim=1)
 
     def _keep_edges(self, keep: Tensor) -> None:
-        self.data.edge_index = self.data.edge_index[:, keep]
-        for name in EDGE_VALUES:
-            if getattr(self.data, name, None) is not None:
-                self.data[name] = self.data[name][keep]
+        for name, value in select_edges(self.data, keep).items():
+            self.data[name] = value
 
     def delete_edges(self, pairs: Sequence[Pair]) -> None:
         for u, v in pairs:
@@ -222,11 +222,10 @@ class _Draft:
         self.data.x = x
         self._write_ids()
 
-    def _map_node_values(self, change: Any, total: int) -> None:
+    def _map_node_values(self, change: Callable[[Tensor], Tensor], total: int) -> None:
         for name, value in self.data.to_dict().items():
-            if name == "edge_index" or name in EDGE_VALUES or name == "node_id":
-                continue
-            if isinstance(value, Tensor) and value.dim() > 0 and value.size(0) == total:
+            of_nodes = isinstance(value, Tensor) and value.dim() > 0 and value.size(0) == total
+            if of_nodes and name not in ("edge_index", "node_id", *EDGE_VALUES):
                 self.data[name] = change(value)
 
     def _write_ids(self) -> None:
@@ -239,17 +238,16 @@ class _Draft:
     def add_edges(self, pairs: Sequence[Pair], directed: bool) -> None:
         if not pairs:
             return
-        there = set(zip(*self.data.edge_index.tolist(), strict=True))
+        present = set(zip(*self.data.edge_index.tolist(), strict=True))
         arcs: list[tuple[int, int]] = []
         for u, v in pairs:
             a, b = self.find(u), self.find(v)
-            new = {(a, b)} - there if directed else {(a, b), (b, a)} - there
+            new = ({(a, b)} if directed else {(a, b), (b, a)}) - present
             if not new:
                 raise GraphError(f"cannot add the edge ({u!r}, {v!r}): it is there already.")
             arcs += sorted(new)
-            there |= new
+            present |= new
         self.data.edge_index = torch.cat([self.data.edge_index, torch.tensor(arcs).t()], dim=1)
-        for name in EDGE_VALUES:
-            value = getattr(self.data, name, None)
-            if value is not None:
-                self.data[name] = torch.cat([value, torch.ones(len(arcs), *value.shape[1:], dtype=value.dtype)])
+        for name in [name for name in EDGE_VALUES if name in self.data]:
+            value = self.data[name]
+            self.data[name] = torch.cat([value, torch.ones(len(arcs), *value.shape[1:], dtype=value.dtype)])

@@ -1,8 +1,9 @@
-"""Prepared data: checked and in canonical form once, then asked for its targets as often as needed.
+"""``Prepared`` data is checked and brought into canonical form once, and asked for its targets any number of times.
 
-Everything that certifies works on ``Targets``: the canonical graph, the rows that count, and what is known about each.
+All that certifies works on ``Targets``: the canonical graph, the rows of the targets, and what is known about each.
 """
 
+import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -14,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import GraphError
-from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, graph_digest, infer_task
+from agnncert.graphs.graph import Task, canonical, canonical_set, graph_digest, infer_task, select_edges
 
 Rows = npt.NDArray[np.int64]
 
@@ -27,9 +28,9 @@ class Targets:
         task: ``"node"`` or ``"graph"``.
         graph: Node task: the whole graph. Graph task: the target graphs joined into one, in order.
         rows: Row of each target in the data, shape ``[n]``.
-        places: Where each target stands in ``graph``: its node, or its number among the joined graphs, ``[n]``.
-        ids: Ids of the targets, or their rows where there are none, ``[n]``.
-        truth: True class of each, ``None`` if they are not known, ``[n]``.
+        places: Position of each target in ``graph``: its node, or its number among the joined graphs, shape ``[n]``.
+        ids: Ids of the targets, or their rows where there are none, shape ``[n]``.
+        truth: True class of each, shape ``[n]``; ``None`` if not all are known.
     """
 
     task: Task
@@ -69,7 +70,7 @@ class Prepared:
     Attributes:
         data: What it was made from.
         task: ``"node"`` or ``"graph"``.
-        total: Nodes or graphs in the data.
+        total: Number of nodes or graphs in the data.
     """
 
     data: Any
@@ -94,7 +95,7 @@ class Prepared:
         return cls(data, task, total, canonical_set([data[int(k)] for k in rows], keep_self_loops=True), rows)
 
     def targets(self, targets: Any = None, self_loops: bool = False) -> Targets:
-        """The targets and their graph, made once for the same question.
+        """The targets and their graph; the same object if it is asked for again with the same arguments.
 
         Args:
             targets: Mask or row numbers; all when not given.
@@ -122,7 +123,7 @@ class Prepared:
 
 
 def prepared(data: Any, targets: Any = None) -> Prepared:
-    """Data as it is if it has been prepared already, else prepared now."""
+    """Prepares data, unless that has been done already."""
     return data if isinstance(data, Prepared) else Prepared.of(data, targets)
 
 
@@ -131,8 +132,7 @@ def target_rows(targets: object, total: int) -> Rows:
     if targets is None:
         return np.arange(total, dtype=np.int64)
     rows = np.asarray(targets)
-    if rows.ndim == 0:
-        rows = rows.reshape(1)
+    rows = rows.reshape(1) if rows.ndim == 0 else rows
     if rows.dtype == bool:
         if rows.shape != (total,):
             raise GraphError(f"the target mask has shape {rows.shape}, the data has {total} rows: they must agree.")
@@ -172,7 +172,7 @@ def target_truth(data: Any, rows: Rows, task: Task) -> Rows | None:
 def _without_loops(graph: Data) -> Data:
     source, head = graph.edge_index
     kept = source != head
-    return graph if bool(kept.all()) else _with_edges(graph, graph.edge_index[:, kept], kept)
+    return graph if bool(kept.all()) else _with_edges(graph, kept)
 
 
 def _selected(joined: Data, chosen: Tensor) -> Data:
@@ -183,7 +183,8 @@ def _selected(joined: Data, chosen: Tensor) -> Data:
     nodes, arcs = _ranges(joined.starts, sizes, chosen), _ranges(torch.cumsum(edges, 0) - edges, edges, chosen)
     starts = torch.cumsum(sizes[chosen], 0) - sizes[chosen]
     shift = torch.repeat_interleave(starts - joined.starts[chosen], edges[chosen])
-    graph = _with_edges(joined, joined.edge_index[:, arcs] + shift, arcs)
+    graph = _with_edges(joined, arcs)
+    graph.edge_index = graph.edge_index + shift
     graph.x, graph.node_key = joined.x[nodes], joined.node_key[nodes]
     graph.batch, graph.starts = torch.repeat_interleave(torch.arange(len(chosen)), sizes[chosen]), starts
     graph.with_ids = joined.with_ids[chosen]
@@ -191,18 +192,16 @@ def _selected(joined: Data, chosen: Tensor) -> Data:
     return graph
 
 
-def _with_edges(graph: Data, edge_index: Tensor, kept: Tensor) -> Data:
-    """A shallow copy with other edges, whose values are those of the edges that were kept."""
-    copy = Data(**{name: graph[name] for name in graph.keys() if name not in ("edge_index", *EDGE_VALUES)})  # noqa: SIM118
-    copy.edge_index = edge_index
-    for name in EDGE_VALUES:
-        if name in graph:
-            copy[name] = graph[name][kept]
-    return copy
+def _with_edges(graph: Data, kept: Tensor) -> Data:
+    """A shallow copy with only the edges that are kept, and their values."""
+    result = copy.copy(graph)
+    for name, value in select_edges(graph, kept).items():
+        result[name] = value
+    return result
 
 
 def _ranges(starts: Tensor, sizes: Tensor, chosen: Tensor) -> Tensor:
     """Numbers ``starts[k]`` to ``starts[k] + sizes[k] - 1`` for each chosen k, one after the other."""
     length = sizes[chosen]
-    first = torch.repeat_interleave(starts[chosen] - (torch.cumsum(length, 0) - length), length)
-    return first + torch.arange(int(length.sum()))
+    shift = torch.repeat_interleave(starts[chosen] - (torch.cumsum(length, 0) - length), length)
+    return shift + torch.arange(int(length.sum()))

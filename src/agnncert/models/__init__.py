@@ -1,8 +1,8 @@
 """Ready-made models: GCN, GraphSAGE, GAT, GIN, a residual GCN and an MLP, for nodes and for graphs.
 
-Thin over PyTorch Geometric's layers and its argument names. Every one of them is local, as the certificates
-need, and multiplies the features by its first weight matrix before it passes messages, so that a
-certificate's many subgraphs share that product.
+They are stacks of PyTorch Geometric's layers, with its names of arguments. Each looks at a node only through the edges
+that lead to it, as certificates need, and multiplies the features by its first weight matrix before it passes messages,
+so that the many subgraphs of a certificate share that product.
 """
 
 from agnncert.models.build import MODELS, build_from_config, build_model

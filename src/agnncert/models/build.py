@@ -9,19 +9,8 @@ from torch_geometric.data import Data
 
 from agnncert.errors import GraphError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
-from agnncert.models.gnn import (
-    ACTIVATIONS,
-    GNN,
-    JUMPS,
-    NORMS,
-    READOUTS,
-    WEIGHTED,
-    GraphGNN,
-    ModelConfig,
-    NodeGNN,
-    WeightedGraphGNN,
-    WeightedNodeGNN,
-)
+from agnncert.models import gnn
+from agnncert.models.gnn import GNN, ModelConfig
 
 MODELS = {
     "gcn": "graph convolutional network",
@@ -54,14 +43,12 @@ def build_model(
     Args:
         name: ``"gcn"``, ``"sage"``, ``"gat"``, ``"gin"``, ``"resgcn"`` or ``"mlp"``.
         data: A ``Data`` for node classification, or a list of ``Data`` for graph classification.
-        hidden_channels: Width of the hidden layers.
+        hidden_channels: Width of the hidden gnn.
         num_layers: Number of message-passing layers, hence of hops; 3, or 6 for ``"resgcn"``.
         dropout: Dropout after every hidden layer while training.
         act: Activation: ``"relu"``, ``"elu"``, ``"gelu"``, ``"leaky_relu"`` or ``"tanh"``.
-        norm: ``None``, ``"batch_norm"`` (frozen once training is over) or ``"layer_norm"`` (of each node by
-            itself).
-        jk: Jumping knowledge: ``None``, ``"last"``, ``"cat"`` or ``"max"`` of all layers' outputs, and a
-            linear head.
+        norm: ``None``, ``"batch_norm"`` (frozen once training is over) or ``"layer_norm"`` (of each node by itself).
+        jk: Jumping knowledge: ``None``, ``"last"``, ``"cat"`` or ``"max"`` of all layers' outputs, and a linear head.
         heads: Attention heads of ``"gat"``.
         readout: ``"mean"``, ``"sum"`` or ``"max"`` over the nodes of a graph.
         task: ``"node"`` or ``"graph"``; taken from ``data`` when not given.
@@ -82,14 +69,13 @@ def build_model(
         torch.Size([4, 3])
     """
     task = task or infer_task(data)
-    classes = _num_classes(data) if out_channels is None else out_channels
     depth = num_layers if num_layers is not None else 6 if name == "resgcn" else 3
     return _assemble(
         ModelConfig(
             name=name,
             task=task,
             in_channels=_num_features(data),
-            out_channels=classes,
+            out_channels=_num_classes(data) if out_channels is None else out_channels,
             hidden_channels=hidden_channels,
             num_layers=depth,
             dropout=dropout,
@@ -117,11 +103,11 @@ def build_from_config(config: Mapping[str, Any]) -> GNN:
 
 def _assemble(settings: ModelConfig) -> GNN:
     _check(settings)
-    weighted = settings.name in WEIGHTED
+    weighted = settings.name in gnn.WEIGHTED
     if settings.task == "node":
-        cls: type[GNN] = WeightedNodeGNN if weighted else NodeGNN
+        cls: type[GNN] = gnn.WeightedNodeGNN if weighted else gnn.NodeGNN
     else:
-        cls = WeightedGraphGNN if weighted else GraphGNN
+        cls = gnn.WeightedGraphGNN if weighted else gnn.GraphGNN
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         return cls(settings)
@@ -130,12 +116,12 @@ def _assemble(settings: ModelConfig) -> GNN:
 def _check(settings: ModelConfig) -> None:
     _one_of("model", settings.name, MODELS)
     _one_of("task", settings.task, ("node", "graph"))
-    _one_of("act", settings.act, ACTIVATIONS)
-    _one_of("readout", settings.readout, READOUTS)
+    _one_of("act", settings.act, gnn.ACTIVATIONS)
+    _one_of("readout", settings.readout, gnn.READOUTS)
     if settings.norm is not None:
-        _one_of("norm", settings.norm, NORMS)
+        _one_of("norm", settings.norm, gnn.NORMS)
     if settings.jk is not None:
-        _one_of("jk", settings.jk, JUMPS)
+        _one_of("jk", settings.jk, gnn.JUMPS)
     for key in ("in_channels", "hidden_channels", "num_layers", "heads"):
         value = getattr(settings, key)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:

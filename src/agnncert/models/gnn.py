@@ -42,7 +42,7 @@ class ProjectedGINConv(GINConv):  # type: ignore[misc]
 
 
 class Dropout(nn.Dropout):
-    """``nn.Dropout`` with eight random bits per entry: on a CPU the usual one takes 40 % of a training step.
+    """``nn.Dropout`` with eight random bits per entry, because on a CPU the usual one takes 40 % of a training step.
 
     The rate is rounded to a multiple of 1/256.
     """
@@ -72,26 +72,14 @@ def make_layer(
     elif name == "gin":
         # A sum grows with the degree. Normalised, node by node, one network serves full graph and subgraphs;
         # without that, training on Cora-ML failed altogether.
-        layer = ProjectedGINConv(
-            nn.Sequential(
-                nn.Linear(in_channels, hidden_channels),
-                nn.LayerNorm(hidden_channels),
-                nn.ReLU(),
-                nn.Linear(hidden_channels, out_channels),
-            )
-        )
+        first, last = nn.Linear(in_channels, hidden_channels), nn.Linear(hidden_channels, out_channels)
+        layer = ProjectedGINConv(nn.Sequential(first, nn.LayerNorm(hidden_channels), nn.ReLU(), last))
     else:
         layer = nn.Linear(in_channels, out_channels)
     return cast(nn.Module, layer)
 
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "relu": nn.ReLU,
-    "elu": nn.ELU,
-    "gelu": nn.GELU,
-    "leaky_relu": nn.LeakyReLU,
-    "tanh": nn.Tanh,
-}
+ACTIVATIONS = {"relu": nn.ReLU, "elu": nn.ELU, "gelu": nn.GELU, "leaky_relu": nn.LeakyReLU, "tanh": nn.Tanh}
 # Only norms that treat each node by itself once training is over: others let one node change all predictions.
 NORMS: dict[str, type[nn.Module]] = {"batch_norm": nn.BatchNorm1d, "layer_norm": nn.LayerNorm}
 READOUTS: dict[str, Any] = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_pool}
@@ -119,7 +107,7 @@ class ModelConfig:
 
 
 class GNN(nn.Module):
-    """A stack of message-passing layers. All tasks share ``embed``; each has a ``forward`` of its own.
+    """A stack of message-passing layers. Tasks share ``embed``, and each has its subclass with a ``forward``.
 
     Attributes:
         config: The arguments it was built with, as a dictionary.
@@ -132,7 +120,7 @@ class GNN(nn.Module):
         self.uses_edges = settings.name != "mlp"
         self.jump = settings.jk
         hidden, out, depth = settings.hidden_channels, settings.out_channels, settings.num_layers
-        # Where no head is needed the last layer returns the logits, as in PyG's own models.
+        # Without a head the last layer returns the logits, as in PyG's own models.
         headed = settings.task == "graph" or self.jump is not None or self.residual
         self.lin_in = nn.Linear(settings.in_channels, hidden) if self.residual else None
         first = hidden if self.residual else settings.in_channels
@@ -152,16 +140,16 @@ class GNN(nn.Module):
         if self.lin_in is not None:
             x = self.lin_in(x)
         edges = (edge_index,) if edge_weight is None else (edge_index, edge_weight)
-        seen = []
+        outputs = []
         for k, conv in enumerate(self.convs):
             out = conv(x, *edges) if self.uses_edges else conv(x)
             if k < len(self.norms):
                 out = self.dropout(self.act(self.norms[k](out)))
             x = x + out if self.residual else out
-            seen.append(x)
+            outputs.append(x)
         if self.jump == "cat":
-            return torch.cat(seen, dim=-1)
-        return torch.stack(seen).amax(dim=0) if self.jump == "max" else x
+            return torch.cat(outputs, dim=-1)
+        return torch.stack(outputs).amax(dim=0) if self.jump == "max" else x
 
     def head(self, x: Tensor) -> Tensor:
         """Logits from features."""

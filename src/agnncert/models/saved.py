@@ -1,7 +1,4 @@
-"""Models in files: weights in safetensors, and beside them a small JSON file that says how they came about.
-
-Nothing is ever unpickled.
-"""
+"""Models in files: weights in safetensors, and beside them a JSON file about them. Nothing is ever unpickled."""
 
 import hashlib
 import json
@@ -29,7 +26,7 @@ def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] |
     """Writes the weights to ``path`` and their description to the same name with ``.json``.
 
     Args:
-        model: Any module. One of ours can be loaded again without its code.
+        model: Any module. A built-in one can be loaded again without being built first.
         path: File for the weights; ``.safetensors`` is appended if it has no suffix.
         provenance: How the weights came about (dataset, division, seed, epochs, …); anything JSON can hold.
 
@@ -38,7 +35,7 @@ def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] |
     """
     weights, description = _files(path)
     blob = save_tensors(_tensors(model))
-    text = {
+    facts = {
         "format": FORMAT,
         "model": getattr(model, "config", None),
         "weights": weights.name,
@@ -48,7 +45,7 @@ def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] |
     }
     weights.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(weights, blob)
-    write_atomic(description, json.dumps(text, indent=2) + "\n")
+    write_atomic(description, json.dumps(facts, indent=2) + "\n")
     return weights
 
 
@@ -57,20 +54,20 @@ def load_model(path: PathLike, model: nn.Module | None = None) -> nn.Module:
 
     Args:
         path: The file with the weights or with their description.
-        model: A module of the user's own to put the weights into; not needed for one of ours.
+        model: A module of your own to put the weights into; not needed for a built-in one.
 
     Raises:
         ModelContractError: A file is missing or altered, or the weights do not fit the module; says which.
     """
     weights, _ = _files(path)
-    text = load_description(path)
+    facts = load_description(path)
     blob = _read(weights)
-    if hashlib.sha256(blob).hexdigest() != text["sha256"]:
+    if hashlib.sha256(blob).hexdigest() != facts["sha256"]:
         raise ModelContractError(f"{weights} is not the file that was saved: its sha256 differs from the description.")
     if model is None:
-        if not text["model"]:
+        if not facts["model"]:
             raise ModelContractError(f"{weights} holds weights of a module of yours: pass it as model=...")
-        model = build_from_config(text["model"])
+        model = build_from_config(facts["model"])
     try:
         model.load_state_dict(load_tensors(blob))
     except (RuntimeError, SafetensorError) as error:
@@ -82,12 +79,12 @@ def load_description(path: PathLike) -> dict[str, Any]:
     """The JSON beside the weights: the model's settings and where the weights come from."""
     _, description = _files(path)
     try:
-        text = json.loads(_read(description))
+        facts = json.loads(_read(description))
     except ValueError as error:
         raise ModelContractError(f"{description} is not JSON: {error}") from error
-    if not isinstance(text, dict) or text.get("format") != FORMAT:
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise ModelContractError(f"{description} does not describe a model in a format known here ({FORMAT}).")
-    return text
+    return facts
 
 
 def _files(path: PathLike) -> tuple[Path, Path]:

@@ -1,9 +1,8 @@
-"""May this module be certified, and against what?
+"""``audit``: may this module be certified, and against which attacks?
 
-The proofs need a model that is deterministic and looks at a node only through the edges that lead to it.
-``audit`` inspects the layers it knows and probes the behaviour of all others: it adds an isolated node, a
-node that only receives edges, changes a distant part of the graph, shuffles nodes and edges, and watches
-outputs that must not move. Probes can refute; they do not prove.
+The proofs need a model that is deterministic and looks at a node only through the edges that lead to it. ``audit``
+inspects the layers it knows and probes the behaviour of all others (``probes``). Probes can refute a model; they do not
+prove it fit.
 """
 
 from collections.abc import Iterator
@@ -28,8 +27,7 @@ class AuditReport:
         division: The division it was asked about.
         findings: Everything that breaks the guarantee; empty when the model is fit.
         deviation: Largest relative difference seen between two ways of computing the same logits.
-        tolerance: What ``certify`` allows for such differences: ten times the deviation, at least 32 units of
-            rounding.
+        tolerance: What ``certify`` allows for such differences: ten times the deviation, at least 32 units of rounding.
     """
 
     task: Task
@@ -56,15 +54,12 @@ class AuditReport:
 
     def __str__(self) -> str:
         if self.ok:
-            return (
-                f"fit for certification ({self.task} task, {self.division}) against changes of edges, "
-                "nodes and features."
-            )
+            what = "changes of edges, nodes and features"
+            return f"fit for certification ({self.task} task, {self.division}) against {what}."
         count = len(self.findings)
         head = f"cannot certify this model, {count} {'thing breaks' if count == 1 else 'things break'} the guarantee:"
-        width = max(len(f.where) for f in self.findings)
-        wide = max(len(f.what) for f in self.findings)
-        lines = [f"  {f.where:<{width}}  {f.what:<{wide}}  {f.why}" for f in self.findings]
+        first, second = (max(len(getattr(f, name)) for f in self.findings) for name in ("where", "what"))
+        lines = [f"  {f.where:<{first}}  {f.what:<{second}}  {f.why}" for f in self.findings]
         remedies = dict.fromkeys(f.remedy for f in self.findings)
         fit = ", ".join(self.fit_for)
         tail = [f'As it is, it is fit only for attacks on: {fit} (certify(..., attacks="edges")).'] if fit else []
@@ -86,7 +81,7 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
         task = infer_task(data)
     findings = list(_inspect(model, task, division))
     deviation, rounding = 0.0, torch.finfo(torch.float32).eps
-    if all(finding.leaves for finding in findings):  # else there is nothing left to find out
+    if all(finding.leaves for finding in findings):  # else no attack is left that a certificate could speak about
         try:
             probe = Probe(model, task, sample_features(model, data), sample_edge_values(data))
             probed = list(probe.findings(division))
@@ -95,10 +90,10 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
                 raise ModelContractError(
                     f"{error} (The number of features was guessed from the first layer: pass data= if it is another.)"
                 ) from error
-            if not findings:  # a layer that was named explains why the model cannot be run
+            if not findings:  # else a layer that inspection has named explains why the model cannot be run
                 raise
         else:
-            # A layer that was named explains the probe it fails; without one the probe speaks for itself.
+            # A failed probe that allows the same attacks as a layer named by inspection says nothing new.
             findings += [f for f in probed if f.leaves not in [named.leaves for named in findings]]
             deviation, rounding = probe.deviation, torch.finfo(probe.call.dtype).eps
     return AuditReport(task, str(division), tuple(findings), deviation, max(10 * deviation, 32 * rounding))
@@ -113,54 +108,34 @@ def _inspect(model: Any, task: Task, division: Division | None) -> Iterator[Find
     if not isinstance(model, torch.nn.Module):
         return
     edge_centric = isinstance(division, EdgeCentric)
+    leaves = ("edges",) if edge_centric else ()
     for name, layer in model.named_modules():
-        kind = type(layer).__name__
-        place = name or "model"
+        kind, place = type(layer).__name__, name or "model"
+        batch_norm = isinstance(layer, torch.nn.modules.batchnorm._BatchNorm)
         if getattr(layer, "cached", False) is True:
-            yield Finding(
-                place,
-                f"{kind}(cached=True)",
-                "every subgraph would reuse the first subgraph's edges",
-                f"Build {kind} with cached=False.",
-            )
+            why = "every subgraph would reuse the first subgraph's edges"
+            yield Finding(place, f"{kind}(cached=True)", why, f"Build {kind} with cached=False.")
         if layer.training and _drops(layer):
             yield Finding(place, f"{kind} in training mode", "drops inputs at random", "Call model.eval() first.")
-        if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and layer.training:
+        if batch_norm and layer.training:
             yield Finding(place, f"{kind} in training mode", "normalises over all nodes", "Call model.eval() first.")
         if task == "graph":
-            continue  # an untouched subgraph is literally the same graph: nothing else is asked
-        leaves = ("edges",) if edge_centric else ()
-        if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and not layer.track_running_stats:
-            yield Finding(
-                place,
-                f"{kind}(track_running_stats=False)",
-                "normalises over all nodes",
-                f"Build {kind} with track_running_stats=True.",
-                leaves,
-            )
-        if kind in _MIXING_NORMS or (kind == "LayerNorm" and getattr(layer, "mode", None) == "graph"):
-            shown = f'{kind}(mode="graph")' if kind == "LayerNorm" else kind
-            remedy = (
-                'Use LayerNorm(mode="node").'
-                if kind == "LayerNorm"
-                else f"Replace {kind} (BatchNorm in eval mode is fine)."
-            )
-            yield Finding(place, shown, "mixes all nodes, so one change can alter every ballot", remedy, leaves)
+            continue  # a subgraph that no change touches is the very same graph, so the model may mix its nodes
+        if batch_norm and not layer.track_running_stats:
+            what, remedy = f"{kind}(track_running_stats=False)", f"Build {kind} with track_running_stats=True."
+            yield Finding(place, what, "normalises over all nodes", remedy, leaves)
+        mixes = "mixes all nodes, so one change can alter every ballot"
+        if kind in _MIXING_NORMS:
+            yield Finding(place, kind, mixes, f"Replace {kind} (BatchNorm in eval mode is fine).", leaves)
+        if kind == "LayerNorm" and getattr(layer, "mode", None) == "graph":
+            yield Finding(place, 'LayerNorm(mode="graph")', mixes, 'Use LayerNorm(mode="node").', leaves)
         if kind in _MIXING_LAYERS or "quantized.dynamic" in type(layer).__module__:
-            yield Finding(
-                place,
-                kind,
-                "lets every node influence every other",
-                f"Replace {kind} by layers that pass messages along edges.",
-                leaves,
-            )
-        if not edge_centric and (kind in _BOTH_WAYS or _flows_backwards(layer)):
-            yield Finding(
-                place,
-                kind,
-                "also reads edges that leave a node, so one node can alter many ballots",
-                f"Use EdgeCentric, or replace {kind}.",
-            )
+            remedy = f"Replace {kind} by layers that pass messages along edges."
+            yield Finding(place, kind, "lets every node influence every other", remedy, leaves)
+        backwards = isinstance(layer, MessagePassing) and layer.flow == "target_to_source"
+        if not edge_centric and (kind in _BOTH_WAYS or backwards):
+            why = "also reads edges that leave a node, so one node can alter many ballots"
+            yield Finding(place, kind, why, f"Use EdgeCentric, or replace {kind}.")
 
 
 def _drops(layer: torch.nn.Module) -> bool:
@@ -168,7 +143,3 @@ def _drops(layer: torch.nn.Module) -> bool:
         return layer.p > 0
     rate = getattr(layer, "dropout", 0.0)
     return isinstance(rate, float) and rate > 0
-
-
-def _flows_backwards(layer: torch.nn.Module) -> bool:
-    return isinstance(layer, MessagePassing) and layer.flow == "target_to_source"

@@ -1,4 +1,4 @@
-"""How a module is called: what its ``forward`` takes, what it must return, and what is wrong when it does not."""
+"""How a module is called: what its ``forward`` takes, what it must return, and which ballots follow from its logits."""
 
 import hashlib
 import inspect
@@ -16,13 +16,14 @@ from agnncert.errors import DivisionError, GraphError, ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, Task
 from agnncert.voting.lazy_rows import LazyRows
 
+Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
+
 
 @dataclass(frozen=True)
 class Caller:
     """A model bound to one kind of graph: casts inputs to its type and passes the edge values it asks for.
 
-    A model that writes into its input (``x.relu_()``) gets a copy, or it would alter the graph for every
-    later call.
+    A model that writes into its input (``x.relu_()``) gets a copy, or it would alter the graph for every later call.
     """
 
     model: Callable[..., Any]
@@ -63,7 +64,7 @@ class Caller:
 
     def bare(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
         """Calls the model; neither what it returns nor whether it wrote into ``x`` is checked."""
-        extra = {name: _in(self.dtype, values[name]) for name in self.takes}
+        extra = {name: _floats_as(self.dtype, values[name]) for name in self.takes}
         inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
         return self.model(*inputs, **extra)  # type: ignore[no-any-return]
 
@@ -97,7 +98,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     takes = tuple(name for name in EDGE_VALUES if name in names and name in graph)
     dtype = _dtype(model, graph.x)
     for name in ("x", *takes):
-        if not bool(torch.isfinite(_in(dtype, graph[name])).all()):
+        if not bool(torch.isfinite(_floats_as(dtype, graph[name])).all()):
             raise GraphError(
                 f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use model.double()."
             )
@@ -126,12 +127,11 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     return Caller(model, task, takes, dtype, int(logits.size(1)), writes_input=_version(x) != untouched)
 
 
-def judge(logits: Tensor, tolerance: float) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]:
+def judge(logits: Tensor, tolerance: float) -> Ballots:
     """The class each row votes for, and whether the vote is beyond numerical doubt.
 
-    A vote is stable when the best class leads the next by more than twice the tolerance, which bounds how far
-    two ways of computing the same logits can lie apart (relative to the largest logit of the row, absolute
-    below 1).
+    A vote is stable when the best class leads the next by more than twice the tolerance, which bounds how far two ways
+    of computing the same logits can lie apart (relative to the largest logit of the row, absolute below 1).
     """
     best, ballot = logits.max(dim=1)
     runner_up = logits.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
@@ -148,7 +148,7 @@ def _parameter_names(forward: Callable[..., Any]) -> set[str]:
         return set()
 
 
-def _in(dtype: torch.dtype, value: Tensor) -> Tensor:
+def _floats_as(dtype: torch.dtype, value: Tensor) -> Tensor:
     return value.to(dtype) if value.is_floating_point() else value
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
@@ -12,7 +11,7 @@ from agnncert.divisions import Division, EdgeCentric, Pieces, is_graph_task
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.proof.ballots import ABSTAIN, BoolArray, IntArray, Votes
 from agnncert.voting import fast, naive
-from agnncert.voting.call import Caller
+from agnncert.voting.call import Ballots, Caller
 from agnncert.voting.cover import Cover, graph_cover, node_cover
 
 EngineName = Literal["fast", "naive"]
@@ -23,10 +22,10 @@ ENGINES: tuple[EngineName, ...] = ("fast", "naive")
 class Listing:
     """Which ballots of which target are stored one by one, sorted by target and group."""
 
-    owner: IntArray
+    owner: IntArray  # the target
     group: IntArray
     reached: BoolArray
-    copy: IntArray  # position in the union, or of the cell in the graph task
+    copy: IntArray  # node task: position of the copy in the union; graph task: number of the cell
 
 
 @torch.no_grad()
@@ -67,29 +66,27 @@ def cast(
 
 def _fast_ballots(
     call: Caller, layout: fast.Plan, rows: IntArray, listing: Listing, tolerance: float, memory_limit: int | None
-) -> tuple[fast.Ballots, fast.Ballots]:
+) -> tuple[Ballots, Ballots]:
+    """Default ballots of the targets, and the listed ones."""
+    default = _abstaining(len(rows))
     if is_graph_task(layout.graph):
-        _, (ballots, stable) = fast.graph_ballots(call, layout, tolerance, memory_limit)
-        default = _abstaining(len(rows))
+        ballots, stable = fast.graph_ballots(call, layout, tolerance, memory_limit)
     else:
-        default, (ballots, stable) = fast.node_ballots(call, layout, rows, tolerance, memory_limit)
-        if layout.pieces.blank is not None:
-            default = _abstaining(len(rows))
+        edgeless, (ballots, stable) = fast.node_ballots(call, layout, rows, tolerance, memory_limit)
+        if layout.pieces.blank is None:
+            default = edgeless
     return default, (ballots[listing.copy], stable[listing.copy])
 
 
 def _naive_ballots(
     call: Caller, graph: Data, division: Division, rows: IntArray, listing: Listing, tolerance: float
-) -> tuple[fast.Ballots, fast.Ballots]:
-    if is_graph_task(graph):
-        ballots, stable = naive.graph_table(call, graph, division, rows, tolerance)
-        default = _abstaining(len(rows))
-    else:
-        ballots, stable = naive.node_table(call, graph, division, rows, tolerance)
-        default = _abstaining(len(rows))
-        if not getattr(division, "gate_features", False):
-            vote, sure = naive.edgeless_ballots(call, graph, tolerance)
-            default = vote[rows], sure[rows]
+) -> tuple[Ballots, Ballots]:
+    """As ``_fast_ballots``; also checks that every ballot that is not listed equals the default."""
+    default = _abstaining(len(rows))
+    ballots, stable = _naive_table(call, graph, division, rows, tolerance)
+    if not is_graph_task(graph) and not getattr(division, "gate_features", False):
+        vote, sure = naive.edgeless_ballots(call, graph, tolerance)
+        default = vote[rows], sure[rows]
     unlisted = np.ones(ballots.shape, dtype=bool)
     unlisted[listing.owner, listing.group] = False
     differs = unlisted & (ballots != default[0][:, None]) & stable & default[1][:, None]
@@ -101,6 +98,11 @@ def _naive_ballots(
             "proved about it."
         )
     return default, (ballots[listing.owner, listing.group], stable[listing.owner, listing.group])
+
+
+def _naive_table(call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float) -> Ballots:
+    table = naive.graph_table if is_graph_task(graph) else naive.node_table
+    return table(call, graph, division, rows, tolerance)
 
 
 def _listing(pieces: Pieces, rows: IntArray, num_groups: int, graph: Data) -> Listing:
@@ -117,7 +119,7 @@ def _listing(pieces: Pieces, rows: IntArray, num_groups: int, graph: Data) -> Li
 
 
 def _votes(
-    call: Caller, division: Division, num_targets: int, listing: Listing, default: fast.Ballots, listed: fast.Ballots
+    call: Caller, division: Division, num_targets: int, listing: Listing, default: Ballots, listed: Ballots
 ) -> Votes:
     counts = np.bincount(listing.owner, minlength=num_targets)
     return Votes(
@@ -145,10 +147,8 @@ def _all_listed(
     """A user's own division: nothing is known of it but its subgraphs, so every ballot is listed."""
     if engine == "fast":
         ballots, stable = fast.custom_table(call, graph, division, rows, tolerance, memory_limit)
-    elif is_graph_task(graph):
-        ballots, stable = naive.graph_table(call, graph, division, rows, tolerance)
     else:
-        ballots, stable = naive.node_table(call, graph, division, rows, tolerance)
+        ballots, stable = _naive_table(call, graph, division, rows, tolerance)
     owner, group = (index.reshape(-1) for index in np.indices(ballots.shape))
     everywhere = np.ones(len(owner), dtype=bool)
     listing = Listing(owner, group, everywhere, np.arange(len(owner)))
@@ -167,5 +167,5 @@ def _no_cover(num_targets: int) -> Cover:
     return np.zeros(num_targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
 
-def _abstaining(num_targets: int) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]:
+def _abstaining(num_targets: int) -> Ballots:
     return np.full(num_targets, ABSTAIN, dtype=np.int16), np.ones(num_targets, dtype=bool)

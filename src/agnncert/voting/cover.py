@@ -1,21 +1,21 @@
 """How many ballots of a target the worst k other nodes can reach, in the edge-centric division.
 
-A node whose features change, or that is deleted, matters to a target only in subgraphs where both lie in one
-component. The exact worst case over sets of k nodes is a maximum-coverage problem; the k largest single
-reaches added up bound it from above.
+A node whose features change, or that is deleted, matters to a target only in subgraphs where both lie in one component;
+their number is the node's *reach*. The exact worst case over sets of k nodes is a maximum-coverage problem; the sum of
+the k largest reaches bounds it from above.
 """
 
 import numpy as np
 import torch
 
 from agnncert.divisions import Pieces
-from agnncert.proof.ballots import IntArray
+from agnncert.proof.ballots import BoolArray, IntArray
 from agnncert.voting.fast import components
 
 Cover = tuple[IntArray, IntArray]
 
-# Pairs of nodes in one component that are enumerated at most, small components first. In the components that are left,
-# any one node counts as reaching every target.
+# At most so many pairs of nodes in one component are enumerated, small components first. In the components that are
+# left, any one node counts as reaching every target.
 MAX_PAIRS = 20_000_000
 
 
@@ -54,7 +54,8 @@ def graph_cover(pieces: Pieces, batch: torch.Tensor) -> Cover:
     return _ragged(batch.numpy()[seen], reach[seen], cap, np.zeros(num_graphs, dtype=np.int64))
 
 
-def _small_enough(size: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _small_enough(size: IntArray) -> BoolArray:
+    """Which components have all their pairs enumerated, given the size of each."""
     order = np.argsort(size, kind="stable")
     small = np.zeros(len(size), dtype=bool)
     small[order] = np.cumsum(size[order].astype(np.int64) ** 2) <= MAX_PAIRS
@@ -62,12 +63,7 @@ def _small_enough(size: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 
 def _reaches(
-    label: IntArray,
-    node: IntArray,
-    target_of: IntArray,
-    size: IntArray,
-    chosen: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    num_nodes: int,
+    label: IntArray, node: IntArray, target_of: IntArray, size: IntArray, chosen: BoolArray, num_nodes: int
 ) -> tuple[IntArray, IntArray]:
     """For every pair (target, other node) that meets somewhere: the target, and in how many subgraphs they meet."""
     by_label = np.argsort(label, kind="stable")

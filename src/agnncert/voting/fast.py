@@ -1,15 +1,14 @@
-"""The same ballots as the oracle for the price of a few forward passes.
+"""The fast engine: the ballots of ``naive`` for the price of a few forward passes.
 
-A node without an edge in a subgraph votes there as it votes without any edge; so only copies of nodes *with*
-an edge are evaluated, all subgraphs side by side in one disjoint union, and the rest take the edgeless
-prediction. The union is cut between subgraphs into chunks that do not depend on each other.
+A node without an edge in a subgraph votes there as it votes without any edge. So only copies of nodes *with* an edge
+are evaluated, all subgraphs side by side in one disjoint union, and all other ballots are the edgeless prediction. The
+union is cut between subgraphs into chunks that do not depend on each other.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
@@ -18,11 +17,9 @@ from torch_geometric.data import Data
 
 from agnncert.divisions import Division, Pieces, is_graph_task
 from agnncert.graphs.graph import one_graph
-from agnncert.proof.ballots import ABSTAIN
-from agnncert.voting.call import Caller, judge, no_edges
+from agnncert.proof.ballots import ABSTAIN, IntArray
+from agnncert.voting.call import Ballots, Caller, judge, no_edges
 from agnncert.voting.lazy_rows import Features, SparseRows
-
-Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]
 
 # Copies per chunk when no memory limit is given: hidden layers of a chunk then stay in the processor's cache.
 CHUNK_ROWS = 16384
@@ -30,7 +27,7 @@ CHUNK_ROWS = 16384
 
 @dataclass(frozen=True)
 class Plan:
-    """A division laid out for evaluation; made once, used for any number of models."""
+    """The subgraphs of a division laid out for evaluation; made once, used for any number of models."""
 
     graph: Data
     pieces: Pieces
@@ -59,15 +56,13 @@ class Chunk:
     edges: slice
 
 
-def plan(
-    graph: Data, division: Division, rows: npt.NDArray[np.int64] | None = None, dtype: torch.dtype = torch.float32
-) -> Plan:
+def plan(graph: Data, division: Division, rows: IntArray | None = None, dtype: torch.dtype = torch.float32) -> Plan:
     """Lays out all subgraphs of a built-in division side by side.
 
     Args:
         graph: A canonical graph.
         division: A division that offers ``pieces``.
-        rows: Node task: targets. Parts of the union from which no target can be reached are left out.
+        rows: Node task: rows of the targets. Parts of the union that are connected to no target are left out.
         dtype: Type in which the model computes.
     """
     pieces = division.pieces(graph, division.groups(graph))  # type: ignore[attr-defined]
@@ -86,9 +81,9 @@ def chunk_rows(call: Caller, graph: Data, memory_limit: int | None) -> int:
 
 
 def node_ballots(
-    call: Caller, layout: Plan, rows: npt.NDArray[np.int64], tolerance: float, memory_limit: int | None = None
+    call: Caller, layout: Plan, rows: IntArray, tolerance: float, memory_limit: int | None = None
 ) -> tuple[Ballots, Ballots]:
-    """Ballots of the edgeless targets, and of every copy in the union."""
+    """Ballots of the targets without edges, and of every copy in the union."""
     features = Features(layout.graph.x.to(call.dtype), layout.sparse)
     alone = call(features.rows(torch.from_numpy(rows)), *no_edges(layout.graph, call.takes))
     edgeless = judge(alone, tolerance)
@@ -99,19 +94,16 @@ def node_ballots(
     return edgeless, (ballots, stable)
 
 
-def graph_ballots(
-    call: Caller, layout: Plan, tolerance: float, memory_limit: int | None = None
-) -> tuple[npt.NDArray[np.int64], Ballots]:
-    """The cells that are not empty, ascending, and their ballots."""
+def graph_ballots(call: Caller, layout: Plan, tolerance: float, memory_limit: int | None = None) -> Ballots:
+    """Ballots of the cells that are not empty, ascending."""
     features = Features(layout.graph.x.to(call.dtype), layout.sparse)
     parts = [
         judge(evaluate(call, layout, features, chunk, _batch(layout, chunk)), tolerance)
         for chunk in layout.chunks(chunk_rows(call, layout.graph, memory_limit))
     ]
-    cells = torch.unique_consecutive(layout.pieces.cell).numpy()
     if not parts:
-        return cells, (np.empty(0, dtype=np.int16), np.empty(0, dtype=bool))
-    return cells, (np.concatenate([b for b, _ in parts]), np.concatenate([s for _, s in parts]))
+        return np.empty(0, dtype=np.int16), np.empty(0, dtype=bool)
+    return np.concatenate([b for b, _ in parts]), np.concatenate([s for _, s in parts])
 
 
 def evaluate(call: Caller, layout: Plan, features: Features, chunk: Chunk, batch: Tensor | None = None) -> Tensor:
@@ -124,12 +116,7 @@ def evaluate(call: Caller, layout: Plan, features: Features, chunk: Chunk, batch
 
 
 def custom_table(
-    call: Caller,
-    graph: Data,
-    division: Division,
-    rows: npt.NDArray[np.int64],
-    tolerance: float,
-    memory_limit: int | None,
+    call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float, memory_limit: int | None
 ) -> Ballots:
     """Ballots of a division without ``pieces``, many subgraphs at a time; shape ``[num_targets, num_groups]``."""
     on_graphs = is_graph_task(graph)
@@ -156,10 +143,10 @@ def custom_table(
     return ballots, stable
 
 
-Place = tuple[int, npt.NDArray[np.int64]]  # a target and the groups that see the same subgraph
+Place = tuple[int, IntArray]  # a target and the groups that see the same subgraph
 
 
-def _subgraphs(graph: Data, division: Division, rows: npt.NDArray[np.int64]) -> Iterator[tuple[Place, Data]]:
+def _subgraphs(graph: Data, division: Division, rows: IntArray) -> Iterator[tuple[Place, Data]]:
     wholes = [one_graph(graph, k) for k in range(len(rows))] if is_graph_task(graph) else [graph]
     everything = torch.arange(division.num_groups)
     for row, whole in enumerate(wholes):
@@ -191,13 +178,11 @@ def _batch(layout: Plan, chunk: Chunk) -> Tensor:
     return batch
 
 
-def components(pieces: Pieces) -> npt.NDArray[np.int64]:
+def components(pieces: Pieces) -> IntArray:
     """Connected component of every copy in the union, edges taken in both directions."""
     source, head = pieces.edge_index.numpy()
-    size = len(pieces.cell)
-    _, label = connected_components(
-        coo_matrix((np.ones(len(source), dtype=np.int8), (source, head)), (size, size)), directed=False
-    )
+    ones, size = np.ones(len(source), dtype=np.int8), len(pieces.cell)
+    _, label = connected_components(coo_matrix((ones, (source, head)), (size, size)), directed=False)
     return label.astype(np.int64)  # type: ignore[no-any-return]
 
 

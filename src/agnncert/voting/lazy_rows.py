@@ -39,7 +39,7 @@ class Features:
     def rows(self, index: Tensor, blank: Tensor | None = None) -> Tensor:
         """``x[index]``, with rows of zeros where ``blank``."""
         if blank is not None:
-            # A blank row is projected like any other: to the bias. It is one more row of the matrix.
+            # Blank rows are one more row of the matrix, all zeros, which is projected like the others (to the bias).
             return self._padded().rows(torch.where(blank, self.x.size(0), index))
         return LazyRows(self, index)
 
@@ -53,7 +53,7 @@ class Features:
         """``linear(x)``, or ``x @ weight`` if ``transposed``; computed once per weight."""
         key = (id(weight), id(bias), transposed)
         if key not in self._projected:
-            # The tensors are kept with the result, so that their ids cannot be taken by others meanwhile.
+            # Weight and bias are kept with the result: as long as they live, no other tensor can get their id().
             product = self._linear(weight.t() if transposed else weight, bias)
             leaf = product.detach().requires_grad_(product.requires_grad) if self.cut else product
             self._projected[key] = (weight, bias, product, leaf)
@@ -120,16 +120,15 @@ class LazyRows(Tensor):
 
     features: Features
     index: Tensor  # type: ignore[assignment]  # hides Tensor.index, which nothing calls
+    _copied: Tensor | None
 
     @staticmethod
     def __new__(cls, features: Features, index: Tensor) -> "LazyRows":
         """A tensor with shape and type but no storage."""
         shape = (index.numel(), features.x.size(1))
-        made: LazyRows = Tensor._make_wrapper_subclass(cls, shape, dtype=features.x.dtype, device=features.x.device)
-        made.features, made.index, made._copied = features, index, None
-        return made
-
-    _copied: Tensor | None
+        rows: LazyRows = Tensor._make_wrapper_subclass(cls, shape, dtype=features.x.dtype, device=features.x.device)
+        rows.features, rows.index, rows._copied = features, index, None
+        return rows
 
     def copied(self) -> Tensor:
         """The rows themselves."""
@@ -154,9 +153,7 @@ class LazyRows(Tensor):
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
         projected = _project(func, args, kwargs)
-        if projected is not None:
-            return projected
-        return _on_copies(func, args, kwargs)
+        return _on_copies(func, args, kwargs) if projected is None else projected
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -190,31 +187,12 @@ def _project(func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor | None:
 
 
 def _is_kept(weight: object) -> bool:
-    """Whether a weight outlives the call; products with one that is computed anew in every call are not kept."""
+    """Whether a weight outlives the call; products with weights that are computed anew in every call are not kept."""
     return isinstance(weight, torch.nn.Parameter)
 
 
 _PRODUCTS = {Tensor.matmul, Tensor.__matmul__, Tensor.mm, torch.matmul, torch.mm}
-_ABOUT_SHAPE_AND_TYPE = {
-    Tensor.size,
-    Tensor.dim,
-    Tensor.numel,
-    Tensor.is_floating_point,
-    Tensor.__len__,
-    Tensor.get_device,
-    *(
-        getattr(Tensor, name).__get__
-        for name in (
-            "shape",
-            "dtype",
-            "device",
-            "layout",
-            "is_cuda",
-            "is_sparse",
-            "is_quantized",
-            "requires_grad",
-            "ndim",
-            "is_sparse_csr",
-        )
-    ),
-}
+_METHODS = (Tensor.size, Tensor.dim, Tensor.numel, Tensor.is_floating_point, Tensor.__len__, Tensor.get_device)
+_STORAGE = ("is_cuda", "is_sparse", "is_sparse_csr", "is_quantized")
+_PROPERTIES = ("shape", "dtype", "device", "layout", "ndim", "requires_grad", *_STORAGE)
+_ABOUT_SHAPE_AND_TYPE = {*_METHODS, *(getattr(Tensor, name).__get__ for name in _PROPERTIES)}

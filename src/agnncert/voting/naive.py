@@ -1,33 +1,26 @@
 """The oracle: one subgraph at a time, exactly as the method is defined. Slow, and meant to be believed."""
 
-from collections.abc import Iterator
-
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
 from agnncert.divisions import Division
 from agnncert.graphs.graph import one_graph
-from agnncert.proof.ballots import ABSTAIN
-from agnncert.voting.call import Caller, judge, no_edges
-
-Table = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]
+from agnncert.proof.ballots import ABSTAIN, IntArray
+from agnncert.voting.call import Ballots, Caller, judge, no_edges
 
 
-def node_table(call: Caller, graph: Data, division: Division, rows: npt.NDArray[np.int64], tolerance: float) -> Table:
-    """Ballots and their stability, both of shape ``[num_targets, num_groups]``."""
+def node_table(call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float) -> Ballots:
+    """Ballots of target nodes in all subgraphs, shape ``[num_targets, num_groups]``."""
     groups = division.groups(graph)
     columns = [node_ballots(call, graph, division, groups, i, tolerance) for i in range(division.num_groups)]
-    return (
-        np.stack([ballots[rows] for ballots, _ in columns], axis=1),
-        np.stack([stable[rows] for _, stable in columns], axis=1),
-    )
+    ballots, stable = zip(*columns, strict=True)
+    return np.stack([b[rows] for b in ballots], axis=1), np.stack([s[rows] for s in stable], axis=1)
 
 
 def node_ballots(
     call: Caller, graph: Data, division: Division, groups: torch.Tensor, index: int, tolerance: float
-) -> Table:
+) -> Ballots:
     """Ballot of every node in one subgraph."""
     part = division.subgraph(graph, groups, index)
     ballots, stable = judge(call(part.x.to(call.dtype), part.edge_index, call.edge_values(part)), tolerance)
@@ -37,18 +30,19 @@ def node_ballots(
     return ballots, stable
 
 
-def edgeless_ballots(call: Caller, graph: Data, tolerance: float) -> Table:
+def edgeless_ballots(call: Caller, graph: Data, tolerance: float) -> Ballots:
     """What every node votes where it has no edge."""
     return judge(call(graph.x.to(call.dtype), *no_edges(graph, call.takes)), tolerance)
 
 
-def graph_table(call: Caller, joined: Data, division: Division, rows: npt.NDArray[np.int64], tolerance: float) -> Table:
-    """Ballots and their stability for a set of graphs, both of shape ``[num_targets, num_groups]``."""
-    tables = [graph_ballots(call, graph, division, tolerance) for graph in _graphs(joined, rows)]
-    return np.stack([ballots for ballots, _ in tables]), np.stack([stable for _, stable in tables])
+def graph_table(call: Caller, joined: Data, division: Division, rows: IntArray, tolerance: float) -> Ballots:
+    """Ballots of the graphs of a set in all their subgraphs, shape ``[num_targets, num_groups]``."""
+    tables = [graph_ballots(call, one_graph(joined, int(row)), division, tolerance) for row in rows]
+    ballots, stable = zip(*tables, strict=True)
+    return np.stack(ballots), np.stack(stable)
 
 
-def graph_ballots(call: Caller, graph: Data, division: Division, tolerance: float) -> Table:
+def graph_ballots(call: Caller, graph: Data, division: Division, tolerance: float) -> Ballots:
     """Ballots of one graph in all its subgraphs, both of shape ``[num_groups]``."""
     groups = division.groups(graph)
     ballots = np.full(division.num_groups, ABSTAIN, dtype=np.int16)
@@ -61,8 +55,3 @@ def graph_ballots(call: Caller, graph: Data, division: Division, tolerance: floa
         vote, sure = judge(call(part.x.to(call.dtype), part.edge_index, call.edge_values(part), alone), tolerance)
         ballots[index], stable[index] = vote[0], sure[0]
     return ballots, stable
-
-
-def _graphs(joined: Data, rows: npt.NDArray[np.int64]) -> Iterator[Data]:
-    for row in rows:
-        yield one_graph(joined, int(row))

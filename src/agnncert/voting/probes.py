@@ -1,10 +1,11 @@
 """Probing a model: change a small graph where nothing may happen, and watch the outputs that must not move.
 
-A model that no inspection knows is caught this way. Probes can refute a model; they do not prove it local.
+This catches models whose layers no inspection knows. The probes add an isolated node, add a node that only receives
+edges, change an unconnected part of the graph, and shuffle nodes and edges. They can refute a model, but prove nothing.
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,8 +31,7 @@ class Finding:
         why: Why it breaks the guarantee.
         remedy: What to do.
         leaves: Attacks for which the guarantee still holds.
-        alone: Whether the fault lies only in evaluating several graphs at once, which ``engine="naive"`` does
-            not do.
+        alone: Whether the fault lies only in evaluating several graphs at once, which ``engine="naive"`` does not do.
     """
 
     where: str
@@ -43,7 +43,7 @@ class Finding:
 
 
 def sample_features(model: Any, data: Any, count: int = 24) -> Tensor:
-    """Rows to probe with: real ones where there are some."""
+    """Feature rows to probe with: those of the data, or random ones if there is no data."""
     generator = torch.Generator().manual_seed(0)
     if isinstance(data, Data):
         x = data.x
@@ -57,7 +57,7 @@ def sample_features(model: Any, data: Any, count: int = 24) -> Tensor:
 
 
 def sample_edge_values(data: Any) -> dict[str, Tensor]:
-    """Edge values to probe with, of the kinds that the data has."""
+    """Edge weights and attributes to probe with: those that the data has, or random weights if there is no data."""
     if data is None:
         return {"edge_weight": torch.rand(64, generator=torch.Generator().manual_seed(2)) + 0.5}
     first = data if isinstance(data, Data) else next((g for g in data if g.num_edges), None)
@@ -119,12 +119,8 @@ class Probe:
         """Everything that the probes find."""
         base = self.run(self.graph)
         if self.moved(base, self.run(self.graph)):  # then nothing can be learned from its outputs
-            yield Finding(
-                "behaviour",
-                "the same graph twice",
-                "gives two different outputs",
-                "Call model.eval(), and switch off sampling and dropout.",
-            )
+            remedy = "Call model.eval(), and switch off sampling and dropout."
+            yield Finding("behaviour", "the same graph twice", "gives two different outputs", remedy)
             return
         yield from self.common_findings(base)
         yield from self.graph_findings(base) if self.task == "graph" else self.node_findings(base, division)
@@ -134,22 +130,14 @@ class Probe:
         other = _with_arcs(self.graph, torch.arange(0, self.graph.num_edges, 3))
         fresh = replace(self.call, model=self.untouched)
         if self.moved(self.run(other), self.run(other, fresh)):
-            yield Finding(
-                "behaviour",
-                "another graph in between",
-                "the model remembers earlier graphs",
-                "Switch off caching between calls.",
-            )
+            why = "the model remembers earlier graphs"
+            yield Finding("behaviour", "another graph in between", why, "Switch off caching between calls.")
         shuffled, order = self._shuffled()
         again = self.run(shuffled)
         again = again if self.task == "graph" else again[torch.argsort(order)]
         if self.moved(base, again):
-            yield Finding(
-                "behaviour",
-                "nodes and edges in another order",
-                "the output depends on the order",
-                "Use aggregations that do not depend on order.",
-            )
+            what, remedy = "nodes and edges in another order", "Use aggregations that do not depend on order."
+            yield Finding("behaviour", what, "the output depends on the order", remedy)
         else:
             self.deviation = max(self.deviation, self.apart(base, again))
 
@@ -165,36 +153,33 @@ class Probe:
         """What makes the output of a node depend on more than the edges that lead to it."""
         edge_centric = isinstance(division, EdgeCentric)
         leaves = ("edges",) if edge_centric else ()
-        remedy = (
-            "Remove whatever looks at all nodes at once (norms over nodes, virtual nodes, global pooling or attention)."
-        )
+        all_at_once = "norms over nodes, virtual nodes, global pooling or attention"
+        remedy = f"Remove whatever looks at all nodes at once ({all_at_once})."
         alone = self._edgeless(self.graph)
         each = torch.cat([self._edgeless(_one_node(self.graph, k)) for k in range(self.graph.num_nodes)])
-        changes: list[tuple[str, Callable[[], tuple[Tensor, Tensor]]]] = [
-            ("an isolated node was added", lambda: (base, self.run(self._with_isolated())[: len(base)])),
-            (
-                "an unconnected part was changed",
-                lambda: (base[: len(base) // 2], self.run(self._far_change())[: len(base) // 2]),
-            ),
-            ("nodes without edges one by one", lambda: (alone, each)),
-        ]
-        for what, outputs in changes:
-            a, b = outputs()
-            if self.moved(a, b):
+
+        def changes() -> Iterator[tuple[str, Tensor, Tensor]]:
+            half = len(base) // 2
+            isolated = self._grown(torch.empty(2, 0, dtype=torch.int64))
+            yield "an isolated node was added", base, self.run(isolated)[: len(base)]
+            yield "an unconnected part was changed", base[:half], self.run(self._far_change())[:half]
+            yield "nodes without edges one by one", alone, each
+
+        for what, before, after in changes():
+            if self.moved(before, after):
                 yield Finding("behaviour", what, "moved the output of nodes it is not connected to", remedy, leaves)
                 return
         self.deviation = max(self.deviation, self.apart(alone, each))
-        if not edge_centric and self.moved(base, self.run(self._with_sink())[: len(base)]):
-            yield Finding(
-                "behaviour", "a node that only receives edges was added",
-                "moved the output of the nodes it receives from",
-                "Use EdgeCentric, or layers that read incoming edges only.",
-            )  # fmt: skip
+        sink = torch.stack([torch.arange(len(base)), torch.full((len(base),), len(base))])
+        if not edge_centric and self.moved(base, self.run(self._grown(sink))[: len(base)]):
+            what, why = "a node that only receives edges was added", "moved the output of the nodes it receives from"
+            yield Finding("behaviour", what, why, "Use EdgeCentric, or layers that read incoming edges only.")
 
     def _edgeless(self, graph: Data) -> Tensor:
         return self.run(_with_arcs(graph, torch.arange(0)))
 
     def _grown(self, arcs: Tensor) -> Data:
+        """The graph with one more node, of large features, and these arcs besides its own."""
         large = 100 * (1 + self.graph.x.abs().amax())
         new = large * torch.randn(1, self.graph.x.size(1), generator=self.generator)
         grown = _with_arcs(self.graph, torch.arange(self.graph.num_edges + arcs.size(1)) % self.graph.num_edges)
@@ -202,14 +187,8 @@ class Probe:
         grown.edge_index = torch.cat([self.graph.edge_index, arcs], dim=1)
         return grown
 
-    def _with_isolated(self) -> Data:
-        return self._grown(torch.empty(2, 0, dtype=torch.int64))
-
-    def _with_sink(self) -> Data:
-        count = self.graph.num_nodes
-        return self._grown(torch.stack([torch.arange(count), torch.full((count,), count)]))
-
     def _far_change(self) -> Data:
+        """The graph with other features and other edges in its second half."""
         half = self.graph.num_nodes // 2
         other = self.graph.clone()
         other.x = torch.cat([other.x[:half], 100 * torch.randn(other.x[half:].shape, generator=self.generator)])
@@ -230,10 +209,9 @@ class Probe:
         together = self.call(pair.x.to(self.call.dtype), pair.edge_index, values, pair.batch)
         separate = torch.cat([base, self.run(other)])
         if self.moved(separate, together):
-            yield Finding(
-                "behaviour", "two graphs in one batch", "graphs of a batch influence each other",
-                'Evaluate one graph at a time: certify(..., engine="naive").', ALL_ATTACKS, alone=True,
-            )  # fmt: skip
+            what, why = "two graphs in one batch", "graphs of a batch influence each other"
+            remedy = 'Evaluate one graph at a time: certify(..., engine="naive").'
+            yield Finding("behaviour", what, why, remedy, ALL_ATTACKS, alone=True)
         else:
             self.deviation = max(self.deviation, self.apart(separate, together))
 
@@ -242,7 +220,7 @@ def _fresh_copy(model: Any) -> Any:
     """A copy of a module that has seen no probe yet."""
     if not isinstance(model, torch.nn.Module):
         return model
-    # Results that a module keeps of an earlier training step cannot be copied with the graph of their gradients.
+    # A module may have kept results of an earlier training step. deepcopy refuses tensors with a gradient's graph.
     kept = [
         v for layer in model.modules() for v in vars(layer).values() if isinstance(v, Tensor) and v.grad_fn is not None
     ]

@@ -1,3 +1,5 @@
+"""Random draws have the stated probabilities, and pairs are numbered without gaps."""
+
 import numpy as np
 import pytest
 
@@ -7,11 +9,11 @@ from agnncert.baselines.bernoulli import pair_at, place_of_pair, runs, stream, s
 @pytest.mark.parametrize("p", [0.001, 0.1, 0.2, 0.5, 0.9, 0.999])
 def test_heads_come_up_at_the_stated_rate(p):
     length = 400_000
-    found = successes(np.random.default_rng(0), length, p)
-    assert abs(len(found) - length * p) <= 4 * np.sqrt(length * p * (1 - p))
-    assert (np.diff(found) > 0).all()
-    assert found[0] >= 0
-    assert found[-1] < length
+    places = successes(np.random.default_rng(0), length, p)
+    assert abs(len(places) - length * p) <= 4 * np.sqrt(length * p * (1 - p))
+    assert (np.diff(places) > 0).all()
+    assert places[0] >= 0
+    assert places[-1] < length
 
 
 @pytest.mark.parametrize("p", [0.2, 0.45, 0.8])

@@ -1,3 +1,5 @@
+"""Counts of samples: interrupted, resumed and extended runs give the counts of one run, and runs are never mixed."""
+
 import numpy as np
 import pytest
 
@@ -70,9 +72,9 @@ def test_seeds_give_different_counts_and_the_same_seed_the_same():
 
 
 def test_progress_tells_samples_done_and_wanted():
-    told = []
-    collect(Dice(), 40, 50, seed=0, key=KEY, progress=lambda step: told.append((step.done, step.total)))
-    assert told == [(32, 90), (40, 90), (72, 90), (90, 90)]
+    steps = []
+    collect(Dice(), 40, 50, seed=0, key=KEY, progress=lambda step: steps.append((step.done, step.total)))
+    assert steps == [(32, 90), (40, 90), (72, 90), (90, 90)]
 
 
 @pytest.mark.parametrize(

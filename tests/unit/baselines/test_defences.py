@@ -1,3 +1,5 @@
+"""Defences by name, with settings that are checked."""
+
 import pytest
 
 from agnncert.baselines import RS, BiRS, SparseRS, defence_named

@@ -1,3 +1,5 @@
+"""Deletions: every set of surviving edges has its probability, and the fast count is that of full forward passes."""
+
 from itertools import combinations
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Flips: every noisy graph has its probability, and the fast count is that of one forward pass per noisy graph."""
+
 import numpy as np
 import pytest
 import torch
@@ -89,9 +91,9 @@ def test_row_noise_flips_pairs_with_the_target_only_and_at_the_stated_rate():
     assert (ends == rows[gone_copy % 2]).any(axis=0).all()
     for index, row in enumerate(rows):
         degree = clean[row].sum()
-        for found, number, p in ((target == row, 14 - degree, 0.2), (gone_copy % 2 == index, degree, 0.3)):
+        for is_flip, number, p in ((target == row, 14 - degree, 0.2), (gone_copy % 2 == index, degree, 0.3)):
             total = samples * number
-            assert abs(found.sum() - total * p) <= 4 * np.sqrt(total * p * (1 - p))
+            assert abs(is_flip.sum() - total * p) <= 4 * np.sqrt(total * p * (1 - p))
 
 
 def test_noisy_edges_are_in_the_order_of_a_canonical_graph():

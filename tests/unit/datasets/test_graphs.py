@@ -1,3 +1,5 @@
+"""Splits, masks, digests and the inductive view."""
+
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -5,7 +7,7 @@ from torch_geometric.data import Data
 from agnncert.datasets import GraphSet, dataset_digest, inductive_view, load_dataset, stratified_split
 from agnncert.errors import DatasetError
 
-# --- splits
+# Splits
 
 
 def test_nodes_are_split_30_10_60_in_every_class(knn) -> None:
@@ -47,7 +49,7 @@ def test_a_class_of_one_is_for_training_and_the_unlabelled_for_nothing() -> None
     assert 1 not in torch.cat([train, test]).tolist()
 
 
-# --- digest, inductive view, graph set
+# Digest, inductive view, graph set
 
 
 def test_a_digest_tells_graph_label_and_split_apart(knn) -> None:
@@ -129,5 +131,7 @@ def test_a_graph_set_refuses_a_senseless_split() -> None:
         GraphSet(pieces, train=[0], val=[0])
     with pytest.raises(DatasetError, match="names graph 2"):
         GraphSet(pieces, train=[2])
+    with pytest.raises(DatasetError, match="names graph -1"):
+        GraphSet(pieces, train=[-1, 1])
     with pytest.raises(DatasetError, match="at least one graph"):
         GraphSet([])

@@ -1,3 +1,5 @@
+"""Datasets by name: what is loaded, and what is said when files are missing, damaged or not the published ones."""
+
 import pickle
 import socket
 import urllib.error
@@ -46,7 +48,7 @@ class Attack:
         return Path.touch, (self.marker,)
 
 
-# --- by name
+# By name
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
@@ -162,7 +164,7 @@ def test_cora_ml_features_are_zeros_and_ones(data_root) -> None:
     assert load_dataset("cora-ml", root=data_root).x.unique().tolist() == [0, 1]
 
 
-# --- digits
+# Digits
 
 
 def test_the_digits_match_the_list_of_datasets(knn, grid) -> None:

@@ -1,3 +1,5 @@
+"""A user's own tables become graphs, and whatever is wrong with them is said in the user's terms."""
+
 from pathlib import Path
 
 import numpy as np
@@ -210,7 +212,7 @@ def test_an_archive_of_python_objects_is_not_unpickled(tmp_path) -> None:
         load_tables(tmp_path, nodes=tmp_path / "odd.npz")
 
 
-# --- many graphs
+# Many graphs
 
 GRAPHS = "graph,label,split\ng1,toxic,train\ng2,safe,test\n"
 MANY_NODES = "graph,id,a\ng2,1,0\ng1,1,1\ng1,2,2\ng2,9,3\n"

@@ -149,8 +149,8 @@ def test_pieces_are_the_subgraphs_side_by_side():
             inside = (pieces.cell == index).nonzero().view(-1)
             nodes = pieces.node[inside].tolist()
             arcs = [k for k, copy in enumerate(pieces.edge_index[0].tolist()) if copy in inside.tolist()]
-            found = sorted(tuple(pieces.node[pieces.edge_index[:, k]].tolist()) for k in arcs)
-            assert found == sorted(tuple(data.edge_index[:, k].tolist()) for k in part.arcs)
+            ends_of_arcs = sorted(tuple(pieces.node[pieces.edge_index[:, k]].tolist()) for k in arcs)
+            assert ends_of_arcs == sorted(tuple(data.edge_index[:, k].tolist()) for k in part.arcs)
             assert len(nodes) == len(set(nodes))
             if task == "graph":
                 assert nodes == part.nodes

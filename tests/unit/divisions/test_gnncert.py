@@ -208,6 +208,13 @@ def test_a_saved_certificate_verifies_with_graph_and_model(division, tmp_path):
     assert not verdict.holds
 
 
+def test_numbers_of_groups_may_be_integers_of_numpy(tmp_path):
+    five = np.int64(5)
+    assert (GNNCertE(five), GNNCertN(five), GNNCertEN(five, five)) == (GNNCertE(5), GNNCertN(5), GNNCertEN(5, 5))
+    ac.certify(node_model(), random_graph(6, 5), GNNCertEN(five, five)).save(tmp_path / "gnncert.cert")
+    assert ac.verify(tmp_path / "gnncert.cert").holds
+
+
 @pytest.mark.parametrize("division", SMALL, ids=str)
 def test_the_printed_division_can_be_read_back(division):
     assert parse_division(str(division)) == division

@@ -1,4 +1,4 @@
-"""The door: what a graph must be, what is said when it is not, and the form it has behind it."""
+"""Which graphs are accepted, what is said about others, the canonical form, and which targets are accepted."""
 
 import math
 

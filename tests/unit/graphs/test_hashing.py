@@ -1,3 +1,5 @@
+"""Ids, keys and groups: the documented encoding, which must never change."""
+
 import hashlib
 import itertools
 import tracemalloc
@@ -219,7 +221,7 @@ def test_keys_share_no_memory_with_the_ids() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "found"),
+    ("ids", "message"),
     [
         ([7, 3, 7], "id 7 appears at rows 0 and 2"),
         (np.array([7, 3, 7]), "id 7 appears at rows 0 and 2"),
@@ -230,10 +232,10 @@ def test_keys_share_no_memory_with_the_ids() -> None:
         ([0, 0, 1, 1, 2, 2, 3, 3, 4, 4], "and 2 more ids are repeated"),
     ],
 )
-def test_duplicate_ids_are_refused_by_name(ids: Any, found: str) -> None:
+def test_duplicate_ids_are_refused_by_name(ids: Any, message: str) -> None:
     with pytest.raises(IdError) as error:
         id_keys(ids)
-    assert found in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ...support.graphs import random_data
 def graphs_of(count: int, seed: int) -> list:
     """Graphs with ids, edge weights, parallel edges and self-loops, in no order."""
     random = torch.Generator().manual_seed(seed)
-    made = []
+    graphs = []
     for number in range(count):
         graph = random_data(10 * seed + number, directed=True, smallest=1)
         loops = torch.arange(graph.num_nodes).repeat(2, 1)
@@ -22,8 +22,8 @@ def graphs_of(count: int, seed: int) -> list:
         graph.edge_index = graph.edge_index[:, torch.randperm(graph.edge_index.size(1), generator=random)]
         graph.edge_weight = torch.rand(graph.edge_index.size(1), generator=random)
         graph.node_id = torch.randperm(1000, generator=random)[: graph.num_nodes]
-        made.append(graph)
-    return made
+        graphs.append(graph)
+    return graphs
 
 
 def same(a, b) -> None:

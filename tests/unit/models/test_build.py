@@ -1,3 +1,5 @@
+"""Built-in models: shapes, locality, agreement with PyTorch Geometric, and refused settings."""
+
 import inspect
 import json
 
@@ -24,7 +26,7 @@ def close(a: Tensor, b: Tensor) -> bool:
     return torch.allclose(a, b, atol=1e-6)
 
 
-# --- what they compute
+# What they compute
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -160,7 +162,7 @@ def test_a_step_of_training_reaches_every_weight(name, data) -> None:
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
 
 
-# --- how they are built
+# How they are built
 
 
 def test_the_seed_decides_the_weights_and_torch_is_left_alone(data) -> None:

@@ -1,3 +1,5 @@
+"""Models written to files and read back."""
+
 import json
 
 import pytest
