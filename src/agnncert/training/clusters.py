@@ -61,7 +61,7 @@ class ClusterObjective:
         graph: The canonical graph.
         y: Label of every node.
         rows: Nodes to train on.
-        clusters: Nodes of each cluster.
+        clusters: Nodes of each cluster, from ``partition``.
         per_step: How many clusters a step puts together, with all edges among them. Which ones is sampled anew in
             every epoch.
         make: The objective of one part, from its graph, its labels and its training rows.
@@ -73,13 +73,6 @@ class ClusterObjective:
     clusters: list[Tensor]
     per_step: int
     make: MakeObjective
-
-    @classmethod
-    def of(
-        cls, graph: Data, y: Tensor, rows: Tensor, num_clusters: int, per_step: int, make: MakeObjective
-    ) -> "ClusterObjective":
-        """Cuts the graph into about ``num_clusters`` clusters."""
-        return cls(graph, y, rows, partition(graph, num_clusters), per_step, make)
 
     def steps(self) -> Iterator[TrainingStep]:
         """One step per ``per_step`` clusters, in random order; clusters without a training node give no step."""

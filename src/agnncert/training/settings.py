@@ -161,11 +161,6 @@ def usual_objective(task: str) -> ObjectiveName:
     return "vote" if task == "graph" else "balanced"
 
 
-def check_objective(objective: str) -> None:
-    """Raises ``SettingsError`` if there is no objective of this name."""
-    SETTINGS["objective"].check("objective", objective)
-
-
 def as_json(settings: FitSettings) -> dict[str, Any]:
     """The settings in values that JSON has: numbers of numpy become Python's, weights a dictionary."""
     return {name: _as_json(value) for name, value in settings.items()}
