@@ -92,7 +92,7 @@ class GraphObjective:
         yield self.terms.graph_loss(logits, torch.searchsorted(graphs, owner), self.y[graphs])
 
     def _sampled(self, cells: "_SideBySide") -> Tensor | None:
-        """Whether each copy of a node belongs to a group that this step looks at; ``None`` for all."""
+        """Whether each copy of a node is in a group that this step looks at; ``None`` if it looks at all groups."""
         if self.terms.num_sampled == self.num_groups:
             return None
         is_sampled = torch.zeros(self.num_groups, dtype=torch.bool)
@@ -102,7 +102,7 @@ class GraphObjective:
     def _logits(
         self, graphs: "_SideBySide", part: tuple[Tensor, Tensor, Tensor], features: Features, place: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Training graph and logits of each graph in a part of those side by side."""
+        """For each graph (whole or subgraph) of a part: the training graph it belongs to, and its logits."""
         copies, arcs, edge_index = part
         cell, batch = torch.unique_consecutive(graphs.cell[copies], return_inverse=True)
         values = self.call.edge_values(self.joined, graphs.edge[arcs])
@@ -135,7 +135,11 @@ class _SideBySide:
         return self.owner[self.edge_index[0]]
 
     def part(self, graphs: Tensor, wanted: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Wanted copies and their edges in some graphs (ascending), and these edges between these copies."""
+        """The part that belongs to some training graphs (ascending); only the ``wanted`` copies, if given.
+
+        Returns:
+            Positions of its copies of nodes, positions of its edges, and ``edge_index`` between these copies.
+        """
         copies = _runs(self.owner, graphs)
         arcs = _runs(self._edge_owner, graphs)
         if wanted is not None:
@@ -146,7 +150,7 @@ class _SideBySide:
 
 
 def _runs(owner: Tensor, wanted: Tensor) -> Tensor:
-    """Positions of the wanted owners in a sorted sequence."""
+    """All positions at which one of the ``wanted`` owners stands in the sorted sequence ``owner``."""
     first = torch.searchsorted(owner, wanted)
     length = torch.searchsorted(owner, wanted, right=True) - first
     shift = torch.cumsum(length, 0) - length

@@ -1,8 +1,8 @@
 """The training objective of a node classifier on a graph and all its subgraphs, for the price of a few plain steps.
 
-The sum over T subgraphs is exact, and it is computed as three terms: the whole graph, the ballots of nodes that have
-an edge in a subgraph (all these subgraphs side by side), and the edgeless prediction, to which every other ballot of a
-node is equal. The wide product of features and first layer is formed and differentiated once per step.
+The sum over T subgraphs is exact. It is computed as three terms: the whole graph, the ballots of nodes that have an
+edge in a subgraph (all these subgraphs side by side), and the edgeless prediction, which every other ballot of a node
+equals. The product of all features with the first layer is formed and differentiated once per step.
 """
 
 from collections.abc import Iterator

@@ -15,8 +15,8 @@ from agnncert.voting.call import Caller
 # One training step: adds its gradient to the parameters and returns its loss.
 TrainingStep = Callable[[], float]
 
-# How fast the loss of a vote falls with the margin: one tenth of the ballots counts like 1 in a logit. Anything
-# from 5 to 30 did as well on AIDS and PROTEINS.
+# How fast the loss of a vote falls with the margin: one tenth of the ballots counts as much as 1 in a logit. All values
+# from 5 to 30 did equally well on AIDS and PROTEINS.
 SHARPNESS = 10.0
 
 
@@ -30,7 +30,7 @@ class Objective(Protocol):
 def class_weights(y: Tensor, call: Caller) -> Tensor:
     """Weights, 1 on average, that let every class count the same.
 
-    Without them a rare class loses every vote for which its evidence is weak.
+    Without them a rare class loses every vote that is close.
     """
     count = torch.bincount(y, minlength=call.num_classes).to(call.dtype)
     return len(y) / (torch.count_nonzero(count) * count.clamp(min=1))
@@ -44,8 +44,8 @@ def row_losses(logits: Tensor, y: Tensor, class_weight: Tensor | None = None) ->
 def vote_losses(logits: Tensor, owner: Tensor, y: Tensor, class_weight: Tensor | None = None) -> Tensor:
     """Loss of the vote that the ballots of each graph cast together, shape ``[len(y)]``; 0 without a ballot.
 
-    Ballots that see two or three edges are rarely sure of anything, and the loss of each by itself teaches
-    all of them to name the commonest class. Their mean is what decides.
+    Ballots that see two or three edges are rarely sure of anything, and the loss of each by itself teaches all of them
+    to name the commonest class. What decides is their mean.
 
     Args:
         logits: One row per ballot.
@@ -128,7 +128,7 @@ class Terms:
 
 
 def backward_each(terms: Iterable[Tensor]) -> float:
-    """Goes backward through each term as it comes, so that only one is in memory at a time; returns their sum."""
+    """Calls ``backward`` on each term as it comes, so that only one is in memory at a time; returns their sum."""
     total = 0.0
     for loss in terms:
         loss.backward()  # type: ignore[no-untyped-call]

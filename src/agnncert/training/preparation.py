@@ -87,7 +87,7 @@ def _scorer(
     call: Caller, graph: Data, division: Defence, rows: Any, truth: Any, settings: FitSettings
 ) -> Callable[[], Score]:
     if isinstance(division, Smoothing):
-        division.count(call, graph, rows, 1, settings["seed"])  # what cannot work fails now, not after an epoch
+        division.count(call, graph, rows, 1, settings["seed"])  # errors come now, not after the first epoch
         return noisy_scorer(call, graph, division, rows, truth, settings["seed"])
     return scorer(call, graph, division, rows, truth, settings["select_size"])
 
@@ -136,7 +136,7 @@ def graph_labels(graphs: Any) -> Tensor:
 
 
 def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: int) -> Tensor:
-    """Labels of all rows as int64, after a check of those that are used.
+    """Labels of all rows as int64; those of ``rows`` are checked.
 
     Raises:
         DatasetError: There are none, or one of them is not a class of the model.
@@ -161,7 +161,7 @@ def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: 
 
 
 def masked_rows(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Rows of the nodes in a mask, which must be there and not be empty."""
+    """Rows of the nodes in a mask; raises ``DatasetError`` if it is missing or empty."""
     mask = getattr(data, name, None)
     if mask is None:
         raise DatasetError(
@@ -174,7 +174,7 @@ def masked_rows(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def part_rows(data: Any, name: str) -> Tensor:
-    """Numbers of the graphs in a part of a graph set, which must be there and not be empty."""
+    """Positions of the graphs in a part of a graph set; raises ``DatasetError`` if it is missing or empty."""
     rows = getattr(data, name, None)
     if rows is None or len(rows) == 0:
         raise DatasetError(

@@ -1,7 +1,7 @@
-"""Training objectives for a division of the user's own, of which nothing is known but its subgraphs.
+"""Training objectives for a user's own division, which only tells what its subgraphs are.
 
-All T of them in every step would cost T passes. So each step samples a few that stand for all: its gradient is an
-unbiased estimate of the gradient of the paper's sum over T + 1 graphs.
+All T subgraphs in every step would cost T passes. So each step samples a few that stand for all. With the objective
+"paper", the gradient of a step is an unbiased estimate of the gradient of the paper's sum over T + 1 graphs.
 """
 
 from collections.abc import Iterator, Sequence
