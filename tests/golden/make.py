@@ -11,7 +11,7 @@ import numpy as np
 
 from agnncert.proof.ballots import Votes
 from agnncert.proof.budget import Budget
-from agnncert.proof.certificate import Certificate, save_certificate, usual_budgets
+from agnncert.proof.certificate import Certificate, usual_budgets
 from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.file import VERSION
@@ -98,7 +98,7 @@ def make_all() -> None:
     for name, certificate in made.items():
         own = Budget(target_features=True, delete_nodes=1, change_features=1)
         budgets = (*usual_budgets(certificate.claim), own) if certificate.claim.alpha is None else ()
-        save_certificate(certificate, FOLDER / f"{name}.cert", flips if name == "sparse-rs" else budgets)
+        certificate.save(FOLDER / f"{name}.cert", flips if name == "sparse-rs" else budgets)
     proved = {name: summary(certificate) for name, certificate in made.items()}
     (FOLDER / "proved.json").write_text(json.dumps(proved, indent=1, ensure_ascii=False) + "\n")
 

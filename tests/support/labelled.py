@@ -8,6 +8,12 @@ from torch_geometric.utils import to_undirected
 
 from agnncert.datasets import GraphSet
 from agnncert.graphs.graph import one_graph
+from agnncert.training.settings import FitSettings, checked
+
+
+def fit_settings(objective="balanced", weights=None, **more) -> FitSettings:
+    """All settings of ``fit``, as objectives take them."""
+    return checked({"objective": objective, "weights": weights, **more}, "node")
 
 
 def labelled_graph(num_nodes=30, classes=3, features=5, seed=0, sparse=False, noise=1.0, degree=3) -> Data:

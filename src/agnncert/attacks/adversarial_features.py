@@ -15,18 +15,18 @@ from agnncert.voting.call import no_edges
 SAMPLE = 32  # nodes that feature rows are tried on
 SCALES = (1.0, 10.0, 100.0)
 STEPS = 20
-ENOUGH = 5.0  # leads beyond this, in logits, count no more
+ENOUGH = 5.0  # larger leads, in logits, count as this one
 
 
 @dataclass(frozen=True)
 class AdversarialFeatures:
-    """Feature rows an attacker would inject, and existing nodes he would join to a target.
+    """Feature rows that an attacker would inject, and existing nodes that he would join to a target.
 
     Attributes:
         features: All rows, shape ``[num_rows, num_features]``.
         lists: The same rows as lists, shared by all perturbations that use them.
         best: For every class the rows that push to it most often, best first.
-        strong: For every class all nodes, those first that predict it most clearly by themselves.
+        strong: For every class all nodes, sorted by how clearly each predicts it by itself, the clearest first.
     """
 
     features: Tensor
@@ -45,7 +45,7 @@ class AdversarialFeatures:
 
         Args:
             problem: The model and its data.
-            seed: Seed of the sample of nodes that they are tried on.
+            seed: Seed of the sample of nodes that feature rows are tried on.
             keep: Rows to keep for each class.
         """
         random = np.random.default_rng(seed)
@@ -54,11 +54,11 @@ class AdversarialFeatures:
         lead = _lead(_alone(problem, x))
         strong = [np.argsort(-lead[:, k].numpy(), kind="stable") for k in range(problem.call.num_classes)]
         copies = [torch.unique(x[torch.from_numpy(nodes[:8].copy())], dim=0)[:3] for nodes in strong]
-        ascended = _ascend(problem, sample, torch.stack([some.mean(0) for some in copies]))
+        ascended = _ascend(problem, sample, torch.stack([real.mean(0) for real in copies]))
         rows: list[Tensor] = []
         best: list[list[int]] = []
-        for k, some in enumerate(copies):
-            tried = torch.cat([scale * torch.cat([some, ascended[k : k + 1]]) for scale in SCALES])
+        for k, real in enumerate(copies):
+            tried = torch.cat([scale * torch.cat([real, ascended[k : k + 1]]) for scale in SCALES])
             tried = tried[torch.isfinite(tried).all(1)]
             share, mean = _pushed(problem, sample, tried, k)
             order = np.lexsort([-mean, -share])[:keep]

@@ -48,10 +48,10 @@ def attack(
             * ``"hubs"``: injected nodes joined to many targets at once (node task);
             * ``"random"``: draws attacks at random;
             * ``"gradient"``: PRBCD on the vote, edges only;
-            * ``"exhaustive"``: everything there is, on tiny graphs;
+            * ``"exhaustive"``: all attacks within the budget, on tiny graphs;
 
-            or several of them, of which the best counts for each target.
-        targets: Mask or row numbers; all when not given, or those of the certificate.
+            or several of them; for each target the best result counts.
+        targets: Mask or row numbers; when not given, those of the certificate, else all.
         certificate: Certificate of the same model and data, to compare with.
         seed: Seed of what is sampled.
 
@@ -59,7 +59,7 @@ def attack(
         One result for each target: the attacked graph, what it cost, and the label voted on it.
 
     Raises:
-        BudgetError: The budget allows nothing, or something that this attack or graph cannot do.
+        BudgetError: The budget allows something that this attack or graph cannot do.
         SettingsError: The kind of attack is unknown, or does not fit the task or division.
     """
     if certificate is not None and division is None:
@@ -112,13 +112,13 @@ def _run(problem: Problem, rows: IntArray, budgets: Sequence[Budget], kind: str,
 
 @dataclass(frozen=True)
 class Curve:
-    """Accuracy under attack by size: the truth lies between the two.
+    """Accuracy under attacks of growing size; that of the worst attack lies between the two.
 
     Attributes:
         field: The field of the budget that was varied.
         sizes: Its amounts.
-        certified: Share of targets correct and certified: what no attack can go below.
-        attacked: Share of targets correct after the attacks: what no certificate can promise more than.
+        certified: Share of targets that are correct and certified; no attack can push the accuracy below.
+        attacked: Share of targets that are correct after the attacks; no certificate can promise more.
         violations: Targets broken although certified; must be 0.
     """
 
@@ -161,7 +161,7 @@ def attacked_accuracy(
     kinds = _known(kind)
     certificate = certify(model, data, division, targets)
     if certificate.truth is None:
-        raise SettingsError("the data has no true classes y, so no accuracy can be told.")
+        raise SettingsError("the data has no true classes y, so there is no accuracy to measure.")
     problem = Problem(model, data, division)
     correct = certificate.label == certificate.truth
     fallen = np.zeros(len(correct), dtype=bool)

@@ -1,9 +1,9 @@
 """Edits: one small change each, and the ballots that it would lead to.
 
-A greedy attack tries thousands of edits. Each is tried only in the subgraphs that it touches, and of these only what
-the ballot depends on is built: in the node task the nodes that can reach the target, in the graph task the subgraph
-itself. ``NodeSubgraphs`` and ``GraphSubgraphs`` build it; ``BallotQueue`` runs the model on many of them side by side.
-These ballots guide the search; what an attack reports is voted anew on the attacked graph.
+A greedy attack tries thousands of edits. Each is tried only in the subgraphs that it touches, and of a subgraph only
+the part that the ballot depends on is built: in the node task the nodes that can reach the target, in the graph task
+all of it. ``NodeSubgraphs`` and ``GraphSubgraphs`` build these parts; ``BallotQueue`` runs the model on many side by
+side. These ballots only guide the search: the result of an attack is voted again on the attacked graph.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ class Edit:
 
     @property
     def nodes(self) -> set[int]:
-        """Existing nodes it speaks of."""
+        """Existing nodes that it changes or joins."""
         ends = (end for pair in (*self.add_edges, *self.delete_edges, *self.change_edges) for end in pair[:2])
         return {*ends, *self.delete_nodes, *(node for node, _ in self.change_features)} - {INJECTED}
 
@@ -76,7 +76,7 @@ class TriedEdit:
     ballots: Mapping[int, int]
 
     def gain(self, before: Sequence[int], label: int, rival: int) -> int:
-        """How much it closes the gap between ``label`` and ``rival``; ``before`` holds the ballots as they are."""
+        """By how many votes it closes the gap between ``label`` and ``rival``, given the ballots ``before`` it."""
         weight = {label: -1, rival: 1}
         return sum(weight.get(new, 0) - weight.get(before[group], 0) for group, new in self.ballots.items())
 
@@ -178,7 +178,7 @@ class NodeSubgraphs:
 
 
 def _hops(model: Any) -> float:
-    """How far to look: one step beyond the layers, for the degrees they read; everything if they cannot be counted."""
+    """How many hops a ballot depends on: the layers and one more, for degrees; infinite if there are no layers to count."""
     modules = model.modules() if isinstance(model, torch.nn.Module) else ()
     layers = sum(isinstance(module, MessagePassing) for module in modules)
     return layers + 1 if layers else float("inf")
@@ -210,7 +210,7 @@ class GraphSubgraphs:
             self.members = [sorted({end for edge in edges for end in edge[:2]}) for edges in self.edges]
 
     def edited(self, group: int, target: int, edit: Edit) -> Subgraph | None:
-        """One subgraph after an edit; ``None`` if nothing is left of it."""
+        """The subgraph of one group after an edit; ``None`` if no node is left in it."""
         deleted, gone = set(_both_ways(edit.delete_edges)), set(edit.delete_nodes)
         edges = [*self.edges[group], *((u, v, ADDED) for u, v in _both_ways(edit.add_edges))]
         edges = [edge for edge in edges if edge[:2] not in deleted and not gone & {*edge[:2]}]
@@ -260,9 +260,9 @@ class BallotQueue:
         if len(self._rows) > CHUNK_ROWS:
             self._run()
         start = len(self._rows)
-        own = {INJECTED: edit.injected, **dict(edit.change_features)}
+        given = {INJECTED: edit.injected, **dict(edit.change_features)}
         for node in subgraph.nodes:
-            features = own.get(node)
+            features = given.get(node)
             self._rows.append(subgraphs.first_row + node if features is None else self.num_nodes + features)
         self._hidden += subgraph.hidden
         values = {arc: value for u, v, value in edit.change_edges for arc in ((u, v), (v, u))}
@@ -270,7 +270,7 @@ class BallotQueue:
             value = values.get((subgraph.nodes[u], subgraph.nodes[v]))
             copies = 1
             if value is not None and self.changed_value is None:
-                copies = int(value)
+                copies = int(value)  # edges have no values here, so they are copied instead
             elif value is not None:
                 self._changed.append((len(self._edges), value))
             self._edges += [(start + u, start + v, edge)] * copies
@@ -303,7 +303,7 @@ class BallotQueue:
         self._forget_subgraphs()
 
     def _values(self, edge: Tensor) -> dict[str, Tensor]:
-        """Weights and attributes of all queued edges; added ones have ones."""
+        """Weights and attributes of all queued edges; those of added edges are 1."""
         values = {}
         for name in self.call.takes:
             known = self.graph[name]

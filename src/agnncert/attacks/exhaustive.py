@@ -1,4 +1,4 @@
-"""The exhaustive attack: everything that a small budget allows on a tiny graph."""
+"""The exhaustive attack: tries everything that a small budget allows on a tiny graph."""
 
 import itertools
 import math
@@ -32,7 +32,7 @@ def exhaustive(
 ) -> list[AttackResult]:
     """Tries every set of edges, nodes and edges of injected nodes that the budget allows.
 
-    Features and ids have no end, so these come from lists: all combinations of what is listed are tried.
+    There are infinitely many features and ids, so these come from lists: all combinations of listed ones are tried.
 
     Args:
         problem: Model, data and division; a tiny graph, any division.
@@ -48,39 +48,35 @@ def exhaustive(
     rows = problem.rows(targets)
     before = problem.votes(rows)
     results = []
-    for row, ballots, one in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
+    for row, ballots, allowed in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
         choices = _Choices.of(problem, row, features, ids)
-        _require_few(choices.count(one), limit, one)
-        results.append(_best(problem, row, ballots, choices.attacks(one)))
+        if (count := choices.count(allowed)) > limit:
+            shown = "endless" if count == math.inf else f"{count:,.0f}"
+            raise BudgetError(
+                f"{allowed} allows {shown} attacks on this graph, more than the limit of {limit:,}: take a smaller "
+                'budget or a smaller graph, or another attack ("greedy" knows where to look).'
+            )
+        results.append(_best(problem, row, ballots, choices.attacks(allowed)))
     return results
-
-
-def _require_few(count: float, limit: int, budget: Budget) -> None:
-    if count > limit:
-        shown = "endless" if count == math.inf else f"{count:,.0f}"
-        raise BudgetError(
-            f"{budget} allows {shown} attacks on this graph, more than the limit of {limit:,}: take a smaller "
-            'budget or a smaller graph, or another attack ("greedy" knows where to look).'
-        )
 
 
 def _best(problem: Problem, row: int, before: Ballots, changes: Iterator[Perturbation]) -> AttackResult:
     """The attack that changed the label, else the one that moved the most ballots."""
     label, tried = problem.winner(before), 0
     score, best, best_ballots = (False, 0), Perturbation(), before
-    while some := list(itertools.islice(changes, ATTACKS_AT_ONCE)):
-        for change, after in zip(some, problem.recast([(row, change) for change in some]), strict=True):
+    while batch := list(itertools.islice(changes, ATTACKS_AT_ONCE)):
+        for change, after in zip(batch, problem.recast([(row, change) for change in batch]), strict=True):
             this = (problem.winner(after) != label, int((after != before).sum()))
             if this > score:
                 score, best, best_ballots = this, change, after
-        tried += len(some)
+        tried += len(batch)
     result = problem.results([(row, best)], before[None], "exhaustive", best_ballots[None])[0]
     return replace(result, tried=tried)
 
 
 @dataclass(frozen=True)
 class _Choices:
-    """What an attacker of one target chooses from."""
+    """What an attacker of one target can choose from."""
 
     nodes: tuple[Id, ...]  # the target is not among them
     target: Id | None
@@ -111,7 +107,7 @@ class _Choices:
         )
 
     def count(self, budget: Budget) -> float:
-        """How many attacks there are at most: those that ``attacks`` leaves out are counted too."""
+        """An upper bound on the number of ``attacks``: contradictory ones, which that leaves out, are counted too."""
         if budget.inject_nodes == math.inf:
             return math.inf
         each = len(self.features) * _Subsets(self._ends, budget.edges_per_injected).count()
@@ -119,7 +115,7 @@ class _Choices:
         return float(injections * math.prod(subsets.count() for subsets in self._changes(budget)))
 
     def attacks(self, budget: Budget) -> Iterator[Perturbation]:
-        """All of them, without those that also change what they delete, or delete a whole graph."""
+        """All attacks within the budget, except those that change what they delete, or delete all nodes of a graph."""
         parts = itertools.product(*self._changes(budget), self._injections(budget))
         for add, remove, alter, drop, features, own_features, (new, links) in parts:
             altered = {pair for pair, _ in alter}
@@ -159,7 +155,7 @@ class _Choices:
             for names in itertools.combinations(self.ids, count) if self.any_order else [self.ids[:count]]:
                 for rows in itertools.product(self.features, repeat=count):
                     for chosen in itertools.product(links, repeat=count):
-                        pairs = [(name, end) for name, some in zip(names, chosen, strict=True) for end in some]
+                        pairs = [(name, end) for name, ends in zip(names, chosen, strict=True) for end in ends]
                         yield dict(zip(names, rows, strict=True)), pairs
 
 
@@ -196,7 +192,7 @@ def _checked(features: Sequence[Sequence[float]], width: int) -> Sequence[Sequen
 
 
 def _usual_ids(problem: Problem, keys: Tensor, row: int) -> list[Id]:
-    """One unused id for each group where ids decide about groups, else the first five."""
+    """One unused id for each group if ids decide about groups (node-centric), else the first five unused ids."""
     if not isinstance(problem.division, NodeCentric) or not problem.has_ids(row):
         return UnusedIds(keys, problem.has_ids(row), 5).ids.tolist()  # type: ignore[no-any-return]
     unused = UnusedIds(keys, True, 20 * problem.num_groups)

@@ -70,9 +70,9 @@ def gradient(
     before = problem.votes(rows)
     attacks: list[tuple[int, Perturbation]] = []
     with torch.random.fork_rng(devices=[]):
-        for row, ballots, one in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
+        for row, ballots, allowed in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
             torch.manual_seed(seed * 1_000_003 + row)
-            attacks.append((row, _flips(problem, row, problem.winner(ballots), one, victim, epochs)))
+            attacks.append((row, _flips(problem, row, problem.winner(ballots), allowed, victim, epochs)))
     results = problem.results(attacks, before, f"gradient ({victim})")
     if victim == "vote":
         return results
@@ -82,7 +82,7 @@ def gradient(
 def _flips(problem: Problem, row: int, label: int, budget: Budget, victim: Victim, epochs: int) -> Perturbation:
     """The pairs to flip for one target."""
     graph, target, ids = _search_graph(problem, row, victim)
-    edges = torch.unique(graph.edge_index, dim=1)  # PRBCD takes a second copy of an edge for its absence
+    edges = torch.unique(graph.edge_index, dim=1)  # PRBCD would treat a second copy of an edge as its removal
     joined = {(u, v) for u, v in edges.t().tolist()}
     pairs = _pairs_to_flip(graph.num_nodes, joined, target, budget)
     division = problem.built_in()
@@ -112,7 +112,7 @@ def _flips(problem: Problem, row: int, label: int, budget: Budget, victim: Victi
 def _search_graph(problem: Problem, row: int, victim: Victim) -> tuple[Data, int | None, list[Id]]:
     """The graph to search on, the target in it, and its ids.
 
-    For the vote on a node that is what can reach it, and some other nodes: a flip far away changes nothing.
+    For the vote on a node the graph consists of the nodes that can reach it and some others as new neighbours.
     """
     if problem.task == "graph":
         return problem.graph_of(row), None, problem.ids(row)
@@ -128,10 +128,10 @@ def _pairs_to_flip(count: int, joined: set[tuple[int, int]], target: int | None,
     """The pairs that may be flipped: those of the target, or all of a whole graph, shape ``[2, num_pairs]``."""
     if target is None:
         low, high = np.triu_indices(count, 1)
-        everyone = list(zip(low.tolist(), high.tolist(), strict=True))
+        pairs = list(zip(low.tolist(), high.tolist(), strict=True))
     else:
-        everyone = [(min(u, target), max(u, target)) for u in range(count) if u != target]
-    allowed = [pair for pair in everyone if (budget.delete_edges if {pair, pair[::-1]} & joined else budget.add_edges)]
+        pairs = [(min(u, target), max(u, target)) for u in range(count) if u != target]
+    allowed = [pair for pair in pairs if (budget.delete_edges if {pair, pair[::-1]} & joined else budget.add_edges)]
     return torch.tensor(allowed, dtype=torch.int64).view(-1, 2).t()
 
 
@@ -168,7 +168,7 @@ class _TargetedPRBCD(PRBCDAttack):  # type: ignore[misc]
         if self.pairs.size(1) >= self.block_size:
             super()._sample_random_block(budget)
             return
-        self.current_block = torch.arange(self.pairs.size(1))  # few enough to look at all of them
+        self.current_block = torch.arange(self.pairs.size(1))  # so few that all are looked at
         self.block_edge_index = self.pairs
         self.block_edge_weight = torch.full(self.current_block.shape, self.coeffs["eps"])
 
@@ -177,14 +177,14 @@ class _TargetedPRBCD(PRBCDAttack):  # type: ignore[misc]
             super()._resample_random_block(budget)
 
     def _update_edge_weights(self, budget: int, block_edge_weight: Tensor, epoch: int, gradient: Tensor) -> Tensor:
-        # PRBCD's own step depends on the size of the graph, which says nothing about one target.
+        # PRBCD's own step size grows with the graph, which makes no sense for one target.
         largest = float(gradient.abs().max())
         step = 0.3 / np.sqrt(max(0, epoch - self.epochs_resampling) + 1)
         return block_edge_weight + (step / largest if largest > 0 else 0.0) * gradient
 
 
 def _margin(scores: Tensor, label: int) -> Tensor:
-    """How far other classes are ahead of ``label``, squashed so that ballots far from the border count less."""
+    """By how much another class leads ``label``, squashed so that ballots far from a tie count less."""
     log_share = scores.log_softmax(dim=-1)
     others = log_share.index_fill(1, torch.tensor([label]), -torch.inf).amax(dim=-1)
     return torch.tanh(others - log_share[:, label]).mean()

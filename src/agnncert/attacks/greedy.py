@@ -21,7 +21,7 @@ from agnncert.proof.budget import Budget
 
 TARGETS_AT_ONCE = 64
 
-# What attacks named after one kind of change may touch; "greedy" may touch all.
+# Budget fields that attacks named after one kind of change may use; "greedy" may use all.
 FIELDS: dict[str, tuple[str, ...]] = {
     "injection": ("inject_nodes", "edges_per_injected"),
     "deletions": ("delete_edges", "delete_nodes"),
@@ -54,7 +54,9 @@ def greedy(
     if kind != "greedy" and kind not in FIELDS:
         raise SettingsError(f'unknown attack "{kind}": {did_you_mean(str(kind), ["greedy", *FIELDS])}')
     rows = problem.rows(targets)
-    budgets = [_only(one, FIELDS.get(kind)) for one in problem.budgets(budget, rows)]
+    budgets = problem.budgets(budget, rows)
+    if kind in FIELDS:
+        budgets = [Budget(**{name: getattr(allowed, name) for name in FIELDS[kind]}) for allowed in budgets]
     before = problem.votes(rows)
     features = AdversarialFeatures.of(problem, seed) if features is None else features
     moves = NodeMoves(problem, features) if problem.task == "node" else GraphMoves(problem, features, seed)
@@ -78,10 +80,10 @@ class _Search:
         targets = rows.tolist()
         rivals = [self._rivals(ballots) for ballots in before]
         tried = self._try(targets, rivals, budgets)
-        plans = [self._plans(*one) for one in zip(targets, tried, before, rivals, budgets, strict=True)]
+        plans = [self._plans(*target) for target in zip(targets, tried, before, rivals, budgets, strict=True)]
         first = [(row, changes[0]) for row, changes in zip(targets, plans, strict=True)]
         results = self.problem.results(first, before, self.kind)
-        # A second rival, where the first did not win.
+        # Where the first rival was not elected, the second is tried.
         again = [k for k, result in enumerate(results) if not result.succeeded and len(plans[k]) > 1]
         second = self.problem.results([(targets[k], plans[k][1]) for k in again], before[again], self.kind)
         for k, result in zip(again, second, strict=True):
@@ -131,7 +133,7 @@ class _Search:
 def _choose(
     tried: Iterable[TriedEdit], before: Sequence[int], label: int, rival: int, budget: Budget
 ) -> tuple[list[Edit], int]:
-    """The edits with the largest gain for each unit, one for each ballot, as long as the budget lasts.
+    """The edits with the largest gain per unit, at most one for each ballot, until the budget is spent.
 
     Edits without gain fill up the budget: what several edits do together may differ from what each does alone.
 
@@ -139,21 +141,21 @@ def _choose(
         The edits, and their gain added up.
     """
     left = {"target_features": float(budget.target_features)}
-    priced = [(one.gain(before, label, rival), one) for one in tried]
-    priced = [(gain, one) for gain, one in priced if gain >= 0 and one.ballots]
+    priced = [(attempt.gain(before, label, rival), attempt) for attempt in tried if attempt.ballots]
+    priced = [(gain, attempt) for gain, attempt in priced if gain >= 0]
     priced.sort(key=lambda item: -item[0] / item[1].edit.units)
     groups_taken: set[int] = set()
     nodes_deleted: set[int] = set()
     nodes_used: set[int] = set()
     chosen, total = [], 0
-    for gain, one in priced:
-        edit = one.edit
-        if edit.units > left.setdefault(edit.field, getattr(budget, edit.field)) or groups_taken & one.ballots.keys():
+    for gain, attempt in priced:
+        edit, groups = attempt.edit, attempt.ballots.keys()
+        if edit.units > left.setdefault(edit.field, getattr(budget, edit.field)) or groups_taken & groups:
             continue
         if nodes_deleted & edit.nodes or nodes_used.intersection(edit.delete_nodes):
             continue
         left[edit.field] -= edit.units
-        groups_taken |= one.ballots.keys()
+        groups_taken |= groups
         nodes_deleted.update(edit.delete_nodes)
         nodes_used |= edit.nodes
         chosen.append(edit)
@@ -162,11 +164,6 @@ def _choose(
 
 
 def _leave_a_node(edits: list[Edit], num_nodes: int) -> list[Edit]:
-    """A graph without nodes is no graph: one of them stays."""
+    """The edits without so many deletions that no node would be left."""
     deleting = [edit for edit in edits if edit.delete_nodes]
     return [edit for edit in edits if edit not in deleting[num_nodes - 1 :]]
-
-
-def _only(budget: Budget, fields: tuple[str, ...] | None) -> Budget:
-    """The part of a budget that is in these fields."""
-    return budget if fields is None else Budget(**{name: getattr(budget, name) for name in fields})

@@ -17,7 +17,7 @@ from agnncert.graphs.perturbation import Perturbation
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.budget import Budget
 
-IDS_TO_PAIR = 64  # ids to try where each makes a pair with every target
+IDS_TO_PAIR = 64  # ids to try in the edge-centric division, where each makes a pair with every target
 
 
 @old_names(scene="problem", arsenal="features")
@@ -27,8 +27,8 @@ def hubs(
     """Attacks many nodes with one perturbation for each class that they are pushed to.
 
     Every hub is joined to all targets of which the same class is the closest rival (to the weakest of them, if
-    ``edges_per_injected`` is finite), under an id that leads to ballots which are still to be moved. Results that
-    share a class share their perturbation: the graph is the same, and its cost is that of all of it.
+    ``edges_per_injected`` is finite), under an id that leads to ballots which are still to be moved. Targets pushed to
+    the same class share one attacked graph, and the cost of each of their results is that of the whole graph.
 
     Args:
         problem: Model, data and division; node task, built-in division.
@@ -57,7 +57,7 @@ def hubs(
             _attack(problem, rows[here], before[here], change, row)
             for row in _feature_rows(features.lists[features.best[rival][0]], change)
         )
-        best = max(attempts, key=lambda some: (sum(r.succeeded for r in some), sum(r.ballots_moved for r in some)))
+        best = max(attempts, key=lambda made: (sum(r.succeeded for r in made), sum(r.ballots_moved for r in made)))
         results.update(zip(here.tolist(), best, strict=True))
     return [results[k] for k in range(len(rows))]
 

@@ -47,7 +47,7 @@ class UnusedIds:
         return pair_groups(division, self.ids, keys)
 
     def without_gaps(self, edits: Sequence[Edit]) -> list[Edit]:
-        """The edits in an order in which their nodes can be injected; row numbers that were left out get a node too."""
+        """The edits in the order of their ids; if ids are row numbers, nodes are injected for those left out."""
         used = {edit.injected_id for edit in edits if edit.injected_id is not None}
         filled = list(edits)
         if not self.any_order and used:

@@ -37,7 +37,7 @@ IDS_FOR_GRAPHS = 256
 
 
 class NodeMoves:
-    """What can be done to one node after another."""
+    """Edits against target nodes."""
 
     def __init__(self, problem: Problem, features: AdversarialFeatures) -> None:
         self.problem, self.features, self.division = problem, features, problem.built_in()
@@ -55,7 +55,7 @@ class NodeMoves:
         return self._unused
 
     def candidates(self, row: int, rivals: Sequence[int], budget: Budget) -> Iterator[Candidate]:
-        """Edits to try, within what the budget has a field for; injected nodes have no id yet."""
+        """Edits to try, of the kinds that the budget allows; injected nodes have no id yet."""
         if budget.add_edges:
             yield from self._new_neighbours(row, rivals)
         if budget.injected_edges:
@@ -85,7 +85,7 @@ class NodeMoves:
                 yield Edit("add_edges", add_edges=((u, row),)), [group]
 
     def _groups_with(self, row: int, others: list[int]) -> list[int]:
-        """Group in which the target would hear each of these nodes."""
+        """Group in which the target would get messages from each of these nodes."""
         if isinstance(self.division, NodeCentric):
             return [self._subgraphs.group_of[u] for u in others]
         keys = self.problem.graph.node_key
@@ -135,7 +135,7 @@ class NodeMoves:
     ) -> Iterator[TriedEdit]:
         """Injected nodes under ids that lead their edges to the wanted groups (edge-centric)."""
         # By the group whose ballot it moves, and the node it is joined to: the target, or a neighbour.
-        best = _best_by(lambda one: (next(iter(one.ballots)), one.edit.add_edges[0][1]), new)
+        best = _best_by(lambda attempt: (next(iter(attempt.ballots)), attempt.edit.add_edges[0][1]), new)
         direct = {group: priced for (group, joined), priced in best.items() if joined == row}
         through = {key: priced for key, priced in best.items() if key[1] != row and priced[0] > 0}
         neighbours = sorted({u for _, u in through})
@@ -144,7 +144,7 @@ class NodeMoves:
 
 
 class GraphMoves:
-    """What can be done to one graph after another."""
+    """Edits against target graphs."""
 
     def __init__(self, problem: Problem, features: AdversarialFeatures, seed: int = 0) -> None:
         self.problem, self.features, self.division = problem, features, problem.built_in()
@@ -163,7 +163,7 @@ class GraphMoves:
         return UnusedIds(self.subgraphs(row).graph.node_key, self.problem.has_ids(row), IDS_FOR_GRAPHS)
 
     def candidates(self, row: int, rivals: Sequence[int], budget: Budget) -> Iterator[Candidate]:
-        """Edits to try, within what the budget has a field for; injected nodes have no id yet."""
+        """Edits to try, of the kinds that the budget allows; injected nodes have no id yet."""
         subgraphs, random = self.subgraphs(row), np.random.default_rng([self.seed, row])
         if budget.add_edges:
             yield from self._new_edges(subgraphs, random)
@@ -213,7 +213,7 @@ class GraphMoves:
                     edges = tuple((INJECTED, u) for u in members[:linked])
                     yield Edit("inject_nodes", add_edges=edges, injected=features, injected_group=group), [group]
             elif most:
-                # One node stands for all that might be joined: the id, chosen later, decides which of them can be.
+                # One node stands for all that might be joined; which of them really are depends on the id chosen later.
                 edges = ((INJECTED, members[0] if members else 0),)
                 yield Edit("inject_nodes", add_edges=edges, injected=features), [group]
 
@@ -236,25 +236,24 @@ def with_ids(
     budget: Budget,
 ) -> list[TriedEdit]:
     """The edits, with injected nodes under ids that lead their edges to the wanted groups."""
-    others = [one for one in tried if one.edit.injected is None]
-    new = [(one.gain(before, label, rival), one) for one in tried if one.edit.injected is not None]
+    others = [attempt for attempt in tried if attempt.edit.injected is None]
+    new = [(attempt.gain(before, label, rival), attempt) for attempt in tried if attempt.edit.injected is not None]
     if not new:
         return others
     division, unused = moves.division, moves.unused_ids(row)
     count = int(min(budget.inject_nodes, division.num_groups))
     if isinstance(division, EdgeCentric):
         return [*others, *moves.ids_by_pair(row, new, division, budget.edges_per_injected, count)]
-    best = _best_by(lambda one: one.edit.injected_group, new)
+    best = _best_by(lambda attempt: attempt.edit.injected_group, new)
     return [*others, *ids_by_group(unused, unused.node_groups(division), best, count)]
 
 
 def _best_by(key: Callable[[TriedEdit], Key], priced: Sequence[Priced]) -> dict[Key, Priced]:
-    """The edit with the largest gain for each key, without those that lose."""
+    """The edit with the largest gain for each key; edits with a negative gain are left out."""
     best: dict[Key, Priced] = {}
-    for gain, one in priced:
-        of_one = key(one)
-        if gain > best.get(of_one, (-1, one))[0]:
-            best[of_one] = (gain, one)
+    for gain, attempt in priced:
+        if gain > best.get(key(attempt), (-1, attempt))[0]:
+            best[key(attempt)] = (gain, attempt)
     return best
 
 
@@ -275,7 +274,7 @@ def _groups_of(subgraphs: GraphSubgraphs, node: int) -> list[int]:
 
 
 def _some(items: Sequence[Item], count: int, random: np.random.Generator) -> list[Item]:
-    """All items, or as many as ``count`` of them, drawn at random."""
+    """At most ``count`` items, drawn at random if there are more."""
     if len(items) <= count:
         return list(items)
     return [items[int(k)] for k in random.permutation(len(items))[:count]]

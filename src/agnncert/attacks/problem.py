@@ -19,7 +19,16 @@ from agnncert.attacks.results import AttackResult, cost_of
 from agnncert.divisions import Division, EdgeCentric, NodeCentric
 from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, infer_task, node_keys, one_graph
+from agnncert.graphs.graph import (
+    EDGE_VALUES,
+    Task,
+    canonical,
+    canonical_set,
+    infer_task,
+    node_keys,
+    one_graph,
+    select_edges,
+)
 from agnncert.graphs.perturbation import Id, Perturbation, keys_of, pair_keys
 from agnncert.graphs.targets import target_rows
 from agnncert.proof.ballots import IntArray
@@ -31,8 +40,8 @@ Ballots = npt.NDArray[np.int16]
 RowChange = tuple[int, Perturbation]  # row of a target, and what to change in order to attack it
 
 FEATURES_AT_ONCE = 20_000_000  # numbers in the features of all attacked graphs that are voted on together
-SMALL = 64  # graphs of up to this many nodes are voted on whole
-COPIES = 20  # of an edge, in a graph where edges have neither weights nor attributes
+SMALL = 64  # graphs of up to this many nodes are not cut down before voting
+COPIES = 20  # an extreme number of copies of an edge, where edges have neither weights nor attributes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,7 +102,7 @@ class Problem:
 
     @functools.cached_property
     def neighbours(self) -> "Neighbours":
-        """Who hears whom in each subgraph (node task, built-in divisions)."""
+        """Which node gets messages from which, in each subgraph (node task, built-in divisions)."""
         return Neighbours(self.graph, self.built_in())
 
     def built_in(self) -> EdgeCentric | NodeCentric:
@@ -119,20 +128,18 @@ class Problem:
         Raises:
             BudgetError: There are not as many as targets, or one allows what makes no sense here.
         """
-        if not isinstance(budget, (Budget, Sequence)):
-            raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
-        budgets = [budget] * len(rows) if isinstance(budget, Budget) else list(budget)
+        budgets = list(budget) if isinstance(budget, Sequence) else [budget] * len(rows)
         if len(budgets) != len(rows):
             raise BudgetError(f"{len(budgets)} budgets were given for {len(rows)} targets: pass one, or one for each.")
-        for row, one in zip(rows.tolist(), budgets, strict=True):
-            if not isinstance(one, Budget):
-                raise BudgetError(f"expected a Budget, got {type(one).__name__}: write Budget(add_edges=…).")
-            if one.delete_nodes and not self.has_ids(row):
+        for row, allowed in zip(rows.tolist(), budgets, strict=True):
+            if not isinstance(allowed, Budget):
+                raise BudgetError(f"expected a Budget, got {type(allowed).__name__}: write Budget(add_edges=…).")
+            if allowed.delete_nodes and not self.has_ids(row):
                 raise BudgetError(
                     "the budget deletes nodes, but the graph has no node_id: every later node would change its "
                     "identity with its row. Give the graph ids."
                 )
-            if one.target_features and self.task == "graph":
+            if allowed.target_features and self.task == "graph":
                 raise BudgetError("target_features speaks of a target node; for graphs use change_features.")
         return budgets
 
@@ -175,7 +182,7 @@ class Problem:
     def gaps(self, ballots: Ballots) -> IntArray:
         """For each class how many votes it may gain on the winner without being elected, shape ``[num_classes]``.
 
-        For the winner itself it is a number larger than any gap, so that sorting brings the closest rivals first.
+        The winner's own entry is larger than any gap, so that sorting puts the closest rival first and the winner last.
         """
         counts, label = self.counts(ballots), self.winner(ballots)
         gaps: IntArray = counts[label] - counts - (np.arange(len(counts)) < label)
@@ -245,10 +252,8 @@ class Problem:
         position = torch.full((self.graph.num_nodes,), -1, dtype=torch.int64)
         position[rows] = torch.arange(len(rows))
         inside = (position[self.graph.edge_index] >= 0).all(0)
-        part = Data(x=self.graph.x[rows], edge_index=position[self.graph.edge_index[:, inside]])
-        for name in EDGE_VALUES:
-            if name in self.graph:
-                part[name] = self.graph[name][inside]
+        part = Data(x=self.graph.x[rows], **select_edges(self.graph, inside))
+        part.edge_index = position[part.edge_index]
         part.node_id = [self._ids[u] for u in rows.tolist()]
         return part
 
@@ -259,7 +264,7 @@ class Problem:
         return cast(self.call, graph, self.division, np.asarray(rows, dtype=np.int64), engine)[0].dense()
 
     def _batches(self, attacks: Sequence[RowChange]) -> Iterator[list[tuple[int, Data]]]:
-        """Rows of targets with their attacked graphs, as many at a time as memory allows."""
+        """Rows of targets with their attacked graphs, in batches that fit into memory."""
         if self.task == "node":
             self.neighbours.look_up_groups([pair for _, change in attacks for pair in pair_keys(change.add_edges)])
         batch: list[tuple[int, Data]] = []
@@ -323,9 +328,9 @@ KeyPair = tuple[int, int]
 
 
 class Neighbours:
-    """Who hears whom inside each subgraph of the node task, before an attack and after one.
+    """Which node gets messages from which inside each subgraph (node task), before an attack and after one.
 
-    A node hears those whose messages it receives; whatever reaches it, over any number of steps, can change its ballot.
+    A node *hears* those whose messages it gets. All nodes that reach it over any number of hops can change its ballot.
 
     Attributes:
         row_of: Row of every node, by key.
@@ -338,7 +343,7 @@ class Neighbours:
         self._heard_by: dict[GroupNode, list[int]] = defaultdict(list)
         self._groups: dict[int, set[int]] = defaultdict(set)
         self._group_of_pair: dict[KeyPair, int] = {}
-        # The edge-centric theorem also covers models that send messages against the direction of an edge.
+        # The edge-centric theorem also covers models that send messages against the direction of edges.
         both_ways = isinstance(division, EdgeCentric)
         source, head = graph.edge_index.tolist()
         for edge, (u, v, group) in enumerate(zip(source, head, division.groups(graph).tolist(), strict=True)):
@@ -390,7 +395,7 @@ class Neighbours:
         self._group_of_pair.update(zip(arcs, groups.tolist(), strict=True))
 
     def _heard_by_added(self, pairs: Sequence[KeyPair]) -> dict[GroupNode, list[int]]:
-        """Who is heard by whom, and in which subgraph, because of new pairs; injected nodes get negative numbers."""
+        """Nodes heard by each node in each subgraph because of new pairs; injected nodes get negative numbers."""
         self.look_up_groups(pairs)
         injected = dict.fromkeys(key for pair in pairs for key in pair if key not in self.row_of)
         node_of = ChainMap(self.row_of, {key: -1 - k for k, key in enumerate(injected)})

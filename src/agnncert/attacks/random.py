@@ -1,4 +1,4 @@
-"""Random attacks: spend the whole budget, half of it close to the target. What every other attack must beat."""
+"""Random attacks: spend the whole budget, half of it close to the target. Every other attack should beat them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,11 +33,11 @@ def random(
     before = problem.votes(rows)
     shared = _Draws(problem, 0) if problem.task == "node" else None
     attacks = []
-    for row, one in zip(rows.tolist(), problem.budgets(budget, rows), strict=True):
+    for row, allowed in zip(rows.tolist(), problem.budgets(budget, rows), strict=True):
         draws = shared or _Draws(problem, row)
         target = row if problem.task == "node" else None
         generator = np.random.default_rng([seed, row])
-        attacks += [(row, draws.perturbation(target, one, generator)) for _ in range(tries)]
+        attacks += [(row, draws.perturbation(target, allowed, generator)) for _ in range(tries)]
     results = problem.results(attacks, before.repeat(tries, axis=0), "random")
     return [best_of(results[start : start + tries]) for start in range(0, len(results), tries)]
 
@@ -50,7 +50,7 @@ class _Draws:
         self.ids, self.has_ids = problem.ids(row), problem.has_ids(row)
         self.keys = set(graph.node_key.tolist())
         self.features, self.size = graph.x, len(self.ids)
-        self.most = 2 * problem.num_groups  # of each kind of change, twice as many as there are ballots to move
+        self.most = 2 * problem.num_groups  # changes of each kind at most: more than there are ballots to move
         self.edge_values = problem.extreme_edge_values()
         self.pairs = sorted({(min(u, v), max(u, v)) for u, v in graph.edge_index.t().tolist()})
         self.joined = set(self.pairs)
@@ -93,11 +93,11 @@ class _Draws:
         return [(self.ids[u], self.ids[v]) for u, v in pairs]
 
     def _nodes(self, target: int | None, random: np.random.Generator) -> list[int]:
-        """Neighbours of the target and other nodes, mixed, without repetition."""
+        """Neighbours of the target and other nodes in turn, each once."""
         close = [u for pair in self.pairs_at.get(target, ()) for u in pair]
         anyone = random.integers(0, self.size, 2 * self.most).tolist()
         pairs = zip(random.permutation(close or anyone).tolist(), anyone, strict=False)
-        return list(dict.fromkeys([*(node for two in pairs for node in two), *anyone]))
+        return list(dict.fromkeys([*(node for pair in pairs for node in pair), *anyone]))
 
     def _joined_pairs(
         self, target: int | None, random: np.random.Generator, count: int, deleted: set[int]
@@ -138,6 +138,6 @@ class _Draws:
         return nodes, edges
 
     def _features(self, random: np.random.Generator) -> list[float]:
-        """Those of some node, sometimes magnified."""
+        """Features of a random node, sometimes magnified."""
         row = self.features[int(random.integers(self.size))]
         return (row * float(random.choice([1.0, 10.0]))).tolist()  # type: ignore[no-any-return]

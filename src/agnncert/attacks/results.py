@@ -79,16 +79,16 @@ class AttackReport:
 
     @cached_property
     def violations(self) -> tuple[AttackResult, ...]:
-        """Attacks that changed a label although the certificate holds against what they cost.
+        """Attacks that changed a label although the certificate holds against their cost.
 
-        There must be none: one of these refutes the certificate.
+        There must be none: each of them refutes the certificate.
         """
         holds = holds_each(self._required(), [result.cost for result in self.results])
         return tuple(self.results[k] for k in np.flatnonzero(self.succeeded & holds))
 
     @property
     def attacked_accuracy(self) -> float:
-        """Share of targets that are correct and stayed so: no certificate for these budgets can promise more."""
+        """Share of targets that are correct before and after: no certificate for these budgets can promise more."""
         return float((self._correct() & ~self.succeeded).mean())
 
     @property
@@ -104,7 +104,7 @@ class AttackReport:
     def _correct(self) -> BoolArray:
         truth = self._required().truth
         if truth is None or not self.results:
-            raise SettingsError("no accuracy can be told without targets and their true classes.")
+            raise SettingsError("there is no accuracy without targets and their true classes.")
         return np.asarray([result.label_before for result in self.results] == truth)
 
     def __str__(self) -> str:
@@ -131,7 +131,7 @@ def holds_each(certificate: Certificate, budgets: Sequence[Budget]) -> BoolArray
 
 
 def cost_of(perturbation: Perturbation, target: Id | None, cost: Budget | None = None) -> Budget:
-    """What a perturbation costs an attacker of ``target``, whose own features count for themselves.
+    """What a perturbation costs an attacker of ``target``; changed features of the target are ``target_features``.
 
     Args:
         perturbation: What was changed.

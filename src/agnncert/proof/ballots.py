@@ -36,9 +36,9 @@ class Votes:
         group: Subgraph of each listed ballot, ascending within a target, shape ``[m]``.
         ballot: The class voted for, or ``ABSTAIN``, shape ``[m]``.
         stable: As ``default_stable``, shape ``[m]``.
-        reached: Whether the graph as it is reaches this ballot, shape ``[m]``: in the node task the target
-            has an edge in that subgraph (``S_v``); in the node-centric graph task the subgraph can hold an
-            edge. A ballot not reached moves only when something is *added*.
+        reached: Whether the graph as it is reaches this ballot, shape ``[m]``: in the node task the target has an edge
+            in that subgraph (``S_v``); in the node-centric graph task the subgraph can hold an edge. A ballot that is
+            not reached moves only when something is *added*.
     """
 
     num_groups: int
@@ -105,23 +105,22 @@ DTYPES = {
     "cover_ptr": np.int64,
     "cover": np.int32,
 }
-SIZES = {"num_groups": 2**24, "num_classes": np.iinfo(np.int16).max}  # the most of each that a verifier can lay out
+SIZES = {"num_groups": 2**24, "num_classes": np.iinfo(np.int16).max}  # largest numbers that a verifier accepts
 
 
 @dataclass(frozen=True)
 class Ballots:
-    """Votes, the rule of the division that cast them, and what that rule needs besides. Checked when made.
+    """Votes, the rule of the division that cast them, and what else that rule needs. Checked on construction.
 
     Attributes:
         votes: The ballots.
         rule: Which theorem applies, a key of :data:`~agnncert.proof.rules.RULES`.
         cover_ptr: Row of target ``j`` in ``cover`` is ``cover_ptr[j]:cover_ptr[j + 1]``, shape ``[n + 1]``.
-        cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last entry, which
-            is the number of reached ballots, holds for more nodes too. Edge-centric rules need it, others
-            leave it empty.
+        cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last entry, which is the number
+            of reached ballots, holds for more nodes too. Edge-centric rules need it, others leave it empty.
         ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
-        parameters: Whole numbers that the rule needs: the sides of GNNCert-EN's grid, or the ballots that
-            one unit of each budget field moves in a user's own division.
+        parameters: Whole numbers that the rule needs: the sides of GNNCert-EN's grid, or the ballots that one unit of
+            each budget field moves in a user's own division.
     """
 
     votes: Votes

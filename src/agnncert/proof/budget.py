@@ -66,7 +66,7 @@ class Budget:
         return f"Budget({', '.join(shown)})"
 
     def but(self, **changes: Any) -> "Budget":
-        """This budget with some fields replaced; an unknown field is met with the nearest one."""
+        """This budget with some fields replaced; the error for an unknown field suggests the nearest one."""
         for name in changes:
             if name not in self.__dataclass_fields__:
                 raise BudgetError(f'unknown budget field "{name}": {did_you_mean(name, self.__dataclass_fields__)}')
@@ -74,7 +74,7 @@ class Budget:
 
     @property
     def injected_edges(self) -> float:
-        """All edges of injected nodes together; no nodes bring no edges, however many each might."""
+        """All edges of injected nodes together; 0 without injected nodes, also if each may bring infinitely many."""
         return self.inject_nodes * self.edges_per_injected if self.inject_nodes and self.edges_per_injected else 0
 
 

@@ -1,6 +1,6 @@
 """Certificate: what is proved about each target, the evidence for it, and the claim in words.
 
-Also a certificate as a file and back, and what ``print(certificate)`` says.
+At the end: how a certificate is read from a file, and what ``print(certificate)`` shows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,8 +35,7 @@ class Certificate:
         degree: Neighbours of each target node, or edges of each target graph, if known, shape ``[n]``.
         counts: Votes per target and class, shape ``[n, num_classes]``.
         label: The proved label, shape ``[n]``.
-        radius: The largest attack, in steps of ``claim.unit``, that cannot change it; -1 if nothing is
-            proved.
+        radius: The largest attack, in steps of ``claim.unit``, that cannot change it; -1 if nothing is proved.
     """
 
     claim: Claim
@@ -69,12 +68,11 @@ class Certificate:
             value = getattr(self, name)
             if value is not None and value.shape != (self.num_targets,):
                 raise CertificateError(
-                    f'"{name}" has shape {value.shape}: expected one entry for each target, which are '
-                    f"{self.num_targets}."
+                    f'"{name}" has shape {value.shape}: expected one entry for each target, ({self.num_targets},).'
                 )
         if isinstance(self.evidence, BallotEvidence):
-            votes = self.evidence
-            facts = {"task": votes.task, "ids": votes.ids, "num_groups": votes.votes.num_groups}
+            ballots = self.evidence
+            facts = {"task": ballots.task, "ids": ballots.ids, "num_groups": ballots.votes.num_groups}
             for name, value in facts.items():
                 claimed = getattr(self.claim, name)
                 if claimed != value:
@@ -139,8 +137,7 @@ class Certificate:
 
         Example: ``cert.holds_against(Budget(add_edges=3, delete_edges=math.inf))``.
         """
-        if not isinstance(budget, Budget):
-            raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
+        _require_budget(budget)
         return self.evidence.holds(budget)
 
     def largest(self, kind: str, **other_fields: Any) -> FloatArray:
@@ -151,8 +148,7 @@ class Certificate:
             **other_fields: The rest of the budget, such as ``edges_per_injected=math.inf``.
 
         Returns:
-            Whole numbers, ``math.inf`` where any amount is withstood, -1 where not even the rest of the
-            budget is.
+            Whole numbers; ``math.inf`` where any amount is withstood, -1 where not even the rest of the budget is.
         """
         if kind not in COUNTS:
             raise BudgetError(f'cannot search the largest "{kind}": {did_you_mean(str(kind), COUNTS)}')
@@ -164,13 +160,12 @@ class Certificate:
         """How many targets *one* attacked graph can break at most; see the evidence's method for the details.
 
         Args:
-            budget: What the attacker may do, all of it in one graph. With ``target_features=False`` it
-                spares all targets: none is deleted or given other features.
-            targets: Count only these: a mask or positions among the targets; all when not given. To count
-                labels that are correct and lost, pass ``cert.label == truth``.
+            budget: What the attacker may do, all of it in one graph. With ``target_features=False`` no target is
+                deleted or given other features.
+            targets: Count only these: a mask or positions among the targets; all when not given. To count the correct
+                labels that are lost, pass ``cert.label == truth``.
         """
-        if not isinstance(budget, Budget):
-            raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
+        _require_budget(budget)
         if targets is None:
             return self.evidence.broken_at_most(budget)
         among = np.zeros(self.num_targets, dtype=bool)
@@ -182,30 +177,41 @@ class Certificate:
 
     @cached_property
     def new_neighbours(self) -> FloatArray:
-        """New neighbours that each target withstands while all else about other nodes changes at will.
+        """New neighbours that each target withstands together with unlimited deletions and changes, shape ``[n]``.
 
-        Unlimited are: deleted and changed edges, changed features of other nodes, and deleted nodes (if nodes
-        have ids). ``math.inf`` where any number is withstood, -1 where none of this is proved, which is
-        always so for whole graphs.
+        Unlimited are: deleted and changed edges, changed features of other nodes, and deleted nodes (if nodes have
+        ids). ``math.inf`` where any number is withstood, -1 where nothing of this is proved, as always for whole
+        graphs.
         """
         if self.claim.task == "graph":
             return np.full(self.num_targets, -1.0)
-        budget = everything_but_additions(self.claim.ids)
-        return self.evidence.largest("add_edges", budget)
+        return self.evidence.largest("add_edges", everything_but_additions(self.claim.ids))
 
     def save(self, path: str | Path, budgets: Iterable[Budget] | None = None) -> None:
         """Writes the certificate to one file, which ``ac.load_certificate`` and ``agnncert verify`` read.
 
         Args:
-            path: Where to write; an existing file is replaced.
-            budgets: What the file states target by target, besides labels and radii, so that a reader sees
-                it and a verifier derives it again; a few usual ones when not given. Any budget can be asked
-                later.
+            path: Where to write; an existing file is replaced once the new one is complete.
+            budgets: Budgets about which the file states, besides labels and radii, which targets hold and how many can
+                break; a few usual ones when not given. A loaded certificate answers about any budget.
 
         Raises:
             CertificateError: The file cannot be written.
         """
-        save_certificate(self, path, budgets)
+        stated = usual_budgets(self.claim) if budgets is None else tuple(budgets)
+        holds = np.array([self.holds_against(budget) for budget in stated], dtype=bool)
+        arrays = {name: getattr(self, name) for name in ("target", *PER_TARGET, *OPTIONAL)}
+        arrays["holds"] = holds.reshape(len(stated), self.num_targets)
+        contents = Contents(
+            kind=self.evidence.kind,
+            settings=self.evidence.settings(),
+            claim=self.claim,
+            budgets=stated,
+            broken_at_most=tuple(self.broken_at_most(budget) for budget in stated),
+            evidence=self.evidence.tensors(),
+            arrays={name: array for name, array in arrays.items() if array is not None},
+        )
+        write_contents(path, contents)
 
     def __repr__(self) -> str:
         made_by = self.claim.division or self.claim.method
@@ -215,6 +221,11 @@ class Certificate:
         return summary(self)
 
 
+def _require_budget(budget: object) -> None:
+    if not isinstance(budget, Budget):
+        raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
+
+
 def everything_but_additions(ids: str) -> Budget:
     """Unlimited deletions and changes; deleted nodes only if nodes keep their ids."""
     deleted = INF if ids == "node_id" else 0
@@ -222,7 +233,7 @@ def everything_but_additions(ids: str) -> Budget:
 
 
 def usual_budgets(claim: Claim) -> tuple[Budget, ...]:
-    """The budgets that a file makes statements about unless told otherwise."""
+    """The budgets that a file makes statements about when none are given."""
     if claim.guarantee != "deterministic":
         return ()
     return (
@@ -232,33 +243,6 @@ def usual_budgets(claim: Claim) -> tuple[Budget, ...]:
         Budget(inject_nodes=5, edges_per_injected=20),
         Budget(add_edges=100),
     )
-
-
-def save_certificate(certificate: Certificate, path: str | Path, budgets: Iterable[Budget] | None = None) -> None:
-    """Writes a certificate to one file, all of it or nothing.
-
-    Args:
-        certificate: What to write.
-        path: Where; an existing file is replaced.
-        budgets: What the file makes statements about; :func:`usual_budgets` when not given.
-
-    Raises:
-        CertificateError: The file cannot be written.
-    """
-    stated = usual_budgets(certificate.claim) if budgets is None else tuple(budgets)
-    held = [certificate.holds_against(budget) for budget in stated]
-    arrays = {name: getattr(certificate, name) for name in ("target", *PER_TARGET, *OPTIONAL)}
-    arrays |= {"holds": np.array(held, dtype=bool).reshape(len(stated), certificate.num_targets)}
-    contents = Contents(
-        kind=certificate.evidence.kind,
-        settings=certificate.evidence.settings(),
-        claim=certificate.claim,
-        budgets=stated,
-        broken_at_most=tuple(certificate.broken_at_most(budget) for budget in stated),
-        evidence=certificate.evidence.tensors(),
-        arrays={name: array for name, array in arrays.items() if array is not None},
-    )
-    write_contents(path, contents)
 
 
 def load_certificate(path: str | Path) -> Certificate:
@@ -278,8 +262,8 @@ def certificate_of(contents: Contents, path: str | Path) -> Certificate:
     """
     try:
         evidence = _evidence_class(contents.kind).load(contents.evidence, contents.settings)
-        known = {name: contents.arrays.get(name) for name in ("row", *OPTIONAL)}
-        certificate = Certificate(contents.claim, evidence, contents.arrays["target"], **known)  # type: ignore[arg-type]
+        known: dict[str, Any] = {name: contents.arrays.get(name) for name in ("row", *OPTIONAL)}
+        certificate = Certificate(contents.claim, evidence, contents.arrays["target"], **known)
     except AgnncertError as error:
         raise CertificateError(f"{path}: {error}") from error
     for name in ("label", "radius"):
@@ -300,7 +284,7 @@ def _as_ids(target: Any) -> npt.NDArray[Any]:
     ids = np.asarray(target)
     if ids.dtype.kind in "iu":
         return ids.astype(np.int64)
-    if ids.dtype.kind == "U" or (ids.dtype.kind == "O" and all(isinstance(one, str) for one in ids)):
+    if ids.dtype.kind == "U" or (ids.dtype.kind == "O" and all(isinstance(name, str) for name in ids)):
         return ids.astype(np.str_)
     raise CertificateError(f"targets have ids of type {ids.dtype}: expected integers or strings.")
 
@@ -309,10 +293,13 @@ def summary(certificate: Certificate) -> str:
     """A certificate in words and a few numbers."""
     claim = certificate.claim
     made_by = f"{claim.method}, {claim.division}" if claim.division else claim.method
-    targets = f"{_many(certificate.num_targets, claim.task)} in {certificate.counts.shape[1]} classes"
-    lines = [f"Certificate of {targets} ({made_by})", f"  guarantee       {_guarantee(certificate)}"]
-    if certificate.num_targets:
-        lines += [f"  {title:<15} {text}" for title, text in _numbers(certificate)]
+    targets = f"{certificate.num_targets:,} {claim.task}{'' if certificate.num_targets == 1 else 's'}"
+    guarantee = "deterministic: no attack within the budget can change a certified label"
+    if claim.alpha is not None:
+        guarantee = f"probabilistic: wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
+    lines = [f"Certificate of {targets} in {certificate.counts.shape[1]} classes ({made_by})"]
+    numbers = _numbers(certificate) if certificate.num_targets else []
+    lines += [f"  {title:<15} {text}" for title, text in [("guarantee", guarantee), *numbers]]
     return "\n".join([*lines, str(claim)])
 
 
@@ -330,13 +317,6 @@ def _numbers(certificate: Certificate) -> list[tuple[str, str]]:
     return lines
 
 
-def _guarantee(certificate: Certificate) -> str:
-    claim = certificate.claim
-    if claim.alpha is None:
-        return "deterministic: no attack within the budget can change a certified label"
-    return f"probabilistic: wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
-
-
 def _spread(values: IntArray | FloatArray) -> str:
     low, middle, high = np.sort(values)[[0, (len(values) - 1) // 2, -1]]
     return f"median {_amount(middle)}, smallest {_amount(low)}, largest {_amount(high)}"
@@ -344,7 +324,3 @@ def _spread(values: IntArray | FloatArray) -> str:
 
 def _amount(value: float) -> str:
     return "any number" if np.isinf(value) else "none" if value < 0 else f"{value:,.0f}"
-
-
-def _many(number: int, task: str) -> str:
-    return f"{number:,} {task}" if number == 1 else f"{number:,} {task}s"

@@ -20,10 +20,10 @@ _WORDS = ("unit", "covers", "assumes", "not_proved")
 
 
 def check_contents(contents: Contents) -> tuple[list[str], list[str]]:
-    """What is wrong with a file's statements, and what was looked at.
+    """What is wrong with a file's statements, and what was checked.
 
     Raises:
-        CertificateError: The evidence is not one that can be counted.
+        CertificateError: The evidence is damaged or contradicts itself, so that nothing can be derived from it.
     """
     wrong = _check_ballots(contents) if contents.kind == "ballots" else _check_samples(contents)
     n, stated = len(contents.arrays["target"]), len(contents.budgets)
@@ -35,7 +35,7 @@ def check_contents(contents: Contents) -> tuple[list[str], list[str]]:
 
 
 def _same_version(claim: Claim) -> bool:
-    """Another version may say the same in other words."""
+    """Whether words can be compared; another version may say the same in other words."""
     return claim.library_version == __version__
 
 

@@ -1,7 +1,7 @@
 """Claim: what a certificate proves, in words, with everything that it rests on.
 
-The words follow from a few plain facts and from nothing else, so a verifier can write them again and compare:
-:func:`make_claim` for ballots, :func:`make_sample_claim` for random samples.
+The words depend on a few plain facts alone, so a verifier can write them again and compare: :func:`make_claim` for
+ballots, :func:`make_sample_claim` for random samples.
 """
 
 from collections.abc import Iterator, Mapping
@@ -112,13 +112,11 @@ def make_claim(
     rule: str,
     division: str,
     num_groups: int,
-    task: str | None = None,
     ids: str = "node_id",
     tolerance: float = 0.0,
     digests: Mapping[str, str] | None = None,
     parameters: Mapping[str, int] | None = None,
     notes: tuple[str, ...] = (),
-    library_version: str | None = None,
 ) -> Claim:
     """The claim that belongs to ballots.
 
@@ -126,18 +124,16 @@ def make_claim(
         rule: Which theorem applies, a key of :data:`~agnncert.proof.rules.RULES`.
         division: The division with its settings, as printed.
         num_groups: Number of subgraphs.
-        task: ``"node"`` or ``"graph"``; what the rule says when not given.
         ids: ``"node_id"`` or ``"row"``.
         tolerance: How far apart two evaluations of a score may lie.
         digests: SHA-256 by name; ``"model"`` is quoted in the assumptions.
         parameters: Whole numbers of the rule.
         notes: Further remarks, stored as they are.
-        library_version: Version to name; this library's own when not given.
     """
     digests = dict(digests or {})
     facts = ClaimFacts(RULES[rule], ids == "row", tolerance, digests.get("model", ""), dict(parameters or {}))
     return Claim(
-        task=task or facts.task,
+        task=facts.task,
         method=facts.rule.division.method,
         division=division,
         num_groups=num_groups,
@@ -150,7 +146,7 @@ def make_claim(
         tolerance=tolerance,
         digests=digests,
         notes=notes,
-        library_version=__version__ if library_version is None else library_version,
+        library_version=__version__,
     )
 
 
@@ -168,7 +164,7 @@ _PRICE_NAMES = {
 
 @dataclass(frozen=True)
 class ClaimFacts:
-    """The facts that the sentences about a vote follow from.
+    """The facts from which all sentences of a claim about ballots are written.
 
     Attributes:
         rule: What is known about the rule.
@@ -191,7 +187,7 @@ class ClaimFacts:
 
     @property
     def target_features(self) -> bool:
-        """Whether the target's own features are covered; of a graph, the features of any node are."""
+        """Whether the target's own features are covered; if the target is a graph, those of all its nodes are."""
         priced = not self.rule.prices or "target_features" in self.parameters
         return self.task == "graph" or (self.rule.target_features and priced)
 
@@ -270,7 +266,6 @@ def make_sample_claim(
     ids: str = "node_id",
     digests: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
-    library_version: str = __version__,
 ) -> Claim:
     """The claim that belongs to predictions counted under random noise.
 
@@ -279,7 +274,8 @@ def make_sample_claim(
         noise: Kind and parameters of the noise, as files store them.
         task: ``"node"`` or ``"graph"``.
         alpha: Error probability.
-        scope: What ``alpha`` is spent on; the rest as in :func:`make_claim`.
+        scope: What ``alpha`` is spent on.
+        ids: As in :func:`make_claim`, like ``digests`` and ``notes``.
     """
     covers, assumes, not_proved = _about_deletions() if noise["kind"] == "deletions" else _about_flips(noise, task)
     unsound = noise.get("test") == "legacy-unsound"
@@ -309,12 +305,12 @@ def make_sample_claim(
         alpha_scope=scope,
         digests=dict(digests or {}),
         notes=notes,
-        library_version=library_version,
+        library_version=__version__,
     )
 
 
 def noise_unit(noise: Mapping[str, Any]) -> str:
-    """What one step of the radius counts; of flips, edges if they are noisy and feature entries otherwise."""
+    """What one step of the radius counts; for flips: edges, or feature entries if no edge is noisy."""
     if noise["kind"] == "deletions":
         most = noise["edges_per_injected"]
         return f"node injected with {'any number of' if most == 'inf' else f'up to {int(most)}'} edges"

@@ -1,8 +1,8 @@
 """Evidence: what a certificate is derived from, whatever the defence.
 
-A :class:`~agnncert.proof.certificate.Certificate` is evidence plus a claim in words. Every statement it makes
-(labels, radii, budgets, collective bounds) is answered by its evidence, and a file stores the evidence, so
-that a reader can derive the statements again. Two kinds exist:
+A :class:`~agnncert.proof.certificate.Certificate` is evidence plus a claim in words. All its statements (labels, radii,
+budgets, collective bounds) are derived from its evidence, and a file stores the evidence, so that a reader can derive
+them again. Two kinds exist:
 
     BallotEvidence (here)                  one ballot per target and subgraph; deterministic
     SampleEvidence (samples/evidence.py)   class counts under random noise; holds with a stated probability
@@ -10,7 +10,7 @@ that a reader can derive the statements again. Two kinds exist:
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,10 +18,11 @@ import numpy.typing as npt
 
 from agnncert.proof.ballots import Ballots, BoolArray, FloatArray, IntArray, Votes
 from agnncert.proof.budget import Budget
-from agnncert.proof.rules import RULES, Rule
+from agnncert.proof.rules import RULES
 from agnncert.proof.theorems import (
     Amounts,
     Facts,
+    Reach,
     Tally,
     certified_radius,
     largest_amount,
@@ -63,8 +64,8 @@ class Evidence(ABC):
     def holds(self, budget: Budget) -> BoolArray:
         """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``.
 
-        A budget that the defence proves nothing about gives False. Must be monotone: a larger budget never
-        holds where a smaller one does not.
+        A budget that the defence proves nothing about gives False. Must be monotone: where a budget does not hold, no
+        larger one does.
         """
 
     @abstractmethod
@@ -112,8 +113,7 @@ class Evidence(ABC):
         return largest_amount(lambda amounts: self.holds_each(rest, field, amounts), self.num_targets)
 
 
-# Targets times classes to look at together, so that millions of targets fit into memory.
-CELLS_AT_ONCE = 2**22
+CELLS_AT_ONCE = 2**22  # targets times classes to look at together, so that millions of targets fit into memory
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class BallotEvidence(Ballots, Evidence):
         """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
         answer = np.zeros(self.num_targets, dtype=bool)
         for part, counted, facts in self._blocks():
-            answer[part] = withstands(counted, reach_of(self.rule, Amounts.of(budget), facts, self._stable_ids))
+            answer[part] = withstands(counted, self._reach(Amounts.of(budget), facts))
         return answer
 
     def largest(self, field: str, rest: Budget) -> FloatArray:
@@ -147,8 +147,7 @@ class BallotEvidence(Ballots, Evidence):
         for part, counted, facts in self._blocks():
 
             def holds(amounts: FloatArray, counted: Tally = counted, facts: Facts = facts) -> BoolArray:
-                attack = Amounts.of(rest, field, amounts)
-                return withstands(counted, reach_of(self.rule, attack, facts, self._stable_ids))
+                return withstands(counted, self._reach(Amounts.of(rest, field, amounts), facts))
 
             answer[part] = largest_amount(holds, len(counted.label))
         return answer
@@ -156,11 +155,11 @@ class BallotEvidence(Ballots, Evidence):
     def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
         """How many targets one attacked graph can break at most.
 
-        Node task: one attacked graph serves all targets. Its new edges are shared out: an added edge is a
-        new neighbour to two targets at most, an injected node to as many as it has edges. Everything else
-        is charged in full to every target. With ``target_features=False`` no target is deleted or given
-        other features. With ``target_features=True`` targets may be among the deleted nodes and the nodes
-        with changed features, of which there may then be one more than ``change_features`` says.
+        Node task: all targets are in one attacked graph and share its new edges: an added edge gives a new neighbour to
+        two targets at most, an injected node to as many as it has edges. All other changes count in full for every
+        target. With ``target_features=False`` no target is deleted or given other features. With
+        ``target_features=True`` targets may be among the deleted nodes and the nodes with changed features, of which
+        there may then be one more than ``change_features`` says.
 
         Graph task: every target is a graph of its own, so one attacked graph breaks one target or none.
 
@@ -181,30 +180,25 @@ class BallotEvidence(Ballots, Evidence):
         return int(min(among.sum(), touched + most_affordable(prices, money)))
 
     def _prices(self, budget: Budget) -> FloatArray:
-        """New neighbours without which a target cannot break; inf if nothing within the budget breaks it."""
+        """The fewest new neighbours with which each target breaks; inf if nothing within the budget breaks it."""
         answer = np.zeros(self.num_targets)
         for part, counted, facts in self._blocks():
-            reach = reach_of(self.rule, Amounts.of(budget), facts, self._stable_ids)
-            if self._rule.by_neighbours:
+            reach = self._reach(Amounts.of(budget), facts)
+            if RULES[self.rule].by_neighbours:
                 answer[part] = neighbours_needed(counted, reach)
-            else:  # every ballot may move at once for all targets: nothing is shared out
+            else:  # ballots of all targets may move at once: no edge has to be shared
                 answer[part] = np.where(withstands(counted, reach), np.inf, 0.0)
         return answer
 
-    @property
-    def _rule(self) -> Rule:
-        return RULES[self.rule]
-
-    @property
-    def _stable_ids(self) -> bool:
-        return self.ids == "node_id"
+    def _reach(self, attack: Amounts, facts: Facts) -> Reach:
+        return reach_of(self.rule, attack, facts, stable_ids=self.ids == "node_id")
 
     def _blocks(self) -> Iterator[tuple[slice, Tally, Facts]]:
         """The targets, some at a time: which ones, their votes counted, and what a theorem needs to know."""
         step = max(1, CELLS_AT_ONCE // self.votes.num_classes)
         for start in range(0, self.num_targets, step):
             part = slice(start, min(start + step, self.num_targets))
-            votes = part_of(self.votes, part)
+            votes = _part_of(self.votes, part)
             first, last = self.cover_ptr[part.start], self.cover_ptr[part.stop]
             facts = Facts(
                 num_reached=np.bincount(votes.owner[votes.reached], minlength=votes.num_targets),
@@ -215,12 +209,11 @@ class BallotEvidence(Ballots, Evidence):
             yield part, tally(votes), facts
 
 
-def part_of(votes: Votes, part: slice) -> Votes:
+def _part_of(votes: Votes, part: slice) -> Votes:
     """The votes of consecutive targets."""
     listed = slice(votes.indptr[part.start], votes.indptr[part.stop])
-    return Votes(
-        num_groups=votes.num_groups,
-        num_classes=votes.num_classes,
+    return replace(
+        votes,
         default=votes.default[part],
         default_stable=votes.default_stable[part],
         indptr=votes.indptr[part.start : part.stop + 1] - votes.indptr[part.start],

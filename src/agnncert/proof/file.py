@@ -36,10 +36,10 @@ class Contents:
     """What a file says. Types and lengths have been checked, but nothing has been derived.
 
     Attributes:
-        kind: Kind of evidence.
+        kind: Kind of evidence: ``"ballots"`` or ``"samples"``.
         settings: Settings of the evidence.
-        claim: The claim.
-        budgets: What the statements are about.
+        claim: What is proved, in words.
+        budgets: The budgets that the file makes statements about.
         broken_at_most: Stated collective bound for each budget.
         evidence: Arrays of the evidence.
         arrays: ``target``, ``row``, ``label``, ``radius``, ``new_neighbours``, ``holds`` (one row for each
@@ -129,19 +129,19 @@ def _checked(arrays: Arrays, num_budgets: int) -> Arrays:
 
 def _statements(stored: Any) -> tuple[tuple[Budget, ...], tuple[int, ...]]:
     good = isinstance(stored, list) and all(
-        isinstance(one, dict)
-        and set(one) == {"budget", "broken_at_most"}
-        and type(one["broken_at_most"]) is int
-        and isinstance(one["budget"], dict)
-        for one in stored
+        isinstance(statement, dict)
+        and set(statement) == {"budget", "broken_at_most"}
+        and type(statement["broken_at_most"]) is int
+        and isinstance(statement["budget"], dict)
+        for statement in stored
     )
     if not good:
         raise CertificateError("the statements are not pairs of a budget and a number of broken targets.")
     try:
-        budgets = tuple(_budget_from_json(one["budget"]) for one in stored)
+        budgets = tuple(_budget_from_json(statement["budget"]) for statement in stored)
     except (BudgetError, TypeError) as error:
         raise CertificateError(f"a statement is about a budget that makes no sense: {error}") from error
-    return budgets, tuple(one["broken_at_most"] for one in stored)
+    return budgets, tuple(statement["broken_at_most"] for statement in stored)
 
 
 def _budget_to_json(budget: Budget) -> dict[str, Any]:
@@ -161,13 +161,13 @@ def _budget_from_json(stored: dict[str, Any]) -> Budget:
 def _ids_to_arrays(target: npt.NDArray[Any]) -> Arrays:
     if target.dtype.kind != "U":
         return {"target": target}
-    encoded = [one.encode() for one in target.tolist()]
+    encoded = [name.encode() for name in target.tolist()]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     return {"target.text": np.frombuffer(b"".join(encoded), dtype=np.uint8), "target.ptr": ends}
 
 
 def _arrays_to_ids(arrays: Arrays) -> Arrays:
-    """The same arrays with ``target`` in one piece."""
+    """The same arrays, with ids that are text put together again as ``target``."""
     if "target" in arrays and arrays["target"].dtype == np.int64 and arrays["target"].ndim == 1:
         return arrays
     try:
@@ -177,8 +177,8 @@ def _arrays_to_ids(arrays: Arrays) -> Arrays:
             raise ValueError("wrong types")
         if ends[0] != 0 or ends[-1] != len(text) or (np.diff(ends) < 0).any():
             raise ValueError("wrong lengths")
-        whole = text.tobytes()
-        ids = [whole[a:b].decode() for a, b in pairwise(ends)]
+        joined = text.tobytes()
+        ids = [joined[start:end].decode() for start, end in pairwise(ends)]
     except (KeyError, ValueError, IndexError) as error:
         raise CertificateError(f"the ids of the targets cannot be read: {error}.") from error
     return rest | {"target": np.array(ids, dtype=np.str_)}

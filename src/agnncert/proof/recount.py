@@ -1,9 +1,8 @@
 """The ballots counted a second time, for the verifier.
 
-Everything here is written again on purpose, and differently: it shares no code with ``theorems`` and ``evidence``,
-which made the statements, and spells out what each division covers instead of reading it from the table in ``rules``.
-Ballots are laid out one by one, and the worst attack is found by trying how many ballots are moved in each tier,
-instead of by a closed formula.
+This module shares no code with ``theorems`` and ``evidence``, which made the statements, and works differently on
+purpose: it spells out what each division covers instead of reading it from the table in ``rules``, lays out ballots one
+by one, and finds the worst attack by trying how many ballots are moved in each tier instead of by a closed formula.
 """
 
 import math
@@ -26,7 +25,7 @@ BALLOTS_AT_ONCE = 10_000_000
 class Limits:
     """How many ballots of each target can move: at all, outside the reached ones, among the unlisted ones.
 
-    ``covered`` is False where the division's theorem does not speak about the attack.
+    ``covered`` is False where the division's theorem says nothing about the attack.
     """
 
     all: Numbers
@@ -40,8 +39,8 @@ class Piles:
     """The ballots of some targets, sorted by tier: 0 reached, 1 listed but not reached, 2 unlisted.
 
     Attributes:
-        ballots: Where they come from.
-        targets: Which targets.
+        ballots: The ballots of all targets.
+        targets: Which of the targets are sorted here.
         label: Winner of the ballots as cast, shape ``[n]``.
         lead: Votes by which the winner is ahead of each class when all unstable ballots go to that class,
             less one if the class wins ties; shape ``[n, C]``.
@@ -59,7 +58,7 @@ class Piles:
     num_reached: Numbers
 
     def radius(self) -> Numbers:
-        """Ballots that may change, each closing a lead by two, before some class is ahead; -1 if none may."""
+        """How many ballots may change, each closing a lead by two, before another class wins; -1 if one already may."""
         radius = np.full(len(self.label), self.ballots.votes.num_groups)
         for k in range(self.lead.shape[1]):
             rival = self.label != k
@@ -77,7 +76,7 @@ class Piles:
         return np.asarray(safe)
 
     def _worst(self, two: Numbers, one: Numbers, limits: Limits) -> Numbers:
-        """The most that a rival can gain.
+        """The largest gain of a rival on the winner.
 
         Args:
             two: Ballots in each tier that gain two when moved (they were for the winner), shape ``[n, 3]``.
@@ -100,7 +99,7 @@ class Piles:
 
 
 def _top(two: Numbers, one: Numbers, moved: Any) -> Numbers:
-    """The gain of the best ``moved`` ballots of a pile."""
+    """The gain from the ``moved`` ballots of a pile that gain most."""
     return np.asarray(2 * np.minimum(moved, two) + np.minimum(np.maximum(moved - two, 0), one))
 
 
@@ -137,7 +136,7 @@ def _sort(ballots: Ballots, targets: slice) -> Piles:
 
 
 def limits(piles: Piles, budget: Budget, **instead: Numbers) -> Limits:
-    """What the theorem of the division lets an attacker move.
+    """How many ballots an attacker can move, by the theorem of the division.
 
     Args:
         piles: The targets.
@@ -161,7 +160,7 @@ def limits(piles: Piles, budget: Budget, **instead: Numbers) -> Limits:
 
 
 def _edge_centric(piles: Piles, attack: dict[str, Numbers], task: str) -> Limits:
-    """Each touched edge moves a ballot; each node those in its row of the cover table.
+    """Each edge moves one ballot; deleted and changed nodes move those that the cover table states.
 
     Beyond the reached ballots, a node task needs a new neighbour for each ballot and a graph task a new edge.
     """
@@ -173,7 +172,7 @@ def _edge_centric(piles: Piles, attack: dict[str, Numbers], task: str) -> Limits
 
 
 def _node_centric(piles: Piles, attack: dict[str, Numbers], task: str, own: int) -> Limits:
-    """Each edge and each node moves a ballot; which ones depends on the task."""
+    """Each edge and each node moves one ballot; in which tier depends on the task."""
     nodes = attack["delete_nodes"] + attack["change_features"]
     edges = attack["add_edges"] + attack["delete_edges"] + attack["change_edges"]
     if task == "graph":
@@ -218,7 +217,7 @@ def _product(a: Numbers, b: Numbers) -> Numbers:
 
 
 def _covered(piles: Piles, nodes: Numbers) -> Numbers:
-    """Ballots that the worst nodes reach, one row of the table after the other."""
+    """How many ballots that many nodes reach at worst: one row of the cover table per target."""
     cover = piles.ballots.cover
     ends = piles.ballots.cover_ptr[piles.targets.start : piles.targets.stop + 1].tolist()
     reached = []
@@ -228,7 +227,7 @@ def _covered(piles: Piles, nodes: Numbers) -> Numbers:
 
 
 def right_neighbours(piles: Piles, stated: Numbers) -> npt.NDArray[np.bool_]:
-    """Whether exactly the stated number of new neighbours is withstood, with unlimited changes elsewhere."""
+    """Whether the stated number of new neighbours, with unlimited changes elsewhere, is withstood and one more not."""
     if piles.ballots.rule.endswith("/graph"):
         return np.asarray(stated == -1)
     deleted = math.inf if piles.ballots.ids == "node_id" else 0
@@ -243,8 +242,8 @@ def right_neighbours(piles: Piles, stated: Numbers) -> npt.NDArray[np.bool_]:
 def prices(piles: Piles, budget: Budget) -> Numbers:
     """The fewest new neighbours with which each target breaks; infinite if the whole budget does not break it.
 
-    Zero for divisions in which ballots can move without new neighbours. If targets may be touched themselves, these
-    are the prices of the others, see :func:`broken`.
+    Zero for divisions in which any ballot can move without new neighbours. If the attacker may delete or change targets
+    themselves, these are the prices of the other targets, see :func:`broken`.
     """
     if budget.target_features:
         budget = budget.but(target_features=False, change_features=budget.change_features + 1)
@@ -255,8 +254,8 @@ def prices(piles: Piles, budget: Budget) -> Numbers:
     low, high = np.zeros(len(fails)), np.minimum(full.beyond, piles.ballots.votes.num_groups)
     while (low < high).any():
         middle = np.floor((low + high) / 2)
-        some = Limits(full.all, np.minimum(full.beyond, middle), np.minimum(full.unlisted, middle), full.covered)
-        enough = ~piles.holds(some)
+        within = Limits(full.all, np.minimum(full.beyond, middle), np.minimum(full.unlisted, middle), full.covered)
+        enough = ~piles.holds(within)
         low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
     return np.where(fails, low, math.inf)
 
@@ -273,7 +272,7 @@ def broken(task: str, budget: Budget, prices: Numbers, fails: Numbers) -> int:
     if task == "graph":
         return int(fails.any())
     touched = budget.delete_nodes + min(budget.change_features + 1, fails.sum()) if budget.target_features else 0.0
-    brings_edges = budget.inject_nodes and budget.edges_per_injected  # without the question, 0 times infinity is NaN
+    brings_edges = budget.inject_nodes and budget.edges_per_injected  # asked because 0 times infinity is NaN
     left = 2 * budget.add_edges + (budget.inject_nodes * budget.edges_per_injected if brings_edges else 0)
     bought = 0
     for price in sorted(prices[np.isfinite(prices)].tolist()):

@@ -1,13 +1,14 @@
 """Statements from random samples derived a second time, for the verifier.
 
-Written again on purpose, and by other ways than in ``samples``, which made the statements; it shares no code with it:
+It shares no code with ``samples``, which made the statements, and works in other ways on purpose:
 
-    probabilities        tried out, with binomial tails summed term by term; there: an inverse beta function
-    noise that flips     regions are filled one after the other; there: a curve is interpolated
-    noise that deletes   one linear program answers for all tests; there: each test has a formula
+                         here                                                     in ``samples``
+    probabilities        found by search; binomial tails are summed term by term  an inverse beta function
+    noise that flips     regions are filled one after the other                   a curve is interpolated
+    noise that deletes   one linear program for all tests                         a formula for each test
 
-Probabilities are right to about 1e-14. They are moved by ``MARGIN`` against the label wherever they are used, as the
-prover does, so that rounding neither certifies too much nor makes the two disagree where probabilities tie.
+Probabilities are exact to about 1e-14. Wherever they are used they are first moved by ``MARGIN`` against the label, as
+the prover does, so that rounding neither certifies too much nor makes the two disagree where probabilities tie.
 """
 
 import math
@@ -28,10 +29,10 @@ Noise = Mapping[str, Any]  # kind and parameters, as files store them
 
 MARGIN = 1e-12
 MOST_SAMPLES = 10**7  # tails of more take too long to sum
-LEAST_ALPHA = 1e-100  # a share of it must be a float
-MOST_FLIPS = 2000  # nothing is stated about more flips at once …
-MOST_MIXED = 100  # … and no radius is larger than this if additions and deletions differ in their rates
-MOST_INJECTED = 2**31  # nor does one count more injected nodes
+LEAST_ALPHA = 1e-100  # divided by the number of targets and classes it must still be a positive float
+MOST_FLIPS = 2000  # larger attacks are never certified
+MOST_MIXED = 100  # largest radius if additions and deletions have different rates
+MOST_INJECTED = 2**31  # largest radius that counts injected nodes
 
 _SETTINGS = {"method", "noise", "alpha", "scope", "seed", "task"}
 _PARAMETERS = {
@@ -44,7 +45,7 @@ def check_samples(arrays: Mapping[str, Numbers], settings: Mapping[str, Any]) ->
     """Refuses counts and settings that no defence can have produced.
 
     Raises:
-        CertificateError: With the first thing found wrong.
+        CertificateError: Naming the first thing that is wrong.
     """
     _require(set(arrays) == {"selection", "estimation"}, f"the arrays are {sorted(arrays)}")
     _require(set(settings) == _SETTINGS, f"the settings are {sorted(settings)}, expected {sorted(_SETTINGS)}")
@@ -59,10 +60,12 @@ def check_samples(arrays: Mapping[str, Numbers], settings: Mapping[str, Any]) ->
     _require(_is_probability(settings["alpha"]) and settings["alpha"] > LEAST_ALPHA, f"alpha is {settings['alpha']!r}")
     _require(settings["scope"] in ("each target", "all targets together"), f"the scope is {settings['scope']!r}")
     _require(settings["task"] in ("node", "graph"), f"the task is {settings['task']!r}")
-    _check_noise(settings["noise"])
+    seed = settings["seed"]
+    _require(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0, f"the seed is {seed!r}")
+    _check_noise(settings["noise"], settings["task"])
 
 
-def _check_noise(noise: Any) -> None:
+def _check_noise(noise: Any, task: str) -> None:
     _require(isinstance(noise, dict) and noise.get("kind") in ("flips", "deletions"), f"the noise is {noise!r}")
     known = _PARAMETERS[noise["kind"]]
     _require(set(noise) == known, f"{noise['kind']} noise has {sorted(noise)}, expected {sorted(known)}")
@@ -72,12 +75,15 @@ def _check_noise(noise: Any) -> None:
         _require(noise["test"] in ("B1", "B2", "sharp", "legacy-unsound"), f"the test is {noise['test']!r}")
         most = noise["edges_per_injected"]
         _require(most == "inf" or _is_whole(most), f"edges_per_injected is {most!r}")
+        # A readout sees injected nodes even if they have lost all edges.
+        _require(task == "node", "noise that deletes proves nothing about whole graphs")
     else:
         on_edges, on_features = _noise_on(noise, ""), _noise_on(noise, "_feature")
         _require(max(on_edges, on_features) < 1, "such noise says nothing about the input")
         features = noise["num_features"]
         _require(_is_whole(features) and features >= (on_features > 0), f"num_features is {features!r}")
         _require(noise["where"] in ("graph", "target row"), f"noise is on {noise['where']!r}")
+        _require(task == "node" or noise["where"] == "graph", "a whole graph has no target row")
 
 
 def _require(good: bool, otherwise: str) -> None:
@@ -109,17 +115,17 @@ class Bounds:
 
     @property
     def decided(self) -> Flags:
-        """Where the samples tell that the label is the most probable class."""
+        """Whether the samples show that the label is the most probable class, shape ``[n]``."""
         return np.asarray(self.top > self.other)
 
 
 def bound_classes(selection: Numbers, estimation: Numbers, alpha: float) -> Bounds:
-    """What the counts, shape ``[n, classes]``, say; a target's bounds are all right with probability ``1 - alpha``.
+    """Bounds from counts of shape ``[n, classes]``; those of one target all hold with probability ``1 - alpha``.
 
-    One bound is enough for two classes, since the other class has what remains. More classes share ``alpha``.
+    Two classes need one bound, because their probabilities sum to 1. More classes share ``alpha``.
     """
     num_classes = estimation.shape[1]
-    trials = int(estimation[:1].sum()) or 1  # alike for all targets
+    trials = int(estimation[:1].sum()) or 1  # the same for all targets
     label = selection.argmax(axis=1)  # ties go to the smaller class
     mine = np.arange(num_classes) == label[:, None]
     share = alpha / num_classes if num_classes > 2 else alpha
@@ -132,10 +138,11 @@ def bound_classes(selection: Numbers, estimation: Numbers, alpha: float) -> Boun
 
 
 def _least_probability(successes: Numbers, trials: int, alpha: float) -> Numbers:
-    """The probability for which as many successes or more are as rare as ``alpha`` (Clopper and Pearson, 1934).
+    """The success probability at which this many successes or more have probability ``alpha``, less ``MARGIN``.
 
-    Found by Newton's steps on logarithms, and by halving an interval where a tail is too small for a float. What is
-    returned lies ``MARGIN`` below, and was tried: so many successes are as rare as that, or nothing is certified.
+    This is the lower bound of Clopper and Pearson (1934). It is found by Newton's steps on logarithms, and by halving
+    an interval where a tail is too small for a float. The result is checked: where the tail at the bound is larger than
+    ``alpha`` after all, the answer is 0, with which nothing is certified.
     """
     distinct, place = np.unique(successes, return_inverse=True)
     low, high = np.zeros(len(distinct)), np.where(distinct > 0, 1.0, 0.0)
@@ -153,10 +160,10 @@ def _least_probability(successes: Numbers, trials: int, alpha: float) -> Numbers
 
 
 def _tail(successes: Numbers, trials: int, p: Numbers) -> tuple[Numbers, Numbers]:
-    """Probability of at least so many successes, and the slope of its logarithm over that of ``p``.
+    """Probability of at least ``successes`` successes, and the slope of its logarithm in the logarithm of ``p``.
 
-    Probabilities are counted in units of that of exactly ``successes``; each next one follows by a simple ratio.
-    Everything is positive, so nothing cancels.
+    The probability of exactly ``successes`` is the unit: all others follow from it by simple ratios. All terms are
+    positive, so nothing cancels.
     """
     p = np.clip(p, 1e-300, 1 - 1e-16)
     odds = p / (1 - p)
@@ -166,24 +173,25 @@ def _tail(successes: Numbers, trials: int, p: Numbers) -> tuple[Numbers, Numbers
 
 
 def _series(ratio: Callable[[Numbers], Numbers]) -> Numbers:
-    """Sum of the products of the first 1, 2, 3, … ratios, which fall down to 0; infinite if no float is as large."""
+    """Sum of the products of the first 1, 2, 3, … ratios, which decrease to 0; infinite if too large for a float."""
     total, last = np.zeros(1), np.ones(1)
     for start in count(0, 64):
         ratios = ratio(start + np.arange(64)[:, None])
         with np.errstate(over="ignore", invalid="ignore"):
             terms = last * np.cumprod(ratios, axis=0)
             total, last = np.nan_to_num(total + terms.sum(axis=0), nan=math.inf, posinf=math.inf), terms[-1]
-            # Since ratios fall, what is left out is less than a geometric series.
-            little = (ratios[-1] < 1) & (last * ratios[-1] <= 1e-18 * total * (1 - ratios[-1]))
-        if (little | np.isinf(total)).all():
+            # Since ratios decrease, the terms left out sum to less than a geometric series.
+            negligible = (ratios[-1] < 1) & (last * ratios[-1] <= 1e-18 * total * (1 - ratios[-1]))
+        if (negligible | np.isinf(total)).all():
             break
     return total
 
 
 def right_radius(noise: Noise, bounds: Bounds, stated: Numbers) -> Flags:
-    """Whether each target withstands the stated size and not the next one, shape ``[n]``.
+    """Whether each target withstands the stated size but not the next one, shape ``[n]``.
 
-    Fewer changes never hurt, so smaller sizes need no look. The prover searches up to a last size only.
+    Whoever withstands a size withstands all smaller ones, so these are not tried. Beyond ``last`` the prover does not
+    search, so there the next size need not fail.
     """
     if noise["kind"] == "deletions":
         last = MOST_INJECTED - 1
@@ -217,15 +225,15 @@ def holds(noise: Noise, bounds: Bounds, budget: Budget) -> Flags:
 
 
 def _withstands_size(noise: Noise, bounds: Bounds, size: Numbers, last: int) -> Flags:
-    """Whether each target withstands every change of its size, in steps of the radius, shape ``[n]``."""
+    """Whether each target withstands all attacks of its own size, shape ``[n]``; sizes are steps of the radius."""
     if noise["kind"] == "deletions":
         withstood = _withstands_injected(noise, bounds, size.astype(np.float64), float(noise["edges_per_injected"]))
         return withstood & (size <= MOST_INJECTED)
     p_add, p_delete = _rates(noise)
     answer = np.zeros(len(size), dtype=bool)
-    for one in np.unique(size[size <= last]).tolist():
-        here = np.flatnonzero(size == one)
-        mixes = [(one, 0)] if p_add == p_delete else _mixes(one)  # with one rate, all mixes have the same regions
+    for steps in np.unique(size[size <= last]).tolist():
+        here = np.flatnonzero(size == steps)
+        mixes = [(steps, 0)] if p_add == p_delete else _mixes(steps)  # with one rate, all mixes have the same regions
         flips = [(*mix, 0, 0) if _noise_on(noise, "") else (0, 0, *mix) for mix in mixes]
         answer[here] = _withstands_flips(noise, Bounds(*(part[here] for part in vars(bounds).values())), flips)
     return answer
@@ -243,7 +251,7 @@ def _mixes(total: int) -> list[tuple[int, int]]:
 
 
 def _withstands_flips(noise: Noise, bounds: Bounds, attacks: list[tuple[int, int, int, int]]) -> Flags:
-    """Whether each target withstands all these numbers of (edges added, deleted, entries added, deleted)."""
+    """Whether each target withstands all attacks; one is (edges added, deleted, feature entries added, deleted)."""
     alive = np.flatnonzero(bounds.decided)
     for edges_added, edges_deleted, added, deleted in attacks:
         if not len(alive):
@@ -256,17 +264,17 @@ def _withstands_flips(noise: Noise, bounds: Bounds, attacks: list[tuple[int, int
 
 
 def _regions(added: int, deleted: int, p_add: float, p_delete: float) -> tuple[Numbers, Numbers]:
-    """Probabilities that 0, 1, … of the flipped entries look as in the attacked input.
+    """Probabilities that 0, 1, … of the attacked entries look in the noisy input as in the attacked input.
 
-    The first are for noise around the clean input, the second for noise around the attacked one. Among noisy inputs
-    with the same number, the ratio of the two probabilities is constant.
+    The first array is for noise around the clean input, the second for noise around the attacked one. All noisy inputs
+    with the same number form one region: on it the ratio of the two probabilities is constant.
     """
     clean = np.convolve(_binomial(added, p_add), _binomial(deleted, p_delete))
     return clean, np.convolve(_binomial(added, 1 - p_delete), _binomial(deleted, 1 - p_add))
 
 
 def _binomial(trials: int, p: float) -> Numbers:
-    """Probabilities of 0 … ``trials`` successes: in units of the most probable one, then scaled to sum to 1."""
+    """Probabilities of 0 … ``trials`` successes: relative to the most probable number, then scaled to sum to 1."""
     if p in (0, 1):
         return np.asarray(np.arange(trials + 1) == p * trials, dtype=np.float64)
     mode = min(int((trials + 1) * p), trials)
@@ -294,9 +302,10 @@ def _label_stays(clean: Numbers, attacked: Numbers, top: Numbers, other: Numbers
 
 
 def _filled(clean: Numbers, attacked: Numbers, p: Numbers, beyond: float) -> Numbers:
-    """Probability around the attacked input of the event that fills regions in this order until it has ``p``.
+    """Probability, around the attacked input, of the event that fills regions in this order up to probability ``p``.
 
-    What ``p`` exceeds all regions by, through rounding, counts ``beyond`` times.
+    ``p`` is the event's probability around the clean input. If by rounding it exceeds the sum of all regions, the
+    excess counts ``beyond`` times.
     """
     clean, attacked, p = np.append(clean, 1.0), np.append(attacked, beyond), np.maximum(p, 0)
     before, gained = (np.concatenate([[0.0], np.cumsum(masses)]) for masses in (clean, attacked))
@@ -307,9 +316,10 @@ def _filled(clean: Numbers, attacked: Numbers, p: Numbers, beyond: float) -> Num
 def _withstands_injected(noise: Noise, bounds: Bounds, injected: Numbers, edges_each: float) -> Flags:
     """Whether each target withstands ``injected`` nodes, shape ``[n]``, of ``edges_each`` edges.
 
-    Let r be the probability that noise deletes all new edges, given what it does to the old graph. The label leads by
-    at least the mean of r, times 2 where the label is predicted and times 1 where neither class is, minus 1. Known
-    are the mean of r and its least value. So the lead is least if r is lowered on the label first, then on neither.
+    Let r be the probability that noise deletes all new edges, given what it does to the old graph. After the attack
+    the label leads another class by at least E[w r] - 1, where w is 2 if the label is predicted on the noisy old
+    graph, 0 if the other class is, and 1 otherwise. Known are a lower bound of the mean of r and one of all its values.
+    So the lead is least if r is as far below 1 as these allow where w is 2, and then where w is 1.
     """
     p_edge, p_node = noise["p_edge"], noise["p_node"]
     mean = _isolated(p_node, (1 - p_edge) * (1 - p_node), injected, edges_each)  # old nodes lose their edges too
@@ -318,7 +328,7 @@ def _withstands_injected(noise: Noise, bounds: Bounds, injected: Numbers, edges_
         "B1": (least, least),
         "B2": (np.zeros(len(mean)), mean),
         "sharp": (least, mean),
-        "legacy-unsound": (mean, mean),  # as released: takes r for a constant, which it is not
+        "legacy-unsound": (mean, mean),  # as released: it treats r as a constant, which it is not
     }[noise["test"]]
     neither = np.maximum(1 - bounds.top - bounds.other, 0)
     on_label = np.minimum(1 - mean, bounds.top * (1 - floor))

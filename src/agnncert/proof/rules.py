@@ -20,8 +20,8 @@ class DivisionFacts:
     Attributes:
         method: Name of the defence that it belongs to.
         unit: What one step of the radius counts.
-        whole_graph: Whether it divides edges, nodes and features alike, so that changes of all of them are covered.
-        covers: What is covered, in a sentence, if that is neither the whole graph nor a matter of stated prices.
+        whole_graph: Whether it divides edges, nodes and features, so that changes of all of them are covered.
+        covers: A sentence that says what is covered; empty where ``whole_graph`` or the stated prices decide that.
     """
 
     method: str

@@ -6,17 +6,16 @@
     unreached   listed, but the graph has no edge there; edges between old nodes may not suffice
     unlisted    nothing is there; something must be added first
 
-A division's theorem turns an attacker's budget into three nested limits (:class:`Reach`): at most ``all``
-ballots move, at most ``beyond_reached`` of them outside the first tier, at most ``unlisted`` in the third.
+A division's theorem turns an attacker's budget into three nested limits (:class:`Reach`): at most ``all`` ballots move,
+at most ``beyond_reached`` of them outside the first tier, at most ``unlisted`` in the third.
 
-To make class k beat the winner a, a moved ballot gains 2 if it was for a, 0 if it was for k already, and 1
-otherwise (also if it abstained). The attacker's best choice under nested limits is greedy, so his gain has
-a closed form: the ballots that gain at least 2 which he can move, plus the ballots that gain at least 1
-which he can move. The label holds if the gain never exceeds the margin. For given votes and limits this is
-exact.
+To make class k beat the winner a, a moved ballot gains 2 if it was for a, 0 if it was for k already, and 1 otherwise
+(also if it abstained). The best choice under nested limits is greedy, so the gain has a closed form: the number of
+ballots that gain 2 and can move, plus the number of ballots that gain at least 1 and can move. The label holds if for
+no k the gain exceeds the margin. For given votes and limits this is exact.
 
-Ballots that are not stable (another machine might round them to another class) are conceded before anything
-else: they count for every rival and cannot be moved any further.
+Ballots that are not stable (another machine might round them to another class) are conceded before anything else: they
+count for every rival and cannot be moved any further.
 
 **The divisions.** One short function per division and task turns a budget into a :class:`Reach`. In their docstrings,
 v is the target and S_v the subgraphs in which v has an edge that can bring it a message. A *node* of the budget is a
@@ -36,8 +35,7 @@ from agnncert.proof.ballots import BoolArray, FloatArray, IntArray, Votes
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.rules import RULES
 
-# Where the search for the largest amount stops. An answer beyond it is cut, never raised.
-LARGEST_AMOUNT = 2**31
+LARGEST_AMOUNT = 2**31  # the search for the largest amount stops here, so answers can be too small, never too large
 
 REACHED, UNREACHED, UNLISTED = range(3)
 
@@ -63,7 +61,7 @@ class Tally:
 
     @property
     def is_label(self) -> BoolArray:
-        """Marks each target's own label, which is nobody's rival, shape ``[n, C]``."""
+        """Marks each target's own label among the classes, shape ``[n, C]``; all other classes are rivals."""
         return np.asarray(np.arange(self.margin.shape[1]) == self.label[:, None])
 
 
@@ -124,10 +122,10 @@ def tally(votes: Votes) -> Tally:
 def certified_radius(tally: Tally) -> IntArray:
     """How many ballots, whichever, may change before another class can win, shape ``[n]``.
 
-    A changed ballot closes a margin by at most 2, so the radius is half the smallest margin, rounded down
-    (paper, equation for the certified perturbation size). It is exact: some change of one ballot more
-    elects another class. -1 means that nothing is certified, because the conceded ballots alone may decide.
-    Without a rival, every ballot may change.
+    A changed ballot closes a margin by at most 2, so the radius is half the smallest margin, rounded down (paper,
+    equation for the certified perturbation size). It is exact: some change of one ballot more elects another class.
+    -1 means that nothing is certified, because the conceded ballots alone may decide. Without a rival, every ballot may
+    change.
     """
     if tally.margin.shape[1] == 1:
         return np.full(len(tally.label), tally.num_groups)
@@ -161,7 +159,7 @@ def neighbours_needed(tally: Tally, reach: Reach) -> FloatArray:
 
 
 def most_affordable(prices: FloatArray, money: float) -> int:
-    """The most items that can be bought together.
+    """The largest number of items that can be bought with this money.
 
     Example:
         >>> most_affordable(np.array([3.0, 0.0, 2.0, np.inf]), 4)
@@ -220,8 +218,7 @@ class Facts:
     Attributes:
         num_reached: Reached ballots of each target, shape ``[n]``.
         cover_ptr: Row of target ``j`` in ``cover`` is ``cover_ptr[j]:cover_ptr[j + 1]``, shape ``[n + 1]``.
-        cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last one holds for
-            more.
+        cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last one holds for more nodes.
         parameters: Whole numbers that a division's theorem refers to.
     """
 
@@ -238,17 +235,17 @@ class Facts:
 
 
 def times(a: FloatArray, b: FloatArray) -> FloatArray:
-    """The product, where nothing times infinity is nothing: floating point would say NaN."""
+    """The product, where zero times infinity is zero; in floating point it is NaN."""
     a, b = np.broadcast_arrays(a, b)
     return np.multiply(a, b, where=(a > 0) & (b > 0), out=np.zeros(a.shape))
 
 
 def edge_centric_node(attack: Amounts, facts: Facts) -> Reach:
-    """A changed edge alters its subgraph; a changed node those where v hears it (paper, Theorem 4).
+    """A changed edge alters its subgraph; a changed node those subgraphs in which it reaches v (paper, Theorem 4).
 
-    A ballot outside S_v is the prediction from v's features alone until v gains an edge in that subgraph,
-    and each such subgraph takes a new neighbour of its own. So hubs of unlimited degree, deletions without
-    limit and any features of other nodes leave those ballots alone.
+    A ballot outside S_v is the prediction from v's features alone until v gains an edge in that subgraph, and each such
+    subgraph takes a new neighbour of its own. So nodes injected with any degree, unlimited deletions and any features
+    of other nodes leave those ballots as they are, as long as v gains no neighbour.
     """
     neighbours = attack.joined_nodes + attack.add_edges
     moved = attack.injected_edges + attack.edges + facts.covered_by(attack.nodes)
@@ -256,10 +253,10 @@ def edge_centric_node(attack: Amounts, facts: Facts) -> Reach:
 
 
 def node_centric_node(attack: Amounts, facts: Facts) -> Reach:
-    """An edge or a node alters one ballot of v, whatever its degree (paper, Theorems 7 to 9).
+    """An edge, or a node of any degree, alters one ballot of v (paper, Theorems 7 to 9).
 
-    All edges leaving a node are in that node's subgraph, so it speaks to v in no other. An edge between
-    groups speaks only to its two ends. Ballots outside S_v: as in :func:`edge_centric_node`.
+    All edges leaving a node are in that node's subgraph, so it sends v messages in no other. An edge between groups
+    carries messages to its two ends only. Ballots outside S_v: as in :func:`edge_centric_node`.
     """
     neighbours = attack.joined_nodes + attack.add_edges
     moved = attack.joined_nodes + attack.edges + np.minimum(attack.nodes, facts.num_reached)
@@ -284,10 +281,10 @@ def edge_centric_graph(attack: Amounts, facts: Facts) -> Reach:
 
 
 def node_centric_graph(attack: Amounts, facts: Facts) -> Reach:
-    """A subgraph holds the nodes of its group and the edges among them; edges between groups are nowhere.
+    """A subgraph holds the nodes of its group and the edges among them; edges between groups are in no subgraph.
 
-    A subgraph without a node changes only by an injected one. A subgraph with a single node (without
-    self-loops) holds no edge, so only injected, deleted or altered nodes change it.
+    A subgraph without a node changes only by an injected one. A subgraph with a single node (without self-loops) holds
+    no edge, so only injected, deleted or altered nodes change it.
     """
     nodes = attack.inject_nodes + attack.nodes
     return _reach(facts, nodes + attack.edges, nodes, attack.inject_nodes)
@@ -384,7 +381,7 @@ def largest_amount(holds: Callable[[FloatArray], BoolArray], num_targets: int) -
     """
     low = np.where(holds(np.zeros(num_targets)), 0.0, -1.0)
     low[(low == 0) & holds(np.full(num_targets, np.inf))] = np.inf
-    high = np.where(low == 0, 1.0, low)  # from here on: low holds, and a target is open while low < high
+    high = np.where(low == 0, 1.0, low)  # from here on low holds; the search goes on for targets with low < high
     while (growing := (low < high) & holds(np.maximum(high, 0)) & (high < LARGEST_AMOUNT)).any():
         low = np.where(growing, high, low)
         high = np.where(growing, 2 * high, high)

@@ -29,7 +29,7 @@ class TrainingState:
         best: The best weights so far.
         history: One entry per evaluation on the validation set.
         stopped: Whether the run has ended before its last epoch.
-        seconds: Time it has taken so far, interruptions not counted.
+        seconds: Training time so far, interruptions not counted.
     """
 
     epoch: int = 0
@@ -48,9 +48,9 @@ def save_state(
 
     Args:
         path: Where to write.
-        identity: Everything that tells this run from others, as JSON values.
-        model: With its present weights.
-        optimizer: With its running averages.
+        identity: Settings that must be the same to resume, as JSON values.
+        model: The model with its present weights.
+        optimizer: Its optimizer with the running averages.
         state: Where the run stands.
     """
     tensors = {f"model.{k}": v for k, v in model.state_dict().items()}
@@ -61,7 +61,7 @@ def save_state(
     header = {
         "format": FORMAT,
         "version": VERSION,
-        "state": json.dumps({"identity": identity, **numbers}),  # as text: a score may be infinite, a header not
+        "state": json.dumps({"identity": identity, **numbers}),  # as text: a header cannot hold infinite scores
         "bfloat16": [name for name, value in tensors.items() if value.dtype == torch.bfloat16],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def save_state(
 def load_state(
     path: Path, identity: dict[str, Any], model: torch.nn.Module, optimizer: torch.optim.Optimizer
 ) -> TrainingState:
-    """Puts model and optimizer where the file left them.
+    """Restores model and optimizer from the file, and returns where the run stands.
 
     Raises:
         SettingsError: The file is damaged, or belongs to another run.

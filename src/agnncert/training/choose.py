@@ -29,10 +29,8 @@ log = logging.getLogger(__name__)
 
 BuiltIn = EdgeCentric | NodeCentric
 
-# Multiples of the fewest groups that can certify a size at all.
-_STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
-# Where some kind of change is unlimited, a vote needs more ballots than a target has neighbours.
-_FEWEST_UNLIMITED = 30
+_MULTIPLES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)  # of the fewest groups that can certify a size at all
+_FEWEST_UNLIMITED = 30  # where a change is unlimited, a vote needs more ballots than a target has neighbours
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,9 @@ class GroupChoice:
 
     Attributes:
         best: The candidate with the best certified accuracy.
-        candidates: All that were tried.
+        candidates: All divisions that were tried.
         model: The model that voted: the one that was given, or the one that was trained for this division.
-        size: The attack that counted.
+        size: The attack that they were to withstand.
         num_targets: Nodes or graphs in the validation set.
     """
 
@@ -79,13 +77,13 @@ class GroupChoice:
             f"certified accuracy against {attack}, on the {self.num_targets} targets of the validation set",
             f"  {'division':<14}{'groups':>8}{'accuracy':>10}{'certified':>11}",
         ]
-        for one in self.candidates:
-            mark = "*" if one is self.best else " "
+        for tried in self.candidates:
+            mark = "*" if tried is self.best else " "
             lines.append(
-                f"{mark} {title_of(one.division):<14}{one.division.num_groups:>8}"
-                f"{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
+                f"{mark} {title_of(tried.division):<14}{tried.division.num_groups:>8}"
+                f"{tried.accuracy:>10.3f}{tried.certified_accuracy:>11.3f}"
             )
-        if isinstance(self.size, int) and len({title_of(one.division) for one in self.candidates}) > 1:
+        if isinstance(self.size, int) and len({title_of(tried.division) for tried in self.candidates}) > 1:
             lines.append(
                 "The size counts edges for edge-centric, edges and nodes for node-centric: to compare like with "
                 "like, give a Budget."
@@ -109,15 +107,14 @@ def choose_groups(
 ) -> GroupChoice:
     """Picks division and number of groups for the best certified accuracy on the validation set.
 
-    A model is trained once per division and votes with every number of groups; training does not have to use
-    the number that certification uses. Where several candidates do equally well the one with the fewest groups
-    is taken, because its subgraphs keep most of the structure; then the one that votes best; then the division
-    that was named first.
+    A model is trained once per division and votes with every number of groups; training need not use the number that
+    certification uses. Where several candidates do equally well the one with the fewest groups is taken, because its
+    subgraphs keep most of the structure; then the one that votes best; then the division that was named first.
 
     Args:
         model: Name of a built-in model, to be trained; or a trained module, to be taken as it is.
         data: A ``Data`` with ``y`` and masks, or a ``GraphSet`` with ``train`` and ``val``.
-        size: The attack that counts: a perturbation size, or a ``Budget``.
+        size: The attack to withstand: a perturbation size, or a ``Budget``.
         divisions: Which to try: ``"edge"``, ``"node"``, ``"gated"`` (node-centric, gated features).
         candidates: Numbers of groups to try; when not given, from 2 ``size`` + 1, the fewest that can certify
             that size, to ten times as many.
@@ -140,21 +137,27 @@ def choose_groups(
     _check(size, divisions, task)
     if task == "node" and protocol == "inductive":
         data = inductive_view(data)
-    numbers = candidate_groups(size) if candidates is None else sorted({int(one) for one in candidates})
+    numbers = candidate_groups(size) if candidates is None else sorted({int(number) for number in candidates})
     if not numbers or (isinstance(size, int) and 2 * size > numbers[-1]):
         raise SettingsError(
             f"candidates={list(numbers)}: certifying size {size} takes at least {2 * _units(size)} groups."
         )
+
+    def trained(name: str, division: BuiltIn) -> torch.nn.Module:
+        log.info("training %s for %s", name, division)
+        model_args, fit_args = recipe(getattr(data, "name", None), task, name)
+        untrained = build_model(name, data, **{**model_args, "seed": seed, **(model_settings or {})})
+        select = min(size, division.num_groups // 2) if isinstance(size, int) else 0
+        fit_args = {**fit_args, "seed": seed, "select_size": select, "progress": progress, **(fit_settings or {})}
+        return fit(untrained, data, division, **fit_args)
+
     tried: list[tuple[Candidate, torch.nn.Module]] = []
     rows = masked_rows(data, "val_mask") if task == "node" else part_rows(data, "val").numpy()
     ready = Prepared.of(data)
     for kind in divisions:
         options = [division_named(kind, number, hash, task) for number in numbers]
-        voter = model
-        if isinstance(voter, str):
-            middle = options[len(options) // 2]
-            voter = _trained(voter, data, task, middle, size, model_settings, fit_settings, seed, progress)
-        tried += [(_vote(voter, ready, one, size, rows), voter) for one in options]
+        voter = trained(model, options[len(options) // 2]) if isinstance(model, str) else model
+        tried += [(_vote(voter, ready, division, size, rows), voter) for division in options]
     best, voter = min(
         tried, key=lambda pair: (-pair[0].certified_accuracy, pair[0].division.num_groups, -pair[0].accuracy)
     )
@@ -173,7 +176,7 @@ def candidate_groups(size: int | Budget) -> list[int]:
     fewest = 2 * _units(size) + 1
     if isinstance(size, Budget) and math.inf in (getattr(size, name) for name in COUNTS):
         fewest = max(fewest, _FEWEST_UNLIMITED)
-    return sorted({math.ceil(step * fewest) for step in _STEPS})
+    return sorted({math.ceil(multiple * fewest) for multiple in _MULTIPLES})
 
 
 def _units(size: int | Budget) -> int:
@@ -195,25 +198,6 @@ def _check(size: int | Budget, divisions: Sequence[str], task: Task) -> None:
         if kind not in AGNNCERT:
             raise SettingsError(f'no division is called "{kind}": {did_you_mean(str(kind), AGNNCERT)}')
         division_named(kind, task=task)  # refuses one that is not for this task
-
-
-def _trained(
-    name: str,
-    data: Any,
-    task: Task,
-    division: BuiltIn,
-    size: int | Budget,
-    model_settings: Mapping[str, Any] | None,
-    fit_settings: Mapping[str, Any] | None,
-    seed: int,
-    progress: Callable[[Step], None] | None,
-) -> torch.nn.Module:
-    log.info("training %s for %s", name, division)
-    model_args, fit_args = recipe(getattr(data, "name", None), task, name)
-    model = build_model(name, data, **{**model_args, "seed": seed, **(model_settings or {})})
-    select = min(size, division.num_groups // 2) if isinstance(size, int) else 0
-    fit_args = {**fit_args, "seed": seed, "select_size": select, "progress": progress, **(fit_settings or {})}
-    return fit(model, data, division, **fit_args)
 
 
 def _vote(model: torch.nn.Module, ready: Prepared, division: BuiltIn, size: int | Budget, rows: IntArray) -> Candidate:

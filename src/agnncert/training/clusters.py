@@ -1,7 +1,7 @@
 """Cluster-GCN training: steps on parts of a graph that does not fit into one pass.
 
-The clusters are those of METIS and depend on the whole graph: one added edge could move any node to another cluster.
-They decide which edges a step of training sees, and nothing else: certification never uses them.
+METIS makes the clusters, and they depend on the whole graph: one added edge can move any node to another cluster. That
+does no harm, because they only decide which edges a step of training sees: certification never uses them.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from agnncert.errors import SettingsError
-from agnncert.graphs.graph import EDGE_VALUES
+from agnncert.graphs.graph import select_edges
 from agnncert.training.node_objective import NodeObjective
 from agnncert.training.objective import TrainingStep
 from agnncert.training.sampled_subgraphs import SampledNodeObjective
@@ -61,10 +61,10 @@ class ClusterObjective:
         graph: The canonical graph.
         y: Label of every node.
         rows: Nodes to train on.
-        clusters: Nodes of each cluster.
+        clusters: Nodes of each cluster, from ``partition``.
         per_step: How many clusters a step puts together, with all edges among them. Which ones is sampled anew in
             every epoch.
-        make: The objective of one part, from its graph, its labels and its training rows.
+        make: Makes the objective of one part from its graph, its labels and its training rows.
     """
 
     graph: Data
@@ -73,13 +73,6 @@ class ClusterObjective:
     clusters: list[Tensor]
     per_step: int
     make: MakeObjective
-
-    @classmethod
-    def of(
-        cls, graph: Data, y: Tensor, rows: Tensor, num_clusters: int, per_step: int, make: MakeObjective
-    ) -> "ClusterObjective":
-        """Cuts the graph into about ``num_clusters`` clusters."""
-        return cls(graph, y, rows, partition(graph, num_clusters), per_step, make)
 
     def steps(self) -> Iterator[TrainingStep]:
         """One step per ``per_step`` clusters, in random order; clusters without a training node give no step."""
@@ -100,9 +93,7 @@ def induced(graph: Data, nodes: Tensor) -> Data:
     place = torch.full((graph.num_nodes,), -1, dtype=torch.int64)
     place[nodes] = torch.arange(len(nodes))
     kept = (place[graph.edge_index] >= 0).all(0)
-    part = Data(x=graph.x[nodes], edge_index=place[graph.edge_index[:, kept]])
-    for name in EDGE_VALUES:
-        if name in graph:
-            part[name] = graph[name][kept]
+    part = Data(x=graph.x[nodes], **select_edges(graph, kept))
+    part.edge_index = place[part.edge_index]
     part.node_key, part.stable_ids, part.task = graph.node_key[nodes], graph.stable_ids, graph.task
     return part

@@ -9,9 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.divisions import Division
-from agnncert.errors import SettingsError
-from agnncert.training.objective import TrainingStep, backward_each, class_weights, row_losses, vote_losses
-from agnncert.training.settings import ObjectiveName, Weights, check_objective
+from agnncert.training.objective import Terms, TrainingStep, backward_each, class_weights
+from agnncert.training.settings import FitSettings
 from agnncert.voting.call import Caller
 from agnncert.voting.lazy_rows import Features
 
@@ -27,11 +26,8 @@ class GraphObjective:
         wholes: The training graphs side by side.
         cells: Their non-empty subgraphs side by side, or ``None`` to train on whole graphs only.
         num_groups: Subgraphs per graph.
-        weights: How much the terms count; there is no edgeless one.
-        objective: How the ballots of a graph make up its loss.
+        terms: How much the losses count, and how many groups, sampled anew, a step looks at.
         batch_size: Graphs per step.
-        class_weight: How much each class counts, if not all the same.
-        groups_per_step: How many groups, sampled anew, a step looks at.
     """
 
     call: Caller
@@ -40,59 +36,33 @@ class GraphObjective:
     wholes: "_SideBySide"
     cells: "_SideBySide | None"
     num_groups: int
-    weights: Weights
-    objective: ObjectiveName
+    terms: Terms
     batch_size: int
-    class_weight: Tensor | None
-    groups_per_step: int
 
     @classmethod
     def of(
-        cls,
-        call: Caller,
-        joined: Data,
-        y: Tensor,
-        division: Division | None,
-        objective: ObjectiveName = "balanced",
-        weights: Weights | None = None,
-        balance_classes: bool = False,
-        groups_per_step: int | None = None,
-        batch_size: int = 64,
+        cls, call: Caller, joined: Data, y: Tensor, division: Division | None, settings: FitSettings
     ) -> "GraphObjective":
-        """The objective for a built-in division, or for whole graphs alone.
+        """The objective for a division that offers ``pieces``, or (``None``) for whole graphs alone.
 
-        Args:
-            call: The model, bound to the graphs.
-            joined: The training graphs, joined into one disconnected graph.
-            y: Label of every training graph.
-            division: A division that offers ``pieces``, or ``None``.
-            objective: "paper" adds up the losses on a graph and on each of its non-empty subgraphs;
-                "balanced" adds the loss on the graph and the mean loss on its non-empty subgraphs; "vote" is
-                the loss of the vote that these cast together. All are averaged over graphs.
-            weights: Factors of whole graphs and of subgraphs.
-            balance_classes: Let every class count the same, however many members it has.
-            groups_per_step: Groups, sampled anew for each step, that stand for all; all of them when not given.
-            batch_size: Graphs per step.
+        "paper" adds up the losses on a graph and on each of its non-empty subgraphs; "balanced" adds the loss on the
+        graph and the mean loss on its non-empty subgraphs; "vote" is the loss of the vote that these cast together.
+        All are averaged over graphs.
 
         Raises:
-            SettingsError: The objective is unknown, or its terms count nothing.
+            SettingsError: All terms have weight 0.
         """
-        check_objective(objective)
-        by_vote = objective == "vote" and division is not None
-        weights = Weights(full=0) if by_vote else Weights() if division is None else weights or Weights()
-        if not (weights.full or weights.ballots):
-            raise SettingsError(f"{weights}: graphs have no edgeless term, so another one needs a weight.")
         nodes, arcs = torch.arange(joined.num_nodes), torch.arange(joined.num_edges)
         wholes = _SideBySide(joined.batch, joined.batch, nodes, joined.edge_index, arcs)
-        cells, groups = None, 0
-        if division is not None:
-            groups = division.num_groups
-            pieces = division.pieces(joined, division.groups(joined))  # type: ignore[attr-defined]
-            owner = torch.div(pieces.cell, groups, rounding_mode="floor")
-            cells = _SideBySide(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
-        per_class = class_weights(y, call) if balance_classes else None
-        sampled = min(groups_per_step or groups, groups)
-        return cls(call, joined, y, wholes, cells, groups, weights, objective, batch_size, per_class, sampled)
+        if division is None:
+            terms = Terms(1.0, 0.0, 0, class_weights(y, call) if settings["balance_classes"] else None)
+            return cls(call, joined, y, wholes, None, 0, terms, settings["batch_size"])
+        groups = division.num_groups
+        terms = Terms.of(call, y, groups, groups, settings)
+        pieces = division.pieces(joined, division.groups(joined))  # type: ignore[attr-defined]
+        owner = torch.div(pieces.cell, groups, rounding_mode="floor")
+        cells = _SideBySide(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
+        return cls(call, joined, y, wholes, cells, groups, terms, settings["batch_size"])
 
     def steps(self) -> Iterator[TrainingStep]:
         """A step for each batch of graphs, in random order."""
@@ -110,36 +80,29 @@ class GraphObjective:
         return loss
 
     def _terms(self, graphs: Tensor, features: Features, place: Tensor) -> Iterator[Tensor]:
-        if self.weights.full:
+        if self.terms.full:
             owner, logits = self._logits(self.wholes, self.wholes.part(graphs), features, place)
-            yield self.weights.full * row_losses(logits, self.y[owner], self.class_weight).mean()
-        if self.cells is None or not self.weights.ballots:
+            yield self.terms.full * self.terms.losses(logits, self.y[owner]).mean()
+        if self.cells is None or not self.terms.ballots:
             return
         part = self.cells.part(graphs, self._sampled(self.cells))
         if len(part[0]) == 0:
             return
         owner, logits = self._logits(self.cells, part, features, place)
-        if self.objective == "vote":
-            mine = torch.searchsorted(graphs, owner)
-            losses = vote_losses(logits, mine, self.y[graphs], self.class_weight)
-        elif self.objective == "paper":
-            losses = row_losses(logits, self.y[owner], self.class_weight) * (self.num_groups / self.groups_per_step)
-        else:
-            losses = row_losses(logits, self.y[owner], self.class_weight) / torch.bincount(owner)[owner]
-        yield self.weights.ballots * losses.sum() / len(graphs)
+        yield self.terms.graph_loss(logits, torch.searchsorted(graphs, owner), self.y[graphs])
 
     def _sampled(self, cells: "_SideBySide") -> Tensor | None:
-        """Whether each copy of a node belongs to a group that this step looks at; ``None`` for all."""
-        if self.groups_per_step == self.num_groups:
+        """Whether each copy of a node is in a group that this step looks at; ``None`` if it looks at all groups."""
+        if self.terms.num_sampled == self.num_groups:
             return None
         is_sampled = torch.zeros(self.num_groups, dtype=torch.bool)
-        is_sampled[torch.randperm(self.num_groups)[: self.groups_per_step]] = True
+        is_sampled[torch.randperm(self.num_groups)[: self.terms.num_sampled]] = True
         return is_sampled[cells.cell % self.num_groups]
 
     def _logits(
         self, graphs: "_SideBySide", part: tuple[Tensor, Tensor, Tensor], features: Features, place: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Training graph and logits of each graph in a part of those side by side."""
+        """For each graph (whole or subgraph) of a part: the training graph it belongs to, and its logits."""
         copies, arcs, edge_index = part
         cell, batch = torch.unique_consecutive(graphs.cell[copies], return_inverse=True)
         values = self.call.edge_values(self.joined, graphs.edge[arcs])
@@ -172,7 +135,11 @@ class _SideBySide:
         return self.owner[self.edge_index[0]]
 
     def part(self, graphs: Tensor, wanted: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Wanted copies and their edges in some graphs (ascending), and these edges between these copies."""
+        """The part that belongs to some training graphs (ascending); only the ``wanted`` copies, if given.
+
+        Returns:
+            Positions of its copies of nodes, positions of its edges, and ``edge_index`` between these copies.
+        """
         copies = _runs(self.owner, graphs)
         arcs = _runs(self._edge_owner, graphs)
         if wanted is not None:
@@ -183,7 +150,7 @@ class _SideBySide:
 
 
 def _runs(owner: Tensor, wanted: Tensor) -> Tensor:
-    """Positions of the wanted owners in a sorted sequence."""
+    """All positions at which one of the ``wanted`` owners stands in the sorted sequence ``owner``."""
     first = torch.searchsorted(owner, wanted)
     length = torch.searchsorted(owner, wanted, right=True) - first
     shift = torch.cumsum(length, 0) - length

@@ -31,7 +31,7 @@ Module = TypeVar("Module", bound=torch.nn.Module)
 class Step(Progress):
     """What a progress callback is told after each epoch.
 
-    The time left is that until the last epoch, at the pace so far; training may stop earlier.
+    ``seconds_left`` is the time until the last epoch at the pace so far; training may stop earlier.
 
     Attributes:
         loss: Mean loss of the epoch.
@@ -131,12 +131,14 @@ def fit(
 
 
 def division_name(division: Division | Smoothing | None) -> str | None:
-    """What a division is called: what it prints as, unless that is an address in memory."""
-    if division is None or isinstance(division, Smoothing):
-        return None if division is None else str(division)
+    """How a division prints. One that would print as an address in memory is named by its class instead."""
+    if division is None:
+        return None
     cls = type(division)
-    has_words = cls.__str__ is not object.__str__ or cls.__repr__ is not object.__repr__
-    return str(division) if has_words else f"{cls.__qualname__}(T={division.num_groups})"
+    has_text = cls.__str__ is not object.__str__ or cls.__repr__ is not object.__repr__
+    if has_text or isinstance(division, Smoothing):
+        return str(division)
+    return f"{cls.__qualname__}(T={division.num_groups})"
 
 
 def _epoch(
@@ -148,7 +150,7 @@ def _epoch(
 ) -> Step:
     """One pass over the training set and, if it is time, an evaluation on the validation set."""
     begin = time.perf_counter()
-    # Seeded by epoch, a resumed run samples what the uninterrupted one would have sampled.
+    # Seeded by epoch, so that a resumed run samples what the uninterrupted one would have sampled.
     torch.manual_seed(1_000_003 * settings["seed"] + state.epoch)
     loss = _train(model.train(), setup, optimizer, settings["clip"])
     state.epoch += 1
@@ -192,7 +194,7 @@ def _evaluate(
 
 
 def _digest(data: Any) -> str:
-    """Digest of graph and split, whatever the graphs are kept in."""
+    """Digest of graph and split; graphs may come in any list that has ``train`` and ``val``."""
     if infer_task(data) == "graph" and not isinstance(data, GraphSet):
         data = GraphSet(list(data), train=data.train, val=data.val)
     return dataset_digest(data)

@@ -1,8 +1,8 @@
 """The training objective of a node classifier on a graph and all its subgraphs, for the price of a few plain steps.
 
-The sum over T subgraphs is exact, and it is computed as three terms: the whole graph, the ballots of nodes that have
-an edge in a subgraph (all these subgraphs side by side), and the edgeless prediction, to which every other ballot of a
-node is equal. The wide product of features and first layer is formed and differentiated once per step.
+The sum over T subgraphs is exact. It is computed as three terms: the whole graph, the ballots of nodes that have an
+edge in a subgraph (all these subgraphs side by side), and the edgeless prediction, which every other ballot of a node
+equals. The product of all features with the first layer is formed and differentiated once per step.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from agnncert.divisions import Division
 from agnncert.errors import SettingsError
 from agnncert.training.objective import TrainingStep, backward_each, class_weights, row_losses
-from agnncert.training.settings import ObjectiveName, Weights, check_objective
+from agnncert.training.settings import FitSettings, Weights
 from agnncert.voting import fast
 from agnncert.voting.call import Caller, no_edges
 from agnncert.voting.lazy_rows import Features, SparseRows
@@ -32,8 +32,8 @@ class NodeObjective:
         rows: Nodes to train on.
         layout: All subgraphs side by side, or ``None`` to train on the whole graph only.
         sparse: The features in compressed rows, if they are sparse.
-        factors: Factor of the mean loss on the whole graph, of the loss of each listed ballot, and of the loss of each
-            edgeless prediction.
+        factors: Of the mean loss on the whole graph, of the loss of each copy of a node in a subgraph, and of the loss
+            of each node's edgeless prediction.
         class_weight: How much each class counts, if not all the same.
     """
 
@@ -48,36 +48,19 @@ class NodeObjective:
 
     @classmethod
     def of(
-        cls,
-        call: Caller,
-        graph: Data,
-        y: Tensor,
-        rows: Tensor,
-        division: Division | None,
-        objective: ObjectiveName = "balanced",
-        weights: Weights | None = None,
-        balance_classes: bool = False,
+        cls, call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Division | None, settings: FitSettings
     ) -> "NodeObjective":
-        """The objective for a built-in division, or for the whole graph alone.
+        """The objective for a division that offers ``pieces``, or (``None``) for the whole graph alone.
 
-        Args:
-            call: The model, bound to the graph.
-            graph: The canonical graph.
-            y: Label of every node.
-            rows: Nodes to train on.
-            division: A division that offers ``pieces``, or ``None``.
-            objective: "paper" sums the mean losses on the graph and on each of its T subgraphs; a ballot that
-                abstains has no loss. "balanced" averages each of the three terms by itself: over the nodes, over
-                the ballots that see an edge, and over the ballots that see none.
-            weights: Factors of the three terms.
-            balance_classes: Let every class count the same, however many members it has.
+        "paper" sums the mean losses on the graph and on each of its T subgraphs; a ballot that abstains has no loss.
+        "balanced" averages each of the three terms by itself: over the nodes, over the ballots that see an edge, and
+        over the ballots that see none.
 
         Raises:
-            SettingsError: The objective is unknown, or nothing is left to train on.
+            SettingsError: Nothing is left to train on.
         """
-        check_objective(objective)
-        weights = weights or Weights()
-        per_class = class_weights(y[rows], call) if balance_classes else None
+        weights = settings["weights"] or Weights()
+        per_class = class_weights(y[rows], call) if settings["balance_classes"] else None
         if division is None:
             none, sparse = torch.empty(0), SparseRows.of(graph.x.to(call.dtype))
             return cls(call, graph, y, rows, None, sparse, (1.0, none, none), per_class)
@@ -86,7 +69,7 @@ class NodeObjective:
             raise SettingsError(
                 f"{weights}: where features are gated a ballot without an edge abstains: weigh another term."
             )
-        factors = _factors(layout, rows, division, objective, weights, call.dtype)
+        factors = _factors(layout, rows, division, settings["objective"], weights, call.dtype)
         return cls(call, graph, y, rows, layout, layout.sparse, factors, per_class)
 
     def steps(self) -> Iterator[TrainingStep]:
@@ -124,7 +107,7 @@ class NodeObjective:
 
 
 def _factors(
-    layout: fast.Plan, rows: Tensor, division: Division, objective: ObjectiveName, weights: Weights, dtype: torch.dtype
+    layout: fast.Plan, rows: Tensor, division: Division, objective: str | None, weights: Weights, dtype: torch.dtype
 ) -> tuple[float, Tensor, Tensor]:
     """Factors of the three terms; see ``NodeObjective.factors``."""
     pieces = layout.pieces

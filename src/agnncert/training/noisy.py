@@ -10,8 +10,9 @@ from torch_geometric.data import Data
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.graphs.graph import one_graph
 from agnncert.training.node_objective import NodeObjective
-from agnncert.training.objective import TrainingStep, class_weights
-from agnncert.training.sampled_subgraphs import SampledGraphObjective, SampledTerms
+from agnncert.training.objective import Terms, TrainingStep, class_weights
+from agnncert.training.sampled_subgraphs import SampledGraphObjective
+from agnncert.training.settings import FitSettings
 from agnncert.voting.call import Caller
 from agnncert.voting.lazy_rows import SparseRows
 
@@ -42,13 +43,13 @@ class NoisyNodeObjective:
 
 
 def noisy_graphs(
-    call: Caller, joined: Data, y: Tensor, defence: Smoothing, balance_classes: bool, batch_size: int
+    call: Caller, joined: Data, y: Tensor, defence: Smoothing, settings: FitSettings
 ) -> SampledGraphObjective:
     """Loss of a graph classifier on one noisy version of each graph per step."""
-    terms = SampledTerms(0.0, 1.0, 1, None, class_weights(y, call) if balance_classes else None)
+    terms = Terms(0.0, 1.0, 1, class_weights(y, call) if settings["balance_classes"] else None)
     graphs = tuple(one_graph(joined, k) for k in range(len(y)))
     groups = tuple(graph.edge_index[0] for graph in graphs)  # of the right shape; noise has no groups
-    return SampledGraphObjective(call, graphs, groups, y, _NoiseAsDivision(defence), terms, batch_size)
+    return SampledGraphObjective(call, graphs, groups, y, _NoiseAsDivision(defence), terms, settings["batch_size"])
 
 
 class _NoiseAsDivision:

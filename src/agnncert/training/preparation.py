@@ -15,7 +15,7 @@ from agnncert.divisions import Division
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set, infer_task
 from agnncert.graphs.targets import target_rows
-from agnncert.training.clusters import ClusterObjective
+from agnncert.training.clusters import ClusterObjective, partition
 from agnncert.training.graph_objective import GraphObjective
 from agnncert.training.node_objective import NodeObjective
 from agnncert.training.noisy import NoisyNodeObjective, noisy_graphs
@@ -87,7 +87,7 @@ def _scorer(
     call: Caller, graph: Data, division: Defence, rows: Any, truth: Any, settings: FitSettings
 ) -> Callable[[], Score]:
     if isinstance(division, Smoothing):
-        division.count(call, graph, rows, 1, settings["seed"])  # what cannot work fails now, not after an epoch
+        division.count(call, graph, rows, 1, settings["seed"])  # errors come now, not after the first epoch
         return noisy_scorer(call, graph, division, rows, truth, settings["seed"])
     return scorer(call, graph, division, rows, truth, settings["select_size"])
 
@@ -102,41 +102,32 @@ def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: F
     joined, held_out = (canonical_set([data[int(k)] for k in part], loops) for part in (train, val))
     call = bind(model, joined, "graph")
     y = checked_labels(graph_labels(data), len(data), torch.cat([train, val]).numpy(), call.num_classes)
-    how = _some(settings, *_TERMS, "groups_per_step", "batch_size")
     score = _scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings)
     objective: Objective
     if isinstance(division, Smoothing):
-        objective = noisy_graphs(call, joined, y[train], division, settings["balance_classes"], settings["batch_size"])
+        objective = noisy_graphs(call, joined, y[train], division, settings)
     elif division is None or hasattr(division, "pieces"):
-        objective = GraphObjective.of(call, joined, y[train], division, **how)
+        objective = GraphObjective.of(call, joined, y[train], division, settings)
     else:
-        objective = SampledGraphObjective.of(call, joined, y[train], division, **how)
+        objective = SampledGraphObjective.of(call, joined, y[train], division, settings)
     return TrainingSetup(objective, score)
 
 
 def _node_objective(
     call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Defence, settings: FitSettings
 ) -> Objective:
-    how = _some(settings, *_TERMS)
     if isinstance(division, Smoothing):
-        return NoisyNodeObjective(NodeObjective.of(call, graph, y, rows, None, **how), division)
+        return NoisyNodeObjective(NodeObjective.of(call, graph, y, rows, None, settings), division)
 
     def on(part: Data, labels: Tensor, part_rows: Tensor) -> NodeObjective | SampledNodeObjective:
         if division is None or hasattr(division, "pieces"):
-            return NodeObjective.of(call, part, labels, part_rows, division, **how)
-        sampled = settings["groups_per_step"]
-        return SampledNodeObjective.of(call, part, labels, part_rows, division, **how, groups_per_step=sampled)
+            return NodeObjective.of(call, part, labels, part_rows, division, settings)
+        return SampledNodeObjective.of(call, part, labels, part_rows, division, settings)
 
     if settings["clusters"] is None:
         return on(graph, y, rows)
-    return ClusterObjective.of(graph, y, rows, settings["clusters"], settings["clusters_per_step"], on)
-
-
-_TERMS = ("objective", "weights", "balance_classes")  # what every objective takes
-
-
-def _some(settings: FitSettings, *names: str) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name in names}
+    clusters = partition(graph, settings["clusters"])
+    return ClusterObjective(graph, y, rows, clusters, settings["clusters_per_step"], on)
 
 
 def graph_labels(graphs: Any) -> Tensor:
@@ -145,7 +136,7 @@ def graph_labels(graphs: Any) -> Tensor:
 
 
 def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: int) -> Tensor:
-    """Labels of all rows as int64, after a check of those that are used.
+    """Labels of all rows as int64; those of ``rows`` are checked.
 
     Raises:
         DatasetError: There are none, or one of them is not a class of the model.
@@ -170,7 +161,7 @@ def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: 
 
 
 def masked_rows(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Rows of the nodes in a mask, which must be there and not be empty."""
+    """Rows of the nodes in a mask; raises ``DatasetError`` if it is missing or empty."""
     mask = getattr(data, name, None)
     if mask is None:
         raise DatasetError(
@@ -183,7 +174,7 @@ def masked_rows(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def part_rows(data: Any, name: str) -> Tensor:
-    """Numbers of the graphs in a part of a graph set, which must be there and not be empty."""
+    """Positions of the graphs in a part of a graph set; raises ``DatasetError`` if it is missing or empty."""
     rows = getattr(data, name, None)
     if rows is None or len(rows) == 0:
         raise DatasetError(

@@ -1,7 +1,7 @@
-"""Training objectives for a division of the user's own, of which nothing is known but its subgraphs.
+"""Training objectives for a user's own division, which only tells what its subgraphs are.
 
-All T of them in every step would cost T passes. So each step samples a few that stand for all: its gradient is an
-unbiased estimate of the gradient of the paper's sum over T + 1 graphs.
+All T subgraphs in every step would cost T passes. So each step samples a few that stand for all. With the objective
+"paper", the gradient of a step is an unbiased estimate of the gradient of the paper's sum over T + 1 graphs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,62 +12,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.divisions import Division
-from agnncert.errors import SettingsError
 from agnncert.graphs.graph import one_graph
-from agnncert.training.objective import TrainingStep, backward_each, class_weights, row_losses, vote_losses
-from agnncert.training.settings import ObjectiveName, Weights, check_objective
+from agnncert.training.objective import Terms, TrainingStep, backward_each
+from agnncert.training.settings import FitSettings
 from agnncert.voting.call import Caller
 
 GROUPS_PER_STEP = 8
-
-
-@dataclass(frozen=True)
-class SampledTerms:
-    """How much the loss on whole graphs and the loss on sampled subgraphs count.
-
-    Attributes:
-        full: Factor of the loss on whole graphs.
-        ballots: Factor of the loss on subgraphs.
-        num_sampled: Subgraphs per step (and graph).
-        scale: How many subgraphs each of them stands for in the paper's sum, T / ``num_sampled``; ``None`` where they
-            are averaged.
-        class_weight: How much each class counts, if not all the same.
-        by_vote: Graph task: whether the loss is that of the vote of all sampled subgraphs of a graph.
-    """
-
-    full: float
-    ballots: float
-    num_sampled: int
-    scale: float | None
-    class_weight: Tensor | None
-    by_vote: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        call: Caller,
-        y: Tensor,
-        division: Division,
-        objective: ObjectiveName,
-        weights: Weights | None,
-        balance_classes: bool,
-        groups_per_step: int | None,
-    ) -> "SampledTerms":
-        """The terms, from the settings of ``fit`` and the labels to train on."""
-        check_objective(objective)
-        weights = Weights(full=0) if objective == "vote" else weights or Weights()
-        if not (weights.full or weights.ballots):
-            raise SettingsError(
-                f"{weights}: a division of your own has no edgeless term, so another one needs a weight."
-            )
-        num_sampled = min(groups_per_step or GROUPS_PER_STEP, division.num_groups)
-        scale = division.num_groups / num_sampled if objective == "paper" else None
-        per_class = class_weights(y, call) if balance_classes else None
-        return cls(weights.full, weights.ballots, num_sampled, scale, per_class, objective == "vote")
-
-    def losses(self, logits: Tensor, y: Tensor) -> Tensor:
-        """One loss per row."""
-        return row_losses(logits, y, self.class_weight)
 
 
 @dataclass(frozen=True)
@@ -90,23 +40,14 @@ class SampledNodeObjective:
     rows: Tensor
     division: Division
     groups: Tensor
-    terms: SampledTerms
+    terms: Terms
 
     @classmethod
     def of(
-        cls,
-        call: Caller,
-        graph: Data,
-        y: Tensor,
-        rows: Tensor,
-        division: Division,
-        objective: ObjectiveName = "balanced",
-        weights: Weights | None = None,
-        balance_classes: bool = False,
-        groups_per_step: int | None = None,
+        cls, call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Division, settings: FitSettings
     ) -> "SampledNodeObjective":
         """The paper's sum, or ("balanced") the mean over sampled subgraphs of the mean loss of their voters."""
-        terms = SampledTerms.of(call, y[rows], division, objective, weights, balance_classes, groups_per_step)
+        terms = Terms.of(call, y[rows], division.num_groups, GROUPS_PER_STEP, settings)
         return cls(call, graph, y, rows, division, division.groups(graph), terms)
 
     def steps(self) -> Iterator[TrainingStep]:
@@ -127,12 +68,10 @@ class SampledNodeObjective:
             losses = self._losses(self.division.subgraph(self.graph, self.groups, index))
             if len(losses) == 0:  # all abstain
                 continue
-            mean = (
-                losses.mean() / terms.num_sampled
-                if terms.scale is None
-                else losses.sum() * terms.scale / len(self.rows)
-            )
-            yield terms.ballots * mean
+            if terms.scale is None:
+                yield terms.ballots * (losses.mean() / terms.num_sampled)
+            else:
+                yield terms.ballots * (losses.sum() * terms.scale / len(self.rows))
 
     def _losses(self, part: Data) -> Tensor:
         logits = self.call(part.x.to(self.call.dtype), part.edge_index, self.call.edge_values(part))
@@ -159,28 +98,20 @@ class SampledGraphObjective:
     groups: tuple[Tensor, ...]
     y: Tensor
     division: Division
-    terms: SampledTerms
+    terms: Terms
     batch_size: int
 
     @classmethod
     def of(
-        cls,
-        call: Caller,
-        joined: Data,
-        y: Tensor,
-        division: Division,
-        objective: ObjectiveName = "balanced",
-        weights: Weights | None = None,
-        balance_classes: bool = False,
-        groups_per_step: int | None = None,
-        batch_size: int = 64,
+        cls, call: Caller, joined: Data, y: Tensor, division: Division, settings: FitSettings
     ) -> "SampledGraphObjective":
-        """The paper's sum, or ("balanced") the mean over a graph's sampled subgraphs, or ("vote") the loss of their
-        vote. Empty subgraphs are left out.
+        """The paper's sum, the mean over a graph's sampled subgraphs ("balanced"), or the loss of their vote ("vote").
+
+        Empty subgraphs are left out.
         """
-        terms = SampledTerms.of(call, y, division, objective, weights, balance_classes, groups_per_step)
+        terms = Terms.of(call, y, division.num_groups, GROUPS_PER_STEP, settings)
         graphs = tuple(one_graph(joined, k) for k in range(len(y)))
-        return cls(call, graphs, tuple(map(division.groups, graphs)), y, division, terms, batch_size)
+        return cls(call, graphs, tuple(map(division.groups, graphs)), y, division, terms, settings["batch_size"])
 
     def steps(self) -> Iterator[TrainingStep]:
         """A step for each batch of graphs, in random order."""
@@ -195,13 +126,7 @@ class SampledGraphObjective:
             loss = loss + terms.full * terms.losses(logits, self.y[batch]).mean()
         owner, parts = self._sample(batch) if terms.ballots else (torch.empty(0, dtype=torch.int64), [])
         if parts:
-            logits = self._logits(parts)
-            if terms.by_vote:
-                losses = vote_losses(logits, owner, self.y[batch], terms.class_weight)
-            else:
-                losses = terms.losses(logits, self.y[batch[owner]])
-                losses = losses / torch.bincount(owner)[owner] if terms.scale is None else losses * terms.scale
-            loss = loss + terms.ballots * losses.sum() / len(batch)
+            loss = loss + terms.graph_loss(self._logits(parts), owner, self.y[batch])
         if loss.requires_grad:
             loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())

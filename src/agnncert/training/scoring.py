@@ -1,6 +1,6 @@
 """Scores of a model on the validation set: the accuracy of its vote, or its certified accuracy.
 
-For a smoothing defence it is the vote on a few noisy graphs that counts.
+For a smoothing defence the score is the accuracy of the vote on a few noisy graphs.
 """
 
 from collections.abc import Callable
@@ -26,16 +26,16 @@ SCORED_SAMPLES = 20  # noisy graphs on which a smoothing defence is scored
 def scorer(
     call: Caller, graph: Data, division: Division | None, rows: IntArray, truth: IntArray, size: int
 ) -> Callable[[], Score]:
-    """A function that scores the model as it is; larger is better, compared from left to right.
+    """A function that scores the model with its present weights; larger is better, compared from left to right.
 
-    The first number is the accuracy of the vote, or its certified accuracy at ``size``; without a division it
-    is the accuracy on the whole graph. The second breaks ties: the mean share of ballots for the truth, or
+    The first number is the certified accuracy of the vote at ``size`` (at 0, the accuracy of the vote); without a
+    division, the accuracy on the whole graph. The second breaks ties: the mean share of ballots for the true class, or
     minus the loss.
 
     Args:
         call: The model, bound to the graph.
         graph: The canonical graph, or the validation graphs joined into one.
-        division: How it is divided. The subgraphs are laid out once.
+        division: How it is divided; the subgraphs are laid out once, for all calls.
         rows: Nodes to score on, or the numbers of all joined graphs.
         truth: Their labels.
         size: Perturbation size.

@@ -44,9 +44,9 @@ class Setting:
     Attributes:
         default: Its value when it is not given.
         help: One line for the command line; ``None`` if the setting is no option there.
-        at_least: The smallest value, if there is one.
-        above: The largest number that is too small, if there is one.
-        from_recipe: Whether a dataset's recipe may choose it. On the command line such a setting has no default.
+        at_least: The smallest allowed value, if there is one.
+        above: A number that values must exceed, if there is one.
+        from_recipe: Whether a dataset's recipe may choose it; then its command-line option has no default.
         type: Its type; filled in from the declaration in ``FitSettings``.
     """
 
@@ -59,17 +59,17 @@ class Setting:
 
     @property
     def types(self) -> tuple[Any, ...]:
-        """The types of which a value must have one: ``int | None`` gives ``int`` and ``NoneType``."""
+        """All types that a value may have: ``int | None`` gives ``int`` and ``NoneType``."""
         return (self.type,) if isinstance(self.type, type) else get_args(self.type)
 
     @property
     def plain_type(self) -> Any:
-        """The one type of which a value is, if it is not ``None``: ``str`` for a choice of words."""
+        """The type of values other than ``None``; ``str`` for a choice of words."""
         return str if self.words else next(kind for kind in self.types if kind is not type(None))
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words that a ``Literal`` allows, if it is one."""
+        """The words to choose from, if the type is a ``Literal``."""
         return tuple(word for kind in (self.type, *self.types) for word in get_args(kind) if isinstance(word, str))
 
     def check(self, name: str, value: Any) -> None:
@@ -161,13 +161,8 @@ def usual_objective(task: str) -> ObjectiveName:
     return "vote" if task == "graph" else "balanced"
 
 
-def check_objective(objective: str) -> None:
-    """Raises ``SettingsError`` if there is no objective of this name."""
-    SETTINGS["objective"].check("objective", objective)
-
-
 def as_json(settings: FitSettings) -> dict[str, Any]:
-    """The settings in values that JSON has: numbers of numpy become Python's, weights a dictionary."""
+    """The settings as JSON can store them: numbers of numpy become Python's, weights a dictionary."""
     return {name: _as_json(value) for name, value in settings.items()}
 
 
@@ -187,8 +182,8 @@ def shows_settings(function: Function) -> Function:
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=setting.default, annotation=setting.type)
         for name, setting in SETTINGS.items()
     ]
-    own = [one for one in plain.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    positional = [one for one in own if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+    own = [p for p in plain.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    positional = [p for p in own if p.kind is not inspect.Parameter.KEYWORD_ONLY]
     function.__signature__ = plain.replace(  # type: ignore[attr-defined]
         parameters=[*positional, *settings, *own[len(positional) :]]
     )

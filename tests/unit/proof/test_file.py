@@ -10,7 +10,7 @@ import safetensors.numpy
 
 from agnncert.errors import CertificateError
 from agnncert.proof.budget import Budget
-from agnncert.proof.certificate import Certificate, load_certificate, save_certificate, usual_budgets
+from agnncert.proof.certificate import Certificate, load_certificate, usual_budgets
 from agnncert.proof.file import read_contents
 from agnncert.proof.rules import RULES
 from agnncert.proof.samples.deletions import DeletionNoise
@@ -85,7 +85,7 @@ def test_a_certificate_comes_back_whole(rule, rng, tmp_path):
 
 def test_a_sampled_certificate_comes_back_whole(rng, tmp_path):
     cert = sampled(rng)
-    save_certificate(cert, tmp_path / "a.cert", budgets=[Budget(inject_nodes=1, edges_per_injected=2)])
+    cert.save(tmp_path / "a.cert", budgets=[Budget(inject_nodes=1, edges_per_injected=2)])
     again = load_certificate(tmp_path / "a.cert")
     assert again.claim == cert.claim
     assert again.radius.tolist() == cert.radius.tolist()

@@ -24,7 +24,7 @@ from agnncert.proof.recount_samples import (
 from agnncert.proof.samples import DeletionNoise, FlipNoise, SampleEvidence
 from agnncert.proof.samples.bounds import class_bounds, lower_bound
 from agnncert.proof.samples.deletions import TESTS
-from agnncert.proof.samples.evidence import EACH, SCOPES, sample_claim
+from agnncert.proof.samples.evidence import EACH, SCOPES, TOGETHER, sample_claim
 from agnncert.storage import write_sealed
 from agnncert.verifier import verify
 
@@ -187,7 +187,75 @@ def test_a_smaller_error_probability_or_stronger_noise_is_refused_even_if_sealed
     assert any("radius" in reason for reason in verify(file).reasons)
     forged = {"settings": settings | {"task": "graph"}}
     write_sealed(file, header | forged, arrays)
-    assert any('"task"' in reason for reason in verify(file).reasons)
+    assert any('"task"' in reason or "whole graphs" in reason for reason in verify(file).reasons)
+
+
+def test_statements_about_each_target_do_not_pass_for_statements_about_all_together(tmp_path):
+    """400 targets share ``alpha``: 4435 of 5000 samples then no longer withstand one flip."""
+    counts = np.tile([4435, 565], (400, 1))
+    evidence = SampleEvidence("made up", FLIPS["one rate"], counts, counts, alpha=0.01, scope=EACH)
+    assert set(evidence.label_and_radius()[1].tolist()) == {1}
+    path = tmp_path / "a.cert"
+    Certificate(sample_claim(evidence), evidence, np.arange(400)).save(path, budgets=[Budget(add_edges=1)])
+    header, arrays = open_up(path)
+    assert header["statements"][0]["broken_at_most"] == 400  # speaks about all together already
+    settings, claim = header["settings"] | {"scope": TOGETHER}, header["claim"] | {"alpha_scope": TOGETHER}
+    write_sealed(path, header | {"settings": settings, "claim": claim}, arrays)
+    reasons = " ".join(verify(path).reasons)
+    assert "the radius of 400 targets" in reasons
+    assert "the answer for Budget(add_edges=1) of 400 targets" in reasons
+
+
+@pytest.mark.parametrize(
+    ("field", "odd"),
+    {
+        "task": "graph",
+        "method": "other",
+        "division": "EdgeCentric(T=3)",
+        "num_groups": 7,
+        "guarantee": "deterministic",
+        "alpha": 0.001,
+        "alpha_scope": TOGETHER,
+        "tolerance": 0.5,
+        "unit": "any change",
+        "covers": ["Anything at all."],
+        "assumes": [],
+        "not_proved": [],
+    }.items(),
+)
+def test_an_altered_claim_is_refused_even_if_sealed_again(file, field, odd):
+    header, arrays = open_up(file)
+    assert header["claim"][field] != odd
+    write_sealed(file, header | {"claim": header["claim"] | {field: odd}}, arrays)
+    assert any(f'"{field}" is not what its evidence allows' in reason for reason in verify(file).reasons)
+
+
+def test_the_unsound_test_cannot_be_called_by_a_better_name(tmp_path):
+    evidence = random_samples(np.random.default_rng(0), NOISES["legacy-unsound, 0.8, 0.9, 5"])
+    path = tmp_path / "a.cert"
+    Certificate(sample_claim(evidence), evidence, np.arange(12)).save(path)
+    header, arrays = open_up(path)
+    assert header["claim"]["method"] == "made up (legacy-unsound)"
+    write_sealed(path, header | {"claim": header["claim"] | {"method": "made up"}}, arrays)
+    assert any('"method"' in reason for reason in verify(path).reasons)
+
+
+@pytest.mark.parametrize("name", ["selection", "estimation"])
+def test_other_counts_do_not_support_the_statements(file, name):
+    """The label rests on the selection counts, everything else on the estimation counts."""
+    header, arrays = open_up(file)
+    turned = np.roll(arrays[f"evidence.{name}"], 1, axis=1)
+    write_sealed(file, header, arrays | {f"evidence.{name}": turned})
+    wanted = "label" if name == "selection" else "radius"
+    assert any(f"the {wanted} of" in reason for reason in verify(file).reasons)
+
+
+def test_noise_that_says_nothing_about_graphs_is_refused_there(tmp_path):
+    """A readout sees injected nodes without edges; and a graph has no row of its own."""
+    for name in ("B2, 0.8, 0.9, 5", "target row"):
+        evidence = random_samples(np.random.default_rng(0), NOISES[name], task="graph")
+        Certificate(sample_claim(evidence), evidence, np.arange(12)).save(tmp_path / "a.cert")
+        assert any("whole graph" in reason for reason in verify(tmp_path / "a.cert").reasons)
 
 
 NOT_A_PROBABILITY = [None, True, -0.1, 1, math.nan, 1e300, 10**400, "x", [], {}]
@@ -198,6 +266,7 @@ SENSELESS = {
     "alpha": [0, 5e-324, *NOT_A_PROBABILITY],
     "scope": NOT_A_WORD,
     "task": NOT_A_WORD,
+    "seed": NOT_A_NUMBER_OF_THINGS[:6] + NOT_A_NUMBER_OF_THINGS[8:],
     "noise": [*NOT_A_WORD, {"kind": "snow"}, {"kind": "flips"}, {"kind": ["flips"]}],
     "kind": NOT_A_WORD,
     **dict.fromkeys(("p_add", "p_delete", "p_add_feature", "p_delete_feature", "p_edge", "p_node"), NOT_A_PROBABILITY),
@@ -217,7 +286,7 @@ def test_senseless_settings_are_refused_with_a_reason(file):
         with pytest.raises(CertificateError, match="damaged"):
             check_samples(samples, changed)
 
-    for name in settings.keys() - {"seed"}:
+    for name in settings:
         refused({k: v for k, v in settings.items() if k != name})
         for odd in SENSELESS[name]:
             refused(settings | {name: odd})
@@ -261,7 +330,8 @@ def test_senseless_counts_are_refused(file):
 @pytest.mark.parametrize("num_targets", [0, 1, 9])
 def test_honest_certificates_verify(task, scope, num_targets, tmp_path):
     rng = np.random.default_rng(num_targets)
-    for name in ("one rate", "edges and features", "B1, 0.8, 0.9, inf", "legacy-unsound, 0.8, 0.9, 5"):
+    on_nodes_only = ("target row", "B1, 0.8, 0.9, inf", "legacy-unsound, 0.8, 0.9, 5")
+    for name in ("one rate", "edges and features", *(on_nodes_only if task == "node" else ())):
         evidence = random_samples(rng, NOISES[name], num_targets, task=task, scope=scope)
         certificate = Certificate(sample_claim(evidence, ids="row"), evidence, np.arange(num_targets))
         certificate.save(tmp_path / "a.cert", budgets=[random_budget(rng) for _ in range(5)])

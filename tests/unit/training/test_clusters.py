@@ -49,7 +49,7 @@ def test_an_epoch_trains_on_every_training_node_once_and_mixes_the_clusters_anew
         def backward(self) -> float:
             return 0.0
 
-    objective = ClusterObjective.of(graph, data.y, rows, 6, 2, Watched)
+    objective = ClusterObjective(graph, data.y, rows, partition(graph, 6), 2, Watched)
     torch.manual_seed(0)
     epochs = []
     for _ in range(4):

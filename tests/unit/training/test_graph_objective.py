@@ -13,7 +13,15 @@ from agnncert.training.sampled_subgraphs import SampledGraphObjective
 from agnncert.training.settings import Weights
 from agnncert.voting.call import bind
 
-from ...support.labelled import ThreeMethods, assert_same, gradient, labelled_graphs, naive_gradient, naive_graph_losses
+from ...support.labelled import (
+    ThreeMethods,
+    assert_same,
+    fit_settings,
+    gradient,
+    labelled_graphs,
+    naive_gradient,
+    naive_graph_losses,
+)
 
 DIVISIONS = [ac.EdgeCentric(4), ac.NodeCentric(4)]
 BATCH = torch.tensor([0, 2, 3, 5, 8])  # among them the graph without edges and the one with a single node
@@ -48,7 +56,7 @@ def balanced(whole, parts):
 @pytest.mark.parametrize("name", ["gcn", "sage", "gat", "gin"])
 def test_a_batch_costs_what_its_graphs_and_subgraphs_cost_one_by_one(name, division, dtype) -> None:
     model, call, joined, y = setting(name, dtype)
-    found = gradient(model, lambda: GraphObjective.of(call, joined, y, division, "paper").backward(BATCH))
+    found = gradient(model, lambda: GraphObjective.of(call, joined, y, division, fit_settings("paper")).backward(BATCH))
     expected = naive_gradient(model, lambda: naive(model, joined, y, division, papers_sum))
     assert_same(found, expected, 1e-5 if dtype == torch.float32 else 1e-10)
 
@@ -57,20 +65,20 @@ def test_a_batch_costs_what_its_graphs_and_subgraphs_cost_one_by_one(name, divis
 @pytest.mark.parametrize("readout", ["sum", "max"])
 def test_edge_weights_and_readouts_are_those_of_each_subgraph(readout, division) -> None:
     model, call, joined, y = setting(weighted=True, readout=readout)
-    found = gradient(model, lambda: GraphObjective.of(call, joined, y, division, "paper").backward(BATCH))
+    found = gradient(model, lambda: GraphObjective.of(call, joined, y, division, fit_settings("paper")).backward(BATCH))
     assert_same(found, naive_gradient(model, lambda: naive(model, joined, y, division, papers_sum)), 1e-10)
 
 
 @pytest.mark.parametrize("division", DIVISIONS, ids=["E", "N"])
 def test_the_balanced_objective_averages_over_the_subgraphs_of_each_graph(division) -> None:
     model, call, joined, y = setting()
-    found = gradient(model, lambda: GraphObjective.of(call, joined, y, division).backward(BATCH))
+    found = gradient(model, lambda: GraphObjective.of(call, joined, y, division, fit_settings()).backward(BATCH))
     assert_same(found, naive_gradient(model, lambda: naive(model, joined, y, division, balanced)), 1e-10)
 
 
 def test_weights_scale_whole_graphs_and_subgraphs() -> None:
     model, call, joined, y = setting()
-    terms = GraphObjective.of(call, joined, y, DIVISIONS[0], "paper", Weights(full=3, ballots=0.5))
+    terms = GraphObjective.of(call, joined, y, DIVISIONS[0], fit_settings("paper", Weights(full=3, ballots=0.5)))
     expected = naive_gradient(
         model, lambda: naive(model, joined, y, DIVISIONS[0], lambda whole, parts: 3 * whole + sum(parts) / 2)
     )
@@ -79,7 +87,9 @@ def test_weights_scale_whole_graphs_and_subgraphs() -> None:
 
 def test_without_a_division_only_whole_graphs_count() -> None:
     model, call, joined, y = setting()
-    found = gradient(model, lambda: GraphObjective.of(call, joined, y, None, weights=Weights(full=5)).backward(BATCH))
+    found = gradient(
+        model, lambda: GraphObjective.of(call, joined, y, None, fit_settings(weights=Weights(full=5))).backward(BATCH)
+    )
     expected = naive_gradient(model, lambda: naive(model, joined, y, DIVISIONS[0], lambda whole, _: whole))
     assert_same(found, expected, 1e-10)
 
@@ -87,7 +97,9 @@ def test_without_a_division_only_whole_graphs_count() -> None:
 def test_balanced_classes_weigh_every_graph_by_its_class() -> None:
     model, call, joined, y = setting()
     y = torch.tensor([0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0])
-    found = gradient(model, lambda: GraphObjective.of(call, joined, y, None, balance_classes=True).backward(BATCH))
+    found = gradient(
+        model, lambda: GraphObjective.of(call, joined, y, None, fit_settings(balance_classes=True)).backward(BATCH)
+    )
 
     def expected():
         weight = torch.tensor([12 / (2 * 9), 12 / (2 * 3)], dtype=torch.float64)
@@ -102,7 +114,7 @@ def test_balanced_classes_weigh_every_graph_by_its_class() -> None:
 def test_drawn_groups_stand_for_all_on_average(make, division, monkeypatch) -> None:
     model, call, joined, y = setting()
     own = division if make is GraphObjective else ThreeMethods(division)
-    drawn = make.of(call, joined, y, own, "paper", groups_per_step=1)
+    drawn = make.of(call, joined, y, own, fit_settings("paper", groups_per_step=1))
     found = []
     for group in range(division.num_groups):  # every draw is equally likely
         monkeypatch.setattr(torch, "randperm", lambda n, group=group: (torch.arange(n) + group) % n)
@@ -118,7 +130,7 @@ def test_drawn_groups_stand_for_all_on_average(make, division, monkeypatch) -> N
 def test_the_vote_is_trained_as_a_whole_and_graphs_without_a_ballot_count_nothing(make, division) -> None:
     model, call, joined, y = setting()
     own = division if make is GraphObjective else ThreeMethods(division)
-    terms = make.of(call, joined, y, own, "vote", balance_classes=True, groups_per_step=100)
+    terms = make.of(call, joined, y, own, fit_settings("vote", balance_classes=True, groups_per_step=100))
 
     def expected():
         weight = class_weights(y, call)
@@ -142,7 +154,7 @@ def test_the_vote_is_trained_as_a_whole_and_graphs_without_a_ballot_count_nothin
 def test_the_vote_without_a_division_is_the_plain_loss() -> None:
     model, call, joined, y = setting()
     plain, vote = (
-        gradient(model, lambda name=name: GraphObjective.of(call, joined, y, None, name).backward(BATCH))
+        gradient(model, lambda name=name: GraphObjective.of(call, joined, y, None, fit_settings(name)).backward(BATCH))
         for name in ("balanced", "vote")
     )
     assert_same(vote, plain, 0)
@@ -151,9 +163,9 @@ def test_the_vote_without_a_division_is_the_plain_loss() -> None:
 @pytest.mark.parametrize("objective", ["paper", "balanced"])
 def test_a_division_of_ones_own_is_trained_on_like_a_built_in_one(objective) -> None:
     model, call, joined, y = setting(weighted=True)
-    how = {"objective": objective, "weights": Weights(2, 0.5), "groups_per_step": 100}
+    how = fit_settings(objective, Weights(2, 0.5), groups_per_step=100)
     fast, drawn = (
-        make.of(call, joined, y, division, **how)
+        make.of(call, joined, y, division, how)
         for make, division in ((GraphObjective, DIVISIONS[0]), (SampledGraphObjective, ThreeMethods(DIVISIONS[0])))
     )
     expected = gradient(model, lambda: fast.backward(BATCH))
@@ -164,7 +176,7 @@ def test_a_division_of_ones_own_is_trained_on_like_a_built_in_one(objective) -> 
 def test_an_epoch_sees_every_graph_once_in_random_batches(make) -> None:
     _, call, joined, y = setting()
     own = ThreeMethods(DIVISIONS[0]) if make is SampledGraphObjective else DIVISIONS[0]
-    objective = make.of(call, joined, y, own, batch_size=5)
+    objective = make.of(call, joined, y, own, fit_settings(batch_size=5))
     seen = []
     object.__setattr__(objective, "backward", lambda batch: seen.append(batch.tolist()) or 0.0)
     for _ in range(2):
@@ -181,4 +193,4 @@ def test_graphs_have_no_edgeless_term(make) -> None:
     _, call, joined, y = setting()
     own = ThreeMethods(DIVISIONS[0]) if make is SampledGraphObjective else DIVISIONS[0]
     with pytest.raises(ac.SettingsError, match="no edgeless term"):
-        make.of(call, joined, y, own, weights=Weights(0, 0, 1))
+        make.of(call, joined, y, own, fit_settings(weights=Weights(0, 0, 1)))

@@ -12,7 +12,7 @@ from agnncert.training.settings import Weights
 from agnncert.voting import fast
 from agnncert.voting.call import bind
 
-from ...support.labelled import assert_same, gradient, labelled_graph, naive_gradient, naive_node_loss
+from ...support.labelled import assert_same, fit_settings, gradient, labelled_graph, naive_gradient, naive_node_loss
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 DIVISIONS = [ac.EdgeCentric(7), ac.NodeCentric(7), ac.NodeCentric(7, gate_features=True)]
@@ -41,7 +41,7 @@ def setting(make, dtype=torch.float64, **kwargs):
 def objective(model, graph, y, rows, division, *args, **kwargs):
     call = bind(model.eval(), graph, "node")
     model.train()
-    return NodeObjective.of(call, graph, y, rows, division, *args, **kwargs)
+    return NodeObjective.of(call, graph, y, rows, division, fit_settings(*args, **kwargs))
 
 
 def assert_is_the_papers_sum(model, graph, y, rows, division, dtype=torch.float64):

@@ -14,7 +14,7 @@ from agnncert.training.noisy import NoisyNodeObjective
 from agnncert.training.scoring import SCORED_SAMPLES, noisy_scorer
 from agnncert.voting.call import bind
 
-from ...support.labelled import assert_same, gradient, labelled_graph, labelled_graphs, naive_gradient
+from ...support.labelled import assert_same, fit_settings, gradient, labelled_graph, labelled_graphs, naive_gradient
 
 BINARY = SparseRS(0.02, 0.3, 0.05, 0.2)
 
@@ -33,7 +33,8 @@ def test_a_step_is_the_gradient_on_a_noisy_graph(defence):
     graph = canonical(binary(labelled_graph(sparse=defence is BINARY)))
     y, rows = labelled_graph().y, torch.arange(0, 30, 2)
     model = small_model(labelled_graph()).double().eval()
-    objective = NoisyNodeObjective(NodeObjective.of(bind(model, graph, "node"), graph, y, rows, None), defence)
+    plain = NodeObjective.of(bind(model, graph, "node"), graph, y, rows, None, fit_settings())
+    objective = NoisyNodeObjective(plain, defence)
     for seed in range(3):
         torch.manual_seed(seed)
         found = gradient(model, objective.backward)

@@ -10,7 +10,15 @@ from agnncert.training.sampled_subgraphs import SampledNodeObjective
 from agnncert.training.settings import Weights
 from agnncert.voting.call import bind
 
-from ...support.labelled import ThreeMethods, assert_same, gradient, labelled_graph, naive_gradient, naive_node_loss
+from ...support.labelled import (
+    ThreeMethods,
+    assert_same,
+    fit_settings,
+    gradient,
+    labelled_graph,
+    naive_gradient,
+    naive_node_loss,
+)
 
 DIVISIONS = [ac.EdgeCentric(6), ac.NodeCentric(6, gate_features=True)]
 
@@ -27,7 +35,9 @@ def setting(weighted=False):
 @pytest.mark.parametrize("division", DIVISIONS, ids=["E", "gated"])
 def test_all_subgraphs_together_are_the_papers_sum(division) -> None:
     model, call, graph, y, rows = setting(weighted=True)
-    drawn = SampledNodeObjective.of(call, graph, y, rows, ThreeMethods(division), "paper", groups_per_step=6)
+    drawn = SampledNodeObjective.of(
+        call, graph, y, rows, ThreeMethods(division), fit_settings("paper", groups_per_step=6)
+    )
     expected = naive_gradient(model, lambda: naive_node_loss(model, graph, y, rows, division))
     assert_same(gradient(model, drawn.backward), expected, 1e-10)
 
@@ -35,7 +45,9 @@ def test_all_subgraphs_together_are_the_papers_sum(division) -> None:
 @pytest.mark.parametrize("division", DIVISIONS, ids=["E", "gated"])
 def test_drawn_subgraphs_stand_for_all_on_average(division, monkeypatch) -> None:
     model, call, graph, y, rows = setting()
-    drawn = SampledNodeObjective.of(call, graph, y, rows, ThreeMethods(division), "paper", groups_per_step=2)
+    drawn = SampledNodeObjective.of(
+        call, graph, y, rows, ThreeMethods(division), fit_settings("paper", groups_per_step=2)
+    )
     found = []
     for group in range(6):  # each pair of neighbours once, so each group equally often
         monkeypatch.setattr(torch, "randperm", lambda n, group=group: (torch.arange(n) + group) % n)
@@ -51,7 +63,7 @@ def test_the_balanced_objective_averages_over_subgraphs_and_their_voters() -> No
     model, call, graph, y, rows = setting()
     division = DIVISIONS[1]
     drawn = SampledNodeObjective.of(
-        call, graph, y, rows, ThreeMethods(division), weights=Weights(2, 0.5), groups_per_step=6
+        call, graph, y, rows, ThreeMethods(division), fit_settings(weights=Weights(2, 0.5), groups_per_step=6)
     )
 
     def expected():
@@ -69,7 +81,7 @@ def test_the_balanced_objective_averages_over_subgraphs_and_their_voters() -> No
 
 def test_a_new_draw_is_made_in_every_step() -> None:
     model, call, graph, y, rows = setting()
-    drawn = SampledNodeObjective.of(call, graph, y, rows, ThreeMethods(DIVISIONS[0]), groups_per_step=1)
+    drawn = SampledNodeObjective.of(call, graph, y, rows, ThreeMethods(DIVISIONS[0]), fit_settings(groups_per_step=1))
     torch.manual_seed(0)
     assert len({round(gradient(model, drawn.backward)[0], 9) for _ in range(10)}) > 1
 
@@ -77,7 +89,9 @@ def test_a_new_draw_is_made_in_every_step() -> None:
 def test_there_is_no_edgeless_term() -> None:
     _, call, graph, y, rows = setting()
     with pytest.raises(ac.SettingsError, match="no edgeless term"):
-        SampledNodeObjective.of(call, graph, y, rows, ThreeMethods(DIVISIONS[0]), weights=Weights(0, 0, 1))
+        SampledNodeObjective.of(
+            call, graph, y, rows, ThreeMethods(DIVISIONS[0]), fit_settings(weights=Weights(0, 0, 1))
+        )
 
 
 @pytest.mark.parametrize("own", [ThreeMethods(ac.NodeCentric(12)), GNNCertE(12)], ids=["own", "gnncert-e"])

@@ -92,8 +92,7 @@ def class_bounds(selection: IntArray, estimation: IntArray, alpha: float) -> Cla
     trials = int(estimation[0].sum()) if num_targets else 1
     label = selection.argmax(axis=1)
     chosen = np.arange(num_classes) == label[:, None]
-    # Two classes need one bound, because the other probability is what remains. More need one bound per
-    # class.
+    # Two classes need one bound, because their probabilities sum to 1. More need one bound per class.
     share = alpha if num_classes <= 2 else alpha / num_classes
     top = lower_bound(estimation[chosen], trials, share)
     other = 1.0 - top
@@ -104,8 +103,7 @@ def class_bounds(selection: IntArray, estimation: IntArray, alpha: float) -> Cla
     return ClassBounds(label, top, other)
 
 
-# Sizes beyond this are not evaluated: their masses stay accurate to 1e-12 up to here, and no useful noise
-# gets there.
+# Larger attacks are not evaluated. Up to this size masses are accurate to 1e-12, and no useful noise withstands it.
 LARGEST_FLIPS = 2000
 
 
@@ -116,8 +114,8 @@ class Regions:
     Attributes:
         clean: Mass of each region under the noise around the clean input.
         perturbed: Its mass under the noise around the perturbed input.
-        log_ratio: Logarithm of ``clean / perturbed`` from the formula, hence right even where a mass
-            underflows; infinite where one of the masses is zero.
+        log_ratio: Logarithm of ``clean / perturbed`` from the formula, hence correct even where a mass underflows;
+            infinite where one of the masses is zero.
     """
 
     clean: FloatArray
@@ -127,8 +125,7 @@ class Regions:
     def low(self, p: FloatArray) -> FloatArray:
         """Least probability around the perturbed input of an event that has ``p`` around the clean one.
 
-        Rounded downwards: masses are right to 1e-12, so 1e-12 less of ``p`` and of the answer is on the
-        safe side.
+        Rounded downwards: masses are accurate to 1e-12, so ``p`` and the answer are lowered by that.
         """
         x, y = _path(self.clean, self.perturbed)
         first = np.concatenate([[True], np.diff(x) > 0])  # where mass is too small to show, take the smaller answer
@@ -158,8 +155,7 @@ def _path(clean: FloatArray, perturbed: FloatArray) -> tuple[FloatArray, FloatAr
 def flip_regions(added: int, deleted: int, p_add: float, p_delete: float) -> Regions:
     """Regions of noise that flips 0 to 1 with ``p_add`` and 1 to 0 with ``p_delete``, entry by entry.
 
-    Only the entries in which the inputs differ matter, and of them only how many agree with the perturbed
-    input.
+    Only the entries in which the inputs differ matter, and of them only how many agree with the perturbed input.
 
     Args:
         added: Entries that are 0 in the clean and 1 in the perturbed input.
@@ -185,9 +181,9 @@ def flip_regions(added: int, deleted: int, p_add: float, p_delete: float) -> Reg
 def _one_sided(added: int, deleted: int, p_add: float, p_delete: float) -> Regions:
     """Noise in one direction only: some outcomes are possible around one of the two inputs alone.
 
-    With ``p_add = 0`` a deleted entry that shows 1 rules the perturbed input out, and an added one that
-    shows 1 the clean input; what remains are samples with zeros at all these entries. With ``p_delete = 0``
-    the roles are exchanged.
+    With ``p_add = 0`` a 1 at a deleted entry rules out the perturbed input, and a 1 at an added entry rules out the
+    clean input; only samples with zeros at all these entries are possible around both. With ``p_delete = 0`` it is
+    the other way round.
     """
     if p_add == 0:
         undecided_clean, undecided_perturbed = p_delete**deleted, p_delete**added
@@ -204,7 +200,7 @@ def _binomial(trials: int, p: float) -> FloatArray:
     """Probabilities of 0 … ``trials`` successes, by repeated squaring of the generating polynomial.
 
     All terms are positive, so nothing cancels: the relative error stays below about ``trials`` roundings. The
-    alternating recursion in use elsewhere turns negative around 100 entries.
+    alternating recursion of the released code gives negative probabilities from about 100 entries on.
     """
     result, power = np.ones(1), np.array([1 - p, p])
     while trials:
@@ -219,8 +215,8 @@ def _binomial(trials: int, p: float) -> FloatArray:
 def joint_regions(first: Regions, second: Regions) -> Regions:
     """Regions of two independent noises at once, such as on edges and on features.
 
-    Products of regions come in no useful order, so they are sorted again. Without that the answers are too
-    optimistic, which is a fault of the released joint certificate.
+    Products of regions are not sorted, so they are sorted again. The released joint certificate does not, and its
+    answers are too optimistic.
     """
     clean = np.multiply.outer(first.clean, second.clean).ravel()
     perturbed = np.multiply.outer(first.perturbed, second.perturbed).ravel()

@@ -1,15 +1,14 @@
 """Noise that deletes edges and nodes, against injected nodes (Bi-RS; Lai et al., IEEE S&P 2024).
 
-An attacker injects ``rho`` nodes with at most ``tau`` edges each. If noise happens to delete all those
-edges (the event R), the noisy graph is one that the clean graph produces too, with the same coins, and the
-prediction is the clean one. Write ``A`` for the events in which the chosen class is predicted, ``B`` for
-those of another class, ``w`` for the coins of the clean graph. Then
+An attacker injects ``rho`` nodes with at most ``tau`` edges each. Let ``w`` be what noise does to the clean graph, and
+R the event that it deletes all edges of the injected nodes. Given R, the prediction is the one on the clean graph under
+``w``. Let A be the event that under ``w`` the chosen class is predicted, and B the same for another class. Then
 
     P'(A) - P'(B)  >=  E[1_A P(R|w)] - E[1_B P(R|w)] - (1 - P(R))  =  E[(1_A + 1_notB) P(R|w)] - 1
 
-and two things are known about ``P(R|w)``. Each injected node is deleted with ``p_node``, and each of its
-edges with ``p_edge`` or with the old node at its other end, so (Harris' inequality: all these events grow
-with the same coins)
+and two things are known about ``P(R|w)``. Each injected node is deleted with probability ``p_node``, and each of its
+edges with probability ``p_edge`` or together with the old node at its other end. More deletions only make R more
+likely, so by Harris' inequality
 
     its mean     P(R)   >= pt = [p_node + (1 - p_node) q^tau]^rho,       q = p_edge + p_node - p_edge p_node
     any value    P(R|w) >= g  = [p_node + (1 - p_node) p_edge^tau]^rho   (old nodes may all have survived)
@@ -17,7 +16,7 @@ with the same coins)
     B1      g (1 + pA - pB) > 1            from the pointwise bound
     B2      pA - pB > 2 (1 - pt)           from the mean
     sharp   from both at once; never weaker than B1 or B2
-    legacy-unsound   pt (1 + pA - pB) > 1, as released: takes P(R|w) for independent of w, which it is not
+    legacy-unsound   pt (1 + pA - pB) > 1, as released: treats P(R|w) as independent of w, which it is not
 """
 
 import math
@@ -40,15 +39,13 @@ _NO_GRAPH = "every edge would always be deleted, so the graph would never be use
 
 @dataclass(frozen=True)
 class DeletionNoise(Noise):
-    """An edge goes with ``p_edge``; a node loses all its edges with ``p_node``, but keeps its features.
+    """An edge is deleted with ``p_edge``; a node loses all its edges with ``p_node``, but keeps its features.
 
     Attributes:
         p_edge: Probability that an edge is deleted on its own.
         p_node: Probability that a node's edges are deleted together.
-        test: ``"B2"`` (default), ``"B1"``, ``"sharp"``, or ``"legacy-unsound"`` for comparison with the
-            released code.
-        edges_per_injected: Edges of an injected node (tau) in the unit of the radius; budgets state their
-            own.
+        test: ``"B2"`` (default), ``"B1"``, ``"sharp"``, or ``"legacy-unsound"`` to compare with the released code.
+        edges_per_injected: Edges of an injected node (tau) in the unit of the radius; budgets state their own.
     """
 
     kind: ClassVar[str] = "deletions"
@@ -109,7 +106,7 @@ class DeletionNoise(Noise):
         return np.asarray(-np.expm1(rho * math.log1p(-one_node)))
 
     def _margin(self, bounds: ClassBounds, missing: FloatArray, missing_at_worst: FloatArray) -> FloatArray:
-        """A lower bound on ``P'(A) - P'(B)``, scaled by nothing that changes its sign."""
+        """A lower bound on ``P'(A) - P'(B)``, from upper bounds on ``1 - P(R)`` and on ``1 - P(R|w)`` for any w."""
         gap = bounds.top - bounds.other
         if self.test == "B2":
             return gap - 2 * missing
@@ -117,8 +114,8 @@ class DeletionNoise(Noise):
             return gap - missing_at_worst * (1 + gap)
         if self.test == "legacy-unsound":
             return gap - missing * (1 + gap)
-        # P(R|w) falls short of 1 by at most `missing` in the mean and `missing_at_worst` anywhere. It hurts
-        # most on A, where both indicators are 1, then where neither class is predicted.
+        # Where P(R|w) is below 1 it hurts most on A, where both indicators are 1; then where neither class is
+        # predicted.
         on_top = np.minimum(bounds.top * missing_at_worst, missing)
         neither = np.maximum(1 - bounds.top - bounds.other, 0.0)
         return np.asarray(gap - 2 * on_top - np.minimum(neither * missing_at_worst, missing - on_top))

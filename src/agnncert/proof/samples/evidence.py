@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from agnncert import __version__
 from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
 from agnncert.proof.ballots import BoolArray, IntArray
 from agnncert.proof.budget import Budget
@@ -29,9 +28,8 @@ _NOISES: dict[str, type[Noise]] = {noise.kind: noise for noise in (FlipNoise, De
 class SampleEvidence(Evidence):
     """Predictions of a model under noise, counted by class, for ``n`` targets.
 
-    Every statement holds with probability ``1 - alpha`` over the draw of the samples: a fixed number of
-    them, chosen before looking at the outcome. ``scope`` tells whether that is for each target on its own
-    or for all of them at once.
+    Every statement holds with probability ``1 - alpha`` over the draw of the samples, whose number must be fixed before
+    any of them is seen. ``scope`` tells whether that is for each target on its own or for all of them at once.
 
     Attributes:
         method: Name of the defence, ``"rs"``, ``"sparse-rs"`` or ``"bi-rs"``.
@@ -121,10 +119,10 @@ class SampleEvidence(Evidence):
         return self.noise.withstands(self.bounds, add_edges, delete_edges, add_entries, delete_entries)
 
     def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
-        """How many targets one attacked graph can break at most: those that are not certified one by one.
+        """How many targets one attacked graph can break at most: as many as are not certified one by one.
 
-        In the graph task a target is a graph, so an attacked graph breaks one at most. Either way this speaks
-        about all targets at once, so it spends ``alpha`` on all of them together, whatever the scope.
+        In the graph task a target is a graph, so an attacked graph breaks one at most. The number speaks about all
+        targets at once, so ``alpha`` is spent on all of them together, whatever the scope.
         """
         counted = np.ones(self.num_targets, dtype=bool) if among is None else among
         broken = counted & ~self.noise.holds(budget, self._bounds_together)
@@ -136,14 +134,8 @@ class SampleEvidence(Evidence):
 
     def settings(self) -> dict[str, Any]:
         """Method, noise, error probability and seed."""
-        return {
-            "method": self.method,
-            "noise": self.noise.settings(),
-            "alpha": self.alpha,
-            "scope": self.scope,
-            "seed": self.seed,
-            "task": self.task,
-        }
+        plain = {name: getattr(self, name) for name in ("method", "alpha", "scope", "seed", "task")}
+        return plain | {"noise": self.noise.settings()}
 
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
@@ -155,19 +147,15 @@ class SampleEvidence(Evidence):
         try:
             parameters = dict(settings["noise"])
             noise = _NOISES[parameters.pop("kind")].load(parameters)
-            counts = [_whole(tensors[name]) for name in ("selection", "estimation")]
+            counts: dict[str, Any] = {name: _whole(tensors[name]) for name in ("selection", "estimation")}
             rest = {name: settings[name] for name in ("method", "alpha", "scope", "seed", "task")}
-            return cls(noise=noise, selection=counts[0], estimation=counts[1], **rest)
+            return cls(noise=noise, **counts, **rest)
         except (KeyError, TypeError, ValueError, SettingsError, BudgetError) as error:
             raise CertificateError(f"the evidence of a smoothing certificate is damaged: {error}") from error
 
 
 def check_alpha(alpha: float, scope: str) -> None:
-    """Refuse an error probability outside (0, 1) and an unknown scope.
-
-    Raises:
-        SettingsError: Naming what was found.
-    """
+    """Raises ``SettingsError`` if the error probability is not inside (0, 1) or the scope is unknown."""
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise SettingsError(f"alpha={alpha!r}: the error probability must lie strictly between 0 and 1, such as 0.01.")
     if scope not in SCOPES:
@@ -185,7 +173,6 @@ def sample_claim(
     ids: str = "node_id",
     digests: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
-    library_version: str = __version__,
 ) -> Claim:
     """The claim that belongs to some evidence, see :func:`~agnncert.proof.claim.make_sample_claim`."""
     return make_sample_claim(
@@ -197,5 +184,4 @@ def sample_claim(
         ids=ids,
         digests=digests,
         notes=notes,
-        library_version=library_version,
     )

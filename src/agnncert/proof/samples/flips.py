@@ -19,8 +19,7 @@ from agnncert.proof.theorems import largest_amount
 
 PLACES = ("graph", "target row")
 
-# How far radii are searched where every mix of additions and deletions has to be tried.
-LARGEST_MIX = 100
+LARGEST_MIX = 100  # largest radius to try where every mix of additions and deletions has to be tried
 
 
 @dataclass(frozen=True)
@@ -29,12 +28,12 @@ class FlipNoise(Noise):
 
     Attributes:
         p_add: Probability that a pair without an edge gets one.
-        p_delete: Probability that an edge goes.
+        p_delete: Probability that an edge is deleted.
         p_add_feature: Probability that a feature entry 0 becomes 1.
         p_delete_feature: Probability that a feature entry 1 becomes 0.
         num_features: Feature entries of a node.
-        where: ``"graph"`` if every pair of nodes is subject to noise; ``"target row"`` if only pairs with
-            the target are, so that edges elsewhere are not covered.
+        where: ``"graph"`` if every pair of nodes is subject to noise; ``"target row"`` if only pairs with the target
+            are, so that edges elsewhere are not covered.
     """
 
     kind: ClassVar[str] = "flips"
@@ -83,7 +82,7 @@ class FlipNoise(Noise):
         At most ``LARGEST_FLIPS``, or ``LARGEST_MIX`` if additions and deletions have different rates.
         """
         if self._rates[0] == self._rates[1]:
-            return self._radius_of_equals(bounds).astype(np.int64)
+            return self._radius_at_one_rate(bounds).astype(np.int64)
         radius = np.where(bounds.abstains, -1, 0)
         for size in range(1, LARGEST_MIX + 1):
             alive = np.flatnonzero(radius == size - 1)
@@ -105,7 +104,7 @@ class FlipNoise(Noise):
         """As :meth:`withstands`, for flips of what the radius counts."""
         return self.withstands(bounds, add, delete) if self.on_edges else self.withstands(bounds, 0, 0, add, delete)
 
-    def _radius_of_equals(self, bounds: ClassBounds) -> FloatArray:
+    def _radius_at_one_rate(self, bounds: ClassBounds) -> FloatArray:
         """As :meth:`radius`, where both directions have one rate: then only the number of flips matters."""
 
         def withstands(amounts: FloatArray) -> BoolArray:
@@ -171,7 +170,7 @@ class FlipNoise(Noise):
 
 
 def _splits(total: int) -> Iterator[tuple[int, int]]:
-    """Every way to split flips into additions and deletions; the extremes first, where most targets fail."""
+    """All splits into additions and deletions, those of one kind first, because most targets fail there."""
     yield total, 0
     if total:
         yield 0, total

@@ -40,7 +40,7 @@ class Noise(ABC):
         """Whether each target keeps its label against ``budget``; False where nothing is proved."""
 
     def settings(self) -> dict[str, Any]:
-        """Kind and parameters, in JSON's terms, which has no word for infinity."""
+        """Kind and parameters as JSON can store them; infinity becomes "inf"."""
         values = asdict(self)  # type: ignore[call-overload]
         return {"kind": self.kind} | {name: "inf" if value == math.inf else value for name, value in values.items()}
 
@@ -64,17 +64,13 @@ def goes_beyond(budget: Budget, *covered: str) -> bool:
         >>> goes_beyond(Budget(add_edges=1, edges_per_injected=9), "add_edges")
         False
     """
-    # How many edges an injected node may bring says nothing when no node is injected.
+    # Without injected nodes it does not matter how many edges each might bring.
     effective = [name for name in COUNTS if name != "edges_per_injected" or budget.inject_nodes]
     return any(getattr(budget, name) > 0 for name in (*effective, "target_features") if name not in covered)
 
 
 def check_probability(name: str, value: float, why_not_one: str = "") -> None:
-    """Refuse what is not a probability, and 1 where it makes the noise senseless.
-
-    Raises:
-        SettingsError: Naming the parameter, its value and the range.
-    """
+    """Raises ``SettingsError`` unless ``value`` is a probability; 1 is refused if there is a reason against it."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not 0 <= value <= 1:
         raise SettingsError(f"{name}={value!r}: expected a probability from 0 to 1.")
