@@ -43,7 +43,7 @@ def build_model(
     Args:
         name: ``"gcn"``, ``"sage"``, ``"gat"``, ``"gin"``, ``"resgcn"`` or ``"mlp"``.
         data: A ``Data`` for node classification, or a list of ``Data`` for graph classification.
-        hidden_channels: Width of the hidden gnn.
+        hidden_channels: Width of the hidden layers.
         num_layers: Number of message-passing layers, hence of hops; 3, or 6 for ``"resgcn"``.
         dropout: Dropout after every hidden layer while training.
         act: Activation: ``"relu"``, ``"elu"``, ``"gelu"``, ``"leaky_relu"`` or ``"tanh"``.
