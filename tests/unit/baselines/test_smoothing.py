@@ -155,11 +155,14 @@ def test_birs_refuses_models_that_notice_isolated_nodes(graph):
         BiRS().certify(Mixing().double().eval(), graph, **SMALL)
 
 
-def test_flips_certify_models_that_mix_nodes_one_noisy_graph_at_a_time(graph):
+def test_flips_certify_and_verify_models_that_mix_nodes_one_noisy_graph_at_a_time(graph, tmp_path):
     model = Mixing().double().eval()
     with pytest.raises(ModelContractError, match="naive"):
         SparseRS(0.02, 0.4).certify(model, graph, **SMALL)
-    assert SparseRS(0.02, 0.4).certify(model, graph, engine="naive", n0=5, n=20).num_targets == 30
+    certificate = SparseRS(0.02, 0.4).certify(model, graph, engine="naive", n0=5, n=20)
+    assert certificate.num_targets == 30
+    certificate.save(tmp_path / "mixing.cert")
+    assert verify(tmp_path / "mixing.cert", data=graph, model=model, ballots=1).holds
 
 
 def test_models_in_training_mode_are_refused(graph):
