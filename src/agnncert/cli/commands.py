@@ -7,7 +7,7 @@ commands, so that help and ``agnncert verify FILE`` answer at once.
 import math
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -346,13 +346,19 @@ def compare(
     injected = math.inf if edges_per_injected == "inf" else numbers("edges-per-injected", edges_per_injected)[0]
     with screen.following() as on_progress:
         compared = compare_run(
-            replace(data, data=what[0]), defence, lambda words: pairs("defence", words), out, on_progress,
+            replace(data, data=what[0]), [_defence(text) for text in defence], out, on_progress,
             attack=attack, sizes=numbers("sizes", sizes) or None, edges_per_injected=injected,
             own_features=own_features, references=references, model=base.model, model_args=base.set,
             fit_args=base.fit, n0=n0, n=n, alpha=alpha,
         )  # fmt: skip
     outcome = {"folder": compared.folder, "files": compared.files, **compared.comparison.to_json()}
     screen.result(outcome, f"{compared.comparison}\n\nTables and figures: {compared.folder}")
+
+
+def _defence(text: str) -> tuple[str, dict[str, Any]]:
+    """Name and settings of a defence, from text such as ``bi-rs:p_edge=0.7,p_node=0.9``."""
+    name, _, rest = text.partition(":")
+    return name, pairs("defence", [word for word in rest.split(",") if word])
 
 
 def report(

@@ -1,4 +1,4 @@
-"""Options: those that belong to no settings class, those made from a settings class, and options from a TOML file."""
+"""Options of the commands: made from the settings classes, read from a TOML file, or declared at the end here."""
 
 import functools
 import inspect
@@ -20,7 +20,7 @@ from agnncert.studies.settings import (
     Option,
     options_of,
     settings_from,
-)
+)  # fmt: skip
 
 RUN = "Run"
 _PANELS = (None, MODEL, TRAINING, CERTIFICATION, DATA)  # the order of ``--help``
@@ -46,9 +46,9 @@ class From:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with an option for each setting, where its parameters say ``Annotated[TrainSettings, From(…)]``.
+    """The same command, with one option per setting in place of a parameter like ``Annotated[TrainSettings, From(…)]``.
 
-    What is typed for these options reaches the command as one object of that class.
+    The values of these options reach the command as one object of that class.
     """
     parameters: list[inspect.Parameter] = []
     settings: dict[str, tuple[type[DataSettings], dict[str, Option]]] = {}  # by the name of the parameter
@@ -97,7 +97,7 @@ def _parameter(name: str, option: Option) -> inspect.Parameter:
 
 
 def _value(name: str, option: Option, typed: Any) -> Any:
-    """What was typed, in the type of the setting."""
+    """What was typed, converted to the type of the setting."""
     if get_origin(option.type) is not Mapping:
         return typed
     values = pairs(name, typed)
@@ -105,7 +105,7 @@ def _value(name: str, option: Option, typed: Any) -> Any:
 
 
 def use_settings(context: typer.Context, file: Path | None) -> Path | None:
-    """Takes options that were not typed from the command's table in a TOML file."""
+    """Reads options that were not typed from the command's table in a TOML file."""
     if file is None or context.resilient_parsing:
         return file
     from agnncert.studies.folder import read_toml
@@ -175,7 +175,4 @@ Out = Annotated[
 Fresh = Annotated[
     bool,
     typer.Option("--fresh", metavar="", help="Start anew even if the run folder holds a run.", rich_help_panel=RUN),
-]
-Root = Annotated[
-    str | None, typer.Option(help="Folder that holds the datasets.", rich_help_panel=DATA, metavar="FOLDER")
 ]
