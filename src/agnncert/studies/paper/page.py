@@ -146,7 +146,7 @@ def _title(setting: Setting) -> str:
 
 
 def _spoken(panel: Panel) -> str:
-    """A panel for those who cannot see it."""
+    """A panel in words, for screen readers."""
     curves = [f"{c.label} {share(c.mean[0])} at size 0, half of that up to {_half(c)}" for c in panel.curves]
     levels = [f"{level.label} {share(level.value)}" for level in panel.levels]
     return f"{panel.title}: {'; '.join(curves + levels)}."

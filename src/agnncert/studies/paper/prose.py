@@ -17,7 +17,7 @@ from agnncert.studies.paper.tables import (
     reaches,
     seconds,
     two_digits,
-)
+)  # fmt: skip
 
 
 def _mean(results: Results, setting: Setting, field: str) -> float | None:
