@@ -53,14 +53,14 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     settings: dict[str, tuple[type[DataSettings], dict[str, Option]]] = {}  # by the name of the parameter
     signature = inspect.signature(command)
-    for one in signature.parameters.values():
-        kind, chosen = [*get_args(one.annotation), None, None][:2]
+    for parameter in signature.parameters.values():
+        kind, chosen = [*get_args(parameter.annotation), None, None][:2]
         if isinstance(chosen, From):
             options = chosen.options(kind)
-            settings[one.name] = kind, options
+            settings[parameter.name] = kind, options
             parameters += [_parameter(name, option) for name, option in options.items()]
         else:
-            parameters.append(one.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
@@ -141,7 +141,7 @@ def pairs(option: str, words: list[str]) -> dict[str, Any]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key or not value:
-            raise SettingsError(f'--{option} {word}: expected NAME=VALUE, such as "{option} {key or "name"}=…".')
+            raise SettingsError(f"--{option} {word}: expected NAME=VALUE, such as {key or 'name'}=….")
         values[key.strip()] = _read(value.strip())
     return values
 

@@ -130,7 +130,7 @@ def table(titles: list[str], rows: list[list[Any]]) -> str:
     """
     right = [bool(rows) and all(isinstance(row[k], int | float) for row in rows) for k in range(len(titles))]
     cells = [[_cell(value) for value in row] for row in rows]
-    return laid_out("text", titles, cells, "".join("r" if one else "l" for one in right))
+    return laid_out("text", titles, cells, "".join("r" if number else "l" for number in right))
 
 
 def _cell(value: Any) -> str:
@@ -142,9 +142,9 @@ def _cell(value: Any) -> str:
 def _plain(value: Any) -> Any:
     """The same with what JSON lacks (infinity, paths, numpy) as text or null."""
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "inf" if value > 0 else None
     return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -164,7 +164,7 @@ def json_for_html(value: Any) -> str:
 def target_arrays(summary: Summary) -> dict[str, Array]:
     """One entry for each target: id, label, truth, radius, votes."""
     certificate = summary.certificate
-    ids = json.dumps([str(one) for one in certificate.target.tolist()], ensure_ascii=False).encode()
+    ids = json.dumps([str(target) for target in certificate.target.tolist()], ensure_ascii=False).encode()
     arrays: dict[str, Array] = {
         "ids": np.frombuffer(ids, dtype=np.uint8),
         "label": certificate.label,

@@ -356,7 +356,7 @@ def _checked_sizes(sizes: Iterable[int] | None, threat: Threat) -> tuple[int, ..
 
 
 def _named(defences: Mapping[str, Defence] | Sequence[Defence]) -> dict[str, Defence]:
-    listed = defences if isinstance(defences, Mapping) else {_name(one): one for one in defences}
+    listed = defences if isinstance(defences, Mapping) else {_name(defence): defence for defence in defences}
     for name, defence in listed.items():
         known = (GRAPH_FREE, UNDEFENDED, MAJORITY)
         if not hasattr(defence, "subgraph") and not hasattr(defence, "noisy") and defence not in known:

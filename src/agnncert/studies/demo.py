@@ -8,12 +8,12 @@ from pathlib import Path
 from agnncert.progress import OnProgress
 from agnncert.studies.attack import Attacked, AttackSettings, attack_run
 from agnncert.studies.certify import certify_run
+from agnncert.studies.checks import verify_named
 from agnncert.studies.folder import RunFolder
-from agnncert.studies.inputs import study_of_run
 from agnncert.studies.report import report_run
 from agnncert.studies.settings import CertifySettings, TrainSettings
 from agnncert.studies.train import train_run
-from agnncert.verifier import Verdict, verify
+from agnncert.verifier import Verdict
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +54,7 @@ def demo_run(out: str | Path = "runs/demo", on_progress: OnProgress | None = Non
     log.info("[3/5] Attack the votes with full knowledge of model and division")
     attacked = attack_run(folder.path, AttackSettings(sample=40))
     log.info("[4/5] Verify the certificate from its file, and cast %d ballots again, one by one", BALLOTS)
-    _, study = study_of_run(folder)
-    verdict = verify(folder.certificate, data=study.data, model=study.new_model(), ballots=BALLOTS)
+    verdict = verify_named(folder.certificate, CertifySettings(), BALLOTS)
     log.info("[5/5] Write the report")
     reported = report_run(folder.path)
     return Demo(folder, reported.page, reported.sentences, attacked, verdict, time.perf_counter() - begin)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from agnncert.divisions import Division
-from agnncert.studies.run import Study
+from agnncert.studies.run import Study, predict
 from agnncert.training.preparation import prepare
 from agnncert.training.settings import FitSettings
 from agnncert.voting import fast
@@ -41,7 +41,7 @@ def estimate_training(model: torch.nn.Module, data: Any, division: Division, set
         twin.train()
         steps = setup.objective.steps()
         first = list(islice(steps, 2))
-        step = min(_seconds(one) for one in (first[0], first[-1]))
+        step = min(_seconds(work) for work in (first[0], first[-1]))
         epoch = step * (len(first) + sum(1 for _ in steps))
         twin.eval()
         evaluation = _seconds(setup.score)
@@ -61,9 +61,7 @@ def estimate_certification(study: Study, engine: str = "fast") -> Estimate:
     call = bind(model, graph, task)
     layout = fast.plan(graph, division, None if task == "graph" else chosen.rows, call.dtype)
     preparation = time.perf_counter() - begin
-    whole = _seconds(
-        lambda: call(graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph), graph.get("batch"))
-    )
+    whole = predict(study, model).seconds
     if engine == "naive":
         return Estimate(preparation + division.num_groups * whole, _megabytes())
     chunks = list(layout.chunks(fast.CHUNK_ROWS))

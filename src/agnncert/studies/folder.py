@@ -206,8 +206,8 @@ def open_run(
             raise SettingsError(f"{folder} cannot be used for this run: {'; '.join(reasons)}. Please {hint}.")
     else:
         names = chain([name], (f"{name}-{number}" for number in count(2)))
-        folders = (RunFolder(Path("runs") / one) for one in names)
-        folder = next(one for one in folders if not one.differs(step, table, digest))
+        candidates = (RunFolder(Path("runs", each)) for each in names)
+        folder = next(candidate for candidate in candidates if not candidate.differs(step, table, digest))
     if fresh:
         folder.clear()
     return folder

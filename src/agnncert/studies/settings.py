@@ -82,9 +82,9 @@ class DataSettings:
     def table(self) -> dict[str, Any]:
         """Everything that is set as one flat table, in which it is stored."""
         values: dict[str, Any] = {}
-        for one in fields(self):
-            value = getattr(self, one.name)
-            values |= value if one.name == "fit" else {one.name: value}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            values |= value if entry.name == "fit" else {entry.name: value}
         return {name: _plain(value) for name, value in values.items() if value not in (None, "", {}, ())}
 
     def given(self) -> list[str]:
@@ -174,11 +174,11 @@ def options_of(kind: type[DataSettings]) -> dict[str, Option]:
     """Every setting of a class by its name in a stored table, with how the command line shows it."""
     types = get_type_hints(kind)
     options: dict[str, Option] = {}
-    for one in fields(kind):
-        if one.name == "fit":
+    for entry in fields(kind):
+        if entry.name == "fit":
             options |= _fit_options()
         else:
-            options[one.name] = replace(one.metadata["option"], type=types[one.name])
+            options[entry.name] = replace(entry.metadata["option"], type=types[entry.name])
     return options
 
 
@@ -204,7 +204,7 @@ def settings_from(kind: type[AnySettings], table: Mapping[str, Any]) -> AnySetti
         if key not in valid:
             raise SettingsError(f'unknown setting "{key}": {did_you_mean(key, valid)}')
     given = {name: tuple(value) if name == "feature" else value for name, value in table.items() if value is not None}
-    own: dict[str, Any] = {one.name: given.pop(one.name) for one in fields(kind) if one.name in given}
+    own: dict[str, Any] = {entry.name: given.pop(entry.name) for entry in fields(kind) if entry.name in given}
     if given:  # all others are settings of fit
         own["fit"] = given
     return kind(**own)

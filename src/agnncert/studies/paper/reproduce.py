@@ -57,7 +57,7 @@ def compare_results(ours: Results, theirs: Results, tolerance: float = TOLERANCE
             what = "data" if a["digest"] != b["digest"] else "recipe"
             differences.append(f"{describe(setting)}: made with another {what}, so they cannot be compared.")
             continue
-        where, apart = max(_apart(a, b), key=lambda one: one[1])
+        where, apart = max(_apart(a, b), key=lambda job: job[1])
         largest = max(largest, apart)
         if apart > tolerance:
             differences.append(f"{describe(setting)}: {where} differs by {share(apart)}, more than {share(tolerance)}.")
@@ -141,9 +141,9 @@ def reproduce(
     """
     folder = Path(folder)
     wanted = [
-        one
-        for one in dict.fromkeys(one for name in names for one in settings_of(name, small))
-        if not datasets or one.dataset in datasets
+        job
+        for job in dict.fromkeys(job for name in names for job in settings_of(name, small))
+        if not datasets or job.dataset in datasets
     ]
     ran = 0
     if run:
@@ -152,34 +152,34 @@ def reproduce(
     results = Results.read(folder, benchmarks)
     place = folder / "results.md" if page is None else Path(page)
     written = write_page(results, place, tuple(names), small, folder.name)
-    rows = tuple(row for one in wanted if (row := results.get(one)) is not None)
-    return Reproduced(rows, written, ran, tuple(one for one in wanted if results.get(one) is None))
+    rows = tuple(row for job in wanted if (row := results.get(job)) is not None)
+    return Reproduced(rows, written, ran, tuple(job for job in wanted if results.get(job) is None))
 
 
 def _run_missing(wanted: list[Run], folder: Path, root: str | Path | None, on_progress: OnProgress | None) -> int:
     """Runs what has no row, or one that was made with another recipe; returns how many runs that were."""
     results = Results.read(folder)
     left = []
-    for one in wanted:
-        row = results.get(one)
-        if row is None or not is_current(row, one):
-            left.append(one)
+    for job in wanted:
+        row = results.get(job)
+        if row is None or not is_current(row, job):
+            left.append(job)
         else:
-            log.info("%s is there already", describe(one))
+            log.info("%s is there already", describe(job))
     clock = _Clock(left, results)
-    for number, one in enumerate(left):
-        log.info("[%d of %d] %s", number + 1, len(left), describe(one))
+    for number, job in enumerate(left):
+        log.info("[%d of %d] %s", number + 1, len(left), describe(job))
 
-        def tell(step: Progress, number: int = number, name: str = describe(one)) -> None:
+        def tell(step: Progress, number: int = number, name: str = describe(job)) -> None:
             if on_progress is not None:
                 seconds_left = clock.seconds_left(step.done / step.total)
                 detail = f"{name}, epoch {step.done} of {step.total}"
                 on_progress(Progress("runs", number, len(left), seconds_left, detail))
 
         begin = time.perf_counter()
-        file = f"rows/{one.dataset}.jsonl" if isinstance(one, Setting) else "comparisons.jsonl"
-        run_all([one], folder / file, root, tell)
-        clock.finished(one, time.perf_counter() - begin)
+        file = f"rows/{job.dataset}.jsonl" if isinstance(job, Setting) else "comparisons.jsonl"
+        run_all([job], folder / file, root, tell)
+        clock.finished(job, time.perf_counter() - begin)
     return len(left)
 
 
@@ -187,12 +187,12 @@ class _Clock:
     """Estimates the time left from what similar runs took, times how much slower this machine has been so far."""
 
     def __init__(self, runs: Sequence[Run], results: Results) -> None:
-        self.expected = {one: _expected_seconds(one, results) for one in runs}
+        self.expected = {job: _expected_seconds(job, results) for job in runs}
         self.planned = self.taken = 0.0
 
-    def finished(self, one: Run, seconds: float) -> None:
+    def finished(self, job: Run, seconds: float) -> None:
         """Records how long a run took."""
-        self.planned += self.expected.pop(one)
+        self.planned += self.expected.pop(job)
         self.taken += seconds
 
     def seconds_left(self, part: float) -> float:
@@ -202,14 +202,14 @@ class _Clock:
         return pace * (sum(self.expected.values()) - part * running)
 
 
-def _expected_seconds(one: Run, results: Results) -> float:
+def _expected_seconds(job: Run, results: Results) -> float:
     """The mean time of runs on the same dataset, with the same model or defence if there are any."""
-    kind = one.model if isinstance(one, Setting) else one.defence
-    rows = results.rows if isinstance(one, Setting) else results.comparisons
+    kind = job.model if isinstance(job, Setting) else job.defence
+    rows = results.rows if isinstance(job, Setting) else results.comparisons
     alike = [
         (row["setting"].get("model", row["setting"].get("defence")) == kind, _seconds(row))
         for other, row in rows.items()
-        if other.dataset == one.dataset
+        if other.dataset == job.dataset
     ]
     best = [seconds for same, seconds in alike if same] or [seconds for _, seconds in alike]
     return sum(best) / len(best) if best else _GUESS

@@ -78,33 +78,33 @@ def run_all(
     """
     stored: dict[str, Row] = {row["key"]: row for row in read_rows(file)}
     rows = []
-    for one in dict.fromkeys(wanted):
-        key = row_key(one.to_json())
+    for job in dict.fromkeys(wanted):
+        key = row_key(job.to_json())
         row = stored.get(key)
-        if row is None or not is_current(row, one):
-            log.info("running %s", one)
-            new = run_setting(one, root, progress) if isinstance(one, Setting) else run_contest(one, root, folder)
+        if row is None or not is_current(row, job):
+            log.info("running %s", job)
+            new = run_setting(job, root, progress) if isinstance(job, Setting) else run_contest(job, root, folder)
             row = {"key": key, **new}
             append_row(file, row)
         rows.append(row)
     return rows
 
 
-def is_current(row: Row, one: Run) -> bool:
+def is_current(row: Row, job: Run) -> bool:
     """Whether a row was made with the recipe that its run has today."""
-    model_args, fit_args = recipe_of(one)
+    model_args, fit_args = recipe_of(job)
     return bool(row["recipe"] == {"model": model_args, "fit": fit_args})
 
 
-def recipe_of(one: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+def recipe_of(job: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arguments for ``build_model`` and for ``fit``."""
-    task = dataset_info(one.dataset).task
-    if isinstance(one, Contest):
-        model_args, fit_args = recipe(one.dataset, task)
-        return model_args, fit_args | FIT.get(one.defence, {})
-    model_args, fit_args = recipe(one.dataset, task, one.model)
-    if one.num_layers is not None:
-        model_args["num_layers"] = one.num_layers
+    task = dataset_info(job.dataset).task
+    if isinstance(job, Contest):
+        model_args, fit_args = recipe(job.dataset, task)
+        return model_args, fit_args | FIT.get(job.defence, {})
+    model_args, fit_args = recipe(job.dataset, task, job.model)
+    if job.num_layers is not None:
+        model_args["num_layers"] = job.num_layers
     return model_args, fit_args
 
 
@@ -257,8 +257,8 @@ def _withstood(study: Study, outcome: Outcome, threat: Threat, sizes: tuple[int,
     if certificate is None:
         yield "certified", threat.withstood_without_certificate(outcome.defence, study.task, len(study.targets))
         return
-    for rule, one in _by_test(certificate):
-        yield rule, threat.withstood(one, sizes)
+    for rule, retested in _by_test(certificate):
+        yield rule, threat.withstood(retested, sizes)
     published = _published(certificate, threat)
     if published is not None:
         yield "published rule", published
@@ -276,7 +276,7 @@ def _by_test(certificate: Certificate) -> Iterator[tuple[str, Certificate]]:
 
 
 def _published(certificate: Certificate, threat: Threat) -> Any:
-    """The size that the paper's own rule allows, where it is another one.
+    """What each target withstands by the published rule; None where that is not stated, or not another one than ours.
 
     Edge-centric: every edge of an injected node counts, so the radius is divided by tau. GNNCert-EN: an edge
     or a node moves T ballots of T * T, so the radius is divided by T.
