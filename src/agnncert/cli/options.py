@@ -20,7 +20,7 @@ from agnncert.studies.settings import (
     Option,
     options_of,
     settings_from,
-)  # fmt: skip
+)
 
 RUN = "Run"
 _PANELS = (None, MODEL, TRAINING, CERTIFICATION, DATA)  # the order of ``--help``

@@ -22,7 +22,7 @@ from agnncert.report.payload import (
     pack,
     target_arrays,
     vote_arrays,
-)  # fmt: skip
+)
 from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.storage import write_atomic
 

@@ -52,18 +52,13 @@ def certify_run(
         report: Whether to write the report as well.
     """
     earlier = find_run(settings.data) if settings.data and Path(settings.data).is_dir() else None
-    if earlier is None:
-        settings, study = study_of_settings(settings)
-        about, table = describe(study.ready, settings), settings.table()
-        folder = open_run(out, run_name(about, settings), "certify", table, about["digest"], fresh)
-    else:
-        if out is not None:
-            raise SettingsError(f"the certificate of {earlier} goes into that folder: leave out --out.")
-        folder = earlier
-        settings, study = study_of_run(earlier, settings)
-        about, table = describe(study.ready, settings), settings.table()
-        if "train" in folder.settings:  # the other settings are stored with the training
-            table = {key: value for key, value in table.items() if key in OWN}
+    if earlier is not None and out is not None:
+        raise SettingsError(f"the certificate of {earlier} goes into that folder: leave out --out.")
+    settings, study = study_of_settings(settings) if earlier is None else study_of_run(earlier, settings)
+    about, table = describe(study.ready, settings), settings.table()
+    if earlier is not None and "train" in earlier.settings:  # the other settings are stored with the training
+        table = {key: value for key, value in table.items() if key in OWN}
+    folder = earlier or open_run(out, run_name(about, settings), "certify", table, about["digest"], fresh)
     with folder.recording():
         folder.forget("attack")  # an earlier attack was on an earlier certificate
         folder.begin("certify", table, about)

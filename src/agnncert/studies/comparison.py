@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.baselines import BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
+from agnncert.baselines import defence_named
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import load_dataset
-from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import OnProgress, Progress
@@ -312,17 +311,12 @@ def compare(
 
 def usual_defences(task: str, threat: Threat) -> list[Defence]:
     """The defences that cover an attack, with their usual settings."""
-    groups = 300 if task == "node" else 30
-    own = threat.own_features and task == "node"
-    gated = NodeCentric(groups, gate_features=True)
-    ours: list[Defence] = [gated] if own else [EdgeCentric(groups), NodeCentric(groups)]
-    others: dict[str, list[Defence]] = {
-        "edges": [GNNCertE(groups), SparseRS()],
-        "injection": [BiRS()] if task == "node" else [],
-        "features": [GNNCertN(groups)],
-        "edges and features": [GNNCertEN(30, 30)],
-    }
-    return [*ours, *others[threat.kind]]
+    ours = ("gated",) if threat.own_features and task == "node" else ("edge", "node")
+    others = {
+        "edges": ("gnncert-e", "sparse-rs"), "injection": ("bi-rs",) if task == "node" else (),
+        "features": ("gnncert-n",), "edges and features": ("gnncert-en",),
+    }  # fmt: skip
+    return [defence_named(name, task, {}) for name in (*ours, *others[threat.kind])]
 
 
 def make_row(study: Study, outcome: Outcome, threat: Threat, sizes: tuple[int, ...], name: str) -> Row:
@@ -371,7 +365,7 @@ def _name(defence: Defence) -> str:
     """What a defence is called in a table: as printed, without settings that have their usual value.
 
     Example:
-        >>> _name(BiRS(0.7, 0.9)), _name(NodeCentric(300))
+        >>> _name(defence_named("bi-rs", "node", {"p_edge": 0.7})), _name(defence_named("node", "node", {}))
         ('bi-rs(p_edge=0.7, p_node=0.9)', 'node-centric(T=300)')
     """
     if isinstance(defence, Smoothing):

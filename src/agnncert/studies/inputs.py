@@ -31,7 +31,7 @@ from agnncert.studies.settings import (
     ModelSettings,
     TrainSettings,
     settings_from,
-)  # fmt: skip
+)
 
 log = logging.getLogger(__name__)
 
@@ -214,9 +214,8 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
         raise SettingsError(f"{folder} holds neither a trained model nor a certificate.")
     kind, step = (TrainSettings, "train") if trained else (CertifySettings, "certify")
     earlier: ModelSettings = with_kept_tables(folder, settings_from(kind, steps[step]), changes.root)
-    values = {
-        entry.name: getattr(earlier, entry.name) for entry in fields(CertifySettings) if hasattr(earlier, entry.name)
-    }
+    shared = [entry.name for entry in fields(CertifySettings) if hasattr(earlier, entry.name)]
+    values = {name: getattr(earlier, name) for name in shared}
     if trained:  # with --target-size, training chose the division
         values |= {name: value for name, value in folder.read_json(CHOICE).items() if name in ("division", "groups")}
     values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}

@@ -21,7 +21,7 @@ from agnncert.studies.inputs import (
     row_origin,
     run_name,
     targets_of,
-)  # fmt: skip
+)
 from agnncert.studies.own_model import is_module_spec
 from agnncert.studies.run import Study, accuracy, fit_model, predict
 from agnncert.studies.settings import UNDEFENDED, TrainSettings

@@ -7,17 +7,7 @@ from agnncert.datasets.catalog import dataset_info
 from agnncert.studies.paper import published as paper
 from agnncert.studies.paper.rows import LETTER, NAMES, Results, certified_at, share, spread_of
 from agnncert.studies.paper.spec import DIVISIONS, GRAPH_SETS, NODE_SETS, Setting, main_setting
-from agnncert.studies.paper.tables import (
-    Cell,
-    above_until,
-    cells,
-    mean_of,
-    named,
-    percent,
-    reaches,
-    seconds,
-    two_digits,
-)  # fmt: skip
+from agnncert.studies.paper.tables import Cell, above_until, cells, named, percent, reaches, seconds, shown, two_digits
 
 
 def _mean(results: Results, setting: Setting, field: str) -> float | None:
@@ -76,7 +66,7 @@ def certified_words(results: Results) -> str:
 
 def _pair(results: Results, size: int, settings: Iterable[Setting]) -> str:
     """Certified accuracy of both divisions at a size."""
-    return " / ".join(mean_of(certified_at(results.of(setting), size)) for setting in settings)
+    return " / ".join(shown(certified_at(results.of(setting), size)) for setting in settings)
 
 
 def claim_words(results: Results) -> str:

@@ -276,7 +276,7 @@ def _by_test(certificate: Certificate) -> Iterator[tuple[str, Certificate]]:
 
 
 def _published(certificate: Certificate, threat: Threat) -> Any:
-    """What each target withstands by the published rule; None where that is not stated, or not another one than ours.
+    """What each target withstands by the paper's own rule; None for defences and attacks without such a rule.
 
     Edge-centric: every edge of an injected node counts, so the radius is divided by tau. GNNCert-EN: an edge
     or a node moves T ballots of T * T, so the radius is divided by T.

@@ -85,7 +85,7 @@ Run = Setting | Contest
 
 def default_groups(dataset: str) -> int:
     """T of the main results: 300 for nodes, 30 for graphs."""
-    return 300 if dataset in NODE_SETS or dataset == "digits-knn" else 30
+    return 300 if dataset_info(dataset).task == "node" else 30
 
 
 def main_setting(dataset: str, division: str, **changes: Any) -> Setting:

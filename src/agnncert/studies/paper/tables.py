@@ -46,7 +46,7 @@ def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return laid_out("markdown", titles, rows, "l" + "r" * (len(titles) - 1)) if rows else ""
 
 
-def mean_of(spread: Spread | None, form: Callable[[float], str] = share) -> str:
+def shown(spread: Spread | None, form: Callable[[float], str] = share) -> str:
     """The mean as text; a dash if there is none."""
     return NOTHING if spread is None else form(spread.mean)
 
@@ -125,14 +125,14 @@ def _defended_row(results: Results, setting: Setting, sizes: Sequence[int]) -> l
     theirs, ours = _beside_paper(results, setting)
     return [
         f"{MODELS[setting.model]}, {LETTER.get(setting.division, 'undefended')}", ours, theirs,
-        *(mean_of(certified_at(rows, size)) for size in sizes),
-        mean_of(spread_of(rows, "vote_differs_from_edgeless"), percent),
-        *_training(rows), mean_of(spread_of(rows, "seconds_certification"), seconds),
+        *(shown(certified_at(rows, size)) for size in sizes),
+        shown(spread_of(rows, "vote_differs_from_edgeless"), percent),
+        *_training(rows), shown(spread_of(rows, "seconds_certification"), seconds),
     ]  # fmt: skip
 
 
 def _training(rows: Sequence[Row]) -> tuple[str, str]:
-    return mean_of(spread_of(rows, "seconds_training"), seconds), mean_of(spread_of(rows, "epochs"), whole)
+    return shown(spread_of(rows, "seconds_training"), seconds), shown(spread_of(rows, "epochs"), whole)
 
 
 def _proofless_rows(results: Results, dataset: str, num_sizes: int) -> list[list[str]]:
@@ -167,9 +167,9 @@ def graph_free_table(results: Results) -> str:
         )  # fmt: skip
         rows.append([
             named(dataset, division), f"{2 * info.edges / info.size:.1f}",
-            mean_of(results.spread(main, "reached_ballots"), percent),
-            mean_of(results.spread(main, "vote_differs_from_edgeless"), percent),
-            *(mean_of(results.spread(*accuracy)) for accuracy in accuracies),
+            shown(results.spread(main, "reached_ballots"), percent),
+            shown(results.spread(main, "vote_differs_from_edgeless"), percent),
+            *(shown(results.spread(*accuracy)) for accuracy in accuracies),
         ])  # fmt: skip
     titles = [
         "GCN, T=300", "mean degree", "ballots with an edge", "vote ≠ edgeless", "vote", "edgeless", "MLP",
@@ -188,11 +188,11 @@ def majority_table(results: Results) -> str:
             above = above_until(results.of(main), majority.mean)
             rows.append([
                 named(dataset, division), share(majority.mean),
-                mean_of(results.spread(Setting(dataset, model="mlp"), "accuracy_whole_graph")),
-                mean_of(results.spread(main, "accuracy")),
-                *(mean_of(certified_at(results.of(main), size)) for size in (1, 5, 10)),
+                shown(results.spread(Setting(dataset, model="mlp"), "accuracy_whole_graph")),
+                shown(results.spread(main, "accuracy")),
+                *(shown(certified_at(results.of(main), size)) for size in (1, 5, 10)),
                 "nowhere" if above is None else f"size {above}",
-                mean_of(results.spread(main, "certified_unlimited_edges")),
+                shown(results.spread(main, "certified_unlimited_edges")),
             ])  # fmt: skip
     titles = [
         "GCN, T=30", "majority class", "bag of nodes", "vote", "at 1", "at 5", "at 10", "above majority up to",
@@ -223,7 +223,7 @@ def _accuracies(row: Row | None) -> str:
     if row is None:
         return NOTHING
     size = MIDDLE[dataset_info(row["setting"]["dataset"]).task]
-    return f"{share(row['accuracy'])} / {mean_of(certified_at([row], size))}"
+    return f"{share(row['accuracy'])} / {shown(certified_at([row], size))}"
 
 
 def larger_table(results: Results) -> str:
@@ -260,9 +260,9 @@ def time_table(results: Results) -> str:
             rows.append([
                 named(dataset, division),
                 *_times(paper.CERTIFICATION_SECONDS, (dataset, division), certify),
-                mean_of(plain_pass, seconds), _ratio(certify, plain_pass),
+                shown(plain_pass, seconds), _ratio(certify, plain_pass),
                 *_times(paper.EPOCH_SECONDS, (dataset, division), epoch),
-                mean_of(plain_epoch, seconds), _ratio(epoch, plain_epoch),
+                shown(plain_epoch, seconds), _ratio(epoch, plain_epoch),
             ])  # fmt: skip
     titles = [
         "GCN", "certification, paper", "ours", "paper ÷ ours", "plain pass", "certification ÷ pass",
