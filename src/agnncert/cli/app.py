@@ -1,4 +1,4 @@
-"""``app``: the typer application that holds all commands."""
+"""``app``: the typer application with all commands."""
 
 import functools
 import inspect
@@ -43,14 +43,14 @@ def agnncert(
 
 
 def _add(command: Callable[..., None]) -> None:
-    """Adds a command; the lines of each paragraph of its help are joined, to be wrapped anew."""
+    """Adds a command. Lines within a paragraph of its docstring are joined, so that typer can wrap them."""
     paragraphs = str(inspect.getdoc(command)).split("\n\n")
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     app.command(help=text)(_stoppable(with_options(command)))
 
 
 def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
-    """The same command; if it is interrupted, the message of the interruption is kept, which typer would drop."""
+    """The same command; on Ctrl-C it raises ``Stopped`` with the interruption's message, which typer would drop."""
 
     @functools.wraps(command)
     def run(**options: Any) -> None:
@@ -58,7 +58,7 @@ def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
             command(**options)
         except KeyboardInterrupt as error:
             raise Stopped(str(error)) from None
-        except BrokenPipeError:  # whoever reads our output has seen enough
+        except BrokenPipeError:  # the reader of our output, such as head, has closed it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     return run

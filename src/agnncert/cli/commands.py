@@ -7,7 +7,7 @@ commands, so that help and ``agnncert verify FILE`` answer at once.
 import math
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -37,9 +37,9 @@ def demo(
     with screen.following() as on_progress:
         shown = demo_run(out, on_progress)
     violations = shown.attacked.violations
-    certified = sum(one.attacked_certified for one in shown.attacked.rounds)
-    others = sum(one.attacked_others for one in shown.attacked.rounds)
-    fallen = sum(one.fallen_others for one in shown.attacked.rounds)
+    certified = sum(each.attacked_certified for each in shown.attacked.rounds)
+    others = sum(each.attacked_others for each in shown.attacked.rounds)
+    fallen = sum(each.fallen_others for each in shown.attacked.rounds)
     text = [
         "",
         f"Attacked within the proof: {violations} of {certified} labels changed. Beyond it: {fallen} of {others}.",
@@ -270,7 +270,7 @@ def attack(
     holds = not attacked.violations
     last = "No certified label fell." if holds else f"{attacked.violations} certified labels fell: refuted."
     outcome = {"run": attacked.folder, "report": attacked.page, "violations": attacked.violations}
-    outcome["rounds"] = [vars(one) for one in attacked.rounds]
+    outcome["rounds"] = [vars(each) for each in attacked.rounds]
     screen.result(outcome, f"{table(titles, rounds)}\n{last}\nReport: {attacked.page}")
     raise typer.Exit(0 if holds else 1)
 
@@ -333,7 +333,7 @@ def compare(
     every defence that covers the attack, on the same split, and shows certified accuracy and cost.
     """
     screen = Screen(json)
-    if all(Path(one, "settings.toml").is_file() for one in what):
+    if all(Path(place, "settings.toml").is_file() for place in what):
         from agnncert.studies.compare import side_by_side
 
         titles, rows = side_by_side(what)
@@ -346,13 +346,19 @@ def compare(
     injected = math.inf if edges_per_injected == "inf" else numbers("edges-per-injected", edges_per_injected)[0]
     with screen.following() as on_progress:
         compared = compare_run(
-            replace(data, data=what[0]), defence, lambda words: pairs("defence", words), out, on_progress,
+            replace(data, data=what[0]), [_defence(text) for text in defence], out, on_progress,
             attack=attack, sizes=numbers("sizes", sizes) or None, edges_per_injected=injected,
             own_features=own_features, references=references, model=base.model, model_args=base.set,
             fit_args=base.fit, n0=n0, n=n, alpha=alpha,
         )  # fmt: skip
     outcome = {"folder": compared.folder, "files": compared.files, **compared.comparison.to_json()}
     screen.result(outcome, f"{compared.comparison}\n\nTables and figures: {compared.folder}")
+
+
+def _defence(text: str) -> tuple[str, dict[str, Any]]:
+    """Name and settings of a defence, from text such as ``bi-rs:p_edge=0.7,p_node=0.9``."""
+    name, _, rest = text.partition(":")
+    return name, pairs("defence", [word for word in rest.split(",") if word])
 
 
 def report(
@@ -475,8 +481,8 @@ def reproduce(
     compared = compare_results(Results.read(out), Results.read(against))
     lines += [f"{compared.compared} runs are in {against} too; accuracies differ by {compared.largest:.4f} at most."]
     lines += [f"  differs: {difference}" for difference in compared.differences]
-    told = {"compared": compared.compared, "largest": compared.largest, "differences": compared.differences}
-    screen.result({**left, "against": told}, "\n".join(lines))
+    agreement = {"compared": compared.compared, "largest": compared.largest, "differences": compared.differences}
+    screen.result({**left, "against": agreement}, "\n".join(lines))
     raise typer.Exit(1 if compared.differences else 0)
 
 
@@ -488,7 +494,7 @@ def _list_experiments(screen: Screen, folder: Path, small: bool) -> None:
     rows = []
     for name, (about, _) in EXPERIMENTS.items():
         runs = settings_of(name, small)
-        rows.append([name, len(runs), sum(results.get(one) is not None for one in runs), about])
+        rows.append([name, len(runs), sum(results.get(run) is not None for run in runs), about])
     titles = ["name", "runs", "done", "about"]
     screen.result({"experiments": [dict(zip(titles, row, strict=True)) for row in rows]}, table(titles, rows))
 

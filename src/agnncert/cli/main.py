@@ -1,6 +1,6 @@
-"""``main``: runs a command and turns whatever happens into a message and an exit status.
+"""``main``: runs a command, and turns every error into a message and an exit status.
 
-Exit status: 0 it holds, or it is done; 1 refuted; 2 the call or the input was wrong; 130 interrupted.
+Exit status: 0 done, and nothing was refuted; 1 refuted; 2 the call or the input was wrong; 130 interrupted.
 """
 
 import sys
@@ -39,7 +39,7 @@ def _fail(message: str) -> int:
 
 
 def _explained(error: Exception) -> str:
-    """What went wrong, for errors that are not ours."""
+    """The message for an error that is not an ``AgnncertError``."""
     if hasattr(error, "format_message"):  # typer's own: an unknown option, a value of the wrong type, …
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "agnncert"
@@ -55,7 +55,7 @@ def _explained(error: Exception) -> str:
 
 
 def _place(error: Exception) -> str:
-    """The last line of code outside of installed packages: most likely that of a user's own model."""
+    """File and line where an error arose, outside of installed packages: most likely in a user's own model."""
     trace, place = error.__traceback__, ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename

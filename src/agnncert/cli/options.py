@@ -1,4 +1,4 @@
-"""Options: those that belong to no settings class, those made from a settings class, and options from a TOML file."""
+"""Options of the commands: made from the settings classes, read from a TOML file, or declared at the end here."""
 
 import functools
 import inspect
@@ -46,21 +46,21 @@ class From:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with an option for each setting, where its parameters say ``Annotated[TrainSettings, From(…)]``.
+    """The same command, with one option per setting in place of a parameter like ``Annotated[TrainSettings, From(…)]``.
 
-    What is typed for these options reaches the command as one object of that class.
+    The values of these options reach the command as one object of that class.
     """
     parameters: list[inspect.Parameter] = []
     settings: dict[str, tuple[type[DataSettings], dict[str, Option]]] = {}  # by the name of the parameter
     signature = inspect.signature(command)
-    for one in signature.parameters.values():
-        kind, chosen = [*get_args(one.annotation), None, None][:2]
+    for parameter in signature.parameters.values():
+        kind, chosen = [*get_args(parameter.annotation), None, None][:2]
         if isinstance(chosen, From):
             options = chosen.options(kind)
-            settings[one.name] = kind, options
+            settings[parameter.name] = kind, options
             parameters += [_parameter(name, option) for name, option in options.items()]
         else:
-            parameters.append(one.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
@@ -97,7 +97,7 @@ def _parameter(name: str, option: Option) -> inspect.Parameter:
 
 
 def _value(name: str, option: Option, typed: Any) -> Any:
-    """What was typed, in the type of the setting."""
+    """What was typed, converted to the type of the setting."""
     if get_origin(option.type) is not Mapping:
         return typed
     values = pairs(name, typed)
@@ -105,7 +105,7 @@ def _value(name: str, option: Option, typed: Any) -> Any:
 
 
 def use_settings(context: typer.Context, file: Path | None) -> Path | None:
-    """Takes options that were not typed from the command's table in a TOML file."""
+    """Reads options that were not typed from the command's table in a TOML file."""
     if file is None or context.resilient_parsing:
         return file
     from agnncert.studies.folder import read_toml
@@ -141,7 +141,7 @@ def pairs(option: str, words: list[str]) -> dict[str, Any]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key or not value:
-            raise SettingsError(f'--{option} {word}: expected NAME=VALUE, such as "{option} {key or "name"}=…".')
+            raise SettingsError(f"--{option} {word}: expected NAME=VALUE, such as {key or 'name'}=….")
         values[key.strip()] = _read(value.strip())
     return values
 
@@ -175,7 +175,4 @@ Out = Annotated[
 Fresh = Annotated[
     bool,
     typer.Option("--fresh", metavar="", help="Start anew even if the run folder holds a run.", rich_help_panel=RUN),
-]
-Root = Annotated[
-    str | None, typer.Option(help="Folder that holds the datasets.", rich_help_panel=DATA, metavar="FOLDER")
 ]

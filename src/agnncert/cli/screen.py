@@ -1,4 +1,4 @@
-"""What a command shows: lines for people, JSON for machines, progress for whoever waits."""
+"""What a command prints: text for people, JSON for machines, and progress."""
 
 import json
 import logging
@@ -68,7 +68,7 @@ class _Plain(logging.Formatter):
 
 
 class _Lines:
-    """Progress where stderr is not a terminal: a line every few seconds. (rich would print the last state alone.)"""
+    """Progress where stderr is not a terminal: a line every 15 seconds. (rich would print nothing but the end.)"""
 
     def __init__(self) -> None:
         self.last = time.monotonic()
@@ -82,7 +82,7 @@ class _Lines:
         print(f"{progress.what}: {progress.done} of {progress.total}{left}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Nothing to clean up."""
+        """Does nothing: lines stay on the screen."""
 
 
 class _Bar:
@@ -130,7 +130,7 @@ def table(titles: list[str], rows: list[list[Any]]) -> str:
     """
     right = [bool(rows) and all(isinstance(row[k], int | float) for row in rows) for k in range(len(titles))]
     cells = [[_cell(value) for value in row] for row in rows]
-    return laid_out("text", titles, cells, "".join("r" if one else "l" for one in right))
+    return laid_out("text", titles, cells, "".join("r" if number else "l" for number in right))
 
 
 def _cell(value: Any) -> str:
@@ -140,11 +140,11 @@ def _cell(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The same in JSON's terms: it has no infinity, no paths and no numpy."""
+    """The same with what JSON lacks (infinity, paths, numpy) as text or null."""
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "inf" if value > 0 else None
     return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,4 +1,4 @@
-"""build_report: a certificate as one HTML file that needs nothing else."""
+"""``build_report``: shows a certificate as one HTML file that needs nothing else."""
 
 import base64
 import hashlib
@@ -90,7 +90,7 @@ def page_script() -> str:
 
 
 def _policy(script: str) -> str:
-    """Nothing may be loaded, and no script may run but ours: a second wall behind the escaping."""
+    """The content security policy: nothing is loaded and no script runs but ours, even if an escape was forgotten."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; font-src data:; "
@@ -110,7 +110,7 @@ def _font_faces() -> str:
 
 
 def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
-    """What the scripts work on: settings and words, and the packed arrays."""
+    """What the scripts read: settings and words (``meta``), and the packed arrays as text."""
     claim, evidence = summary.certificate.claim, summary.ballots
     arrays = target_arrays(summary) | vote_arrays(summary)
     detailed = 0
@@ -155,7 +155,7 @@ def _typical_target(summary: Summary, detailed: int) -> int:
 
 
 def page_texts(summary: Summary) -> dict[str, Any]:
-    """What the template fills in."""
+    """What is filled into the template."""
     claim, context = summary.certificate.claim, summary.context
     path = context.certificate_path or "certificate.cert"
     return {

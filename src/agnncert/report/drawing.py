@@ -1,7 +1,7 @@
 """The one drawer of curves: certified accuracy over the size of an attack, in figures legible without colours.
 
-A figure is a list of panels; a panel holds curves, and levels to hold them against. The paper's figures name each curve
-beside it; figures with many or long names have a legend below.
+A figure is a list of panels; a panel holds curves, and levels to compare them with. The names of curves stand beside
+them, or in a legend below where they are many or long.
 """
 
 from collections.abc import Sequence
@@ -56,12 +56,12 @@ class Curve:
 
     Attributes:
         label: What it is called.
-        look: Colour, dash and marker; curves with the same ``look`` look the same in all panels of a figure.
+        look: Number of a colour, dash and marker, so that a curve can look the same in all panels of a figure.
         sizes: Sizes, ascending.
         mean: The value at each size.
         low: The lowest value at each size; None without a range.
         high: The highest value at each size, likewise.
-        dash: A dash to use instead of the look's own, where dashes mean something.
+        dash: A dash to use instead of the look's own.
         steps: What is drawn between two sizes: the value of the larger one (``"pre"``), which certified accuracy never
             falls below, or that of the smaller one (``"post"``).
     """
@@ -89,7 +89,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Level:
-    """An accuracy without a size: what a model reaches that needs no proof, or has none."""
+    """An accuracy that does not depend on a size, drawn as a horizontal line: of a model without a certificate."""
 
     kind: str
     label: str
@@ -103,7 +103,7 @@ class Panel:
     Attributes:
         title: What stands above it.
         curves: The curves.
-        levels: Levels to hold them against.
+        levels: Levels to compare them with.
         logarithmic: Whether sizes are drawn on a logarithmic axis, from the first to the last one of the first curve.
         divide: A size to mark with an upright line.
     """
@@ -247,7 +247,7 @@ def _fall(curve: Curve, height: float) -> float:
 
 
 def _steps(curve: Curve, end: float) -> tuple[list[float], ...]:
-    """Sizes, mean, low and high without the sizes at which nothing happens, and none far beyond the end."""
+    """Sizes, mean, low and high, without sizes at which nothing changes and without those beyond the end."""
     ranges = curve.mean if curve.low is None else curve.low, curve.mean if curve.high is None else curve.high
     points = list(zip(curve.sizes, curve.mean, *ranges, strict=True))
     inside = [point for k, point in enumerate(points) if k == 0 or points[k - 1][0] < end]
@@ -258,7 +258,7 @@ def _steps(curve: Curve, end: float) -> tuple[list[float], ...]:
 
 
 def _marked(sizes: Sequence[float], end: float, shift: float) -> list[int]:
-    """About six stored sizes that lie evenly, so that curves on top of each other show different markers."""
+    """Positions of about six evenly spread sizes; ``shift`` keeps the markers of coinciding curves apart."""
     wanted = [end * (k + shift) / 6 for k in range(6)]
     return sorted({min(range(len(sizes)), key=lambda i: abs(sizes[i] - w)) for w in wanted})
 

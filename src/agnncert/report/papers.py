@@ -1,4 +1,4 @@
-"""Files for papers: save_figures draws the curves of a certificate, save_tables writes down its numbers."""
+"""Files for papers: ``save_figures`` draws the curves of a certificate, ``save_tables`` writes its numbers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -17,6 +17,12 @@ from agnncert.proof.theorems import LARGEST_AMOUNT, tally
 from agnncert.report.summary import Shares, Summary, changes_only
 from agnncert.report.words import added_words, percent, share_word, step_words
 
+Array = npt.NDArray[Any]
+
+ANY = 2**31 - 1  # stands for "any number" in whole-number arrays
+ALIGNMENT = 8
+COMPRESSION = 6  # the highest level takes five times as long for two per cent
+DETAIL_BYTES = 2_600_000  # compressed; single ballots beyond this stay out of the page, so that it opens anywhere
 MOST_HOVERED = 1000  # sizes at which the pointer finds a value
 TABLE_ROWS = 12
 CEILING = "To the right of 1, a certified label is the one the model gives without any edges."
@@ -98,7 +104,7 @@ def degree_table(summary: Summary) -> list[list[str]]:
 
 
 def _spoken(word: str, curve: Shares, sizes: list[float], unit: str) -> str:
-    """The chart for those who cannot see it."""
+    """The chart in words, for screen readers."""
     return f"{word}: " + ", ".join(f"{percent(curve.at(x))} at {unit} {x:g}" for x in sizes) + "."
 
 
@@ -116,16 +122,8 @@ def _round_sizes(last: int) -> list[int]:
     return list(range(0, last + 1, int(_round_up(max(1, last / TABLE_ROWS)))))
 
 
-Array = npt.NDArray[Any]
-
-ANY = 2**31 - 1  # stands for "any number" in whole-number arrays
-ALIGNMENT = 8
-COMPRESSION = 6  # the highest level takes five times as long for two per cent
-DETAIL_BYTES = 2_600_000  # compressed; single ballots beyond this stay out of the page, so that it opens anywhere
-
-
 def pack(arrays: dict[str, Array]) -> tuple[list[dict[str, Any]], bytes]:
-    """Arrays as one compressed block, with the place of each one; values take as few bytes as they need."""
+    """Arrays as one compressed block, and where each lies in it; each in the smallest type that holds its values."""
     places, block = [], bytearray()
     for name, array in arrays.items():
         small = _smallest(array)
@@ -166,7 +164,7 @@ def json_for_html(value: Any) -> str:
 def target_arrays(summary: Summary) -> dict[str, Array]:
     """One entry for each target: id, label, truth, radius, votes."""
     certificate = summary.certificate
-    ids = json.dumps([str(one) for one in certificate.target.tolist()], ensure_ascii=False).encode()
+    ids = json.dumps([str(target) for target in certificate.target.tolist()], ensure_ascii=False).encode()
     arrays: dict[str, Array] = {
         "ids": np.frombuffer(ids, dtype=np.uint8),
         "label": certificate.label,

@@ -130,7 +130,7 @@ def over_size(withstood: FloatArray | IntArray, counted: BoolArray, last: int) -
 
 
 def over_degree(radius: IntArray, degree: IntArray, counted: BoolArray, most_points: int = 500) -> Shares:
-    """The same over size divided by degree: certified at x if the radius is at least x times the degree.
+    """The share over size divided by degree: a target is certified at x if its radius is at least x times its degree.
 
     A target without edges is certified at every x as soon as it is certified at all. The sizes are the ratios
     at which the share changes. If these are many, a grid is used, on which :meth:`Shares.at` errs downwards.
@@ -170,7 +170,8 @@ class Summary:
         truth: True class of each target, or None.
         degree: Degree of each target, or None.
         counted: Targets in the curves: the correct ones if the truth is known, else all, shape ``[n]``.
-        added: What each target withstands of the one kind of change that the second curve is about, or None.
+        added: How many additions each target withstands (new neighbours, or injected nodes), which the second curve
+            shows; None if there is no such curve.
         references: Key, name and accuracy of the models that the curves are compared with.
     """
 
@@ -195,7 +196,7 @@ class Summary:
 
     @cached_property
     def last_size(self) -> int:
-        """Where the curves over the size end: nothing is certified beyond, and every attack is on them."""
+        """Where the curves over the size end: beyond the last radius, and beyond every attack that was tried."""
         ends = [int(self.certificate.radius.max(initial=0)) + 1, 1]
         if self.added is not None and np.isfinite(self.added).any():
             ends.append(int(self.added[np.isfinite(self.added)].max(initial=0)) + 1)

@@ -29,7 +29,7 @@ BIBTEX = """\
 
 @dataclass(frozen=True)
 class DivisionWords:
-    """How the page speaks about a division. What follows from ``proof.rules.RULES`` is not repeated here.
+    """The words that the page uses for a division. Facts about its rule are in ``proof.rules.RULES``.
 
     Attributes:
         step: What one step of the radius is.
@@ -37,7 +37,7 @@ class DivisionWords:
         attack: What an attacker of size ``{size}`` does; empty if no plain verb fits. ``{other}`` becomes "other " if
             changes of the target's own features are not covered.
         presets: What the explorer offers to change at first: ``"edges"``, ``"features"``.
-        target: Sentences about one target that differ from those of its task, see :data:`TARGETS`.
+        target: Sentences about one target, where they differ from :data:`TARGETS`.
     """
 
     step: str
@@ -234,7 +234,7 @@ def structure_notes(summary: Summary) -> list[str]:
 
 
 def contradictions(summary: Summary) -> list[str]:
-    """Attacks that did better than the certificate allows; nobody should have to find them in the chart."""
+    """A sentence for each attack that did better than the certificate allows, which would refute it."""
     curve = summary.certified
     if summary.truth is None:
         return []

@@ -1,4 +1,4 @@
-"""Runs: what the command line does, step by step, and the folder in which each run leaves its traces.
+"""Studies: what the commands do, step by step, and the folders in which they leave their results.
 
-The modules ``settings``, ``folder`` and ``environment`` import no torch; the steps themselves do.
+``run`` is the runner that all of them call. ``settings`` and ``folder`` import no torch.
 """

@@ -14,7 +14,7 @@ from agnncert.proof.ballots import BoolArray, IntArray
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.studies.folder import RunFolder, find_run
-from agnncert.studies.inputs import facts, of_run
+from agnncert.studies.inputs import row_origin, study_of_run
 from agnncert.studies.report import UNDER_ATTACK, report_run
 from agnncert.studies.run import Study
 from agnncert.studies.settings import CertifySettings, require_one_of
@@ -30,9 +30,9 @@ class AttackSettings:
     Attributes:
         kind: Names of attacks; the best of them counts for each target.
         vary: The field of the budget that grows.
-        sizes: Its amounts; chosen around what is certified if empty.
+        sizes: Its values; if empty, they are chosen around what is certified.
         also: The rest of the budget.
-        sample: Targets to attack at each size, half of them certified there; all correct ones if None.
+        sample: How many targets to attack at each size, half of them certified there; None for all correct ones.
         seed: Seed of the sample and of the attacks.
     """
 
@@ -67,10 +67,10 @@ class AttackSettings:
 
 @dataclass(frozen=True)
 class Round:
-    """What happened at one size.
+    """The outcome at one size.
 
     Attributes:
-        size: Amount of what was varied.
+        size: Value of the field that grows.
         certified: Share of all targets that are correct and certified.
         left: Share of all targets that are correct after the attack; estimated if only a sample was attacked.
         attacked_certified: Certified targets that were attacked.
@@ -90,13 +90,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Attacked:
-    """A run after the attacks.
-
-    Attributes:
-        folder: The run.
-        rounds: One for each size.
-        page: The report, written anew.
-    """
+    """A run after the attacks: a round for each size, and the report, written anew."""
 
     folder: RunFolder
     rounds: tuple[Round, ...]
@@ -105,7 +99,7 @@ class Attacked:
     @property
     def violations(self) -> int:
         """Certified labels that fell; there must be none."""
-        return sum(one.fallen_certified for one in self.rounds)
+        return sum(each.fallen_certified for each in self.rounds)
 
 
 def attack_run(source: str | Path, settings: AttackSettings, root: str | None = None) -> Attacked:
@@ -120,14 +114,14 @@ def attack_run(source: str | Path, settings: AttackSettings, root: str | None = 
     if folder is None or not folder.certificate.is_file():
         raise SettingsError(f"{source} is not the folder of a certified run: agnncert certify makes one.")
     with folder.recording():
-        named, study = of_run(folder, CertifySettings(root=root))
+        named, study = study_of_run(folder, CertifySettings(root=root))
         certificate = load_certificate(folder.certificate)
         if model_digest(study.new_model()) != certificate.claim.digests.get("model"):
             raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
         settings = replace(settings, sizes=settings.sizes or usual_sizes(certificate))
         folder.begin("attack", settings.table(), folder.data)
         rounds = _rounds(study, certificate, settings)
-        folder.put_rows("attack", _rows(facts(named, study.defence, folder.data), certificate, settings, rounds))
+        folder.put_rows("attack", _rows(row_origin(named, study.defence, folder.data), certificate, settings, rounds))
         page = report_run(folder.path).page
     return Attacked(folder, rounds, page)
 
@@ -149,14 +143,14 @@ def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) ->
 
 
 def _sample(correct: BoolArray, certified: dict[int, BoolArray], settings: AttackSettings) -> dict[int, IntArray]:
-    """Positions of the targets to attack at each size. A sample attacks no target twice, at two sizes."""
+    """Positions of the targets to attack at each size. In a sample, no target is attacked at two sizes."""
     if settings.sample is None:
         return dict.fromkeys(certified, np.flatnonzero(correct))
     random = np.random.default_rng(settings.seed)
     free, chosen = correct.copy(), {}
     for size, holds in certified.items():
         proved, others = (random.permutation(np.flatnonzero(free & part)) for part in (holds, ~holds))
-        half = settings.sample // 2  # of each sort, or more where there are too few of the other
+        half = settings.sample // 2  # of each kind; more where there are too few of the other
         num_proved = max(half, settings.sample - len(others))
         num_others = max(settings.sample - half, settings.sample - len(proved))
         chosen[size] = np.sort(np.concatenate([proved[:num_proved], others[:num_others]]))
@@ -169,7 +163,7 @@ def _attack(
 ) -> dict[int, BoolArray]:
     """Whether each chosen target fell, by size.
 
-    One call attacks targets of all sizes, unless a target may be chosen twice or the attack takes one budget only.
+    One call attacks the targets of all sizes, unless a target may occur at two sizes or the attack takes one budget.
     """
     one_by_one = settings.sample is None or "hubs" in settings.kind
     fallen: dict[int, BoolArray] = {}
@@ -190,16 +184,9 @@ def _round(size: int, correct: BoolArray, holds: BoolArray, chosen: IntArray, fa
     proved = holds[chosen]
     fallen_proved, fallen_others, others = (int(part.sum()) for part in (fallen & proved, fallen & ~proved, ~proved))
     certified, uncertified = float((correct & holds).mean()), float((correct & ~holds).mean())
-    survived = uncertified * (1 - fallen_others / others) if others else uncertified  # as the sample, so the rest
-    return Round(
-        size=size,
-        certified=certified,
-        left=certified - fallen_proved / len(correct) + survived,
-        attacked_certified=int(proved.sum()),
-        fallen_certified=fallen_proved,
-        attacked_others=others,
-        fallen_others=fallen_others,
-    )
+    survived = uncertified * (1 - fallen_others / others) if others else uncertified  # estimated from the sample
+    left = certified - fallen_proved / len(correct) + survived
+    return Round(size, certified, left, int(proved.sum()), fallen_proved, others, fallen_others)
 
 
 def _rows(
@@ -209,9 +196,10 @@ def _rows(
     what = ", ".join(settings.kind)
     if settings.sample is not None:
         what += f", {settings.sample} targets at each size"
-    # Only edges cost one step of the radius in every division; other attacks go under a name of their own.
+    # The report draws accuracy under attack over the radius, of which an edge costs one step in every division. Other
+    # attacks get a measure of their own, which is not drawn.
     plain = settings.vary in ("add_edges", "delete_edges") and not settings.also and certificate.truth is not None
     measure = f"{UNDER_ATTACK} ({what})" if plain else f"share kept under attack, {settings.vary} ({what})"
-    left = [{**origin, "measure": measure, "size": one.size, "value": one.left} for one in rounds]
-    fell = {**origin, "measure": "certified labels that fell"}
-    return left + [{**fell, "size": one.size, "value": one.fallen_certified} for one in rounds]
+    values = [(measure, each.size, each.left) for each in rounds]
+    values += [("certified labels that fell", each.size, each.fallen_certified) for each in rounds]
+    return [{**origin, "measure": measure, "size": size, "value": value} for measure, size, value in values]

@@ -12,7 +12,7 @@ from agnncert.models import save_model
 from agnncert.proof.certificate import Certificate
 from agnncert.studies.estimate import estimate_certification
 from agnncert.studies.folder import Row, RunFolder, find_run, open_run
-from agnncert.studies.inputs import OWN, copy_tables, describe, facts, of_run, of_settings, run_name
+from agnncert.studies.inputs import OWN, copy_tables, describe, row_origin, run_name, study_of_run, study_of_settings
 from agnncert.studies.run import Study, accuracy, certify_model, predict
 from agnncert.studies.settings import CertifySettings
 
@@ -23,21 +23,21 @@ SIZES = (*range(11), 15, 20, 25, 30, 40, 50, 75, 100, 125, 150, 200, 300, 400, 5
 
 @dataclass(frozen=True)
 class Certified:
-    """What certification left.
+    """A finished certification.
 
     Attributes:
         folder: The run.
         certificate: The certificate, as it was saved.
-        seconds: Time that it took.
-        page: The report, if it was written.
+        seconds: Time of ``certify``.
+        page: The report; None if it was not written.
         sentences: What is proved, how it compares, how to verify it.
     """
 
     folder: RunFolder
     certificate: Certificate
     seconds: float
-    page: Path | None = None
-    sentences: tuple[str, ...] = ()
+    page: Path | None
+    sentences: tuple[str, ...]
 
 
 def certify_run(
@@ -52,58 +52,49 @@ def certify_run(
         report: Whether to write the report as well.
     """
     earlier = find_run(settings.data) if settings.data and Path(settings.data).is_dir() else None
-    if earlier is None:
-        settings, study = of_settings(settings)
-        about, table = describe(study.ready, settings), settings.table()
-        folder = open_run(out, run_name(about, settings), "certify", table, about["digest"], fresh)
-    else:
-        if out is not None:
-            raise SettingsError(f"the certificate of {earlier} goes into that folder: leave out --out.")
-        folder = earlier
-        settings, study = of_run(earlier, settings)
-        about, table = describe(study.ready, settings), settings.table()
-        if "train" in folder.settings:  # the rest is the training's, and stored there
-            table = {key: value for key, value in table.items() if key in OWN}
+    if earlier is not None and out is not None:
+        raise SettingsError(f"the certificate of {earlier} goes into that folder: leave out --out.")
+    settings, study = study_of_settings(settings) if earlier is None else study_of_run(earlier, settings)
+    about, table = describe(study.ready, settings), settings.table()
+    if earlier is not None and "train" in earlier.settings:  # the other settings are stored with the training
+        table = {key: value for key, value in table.items() if key in OWN}
+    folder = earlier or open_run(out, run_name(about, settings), "certify", table, about["digest"], fresh)
     with folder.recording():
-        folder.forget("attack")  # was about an earlier certificate
+        folder.forget("attack")  # an earlier attack was on an earlier certificate
         folder.begin("certify", table, about)
         copy_tables(settings, folder)
         if "train" not in folder.settings:
             save_model(study.new_model(), folder.weights, {"data": about, "settings": table})
-        certified = _certify(study, settings, folder, facts(settings, study.defence, about))
-        return _with_report(certified) if report else certified
+        certificate, seconds = _certify(study, settings, folder, row_origin(settings, study.defence, about))
+        page, sentences = _write_report(certificate, folder) if report else (None, ())
+    return Certified(folder, certificate, seconds, page, sentences)
 
 
-def _with_report(certified: Certified) -> Certified:
+def _write_report(certificate: Certificate, folder: RunFolder) -> tuple[Path | None, tuple[str, ...]]:
+    """The page and the sentences that sum it up; neither if jinja2 is not installed."""
     try:
         from agnncert.studies.report import report_certificate
     except ModuleNotFoundError as error:
         log.warning('no report, because %s is not installed: pip install "agnncert[report]"', error.name)
-        return certified
-    reported = report_certificate(certified.certificate, certified.folder.certificate, certified.folder)
-    return replace(certified, page=reported.page, sentences=reported.sentences)
+        return None, ()
+    reported = report_certificate(certificate, folder.certificate, folder)
+    return reported.page, reported.sentences
 
 
-def _certify(study: Study, settings: CertifySettings, folder: RunFolder, origin: Row) -> Certified:
+def _certify(study: Study, settings: CertifySettings, folder: RunFolder, origin: Row) -> tuple[Certificate, float]:
     model = study.new_model()
     log.info("certifying with %s: %s", study.defence, estimate_certification(study, settings.engine))
-    certification = certify_model(
-        study,
-        model,
-        engine=settings.engine,
-        attacks=settings.attacks,
-        tolerance=settings.tolerance,
-        memory_limit=None if settings.memory is None else 1_000_000 * settings.memory,
-    )
-    certificate, seconds = _without_guesses(certification.certificate), certification.seconds
+    memory = None if settings.memory is None else 1_000_000 * settings.memory
+    how: dict[str, Any] = {"engine": settings.engine, "attacks": settings.attacks, "tolerance": settings.tolerance}
+    certificate, seconds, _ = certify_model(study, model, memory_limit=memory, **how)
+    certificate = _with_known_truth(certificate)
     certificate.save(folder.certificate)
     log.info("certified %s %ss in %.1f s", f"{certificate.num_targets:,}", certificate.claim.task, seconds)
-    measured = _measured(certificate, study, model, seconds)
-    folder.put_rows("certify", [{**origin, **row} for row in measured])
-    return Certified(folder, certificate, seconds)
+    folder.put_rows("certify", [{**origin, **row} for row in _measured(certificate, study, model, seconds)])
+    return certificate, seconds
 
 
-def _without_guesses(certificate: Certificate) -> Certificate:
+def _with_known_truth(certificate: Certificate) -> Certificate:
     """Drops the true classes if some are unknown: an accuracy would count those as wrong."""
     truth = certificate.truth
     if truth is None or (truth >= 0).all():

@@ -1,4 +1,4 @@
-"""Audit a model, or verify a certificate, by what settings name: data, models, or an earlier run."""
+"""``audit`` and ``verify`` for the command line: data and model are named by settings, or are those of a run folder."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.studies.folder import find_run
-from agnncert.studies.inputs import fresh_model, load_data, make_division, of_run, trained_model
+from agnncert.studies.inputs import fresh_model, load_data, make_division, study_of_run, trained_model
 from agnncert.studies.own_model import is_module_spec, load_weights
 from agnncert.studies.settings import CertifySettings, require_one_of
 from agnncert.verifier import Verdict, verify
@@ -23,7 +23,9 @@ def audit_named(settings: CertifySettings, task: str | None = None) -> AuditRepo
     """
     run = find_run(str(settings.model)) if settings.model and Path(settings.model).is_dir() else None
     if run is not None:
-        _, study = of_run(run, CertifySettings(root=settings.root, division=settings.division, groups=settings.groups))
+        _, study = study_of_run(
+            run, CertifySettings(root=settings.root, division=settings.division, groups=settings.groups)
+        )
         return audit(study.new_model(), division=study.division, data=study.data)
     wanted = task or "node"
     require_one_of("task", wanted, ("node", "graph"))
@@ -45,7 +47,7 @@ def _task(data: object, task: str | None) -> str:
 
 
 def verify_named(certificate: Path, named: CertifySettings, ballots: float) -> Verdict:
-    """Casts ballots again, on the data and with the model that are named, else on those of the run.
+    """Verifies a certificate and casts ballots again, with the data and model that are named, else those of its run.
 
     Raises:
         SettingsError: Something is not named and the certificate lies in no run folder.
@@ -53,7 +55,7 @@ def verify_named(certificate: Path, named: CertifySettings, ballots: float) -> V
     place = named.data if named.data and Path(named.data).is_dir() else certificate
     run = find_run(place)
     if run is not None and (not named.data or place == named.data) and named.model is None:
-        _, study = of_run(run, CertifySettings(root=named.root))
+        _, study = study_of_run(run, CertifySettings(root=named.root))
         return verify(certificate, data=study.data, model=study.new_model(), ballots=ballots, seed=named.seed)
     if not named.data:
         raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")

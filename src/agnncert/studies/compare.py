@@ -1,52 +1,27 @@
-"""Defences by name, as a command names them: ``node:num_groups=100``, ``bi-rs:p_edge=0.7,p_node=0.9``.
+"""What ``agnncert compare`` does: defences on one dataset, with a folder of results; or finished runs side by side."""
 
-Comparing defences on one dataset: what ``agnncert compare DATA`` does, and the folder that it leaves.
-
-Runs side by side: what they differ in, and what came out.
-"""
-
-import logging
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agnncert import baselines
+from agnncert.baselines import defence_named
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import OnProgress
 from agnncert.studies.comparison import Comparison, Threat, compare
 from agnncert.studies.folder import RunFolder, find_run
-from agnncert.studies.inputs import fresh_model, load_data
+from agnncert.studies.inputs import file_name, fresh_model, load_data
 from agnncert.studies.own_model import is_module_spec
 from agnncert.studies.settings import DataSettings, ModelSettings
 
-
-def defence_named(text: str, task: str, values: Callable[[list[str]], Mapping[str, Any]]) -> Any:
-    """The defence that ``text`` names.
-
-    Args:
-        text: Its name and, after a colon, settings.
-        task: ``"node"`` or ``"graph"``, which decides how many groups a division has if it is not said.
-        values: Reads NAME=VALUE words.
-    """
-    name, _, rest = text.partition(":")
-    return baselines.defence_named(name, task, values([word for word in rest.split(",") if word]))
-
-
-log = logging.getLogger(__name__)
+SIZES = (0, 1, 5, 10, 20, 50, 100)
+_ACCURACIES = {"vote": "accuracy of the vote", "undefended": "accuracy, undefended", "no edges": "accuracy, no edges"}
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What a comparison left.
-
-    Attributes:
-        folder: Where tables, figures and certificates are.
-        comparison: The rows.
-        files: Tables and figures.
-    """
+    """A comparison, the folder with its certificates, and the files of its tables and figures."""
 
     folder: Path
     comparison: Comparison
@@ -55,46 +30,36 @@ class Compared:
 
 def compare_run(
     settings: DataSettings,
-    defences: Sequence[str],
-    values: Callable[[list[str]], Mapping[str, Any]],
+    defences: Sequence[tuple[str, Mapping[str, Any]]],
     out: str | Path | None = None,
     on_progress: OnProgress | None = None,
     **how: Any,
 ) -> Compared:
     """Trains and certifies with every defence and writes tables and figures.
 
-    Interrupted, the same call goes on where it stopped; another attack on the same folder uses the
+    After an interruption the same call goes on where it stopped; another attack on the same folder uses the
     certificates that are there.
 
     Args:
         settings: Which data.
-        defences: Names of defences, with settings if need be; those that cover the attack if empty.
-        values: Reads NAME=VALUE words.
+        defences: Names of defences, each with its settings; when empty, those that cover the attack.
         out: The folder; one below ``runs`` when not given.
-        on_progress: Told before every defence.
+        on_progress: Called before every defence.
         **how: Arguments of :func:`agnncert.compare`.
     """
     threat = Threat(how["attack"], how["edges_per_injected"], how["own_features"])
     data = load_data(settings)
     task, name = infer_task(data), getattr(data, "name", None) or Path(settings.data).name
-    called = how["model"]
-    if is_module_spec(called):
-        own = ModelSettings(data=settings.data, model=called, set=how["model_args"], seed=settings.seed)
+    model = how["model"]
+    if is_module_spec(model):
+        own = ModelSettings(data=settings.data, model=model, set=how["model_args"], seed=settings.seed)
         how |= {"model": lambda: fresh_model(own, data), "model_args": {}}
-    chosen = [defence_named(text, task, values) for text in defences] or None
-    folder = Path(out) if out is not None else Path("runs") / _slug(f"{name}-{called}-comparison")
+    chosen = [defence_named(kind, task, values) for kind, values in defences] or None
+    folder = Path(out) if out is not None else Path("runs") / file_name(f"{name}-{model}-comparison")
     comparison = compare(data, chosen, seed=settings.seed, folder=folder / "certificates", progress=on_progress, **how)
     tau = f"-{threat.edges_per_injected:g}" if threat.kind == "injection" else ""
-    files = comparison.save(folder, _slug(f"{threat.kind}{tau}{'-own' if threat.own_features else ''}"))
+    files = comparison.save(folder, file_name(f"{threat.kind}{tau}{'-own' if threat.own_features else ''}"))
     return Compared(folder, comparison, files)
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
-
-
-SIZES = (0, 1, 5, 10, 20, 50, 100)
-_ACCURACIES = {"vote": "accuracy of the vote", "undefended": "accuracy, undefended", "no edges": "accuracy, no edges"}
 
 
 def side_by_side(places: Sequence[str | Path]) -> tuple[list[str], list[list[Any]]]:
@@ -121,14 +86,14 @@ def _numbers(folder: RunFolder) -> dict[str, Any]:
     rows = folder.rows()
     if not rows:
         raise SettingsError(f"{folder} has no results yet: run its command again to finish it.")
-    found: dict[str, Any] = {name: rows[-1][name] for name in ("data", "model", "division", "seed")}
-    found["division"] = str(found["division"]).replace(", key=u64le", "").replace(", hash=md5", "")
+    numbers: dict[str, Any] = {name: rows[-1][name] for name in ("data", "model", "division", "seed")}
+    numbers["division"] = str(numbers["division"]).replace(", key=u64le", "").replace(", hash=md5", "")
     single = {row["measure"]: row["value"] for row in rows if row["size"] is None}
-    found |= {name: round(single[m], 4) for name, m in _ACCURACIES.items() if m in single}
-    found |= {"median radius": single["median radius"]} if "median radius" in single else {}
+    numbers |= {name: round(single[m], 4) for name, m in _ACCURACIES.items() if m in single}
+    numbers |= {"median radius": single["median radius"]} if "median radius" in single else {}
     for row in rows:
         if row["measure"] in ("certified accuracy", "certified share") and row["size"] in SIZES:
-            found[f"at {row['size']}"] = round(row["value"], 4)
-    if any(title.startswith("at ") for title in found):  # sizes beyond the last one stored: nothing is certified
-        found = {**{f"at {size}": 0.0 for size in SIZES if f"at {size}" not in found}, **found}
-    return found
+            numbers[f"at {row['size']}"] = round(row["value"], 4)
+    if any(title.startswith("at ") for title in numbers):  # sizes beyond the last one stored: nothing is certified
+        numbers = {**{f"at {size}": 0.0 for size in SIZES if f"at {size}" not in numbers}, **numbers}
+    return numbers

@@ -15,22 +15,30 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.baselines import BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
+from agnncert.baselines import defence_named
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import load_dataset
-from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import OnProgress, Progress
-from agnncert.proof.ballots import BoolArray, FloatArray
+from agnncert.proof.ballots import FloatArray
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
 from agnncert.report.drawing import Curve, Panel, draw_panels
 from agnncert.report.tables import FORMATS, laid_out
 from agnncert.storage import write_atomic
-from agnncert.studies.run import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Outcome, Study, make_study, run
+from agnncert.studies.run import BaseModel, Defence, Outcome, Study, make_study, run
+from agnncert.studies.settings import GRAPH_FREE, MAJORITY, UNDEFENDED
 
+log = logging.getLogger(__name__)
+
+Row = dict[str, Any]
 KINDS = ("edges", "injection", "features", "edges and features")
+SIZES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150)
+FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # for edges and features, where every split between the two is tried
+FIGURES = (".svg", ".pdf", ".png")
+# Line and remark in a figure, by guarantee: dashed if it is probabilistic, dotted if there is none.
+_LINES = {"deterministic": ("-", ""), "probabilistic": ("--", " (random)"), "none": (":", " (no proof)")}
 
 
 @dataclass(frozen=True)
@@ -87,40 +95,26 @@ class Threat:
 
     def withstood(self, certificate: Certificate, sizes: tuple[int, ...]) -> FloatArray:
         """The largest of the sizes that each target withstands, -1 for none, shape ``[n]``."""
-        found = np.full(certificate.num_targets, -1.0)
+        largest = np.full(certificate.num_targets, -1.0)
         alive = np.ones(certificate.num_targets, dtype=bool)
         for size in sorted(sizes):
-            alive &= self._holds(certificate, size)
-            if not alive.any():
-                break
-            found[alive] = size
-        return found
-
-    def _holds(self, certificate: Certificate, size: int) -> BoolArray:
-        held = np.ones(certificate.num_targets, dtype=bool)
-        for budget in self.budgets(size):
-            held &= certificate.holds_against(budget)
-            if not held.any():
-                break
-        return held
+            for budget in self.budgets(size):
+                if not alive.any():
+                    return largest
+                alive &= certificate.holds_against(budget)
+            largest[alive] = size
+        return largest
 
     def leaves_graph_free(self, task: str) -> bool:
-        """Whether a model that reads no edges and sees each node by itself cannot notice such an attack."""
+        """Whether such an attack cannot change the label of a model that reads no edges."""
         if task == "graph":  # its readout sees all nodes and their features
             return self.kind == "edges"
         return not (self.own_features and self.kind in ("features", "edges and features"))
 
-    def withstood_without_certificate(self, what: str, task: str, num_targets: int) -> FloatArray:
-        """The sizes that a model to compare with withstands, by what it is: any or none, shape ``[n]``."""
-        immune = what == MAJORITY or (what == GRAPH_FREE and self.leaves_graph_free(task))
+    def withstood_without_certificate(self, model: str, task: str, num_targets: int) -> FloatArray:
+        """What ``GRAPH_FREE``, ``MAJORITY`` or ``UNDEFENDED`` withstands: any size (``inf``) or none (0), ``[n]``."""
+        immune = model == MAJORITY or (model == GRAPH_FREE and self.leaves_graph_free(task))
         return np.full(num_targets, math.inf if immune else 0.0)
-
-
-Row = dict[str, Any]
-
-# Dashes tell a guarantee by chance from a certain one, dots mark what has none.
-_LINES = {"deterministic": ("-", ""), "probabilistic": ("--", " (random)"), "none": (":", " (no proof)")}
-FIGURES = (".svg", ".pdf", ".png")
 
 
 @dataclass(frozen=True)
@@ -135,7 +129,7 @@ class Comparison:
         targets: Number of targets.
         rows: One dictionary per defence: ``defence``, ``guarantee``, ``accuracy`` (of its labels, without any
             attack), ``certified`` (share of correct and certified labels at each size), ``forward_passes``
-            (those the method is defined by), ``seconds_training``, ``seconds_certification``,
+            (in the definition of the method), ``seconds_training``, ``seconds_certification``,
             ``seconds_forward`` (one plain pass of the same model) and ``cost_in_forwards`` (what certifying
             took, in such passes).
     """
@@ -166,24 +160,16 @@ class Comparison:
         """
         if format not in FORMATS:
             raise SettingsError(f'no table format is called "{format}": {did_you_mean(format, FORMATS)}')
-        costs = ["passes", "seconds", "time / forward"]
-        titles = ["defence", "guarantee", *(str(size) for size in self.sizes), *costs]
         if format == "csv":  # everything, as numbers
-            keys = ("accuracy", "forward_passes", "seconds_certification", "cost_in_forwards", "seconds_training")
-            titles = ["defence", "guarantee", *(f"certified_{s}" for s in self.sizes), *keys]
-            return laid_out(format, titles, [self._numbers(row, keys) for row in self.rows])
-        return laid_out(format, titles, [list(self._cells(row)) for row in self.rows])
-
-    def _numbers(self, row: Row, keys: tuple[str, ...]) -> list[str]:
-        return [row["defence"], row["guarantee"], *(f"{v:.6g}" for v in [*row["certified"], *map(row.get, keys)])]
-
-    def _cells(self, row: Row) -> Iterator[str]:
-        yield row["defence"]
-        yield row["guarantee"]
-        yield from (f"{100 * share:.1f}" for share in row["certified"])
-        yield f"{row['forward_passes']:,}"
-        yield f"{row['seconds_certification']:.2f}"
-        yield f"{row['cost_in_forwards']:,.1f}"
+            costs = ["accuracy", "forward_passes", "seconds_certification", "cost_in_forwards", "seconds_training"]
+            sizes = [f"certified_{size}" for size in self.sizes]
+            cells = [[f"{v:.6g}" for v in (*row["certified"], *(row[key] for key in costs))] for row in self.rows]
+        else:
+            costs = ["passes", "seconds", "time / forward"]
+            sizes = [str(size) for size in self.sizes]
+            cells = [[*(f"{100 * share:.1f}" for share in row["certified"]), *_costs(row)] for row in self.rows]
+        rows = [[row["defence"], row["guarantee"], *own] for row, own in zip(self.rows, cells, strict=True)]
+        return laid_out(format, ["defence", "guarantee", *sizes, *costs], rows)
 
     def figure(self, path: str | Path) -> Path:
         """Draws certified accuracy over the size of the attack, one line per defence.
@@ -200,17 +186,16 @@ class Comparison:
         path = Path(path)
         if path.suffix not in FIGURES:
             raise SettingsError(f'cannot draw "{path.name}": {did_you_mean(path.suffix, FIGURES)}')
-        panel = Panel(f"{self.data}, {self.targets:,} {self.task}s", list(self._curves()))
-        return draw_panels([panel], path, f"size of the attack ({self.threat.unit})", columns=1, width=4.6, legend=True)
-
-    def _curves(self) -> Iterator[Curve]:
+        curves = []
         for number, row in enumerate(self.rows):
             dash, remark = _LINES[row["guarantee"].split(",")[0].split(":")[0]]
-            yield Curve(row["defence"] + remark, number, self.sizes, row["certified"], dash=dash)
+            curves.append(Curve(row["defence"] + remark, number, self.sizes, row["certified"], dash=dash))
+        panel = Panel(f"{self.data}, {self.targets:,} {self.task}s", curves)
+        return draw_panels([panel], path, f"size of the attack ({self.threat.unit})", columns=1, width=4.6, legend=True)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, in JSON's terms; an unlimited number of edges is ``"inf"``."""
-        threat = {k: "inf" if v == float("inf") else v for k, v in asdict(self.threat).items()}
+        threat = {name: "inf" if value == math.inf else value for name, value in asdict(self.threat).items()}
         return {**asdict(self), "threat": threat, "sizes": list(self.sizes), "rows": list(self.rows)}
 
     def save(self, folder: str | Path, name: str = "comparison") -> tuple[Path, ...]:
@@ -226,25 +211,19 @@ class Comparison:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         texts = {
-            "json": json.dumps(self.to_json(), indent=1) + "\n",
-            "md": f"# {self.title}\n\n{self.table('markdown')}\n",
-            "csv": self.table("csv") + "\n",
-            "tex": self.table("latex") + "\n",
+            ".json": json.dumps(self.to_json(), indent=1),
+            ".md": f"# {self.title}\n\n{self.table('markdown')}",
+            ".csv": self.table("csv"),
+            ".tex": self.table("latex"),
         }
-        written = []
         for ending, text in texts.items():
-            path = folder / f"{name}.{ending}"
-            write_atomic(path, text)
-            written.append(path)
-        return (*written, *(self.figure(folder / f"{name}{ending}") for ending in (".svg", ".pdf")))
+            write_atomic(folder / f"{name}{ending}", f"{text}\n")
+        figures = (self.figure(folder / f"{name}{ending}") for ending in (".svg", ".pdf"))
+        return (*(folder / f"{name}{ending}" for ending in texts), *figures)
 
 
-log = logging.getLogger(__name__)
-
-__all__ = ["Comparison", "Threat", "compare", "make_row", "usual_defences"]
-
-SIZES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150)
-FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # where every split between edges and nodes is tried
+def _costs(row: Row) -> tuple[str, str, str]:
+    return f"{row['forward_passes']:,}", f"{row['seconds_certification']:.2f}", f"{row['cost_in_forwards']:,.1f}"
 
 
 def compare(
@@ -287,10 +266,10 @@ def compare(
             trained module, which all defences then use as it is.
         model_args: Settings of a base model that is named, on top of the recipe for the data.
         fit_args: Settings of training, likewise.
-        references: Whether to add what every defence must be measured by: the undefended model, an MLP that
+        references: Whether to add what every defence has to beat: the undefended model, an MLP that
             reads no edges, and the majority class, a constant that no attack can change.
         targets: Mask or row numbers; the test part when not given.
-        n0: Samples with which random defences choose labels.
+        n0: Samples with which smoothing defences choose labels.
         n: Samples with which they bound probabilities.
         alpha: Their error probability.
         scope: ``"each target"`` or ``"all targets together"``.
@@ -312,39 +291,36 @@ def compare(
         chosen = {UNDEFENDED: UNDEFENDED, GRAPH_FREE: GRAPH_FREE, MAJORITY: MAJORITY, **chosen}
     samples = {"n0": n0, "n": n, "alpha": alpha, "scope": scope}
     study = make_study(data, targets, model, model_args, fit_args, seed=seed, samples=samples)
-    begin, rows = time.perf_counter(), []
-    for number, (label, defence) in enumerate(chosen.items()):
-        log.info("%d of %d: %s", number + 1, len(chosen), label)
-        _tell(progress, begin, number, len(chosen), label)
+    begin = time.perf_counter()
+    rows: list[Row] = []
+
+    def tell(detail: str) -> None:
+        if progress is not None:
+            done, total = len(rows), len(chosen)
+            left = (time.perf_counter() - begin) / done * (total - done) if done else 0.0
+            progress(Progress("comparing", done, total, left, detail))
+
+    for number, (label, defence) in enumerate(chosen.items(), start=1):
+        log.info("%d of %d: %s", number, len(chosen), label)
+        tell(label)
         outcome = run(replace(study, defence=defence), None if folder is None else Path(folder))
         rows.append(make_row(study, outcome, threat, at, label))
-    _tell(progress, begin, len(chosen), len(chosen), "")
+    tell("")
     return Comparison(name, task, threat, at, len(study.targets), tuple(rows))
-
-
-def _tell(progress: OnProgress | None, begin: float, done: int, total: int, detail: str) -> None:
-    if progress is not None:
-        left = (time.perf_counter() - begin) / done * (total - done) if done else 0.0
-        progress(Progress("comparing", done, total, left, detail))
 
 
 def usual_defences(task: str, threat: Threat) -> list[Defence]:
     """The defences that cover an attack, with their usual settings."""
-    groups = 300 if task == "node" else 30
-    own = threat.own_features and task == "node"
-    ours: list[Defence] = [EdgeCentric(groups), NodeCentric(groups)]
-    ours = [NodeCentric(groups, gate_features=True)] if own else ours
-    others: dict[str, list[Defence]] = {
-        "edges": [GNNCertE(groups), SparseRS()],
-        "injection": [BiRS()] if task == "node" else [],
-        "features": [GNNCertN(groups)],
-        "edges and features": [GNNCertEN(30, 30)],
-    }
-    return [*ours, *others[threat.kind]]
+    ours = ("gated",) if threat.own_features and task == "node" else ("edge", "node")
+    others = {
+        "edges": ("gnncert-e", "sparse-rs"), "injection": ("bi-rs",) if task == "node" else (),
+        "features": ("gnncert-n",), "edges and features": ("gnncert-en",),
+    }  # fmt: skip
+    return [defence_named(name, task, {}) for name in (*ours, *others[threat.kind])]
 
 
 def make_row(study: Study, outcome: Outcome, threat: Threat, sizes: tuple[int, ...], name: str) -> Row:
-    """What a comparison tells about one defence."""
+    """One row of a comparison."""
     right = outcome.label == study.truth
     if outcome.certificate is not None:
         withstood = threat.withstood(outcome.certificate, sizes)
@@ -367,14 +343,14 @@ def make_row(study: Study, outcome: Outcome, threat: Threat, sizes: tuple[int, .
 def _checked_sizes(sizes: Iterable[int] | None, threat: Threat) -> tuple[int, ...]:
     if sizes is None:
         return FEW_SIZES if threat.kind == "edges and features" else SIZES
-    found = tuple(sorted({int(size) for size in sizes}))
-    if not found or found[0] < 0:
+    ascending = tuple(sorted({int(size) for size in sizes}))
+    if not ascending or ascending[0] < 0:
         raise SettingsError(f"sizes={sizes!r}: expected whole numbers from 0 on.")
-    return found
+    return ascending
 
 
 def _named(defences: Mapping[str, Defence] | Sequence[Defence]) -> dict[str, Defence]:
-    listed = defences if isinstance(defences, Mapping) else {_name(one): one for one in defences}
+    listed = defences if isinstance(defences, Mapping) else {_name(defence): defence for defence in defences}
     for name, defence in listed.items():
         known = (GRAPH_FREE, UNDEFENDED, MAJORITY)
         if not hasattr(defence, "subgraph") and not hasattr(defence, "noisy") and defence not in known:
@@ -386,10 +362,10 @@ def _named(defences: Mapping[str, Defence] | Sequence[Defence]) -> dict[str, Def
 
 
 def _name(defence: Defence) -> str:
-    """What a defence is called in a table: as printed, without what hardly matters.
+    """What a defence is called in a table: as printed, without settings that have their usual value.
 
     Example:
-        >>> _name(BiRS(0.7, 0.9)), _name(NodeCentric(300))
+        >>> _name(defence_named("bi-rs", "node", {"p_edge": 0.7})), _name(defence_named("node", "node", {}))
         ('bi-rs(p_edge=0.7, p_node=0.9)', 'node-centric(T=300)')
     """
     if isinstance(defence, Smoothing):

@@ -8,12 +8,12 @@ from pathlib import Path
 from agnncert.progress import OnProgress
 from agnncert.studies.attack import Attacked, AttackSettings, attack_run
 from agnncert.studies.certify import certify_run
+from agnncert.studies.checks import verify_named
 from agnncert.studies.folder import RunFolder
-from agnncert.studies.inputs import of_run
 from agnncert.studies.report import report_run
 from agnncert.studies.settings import CertifySettings, TrainSettings
 from agnncert.studies.train import train_run
-from agnncert.verifier import Verdict, verify
+from agnncert.verifier import Verdict
 
 log = logging.getLogger(__name__)
 
@@ -23,15 +23,11 @@ GROUPS = 60
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demonstration left.
+    """The run of the demonstration, its report, and what attacks and verifier said.
 
     Attributes:
-        folder: The run.
-        page: The report.
         sentences: What is proved, how it compares, how to verify it.
-        attacked: What the attacks did.
-        verdict: What the verifier found.
-        seconds: Time that it all took.
+        seconds: Time that all of it took.
     """
 
     folder: RunFolder
@@ -47,7 +43,7 @@ def demo_run(out: str | Path = "runs/demo", on_progress: OnProgress | None = Non
 
     Args:
         out: The run folder; a run that it holds is replaced.
-        on_progress: Told how far training is.
+        on_progress: Called after every epoch.
     """
     begin = time.perf_counter()
     log.info("[1/5] Train a GCN to read 1,797 written digits, each joined to the most similar others")
@@ -58,9 +54,7 @@ def demo_run(out: str | Path = "runs/demo", on_progress: OnProgress | None = Non
     log.info("[3/5] Attack the votes with full knowledge of model and division")
     attacked = attack_run(folder.path, AttackSettings(sample=40))
     log.info("[4/5] Verify the certificate from its file, and cast %d ballots again, one by one", BALLOTS)
-    _, study = of_run(folder)
-    verdict = verify(folder.certificate, data=study.data, model=study.new_model(), ballots=BALLOTS)
+    verdict = verify_named(folder.certificate, CertifySettings(), BALLOTS)
     log.info("[5/5] Write the report")
     reported = report_run(folder.path)
-    seconds = time.perf_counter() - begin
-    return Demo(folder, reported.page, reported.sentences, attacked, verdict, seconds)
+    return Demo(folder, reported.page, reported.sentences, attacked, verdict, time.perf_counter() - begin)

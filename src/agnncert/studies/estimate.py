@@ -1,4 +1,4 @@
-"""How long will it take, and how much memory? Told from a small piece of the work, done for real."""
+"""How long training or certification will take, and how much memory: measured on a small piece of the real work."""
 
 import copy
 import time
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from agnncert.divisions import Division
-from agnncert.studies.run import Study
+from agnncert.studies.run import Study, predict
 from agnncert.training.preparation import prepare
 from agnncert.training.settings import FitSettings
 from agnncert.voting import fast
@@ -20,12 +20,7 @@ from agnncert.voting.lazy_rows import Features
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a piece of work is expected to take.
-
-    Attributes:
-        seconds: Time.
-        megabytes: Memory of the whole process.
-    """
+    """Expected time, and memory of the whole process."""
 
     seconds: float
     megabytes: int
@@ -38,7 +33,7 @@ def estimate_training(model: torch.nn.Module, data: Any, division: Division, set
     """What ``fit`` takes if it runs through all epochs. The model itself is left as it is.
 
     Raises:
-        AgnncertError: The model cannot be trained on this data as settings say.
+        AgnncertError: The model cannot be trained on this data with these settings.
     """
     twin = copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
@@ -46,12 +41,11 @@ def estimate_training(model: torch.nn.Module, data: Any, division: Division, set
         twin.train()
         steps = setup.objective.steps()
         first = list(islice(steps, 2))
-        step = min(_seconds(one) for one in (first[0], first[-1]))
+        step = min(_seconds(work) for work in (first[0], first[-1]))
         epoch = step * (len(first) + sum(1 for _ in steps))
         twin.eval()
-        look = _seconds(setup.score)
-    epochs, evaluate_every = settings["epochs"], settings["evaluate_every"]
-    return Estimate(epochs * epoch + epochs / evaluate_every * look, _megabytes())
+        evaluation = _seconds(setup.score)
+    return Estimate(settings["epochs"] * (epoch + evaluation / settings["evaluate_every"]), _megabytes())
 
 
 @torch.no_grad()
@@ -66,20 +60,18 @@ def estimate_certification(study: Study, engine: str = "fast") -> Estimate:
     begin = time.perf_counter()
     call = bind(model, graph, task)
     layout = fast.plan(graph, division, None if task == "graph" else chosen.rows, call.dtype)
-    prepared = time.perf_counter() - begin
-    whole = _seconds(
-        lambda: call(graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph), graph.get("batch"))
-    )
+    preparation = time.perf_counter() - begin
+    whole = predict(study, model).seconds
     if engine == "naive":
-        return Estimate(prepared + division.num_groups * whole, _megabytes())
+        return Estimate(preparation + division.num_groups * whole, _megabytes())
     chunks = list(layout.chunks(fast.CHUNK_ROWS))
     if not chunks:
-        return Estimate(prepared + whole, _megabytes())
+        return Estimate(preparation + whole, _megabytes())
     features = Features(graph.x.to(call.dtype), layout.sparse)
     cells = layout.pieces.cell[chunks[0].copies]
     batch = torch.unique_consecutive(cells, return_inverse=True)[1] if task == "graph" else None
     first = _seconds(lambda: fast.evaluate(call, layout, features, chunks[0], batch))
-    return Estimate(prepared + whole + first * len(chunks), _megabytes())
+    return Estimate(preparation + whole + first * len(chunks), _megabytes())
 
 
 def duration(seconds: float) -> str:
@@ -104,7 +96,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 def _megabytes() -> int:
-    """The most memory that this process has taken so far, and some to spare."""
+    """The peak memory of this process so far, plus a tenth."""
     try:
         import resource
         import sys

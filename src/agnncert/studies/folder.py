@@ -1,8 +1,6 @@
-"""Settings in TOML: written so that ``tomllib`` reads the same values back.
+"""``RunFolder``: everything that one run leaves behind, each file written whole or not at all.
 
-Where a run took place: versions and the kind of machine, nothing that names it.
-
-RunFolder: everything one run leaves behind, each file written whole or not at all.
+Also what is stored there: settings as TOML, and the environment (versions and kind of machine, nothing that names it).
 """
 
 import csv
@@ -16,66 +14,13 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from agnncert import __version__
 from agnncert.errors import AgnncertError, SettingsError
 from agnncert.storage import write_atomic
-
-
-def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
-    r"""Tables of plain values as TOML.
-
-    Example:
-        >>> toml_text({"train": {"data": "cora-ml", "lr": 0.01, "set": {"num_layers": 2}}})
-        '[train]\ndata = "cora-ml"\nlr = 0.01\n\n[train.set]\nnum_layers = 2\n'
-
-    Raises:
-        SettingsError: A value is neither text, a number, yes or no, nor a list or table of these.
-    """
-    import tomli_w
-
-    try:
-        return tomli_w.dumps(tables)
-    except TypeError as error:
-        raise SettingsError(f"these settings cannot be stored: {error}.") from error
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file.
-
-    Raises:
-        SettingsError: It cannot be read or is not TOML.
-    """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"cannot read {path}: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is not TOML: {error}.") from error
-
-
-PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "safetensors", "scikit-learn")
-
-
-def environment() -> dict[str, Any]:
-    """Versions of what computed, and the kind of machine; no host name, user or path."""
-    return {
-        "agnncert": __version__,
-        "python": platform.python_version(),
-        **{name: found for name in PACKAGES if (found := _version(name)) is not None},
-        "system": f"{platform.system()} {platform.machine()}",
-        "cpus": os.cpu_count(),
-    }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
 
 log = logging.getLogger(__name__)
 
@@ -88,19 +33,19 @@ OWN_FILES = (
     SETTINGS, DATA, CHOICE, "environment.json", "weights.safetensors", "weights.json", "certificate.cert",
     "results.jsonl", "results.csv", "report.html", "log.txt",
 )  # fmt: skip
-_FILE_ONLY = {"file_only": True}  # whoever started the run shows these in another way
+_FILE_ONLY = {"file_only": True}  # for the log in the folder; the screen shows such events in other words
+PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "safetensors", "scikit-learn")
 ROW_FIELDS = ("run", "step", "measure", "size", "value", "data", "model", "division", "seed", "digest")
 
 
 class RunFolder:
-    """One run on disk.
-
-    Attributes:
-        path: The folder.
-    """
+    """The folder of one run."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.weights = self.path / "weights.safetensors"  # weights.json beside it describes model and training
+        self.certificate = self.path / "certificate.cert"
+        self.tables = self.path / "data"  # copies of a user's own tables, if they are not too large
 
     def __str__(self) -> str:
         return str(self.path)
@@ -109,26 +54,6 @@ class RunFolder:
     def exists(self) -> bool:
         """Whether a run has been recorded here."""
         return (self.path / SETTINGS).is_file()
-
-    @property
-    def weights(self) -> Path:
-        """The trained weights; beside them, with ``.json``, how they came about."""
-        return self.path / "weights.safetensors"
-
-    @property
-    def certificate(self) -> Path:
-        """The certificate."""
-        return self.path / "certificate.cert"
-
-    @property
-    def report(self) -> Path:
-        """The report."""
-        return self.path / "report.html"
-
-    @property
-    def tables(self) -> Path:
-        """Copies of a user's own tables, if they are not too large."""
-        return self.path / "data"
 
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
@@ -158,7 +83,7 @@ class RunFolder:
             self.write(SETTINGS, toml_text({name: t for name, t in self.settings.items() if name != step}))
 
     def differs(self, step: str, table: Mapping[str, Any], digest: str) -> list[str]:
-        """What keeps this folder from being the place for a step: other settings, or other data."""
+        """Why this folder cannot be used for a step, such as other settings or other data; empty if it can."""
         if not self.path.exists():
             return []
         if not self.path.is_dir():
@@ -170,8 +95,8 @@ class RunFolder:
             return [f"it holds a run that began with {', '.join(self.settings)}"]
         # Where the data lies does not matter as long as it is the same.
         keys = [key for key in {**known, **table} if key != "root" and known.get(key) != table.get(key)]
-        found = [f"{key} was {known.get(key, 'not set')}, now {table.get(key, 'not set')}" for key in keys]
-        return found + ([] if self.data.get("digest") == digest else ["the data is not the same"])
+        changed = [f"{key} was {known.get(key, 'not set')}, now {table.get(key, 'not set')}" for key in keys]
+        return changed + ([] if self.data.get("digest") == digest else ["the data is not the same"])
 
     def forget_checkpoints(self) -> None:
         """Removes the states of training, once it has finished."""
@@ -223,9 +148,9 @@ class RunFolder:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Keeps a log of what happens inside; says how to go on when it is interrupted.
+        """Writes a log of what happens inside; adds to an interruption how to go on.
 
-        A new folder in which nothing could be done, because the input was wrong, is taken away again.
+        If the input was wrong, a folder that was new is removed again.
         """
         is_new = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
@@ -248,7 +173,7 @@ class RunFolder:
             if is_new and isinstance(error, AgnncertError):
                 handler.close()
                 self.clear()
-                with suppress(OSError):  # unless someone else has put something there
+                with suppress(OSError):  # it is kept if someone else has put something there
                     self.path.rmdir()
             raise
         finally:
@@ -265,7 +190,7 @@ def open_run(
     Args:
         out: The folder to use; when not given, ``runs/name``, or ``runs/name-2`` … if that holds another run.
         name: What to call it.
-        step: The step that is going to be done.
+        step: The step that is to begin.
         table: Its settings.
         digest: Digest of its data.
         fresh: Start anew, even if the folder holds a run.
@@ -280,11 +205,9 @@ def open_run(
             hint = "choose another --out, or start anew with --fresh" if folder.exists else "choose another --out"
             raise SettingsError(f"{folder} cannot be used for this run: {'; '.join(reasons)}. Please {hint}.")
     else:
-        number = 1
-        while (folder := RunFolder(Path("runs") / (name if number == 1 else f"{name}-{number}"))).differs(
-            step, table, digest
-        ):
-            number += 1
+        names = chain([name], (f"{name}-{number}" for number in count(2)))
+        candidates = (RunFolder(Path("runs", each)) for each in names)
+        folder = next(candidate for candidate in candidates if not candidate.differs(step, table, digest))
     if fresh:
         folder.clear()
     return folder
@@ -295,6 +218,56 @@ def find_run(path: str | Path) -> RunFolder | None:
     place = Path(path)
     folder = RunFolder(place if place.is_dir() else place.parent)
     return folder if folder.exists else None
+
+
+def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    r"""Tables of plain values as TOML.
+
+    Example:
+        >>> toml_text({"train": {"data": "cora-ml", "lr": 0.01, "set": {"num_layers": 2}}})
+        '[train]\ndata = "cora-ml"\nlr = 0.01\n\n[train.set]\nnum_layers = 2\n'
+
+    Raises:
+        SettingsError: A value is neither text, a number, yes or no, nor a list or table of these.
+    """
+    import tomli_w
+
+    try:
+        return tomli_w.dumps(tables)
+    except TypeError as error:
+        raise SettingsError(f"these settings cannot be stored: {error}.") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file.
+
+    Raises:
+        SettingsError: It cannot be read or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read {path}: {error.strerror or error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not TOML: {error}.") from error
+
+
+def environment() -> dict[str, Any]:
+    """Versions of the libraries and the kind of machine; no host name, user or path."""
+    return {
+        "agnncert": __version__,
+        "python": platform.python_version(),
+        **{name: installed for name in PACKAGES if (installed := _version(name)) is not None},
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpus": os.cpu_count(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _json(value: Any) -> str:

@@ -1,13 +1,15 @@
-"""From settings to what they name: the data, the division, the model, the targets; for a new run or an earlier one."""
+"""Turns settings into what they name: data, division, model, targets; of a new run or of an earlier one.
+
+``study_of_settings`` and ``study_of_run`` do all of it and return a ``Study`` for the runner.
+"""
 
 import logging
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 
 from agnncert.datasets import DATASETS, dataset_digest, load_dataset, load_tables
@@ -21,8 +23,15 @@ from agnncert.proof.ballots import IntArray
 from agnncert.storage import write_atomic
 from agnncert.studies.folder import CHOICE, RunFolder
 from agnncert.studies.own_model import is_module_spec, load_weights, user_model
-from agnncert.studies.run import Study
-from agnncert.studies.settings import CertifySettings, DataSettings, ModelSettings, TrainSettings, settings_from
+from agnncert.studies.run import Study, part_rows
+from agnncert.studies.settings import (
+    AnySettings,
+    CertifySettings,
+    DataSettings,
+    ModelSettings,
+    TrainSettings,
+    settings_from,
+)
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +39,8 @@ MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk
 SomeSettings = TypeVar("SomeSettings", bound=ModelSettings)
 
 LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
+# What certifying adds to the settings of a trained run, or may choose anew.
+OWN = ("division", "groups", "hash", "targets", "engine", "attacks", "tolerance", "memory")
 
 
 def load_data(settings: DataSettings) -> Any:
@@ -61,7 +72,7 @@ def load_data(settings: DataSettings) -> Any:
 
 
 def describe(ready: Prepared, settings: DataSettings) -> dict[str, Any]:
-    """What a run folder tells about its data."""
+    """What a run folder stores about its data."""
     data, task = ready.data, ready.task
     graphs = data if task == "graph" else [data]
     names = getattr(data, "class_names", None)
@@ -100,7 +111,7 @@ def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
 
 
 def make_division(settings: SomeSettings, task: str) -> tuple[SomeSettings, EdgeCentric | NodeCentric]:
-    """The division that settings name, and the settings with what usually works where they name nothing."""
+    """The division that settings name, and the settings with the usual model and division where they name none."""
     division = division_named(settings.division or "node", settings.groups, settings.hash or "md5", task)
     chosen = {"division": settings.division or "node", "groups": division.num_groups, "hash": division.hash}
     return replace(settings, **chosen, model=settings.model or "gcn"), division
@@ -142,19 +153,12 @@ def trained_model(settings: ModelSettings, data: Any) -> Any:
 
 def targets_of(ready: Prepared, part: str | None) -> IntArray:
     """Row numbers of a part of the data; if not said, of the test part, or of all if there is none."""
-    everything = target_rows(None, ready.total)
-    if part == "all":
-        return everything
-    wanted = part or "test"
-    mask = getattr(ready.data, wanted if ready.task == "graph" else f"{wanted}_mask", None)
-    rows = None if mask is None else np.asarray(mask)
-    if rows is not None and rows.dtype == bool:
-        rows = np.flatnonzero(rows)
+    rows = None if part == "all" else part_rows(ready, part or "test")
     if rows is not None and len(rows):
         return rows
-    if part is None:
-        return everything
-    raise SettingsError(f"the data has no {part} part: use --targets all.")
+    if part not in (None, "all"):
+        raise SettingsError(f"the data has no {part} part: use --targets all.")
+    return target_rows(None, ready.total)
 
 
 def run_name(data: dict[str, Any], settings: ModelSettings) -> str:
@@ -162,11 +166,14 @@ def run_name(data: dict[str, Any], settings: ModelSettings) -> str:
     model = str(settings.model).replace(".py:", "-").replace(":", "-")
     seed = f"-seed{settings.seed}" if settings.seed else ""
     size = getattr(settings, "target_size", None)
-    division = (
-        f"{settings.division or 'any'}-size-{size}" if size is not None else f"{settings.division}-{settings.groups}"
-    )
-    name = f"{data['name']}-{model}-{division}{seed}"
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")
+    division, groups = settings.division, settings.groups
+    voting = f"{division}-{groups}" if size is None else f"{division or 'any'}-size-{size}"
+    return file_name(f"{data['name']}-{model}-{voting}{seed}")
+
+
+def file_name(text: str) -> str:
+    """The same text with a dash in place of what does not belong into the name of a file."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
 
 
 def _known(data: Any) -> dict[str, Any]:
@@ -175,35 +182,26 @@ def _known(data: Any) -> dict[str, Any]:
         return {}
     graph = data if infer_task(data) == "node" else data[0]
     features, classes = int(graph.num_features), getattr(data, "num_classes", None)
-    known: dict[str, Any] = {
-        "data": data,
-        "in_channels": features,
-        "num_features": features,
-        "num_node_features": features,
-    }
+    known = {"data": data, **dict.fromkeys(("in_channels", "num_features", "num_node_features"), features)}
     return known | ({} if classes is None else {"out_channels": int(classes), "num_classes": int(classes)})
 
 
-# What certifying adds to the settings of a trained run, or may choose anew.
-OWN = ("division", "groups", "hash", "targets", "engine", "attacks", "tolerance", "memory")
-
-
-def of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study]:
-    """What settings name, and the settings with nothing left open."""
+def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study]:
+    """What settings name, as a study; and the settings with nothing left open."""
     ready = Prepared.of(load_data(settings))
     settings, division = make_division(settings, ready.task)
     return settings, _study(ready, settings, division, trained_model(settings, ready.data))
 
 
-def of_run(folder: RunFolder, changes: CertifySettings | None = None) -> tuple[CertifySettings, Study]:
-    """What an earlier run worked on, and the settings with nothing left open.
+def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> tuple[CertifySettings, Study]:
+    """What an earlier run worked on, as a study; and the settings with nothing left open.
 
     Args:
         folder: The run.
         changes: What to certify and how, if not as before; model and data must not be named.
 
     Raises:
-        SettingsError: The run has not come far enough, its data has changed, or ``changes`` go too far.
+        SettingsError: The run has not come far enough, its data has changed, or ``changes`` name another model or data.
     """
     steps, changes = folder.settings, changes or CertifySettings()
     foreign = [name for name in changes.given() if name not in ("data", "root", *OWN)]
@@ -211,33 +209,35 @@ def of_run(folder: RunFolder, changes: CertifySettings | None = None) -> tuple[C
         raise SettingsError(
             f"{folder} has a model and data of its own: leave out {', '.join(f'--{n}' for n in foreign)}."
         )
-    chosen = {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
-    if "train" in steps:
-        training = _at_home(folder, settings_from(TrainSettings, steps["train"]), changes.root)
-        shared = {
-            name: getattr(training, name) for name in CertifySettings.__dataclass_fields__ if hasattr(training, name)
-        }
-        best = folder.read_json(CHOICE)  # of the division, if training was to choose one
-        shared |= {name: best[name] for name in ("division", "groups") if name in best}
-        settings = replace(CertifySettings(**shared), **chosen)
-        ready = _same_data(folder, training)
-        if not folder.weights.is_file():
-            raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
-        model = load_weights(fresh_model(training, ready.data), folder.weights)
-    elif "certify" in steps:
-        settings = _at_home(folder, settings_from(CertifySettings, steps["certify"]), changes.root)
-        settings = replace(settings, **chosen)
-        ready = _same_data(folder, settings)
-        weights = str(folder.weights) if folder.weights.is_file() else None
-        model = trained_model(replace(settings, weights=weights), ready.data)
-    else:
+    trained = "train" in steps
+    if not trained and "certify" not in steps:
         raise SettingsError(f"{folder} holds neither a trained model nor a certificate.")
+    kind, step = (TrainSettings, "train") if trained else (CertifySettings, "certify")
+    earlier: ModelSettings = with_kept_tables(folder, settings_from(kind, steps[step]), changes.root)
+    shared = [entry.name for entry in fields(CertifySettings) if hasattr(earlier, entry.name)]
+    values = {name: getattr(earlier, name) for name in shared}
+    if trained:  # with --target-size, training chose the division
+        values |= {name: value for name, value in folder.read_json(CHOICE).items() if name in ("division", "groups")}
+    values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
+    settings = CertifySettings(**values)
+    ready = Prepared.of(load_data(earlier))
+    if dataset_digest(ready) != folder.data.get("digest"):
+        raise SettingsError(
+            f"the data of {folder} has changed since (its digest differs): begin a new run for the new data."
+        )
+    weights = folder.weights if folder.weights.is_file() else None
+    if not trained:
+        model = trained_model(replace(settings, weights=None if weights is None else str(weights)), ready.data)
+    elif weights is None:
+        raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
+    else:
+        model = load_weights(fresh_model(earlier, ready.data), weights)
     settings, division = make_division(settings, ready.task)
     return settings, _study(ready, settings, division, model)
 
 
-def facts(settings: ModelSettings, division: Any, about: dict[str, Any]) -> dict[str, Any]:
-    """What every row of results says about its origin."""
+def row_origin(settings: ModelSettings, division: Any, about: dict[str, Any]) -> dict[str, Any]:
+    """What every row of results says about where it comes from."""
     known = {"data": about["name"], "digest": about["digest"], "seed": settings.seed}
     return {**known, "model": settings.model, "division": str(division)}
 
@@ -246,17 +246,8 @@ def _study(ready: Prepared, settings: CertifySettings, division: Any, model: Any
     return Study(ready, targets_of(ready, settings.targets), division, model, seed=settings.seed)
 
 
-def _at_home(folder: RunFolder, settings: SomeSettings, root: str | None) -> SomeSettings:
-    """Settings that read the tables kept in the run folder, and datasets from ``root``."""
+def with_kept_tables(folder: RunFolder, settings: AnySettings, root: str | None) -> AnySettings:
+    """Settings that read a user's tables from the copy in the run folder, and datasets from ``root`` if it is given."""
     if folder.tables.is_dir():
         settings = replace(settings, data=str(folder.tables), nodes=None, edges=None, graphs=None)
     return settings if root is None else replace(settings, root=root)
-
-
-def _same_data(folder: RunFolder, settings: DataSettings) -> Prepared:
-    ready = Prepared.of(load_data(settings))
-    if dataset_digest(ready) != folder.data.get("digest"):
-        raise SettingsError(
-            f"the data of {folder} has changed since (its digest differs): begin a new run for the new data."
-        )
-    return ready

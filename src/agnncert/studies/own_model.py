@@ -47,7 +47,8 @@ def user_model(spec: str, known: Mapping[str, Any], given: Mapping[str, Any]) ->
         public = [n for n, value in vars(module).items() if not n.startswith("_") and callable(value)]
         raise SettingsError(f'{place} has no "{name}": {did_you_mean(name, public)}')
     if isinstance(factory, torch.nn.Module):
-        _refuse_settings(spec, given)
+        if given:
+            raise SettingsError(f"{spec} is a module that is built already: it takes no settings ({', '.join(given)}).")
         return factory
     if not callable(factory):
         raise SettingsError(
@@ -103,7 +104,7 @@ def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        # Importing a.b fails if a or a.b is missing, or something that a.b imports: that is another mistake.
+        # Either the module that was named is missing, or another one that it imports.
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
             raise SettingsError(f"importing {name} failed: {error}{_where(error)}.") from error
         raise SettingsError(
@@ -138,7 +139,7 @@ def _siblings(missing: str) -> list[str]:
     """Modules beside the one that is missing: in the current folder, or in its package."""
     package, _, _ = missing.rpartition(".")
     places: Iterable[str] = getattr(sys.modules[package], "__path__", []) if package in sys.modules else [os.getcwd()]
-    return sorted(found.name for found in pkgutil.iter_modules(list(places))) or ["none in this folder"]
+    return sorted(module.name for module in pkgutil.iter_modules(list(places))) or ["none in this folder"]
 
 
 def _arguments(spec: str, factory: Any, known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,12 +149,11 @@ def _arguments(spec: str, factory: Any, known: Mapping[str, Any], given: Mapping
         return dict(given)
     by_name = [p for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     open_ended = any(p.kind == p.VAR_KEYWORD for p in parameters.values())
+    names = [p.name for p in by_name]
     for key in given:
-        if not open_ended and key not in [p.name for p in by_name]:
-            names = [p.name for p in by_name]
-            raise SettingsError(
-                f'{spec} has no setting "{key}": {did_you_mean(key, names) if names else "it takes none."}'
-            )
+        if not open_ended and key not in names:
+            hint = did_you_mean(key, names) if names else "it takes none."
+            raise SettingsError(f'{spec} has no setting "{key}": {hint}')
     needed = [p.name for p in by_name if p.default is p.empty and p.name not in given]
     unknown = [name for name in needed if name not in known]
     if unknown:
@@ -164,11 +164,6 @@ def _arguments(spec: str, factory: Any, known: Mapping[str, Any], given: Mapping
     return {**{name: known[name] for name in needed}, **given}
 
 
-def _refuse_settings(spec: str, given: Mapping[str, Any]) -> None:
-    if given:
-        raise SettingsError(f"{spec} is a module that is built already: it takes no settings ({', '.join(given)}).")
-
-
 def _nearest(name: str, stored: Mapping[str, Any]) -> str:
     hint = did_you_mean(name, stored)
     return f" ({hint.split('?')[0].replace('did you mean', 'is it')}?)" if "?" in hint else ""
@@ -176,10 +171,10 @@ def _nearest(name: str, stored: Mapping[str, Any]) -> str:
 
 def _where(error: BaseException) -> str:
     """File and line in which an error of a user's code arose."""
-    trace, found = error.__traceback__, ""
+    trace, place = error.__traceback__, ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if "importlib" not in file and f"{os.sep}agnncert{os.sep}" not in file:
-            found = f" ({Path(file).name}, line {trace.tb_lineno})"
+            place = f" ({Path(file).name}, line {trace.tb_lineno})"
         trace = trace.tb_next
-    return found
+    return place

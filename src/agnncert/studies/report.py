@@ -1,4 +1,4 @@
-"""The last step of a run: the page, and the few sentences that sum it up."""
+"""The last step of a run: the page of its certificate, and three sentences that sum it up."""
 
 import shlex
 from dataclasses import dataclass, replace
@@ -15,11 +15,11 @@ UNDER_ATTACK = "accuracy under attack"
 
 @dataclass(frozen=True)
 class Reported:
-    """What was written.
+    """A report.
 
     Attributes:
-        page: The report.
-        files: Figures and tables.
+        page: The HTML file.
+        files: Figures and tables for papers, if they were asked for.
         sentences: What is proved, how that compares with models that need no proof, how to verify it.
     """
 
@@ -48,7 +48,7 @@ def report_certificate(
     out: str | Path | None = None,
     papers: str | Path | None = None,
 ) -> Reported:
-    """Writes the report of a certificate that is at hand; ``file`` is where it is stored."""
+    """Writes the report of a certificate that is loaded already; ``file`` is where it is stored."""
     context = ReportContext() if folder is None else context_of(folder, certificate)
     context = replace(context, certificate_path=str(file))
     page = build_report(certificate, out or file.with_name("report.html"), context=context)
@@ -83,7 +83,7 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
 
 
 def sentences(certificate: Certificate, context: ReportContext) -> tuple[str, str, str]:
-    """The three that matter: what is proved, how it compares, how to check it."""
+    """What is proved, how it compares, how to check it."""
     summary = summarise(certificate, context)
     check = f"agnncert verify {shlex.quote(context.certificate_path or 'certificate.cert')}"
     return (
@@ -93,7 +93,7 @@ def sentences(certificate: Certificate, context: ReportContext) -> tuple[str, st
     )
 
 
-# What is said of a model beside the vote: who is right, and what that is worth under attack.
+# What is said of each model beside the vote; {} is its accuracy.
 _BESIDE = {
     "undefended": "an undefended GNN for {}, about which nothing is proved",
     "mlp": "an MLP that sees no edges for {}, which needs no proof",

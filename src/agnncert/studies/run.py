@@ -1,7 +1,7 @@
-"""The runner: a model is made and fitted for a defence, its targets are certified, and all of it is measured.
+"""The runner: makes a model, fits it for a defence, certifies its targets and measures all of it.
 
-Written once. Commands, comparisons and the paper's experiments describe what they want as a ``Study`` and call the
-steps here: ``fit_model``, ``predict``, ``certify_model``, or all of them together, ``run``.
+Commands, comparisons and the paper's experiments describe what they want as a ``Study`` and call the steps here:
+``fit_model``, ``predict``, ``certify_model``, or all of them together, ``run``. Nothing else in ``studies`` does these.
 """
 
 import copy
@@ -27,13 +27,13 @@ from agnncert.progress import OnProgress, Progress
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.storage import write_atomic
+from agnncert.studies.settings import GRAPH_FREE, MAJORITY, UNDEFENDED
 from agnncert.training import fit
 from agnncert.training.settings import recipe
 from agnncert.voting.call import bind, model_digest
 
 BaseModel: TypeAlias = str | torch.nn.Module | Callable[[], torch.nn.Module]
 Defence: TypeAlias = Division | Smoothing | str
-GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"  # to compare defences with
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,12 @@ class Study:
     Attributes:
         ready: The data, prepared once for all steps.
         targets: Rows of the targets.
-        defence: A division, a defence by random changes, or one of the models to compare with.
+        defence: A division, a smoothing defence, or what both are compared with: ``UNDEFENDED``, ``GRAPH_FREE`` or
+            ``MAJORITY``.
         model: Name of the base model, a function that makes an untrained one, or a trained module, used as it is.
         model_args: Settings of a base model that is named.
         fit_args: Settings of its training.
-        samples: ``n0``, ``n``, ``alpha`` and ``scope`` of random defences.
+        samples: ``n0``, ``n``, ``alpha`` and ``scope`` of smoothing defences.
         seed: Seed of weights, training and samples.
     """
 
@@ -77,7 +78,7 @@ class Study:
 
     @property
     def division(self) -> Division:
-        """The defence, where it can be nothing but a division."""
+        """The defence, for callers that need a division."""
         if isinstance(self.defence, str | Smoothing):
             raise SettingsError(f"{self.defence} divides no graph: a division is needed here.")
         return self.defence
@@ -91,13 +92,12 @@ class Study:
 
     @property
     def majority(self) -> int | None:
-        """The class that most of the training part has; None if no part or no label is known."""
-        labels = labels_of(self.ready)
-        part = getattr(self.data, "train" if self.task == "graph" else "train_mask", None)
-        if labels is None or part is None:
+        """The most frequent class of the training part; None if there is no such part, or it has no labels."""
+        rows, y = part_rows(self.ready, "train"), getattr(self.data, "y", None)
+        if rows is None or y is None:
             return None
-        train = labels[target_rows(part, self.ready.total)]
-        return int(np.bincount(train[train >= 0]).argmax()) if (train >= 0).any() else None
+        labels = np.asarray(y)[rows]
+        return int(np.bincount(labels[labels >= 0]).argmax()) if (labels >= 0).any() else None
 
     def new_model(self, name: str | None = None) -> torch.nn.Module:
         """The trained module that was given, or an untrained base model, the same for every defence."""
@@ -108,16 +108,16 @@ class Study:
             return self.model
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            made: Any = self.model()  # type: ignore[operator]
-        if not isinstance(made, torch.nn.Module):
+            module: Any = self.model()  # type: ignore[operator]
+        if not isinstance(module, torch.nn.Module):
             raise ModelContractError(
-                f"model= returned a {type(made).__name__}: expected a function that returns a torch.nn.Module."
+                f"model= returned a {type(module).__name__}: expected a function that returns a torch.nn.Module."
             )
-        return copy.deepcopy(made)  # a function may return the same module twice
+        return copy.deepcopy(module)  # a function may return the same module twice
 
     def key(self) -> str:
         """A name for the outcome of this study, the same on every machine."""
-        told = {
+        parts = {
             "data": dataset_digest(self.ready),
             "targets": hashlib.sha256(self.targets.astype("<i8").tobytes()).hexdigest(),
             "defence": str(self.defence),
@@ -127,7 +127,7 @@ class Study:
             "samples": dict(self.samples) if isinstance(self.defence, Smoothing) else {},
             "seed": self.seed,
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def make_study(
@@ -138,12 +138,10 @@ def make_study(
     fit_args: Mapping[str, Any] | None = None,
     **rest: Any,
 ) -> Study:
-    """A study with the usual settings where none are given: the test part, and the recipe of the data."""
+    """A study in which what is not given is as usual: the test part as targets, and the recipe of the dataset."""
     ready = Prepared.of(data)
-    if targets is None:
-        targets = data.test if ready.task == "graph" else data.test_mask
-    rows = target_rows(targets, ready.total)
-    if len(rows) == 0:
+    rows = part_rows(ready, "test") if targets is None else target_rows(targets, ready.total)
+    if rows is None or not len(rows):
         raise SettingsError("there are no targets: a comparison needs at least one.")
     usual_model, usual_fit = recipe(getattr(data, "name", None), ready.task, model if isinstance(model, str) else "")
     return Study(
@@ -152,14 +150,20 @@ def make_study(
     )  # fmt: skip
 
 
+def part_rows(ready: Prepared, part: str) -> IntArray | None:
+    """Rows of the ``"train"``, ``"val"`` or ``"test"`` part of the data; None if it has no such part."""
+    rows = getattr(ready.data, part if ready.task == "graph" else f"{part}_mask", None)
+    return None if rows is None else target_rows(rows, ready.total)
+
+
 @dataclass(frozen=True)
 class Prediction:
     """What a model says about the targets on the whole graph, without a defence.
 
     Attributes:
         label: The label of each target, shape ``[n]``.
-        logits: What the labels were read from, shape ``[n, classes]``.
-        seconds: The best time of one forward pass over the whole data.
+        logits: Shape ``[n, classes]``.
+        seconds: The shortest time that a forward pass over the whole data took.
     """
 
     label: IntArray
@@ -176,13 +180,13 @@ class Outcome:
         guarantee: Begins with ``"deterministic"``, ``"probabilistic"``, or ``"none"``.
         label: Label of each target, shape ``[n]``.
         certificate: The certificate; ``None`` for the models that defences are compared with.
-        passes: Forward passes of the base model that the method is defined by.
+        passes: Forward passes of the base model in the definition of the method, which engines may save.
         seconds_training: Time of training.
         seconds_certification: Time of ``certify`` from beginning to end, or of prediction.
         seconds_forward: Time of one plain forward pass of the same model over the same data.
-        seconds_casting: The part of it in which ballots were cast; 0 if taken from a folder.
-        plain: Labels of the same model on the whole graph, without the defence; ``None`` if taken from a folder.
-        record: How training went; empty if there was none or it was taken from a folder.
+        seconds_casting: Time of casting ballots within ``certify``; 0 if the outcome was read from a folder.
+        plain: Labels of the same model on the whole graph, without the defence; ``None`` if read from a folder.
+        record: How training went; empty if there was none, or if read from a folder.
     """
 
     defence: str
@@ -205,8 +209,8 @@ def fit_model(
     checkpoint: Path | None = None,
     progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Trains a model as the study says, or goes on with it; returns how it went, without the history."""
-    if model is study.model:  # trained already
+    """Trains a model as the study says, from its checkpoint if there is one; returns the training record."""
+    if model is study.model:  # a trained module was given
         return {"seconds": 0.0}
     args = {"seed": study.seed, **study.fit_args}
     fit(model, study.data, fit_for, checkpoint=checkpoint, progress=progress, **args)
@@ -215,52 +219,45 @@ def fit_model(
 
 
 @torch.no_grad()
-def predict(study: Study, model: torch.nn.Module, repeats: int = 1) -> Prediction:
-    """One plain pass over the whole data; the best of several times if asked for, of which the first warms up."""
+def predict(study: Study, model: torch.nn.Module, repeats: int = 1, without_edges: bool = False) -> Prediction:
+    """Labels from a plain pass over the whole data, timed ``repeats`` times (the first of several warms up)."""
     graph, places = study.chosen.graph, torch.from_numpy(study.chosen.places)
     call = bind(model.eval(), graph, study.ready.task)
+    edge_index, values = graph.edge_index, call.edge_values(graph)
+    if without_edges:
+        edge_index, values = edge_index[:, :0], {name: value[:0] for name, value in values.items()}
     seconds, logits = np.inf, torch.empty(0)
     for _ in range(repeats):
         begin = time.perf_counter()
-        logits = call(graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph), graph.get("batch"))
+        logits = call(graph.x.to(call.dtype), edge_index, values, graph.get("batch"))
         seconds = min(seconds, time.perf_counter() - begin)
     logits = logits[places]
     return Prediction(logits.argmax(1).numpy(), logits, seconds)
 
 
-@dataclass(frozen=True)
-class Certification:
-    """A certificate, and what it took.
-
-    Attributes:
-        certificate: The certificate.
-        seconds: Time of ``certify`` from beginning to end.
-        casting: Time of casting the ballots or drawing the samples alone; checks, audit and digests not counted.
-    """
-
-    certificate: Certificate
-    seconds: float
-    casting: float
-
-
 def certify_model(
     study: Study, model: torch.nn.Module, progress: OnProgress | None = None, **how: Any
-) -> Certification:
-    """Certifies the targets of a study with a trained model; ``how`` are further arguments of ``certify``."""
+) -> tuple[Certificate, float, float]:
+    """Certifies the targets of a study with a trained model; ``how`` are further arguments of ``certify``.
+
+    Returns:
+        The certificate; the seconds that ``certify`` took from beginning to end; and those of casting the ballots or
+        drawing the samples alone, without checks, audit and digests.
+    """
     if isinstance(study.defence, str):
         raise SettingsError(f"{study.defence} is no defence: nothing can be certified with it.")
     if isinstance(study.defence, Smoothing):
         how = {**study.samples, "seed": study.seed, **how}
-    told = [begin := time.perf_counter()]
+    times = [begin := time.perf_counter()]
 
-    def tell(step: Progress) -> None:
-        told.append(time.perf_counter())
+    def note(step: Progress) -> None:
+        times.append(time.perf_counter())
         if progress is not None:
             progress(step)
 
-    certificate = certify(model, study.ready, study.defence, study.targets, progress=tell, **how)
-    first = told[0] if isinstance(study.defence, Smoothing) else told[1]
-    return Certification(certificate, time.perf_counter() - begin, told[-1] - first)
+    certificate = certify(model, study.ready, study.defence, study.targets, progress=note, **how)
+    first = times[0] if isinstance(study.defence, Smoothing) else times[1]  # divisions report when casting begins
+    return certificate, time.perf_counter() - begin, times[-1] - first
 
 
 def run(
@@ -272,7 +269,7 @@ def run(
         study: What to run.
         folder: Where finished outcomes and unfinished work are kept, if anywhere: the same call goes on from there.
         progress: Told how far training and sampling are.
-        plain_training: Whether the model is trained like an undefended one, although a defence certifies it.
+        plain_training: Train the model like an undefended one, although a defence certifies it.
     """
     if study.defence == MAJORITY:
         if study.majority is None:
@@ -302,47 +299,26 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
     common |= {"plain": plain.label, "record": record}
     if isinstance(study.defence, str):
         guarantee = "none"
-        if study.defence == GRAPH_FREE:
-            _require_graph_free(study, model, plain.logits)
+        if study.defence == GRAPH_FREE:  # the guarantee holds only if the model answers the same without edges
+            if not torch.equal(predict(study, model, without_edges=True).logits, plain.logits):
+                raise ModelContractError("the model that is to be graph-free reads edges.")
             guarantee = "deterministic: reads no edges"
         return Outcome(study.defence, guarantee, plain.label, None, 1, seconds_certification=plain.seconds, **common)
     sampling = {"checkpoint": counting, "progress": progress}
     how: dict[str, Any] = sampling if isinstance(study.defence, Smoothing) else {}
-    certification = certify_model(study, model, **how)
-    certificate = certification.certificate
+    certificate, seconds, casting = certify_model(study, model, **how)
     return Outcome(
         str(study.defence), _guarantee(certificate), certificate.label, certificate, _passes(certificate),
-        seconds_certification=certification.seconds, seconds_casting=certification.casting, **common,
+        seconds_certification=seconds, seconds_casting=casting, **common,
     )  # fmt: skip
 
 
-def labels_of(ready: Prepared) -> IntArray | None:
-    """The class of every row of the data, -1 where it is unknown; None if none is known."""
-    y = getattr(ready.data, "y", None)
-    if y is None and ready.task == "graph":
-        y = np.array([-1 if graph.y is None else int(graph.y) for graph in ready.data])
-    labels = None if y is None else np.asarray(y)
-    return None if labels is None or (labels < 0).all() else labels
-
-
 def accuracy(study: Study, label: Any) -> float | None:
-    """Share of the targets that labels (or one label for all) get right; None where not all are known."""
-    known = labels_of(study.ready)
-    truth = None if known is None else known[study.targets]
+    """Share of the targets that labels (or one label for all) get right; None unless every true class is known."""
+    truth = study.chosen.truth
     if label is None or truth is None or not len(truth) or (truth < 0).any():
         return None
     return float((truth == label).mean())
-
-
-@torch.no_grad()
-def _require_graph_free(study: Study, model: torch.nn.Module, logits: torch.Tensor) -> None:
-    """What is said of the graph-free model is true only if it reads no edges: seen, not supposed."""
-    graph = study.chosen.graph
-    call = bind(model, graph, study.ready.task)
-    none = {name: value[:0] for name, value in call.edge_values(graph).items()}
-    alone = call(graph.x.to(call.dtype), graph.edge_index[:, :0], none, graph.get("batch"))
-    if not torch.equal(alone[torch.from_numpy(study.chosen.places)], logits):
-        raise ModelContractError("the model that is to be graph-free reads edges.")
 
 
 def _guarantee(certificate: Certificate) -> str:
@@ -367,16 +343,16 @@ _STORED = ("defence", "guarantee", "passes", "seconds_training", "seconds_certif
 def _save(outcome: Outcome, stem: Path) -> None:
     if outcome.certificate is not None:
         outcome.certificate.save(stem.with_suffix(".cert"), budgets=())
-    told = {name: getattr(outcome, name) for name in _STORED}
-    told["label"] = None if outcome.certificate is not None else outcome.label.tolist()
-    write_atomic(stem.with_suffix(".json"), json.dumps(told))
+    stored = {name: getattr(outcome, name) for name in _STORED}
+    stored["label"] = None if outcome.certificate is not None else outcome.label.tolist()
+    write_atomic(stem.with_suffix(".json"), json.dumps(stored))
 
 
 def _load(stem: Path) -> Outcome | None:
     if not stem.with_suffix(".json").is_file():
         return None
-    told = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
-    label = told.pop("label")
+    stored = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
+    label = stored.pop("label")
     certificate = load_certificate(stem.with_suffix(".cert")) if label is None else None
     label = certificate.label if certificate is not None else np.array(label, dtype=np.int64)
-    return Outcome(**told, label=label, certificate=certificate)
+    return Outcome(**stored, label=label, certificate=certificate)

@@ -1,9 +1,9 @@
-"""What a run is asked to do: checked once when it begins, stored beside its results, read back to repeat it.
+"""Settings of a run: checked once when it begins, stored beside its results, read back to repeat it.
 
 Each field is declared here once, with the help that the command line shows for it; ``cli.options`` makes the options of
 the commands from these classes. So fields and options have the same names, and a stored table is a valid file for
-``--settings``. A field that is ``None`` was left open: its value comes from an earlier step of the run, or from what
-usually works.
+``--settings``. ``None`` in a field means that it was not given: its value then comes from an earlier step of the run,
+or is the usual one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,9 @@ from agnncert.training.settings import SETTINGS, checked
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight")
 PARTS = ("test", "val", "train", "all")
 
-MODEL, TRAINING, CERTIFICATION, DATA = "Model and division", "Training", "Certification", "Data"
+GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"  # what defences are compared with
+
+MODEL, TRAINING, CERTIFICATION, DATA = "Model and division", "Training", "Certification", "Data"  # headings of --help
 
 AnySettings = TypeVar("AnySettings", bound="DataSettings")
 
@@ -30,7 +32,7 @@ class Option:
         help: One or two sentences.
         panel: The heading below which ``--help`` lists it; ``None`` for the general one.
         metavar: What stands for the value in ``--help``; its type if not said.
-        shown_default: What ``--help`` names as the default, where the default is found out later.
+        shown_default: What ``--help`` names as the default where ``default`` is None.
         is_argument: Whether it is given without its name.
         default: The value when it is not given; ``...`` if it must be given.
         type: Its type.
@@ -78,11 +80,11 @@ class DataSettings:
             raise SettingsError(f"seed={self.seed}: expected a whole number from 0 on.")
 
     def table(self) -> dict[str, Any]:
-        """What is set, in one flat table, as it is stored."""
+        """Everything that is set as one flat table, in which it is stored."""
         values: dict[str, Any] = {}
-        for one in fields(self):
-            value = getattr(self, one.name)
-            values |= value if one.name == "fit" else {one.name: value}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            values |= value if entry.name == "fit" else {entry.name: value}
         return {name: _plain(value) for name, value in values.items() if value not in (None, "", {}, ())}
 
     def given(self) -> list[str]:
@@ -172,16 +174,16 @@ def options_of(kind: type[DataSettings]) -> dict[str, Option]:
     """Every setting of a class by its name in a stored table, with how the command line shows it."""
     types = get_type_hints(kind)
     options: dict[str, Option] = {}
-    for one in fields(kind):
-        if one.name == "fit":
+    for entry in fields(kind):
+        if entry.name == "fit":
             options |= _fit_options()
         else:
-            options[one.name] = replace(one.metadata["option"], type=types[one.name])
+            options[entry.name] = replace(entry.metadata["option"], type=types[entry.name])
     return options
 
 
 def _fit_options() -> dict[str, Option]:
-    """The settings of ``fit`` that have a help; what a dataset's recipe may choose has no default here."""
+    """Options for the settings of ``fit`` that have a help text; no default where a dataset's recipe may choose."""
     return {
         name: Option(
             setting.help, TRAINING, default=None if setting.from_recipe else setting.default, type=setting.plain_type
@@ -202,8 +204,8 @@ def settings_from(kind: type[AnySettings], table: Mapping[str, Any]) -> AnySetti
         if key not in valid:
             raise SettingsError(f'unknown setting "{key}": {did_you_mean(key, valid)}')
     given = {name: tuple(value) if name == "feature" else value for name, value in table.items() if value is not None}
-    own: dict[str, Any] = {one.name: given.pop(one.name) for one in fields(kind) if one.name in given}
-    if given:  # what is no field of its own is a setting of fit
+    own: dict[str, Any] = {entry.name: given.pop(entry.name) for entry in fields(kind) if entry.name in given}
+    if given:  # all others are settings of fit
         own["fit"] = given
     return kind(**own)
 

@@ -3,29 +3,28 @@
 import json
 import logging
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from agnncert.divisions import Division
 from agnncert.graphs.targets import Prepared
 from agnncert.models import save_model
-from agnncert.progress import OnProgress, Progress
+from agnncert.progress import OnProgress
 from agnncert.studies.estimate import duration, estimate_training
 from agnncert.studies.folder import CHOICE, RunFolder, open_run
 from agnncert.studies.inputs import (
     copy_tables,
     describe,
-    facts,
     fresh_model,
     load_data,
     make_division,
+    row_origin,
     run_name,
     targets_of,
-)  # fmt: skip
+)
 from agnncert.studies.own_model import is_module_spec
-from agnncert.studies.run import UNDEFENDED, Study, accuracy, fit_model, predict
-from agnncert.studies.settings import TrainSettings
+from agnncert.studies.run import Study, accuracy, fit_model, predict
+from agnncert.studies.settings import UNDEFENDED, TrainSettings
 from agnncert.training.choose import Candidate, candidate_groups, choose_groups
 from agnncert.training.settings import SETTINGS, checked, recipe, usual_objective
 
@@ -33,96 +32,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Training:
-    """The models of one run, each trained as its settings say and with a checkpoint in its folder.
-
-    Attributes:
-        settings: How to train.
-        ready: The data.
-        folder: The run.
-        on_progress: Told after every epoch.
-    """
-
-    settings: TrainSettings
-    ready: Prepared
-    folder: RunFolder
-    on_progress: OnProgress | None
-
-    def study(self, defence: Division | None, **changes: Any) -> Study:
-        """What is trained: the base model of the settings, or a changed one, for a defence or for none."""
-        settings = replace(self.settings, **changes)
-        how = settings.fit_arguments()
-        how |= {"select_size": how["select_size"] if defence else 0}
-        return Study(
-            self.ready, targets_of(self.ready, None), UNDEFENDED if defence is None else defence,
-            lambda: fresh_model(settings, self.ready.data), fit_args=how, seed=settings.seed,
-        )  # fmt: skip
-
-    def fit(self, name: str, what: str, defence: Division | None, **changes: Any) -> "Fitted":
-        """Trains a model, or goes on with it."""
-        study = self.study(defence, **changes)
-        model = study.new_model()
-        if defence is not None:  # finds out what is wrong with the settings before training begins
-            how = checked(study.fit_args, study.task)
-            expected = estimate_training(model, study.data, defence, how)
-            log.info("training %s for at most %d epochs: %s", self.settings.model, how["epochs"], expected)
-        tell = None if self.on_progress is None else partial(_tell, self.on_progress, what)
-        record = fit_model(study, model, defence, self.folder.checkpoint(name), tell)
-        return Fitted(study, model, record)
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A trained model, what it was trained for, and how it came about."""
-
-    study: Study
-    model: Any
-    record: dict[str, Any]
-
-    @property
-    def accuracy(self) -> float | None:
-        """Share of the test part that the model gets right on the whole graph; None without labels."""
-        return accuracy(self.study, predict(self.study, self.model).label)
-
-
-def _tell(on_progress: OnProgress, what: str, step: Progress) -> None:
-    on_progress(replace(step, what=what))
-
-
-def _best_fit(training: Training) -> tuple[Fitted, Division]:
-    """Trains a model for each division in question, lets each vote with several numbers of groups, keeps the best.
-
-    The choice is written to the run folder, where later steps find it.
-    """
-    settings, size = training.settings, training.settings.target_size or 0
-    numbers = candidate_groups(size)
-    kinds = ("edge", "node") if settings.division is None else (settings.division,)
-    tried: list[tuple[Candidate, str, Fitted]] = []
-    for kind in kinds:
-        middle = replace(settings, target_size=None, division=kind, groups=numbers[len(numbers) // 2])
-        _, division = make_division(middle, training.ready.task)
-        fitted = training.fit(f"model-{kind}", f"training for the {kind} division", division)
-        choice = choose_groups(
-            fitted.model, training.ready.data, size, divisions=(kind,), candidates=numbers,
-            hash=settings.hash or "md5", protocol=settings.fit["protocol"],
-        )  # fmt: skip
-        tried += [(candidate, kind, fitted) for candidate in choice.candidates]
-    best, kind, fitted = min(tried, key=lambda one: (-one[0].certified_accuracy, one[0].division.num_groups))
-    share = 100 * best.certified_accuracy
-    log.info("best against attacks of size %d: %s, %.1f %% certified", size, best.division, share)
-    candidates = [
-        {"division": k, "groups": c.division.num_groups, "accuracy": c.accuracy}
-        | {"certified_accuracy": c.certified_accuracy}
-        for c, k, _ in tried
-    ]
-    chosen = {"division": kind, "groups": best.division.num_groups, "size": size, "candidates": candidates}
-    training.folder.write(CHOICE, json.dumps(chosen, indent=2) + "\n")
-    return fitted, best.division
-
-
-@dataclass(frozen=True)
 class Trained:
-    """What training left.
+    """A finished training.
 
     Attributes:
         folder: The run.
@@ -135,18 +46,65 @@ class Trained:
     measured: dict[str, float]
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model, the study that it was trained for, and the record of its training."""
+
+    study: Study
+    model: Any
+    record: dict[str, Any]
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the test part that the model gets right on the whole graph; None without labels."""
+        return accuracy(self.study, predict(self.study, self.model).label)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What the models of one run share: settings, data, the folder of their checkpoints, and the callback."""
+
+    settings: TrainSettings
+    ready: Prepared
+    folder: RunFolder
+    on_progress: OnProgress | None
+
+    def fit(self, name: str, what: str, division: Division | None, **changes: Any) -> Fitted:
+        """Trains one model, from its checkpoint if there is one.
+
+        Args:
+            name: Name of the checkpoint.
+            what: What a progress bar says.
+            division: What the model is trained for; None for a plain model.
+            **changes: Settings in which it differs from the model of the run.
+        """
+        settings, report = replace(self.settings, **changes), self.on_progress
+        fit_args = settings.fit_arguments() | ({"select_size": 0} if division is None else {})
+        study = Study(
+            self.ready, targets_of(self.ready, None), UNDEFENDED if division is None else division,
+            lambda: fresh_model(settings, self.ready.data), fit_args=fit_args, seed=settings.seed,
+        )  # fmt: skip
+        model = study.new_model()
+        if division is not None:  # finds out what is wrong with the settings before training begins
+            checked_args = checked(fit_args, study.task)
+            expected = estimate_training(model, study.data, division, checked_args)
+            log.info("training %s for at most %d epochs: %s", settings.model, checked_args["epochs"], expected)
+        tell = None if report is None else lambda step: report(replace(step, what=what))
+        return Fitted(study, model, fit_model(study, model, division, self.folder.checkpoint(name), tell))
+
+
 def train_run(
     settings: TrainSettings, out: str | Path | None = None, fresh: bool = False, on_progress: OnProgress | None = None
 ) -> Trained:
     """Trains a model as settings say and leaves it in a run folder.
 
-    A run that was interrupted is taken up where it stopped; one that has finished is not done again.
+    An interrupted run goes on where it stopped; a finished one is not done again.
 
     Args:
         settings: What to train, on what.
         out: The run folder; one below ``runs`` when not given.
         fresh: Start anew even if the folder holds this run already.
-        on_progress: Told after every epoch.
+        on_progress: Called after every epoch.
     """
     ready = Prepared.of(load_data(settings))
     about = describe(ready, settings)
@@ -163,10 +121,10 @@ def train_run(
             log.info("%s has been trained already (--fresh trains it again)", folder)
             return Trained(folder, settings, {row["measure"]: row["value"] for row in rows})
         training = Training(settings, ready, folder, on_progress)
-        fitted, division = _defended(training)
+        fitted, division = _fit_defended(training)
         save_model(fitted.model, folder.weights, {"data": about, "settings": table, "training": fitted.record})
         measured = _measured(training, fitted)
-        origin = facts(settings, division, about)
+        origin = row_origin(settings, division, about)
         folder.put_rows("train", [{**origin, "measure": name, "value": value} for name, value in measured.items()])
         folder.forget_checkpoints()
     return Trained(folder, settings, measured)
@@ -185,17 +143,51 @@ def _resolved(settings: TrainSettings, task: str) -> TrainSettings:
     return replace(settings, model=settings.model or "gcn", set={**model_args, **settings.set})
 
 
-def _defended(training: Training) -> tuple[Fitted, Division]:
-    """The model of the run and its division."""
+def _fit_defended(training: Training) -> tuple[Fitted, Division]:
+    """The trained model of the run, and the division with which it votes."""
     if training.settings.target_size is not None:
-        return _best_fit(training)
+        return _fit_best(training)
     _, division = make_division(training.settings, training.ready.task)
     fitted = training.fit("model", "training", division)
     log.info("trained in %s, best after epoch %d", duration(fitted.record["seconds"]), fitted.record["best_epoch"])
     return fitted, division
 
 
+def _fit_best(training: Training) -> tuple[Fitted, Division]:
+    """Trains a model for each division, lets it vote with several numbers of groups, and keeps the best combination.
+
+    The choice is written to the run folder, where later steps find it.
+    """
+    settings, size = training.settings, training.settings.target_size or 0
+    numbers = candidate_groups(size)
+    kinds = ("edge", "node") if settings.division is None else (settings.division,)
+    tried: list[tuple[Candidate, str, Fitted]] = []
+    for kind in kinds:
+        middle = replace(settings, target_size=None, division=kind, groups=numbers[len(numbers) // 2])
+        _, division = make_division(middle, training.ready.task)
+        fitted = training.fit(f"model-{kind}", f"training for the {kind} division", division)
+        tried_groups = choose_groups(
+            fitted.model, training.ready.data, size, divisions=(kind,), candidates=numbers,
+            hash=settings.hash or "md5", protocol=settings.fit["protocol"],
+        )  # fmt: skip
+        tried += [(candidate, kind, fitted) for candidate in tried_groups.candidates]
+    best, kind, fitted = min(tried, key=lambda one: (-one[0].certified_accuracy, one[0].division.num_groups))
+    share = 100 * best.certified_accuracy
+    log.info("best against attacks of size %d: %s, %.1f %% certified", size, best.division, share)
+    candidates = [
+        {
+            "division": name, "groups": one.division.num_groups,
+            "accuracy": one.accuracy, "certified_accuracy": one.certified_accuracy,
+        }
+        for one, name, _ in tried
+    ]  # fmt: skip
+    choice = {"division": kind, "groups": best.division.num_groups, "size": size, "candidates": candidates}
+    training.folder.write(CHOICE, json.dumps(choice, indent=2) + "\n")
+    return fitted, best.division
+
+
 def _measured(training: Training, fitted: Fitted) -> dict[str, float]:
+    """The numbers of the run by name; with ``references``, also of a plain model and of one without edges."""
     settings, record = training.settings, fitted.record
     measured = {
         "validation accuracy of the vote": record["score"],
@@ -205,9 +197,8 @@ def _measured(training: Training, fitted: Fitted) -> dict[str, float]:
     }
     if settings.references:
         plain = training.fit("undefended", "training an undefended model", None)
-        measured["accuracy, undefended"] = plain.accuracy
         shape = {} if is_module_spec(settings.model or "") else settings.set
-        free = training.fit("graph_free", "training a model without edges", None, model="mlp", set=shape)
-        measured["accuracy, no edges"] = free.accuracy
+        no_edges = training.fit("graph_free", "training a model without edges", None, model="mlp", set=shape)
+        measured |= {"accuracy, undefended": plain.accuracy, "accuracy, no edges": no_edges.accuracy}
     measured["accuracy, majority class"] = accuracy(fitted.study, fitted.study.majority)
     return {name: value for name, value in measured.items() if value is not None}

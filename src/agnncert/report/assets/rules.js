@@ -1,4 +1,4 @@
-// The theorems of the library (rules.py and theorems.py), once more, for the explorer. The browser tests hold both to the
+// The theorems of the library (proof/rules.py and proof/theorems.py), once more, for the explorer. The browser tests hold both to the
 // same answers. A budget is turned into three nested limits on the ballots that can move: in all, beyond the reached
 // ones, and among the unlisted ones.
 

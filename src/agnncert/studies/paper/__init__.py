@@ -1,4 +1,4 @@
-"""The paper's experiments: which runs they are made of, how a run becomes a row, what is drawn from the rows.
+"""The paper's experiments: the runs they consist of, a row of results for each, and the page made from the rows.
 
 Names are loaded on first use: figures and pages need no torch.
 """

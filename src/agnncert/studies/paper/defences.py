@@ -1,5 +1,6 @@
-"""The comparison with other certified defences, from its rows alone: panels and tables for the results page, and the
-tables of the page about comparisons, written between that page's markers. Imports no torch.
+"""The comparison with other certified defences, made from its rows. Imports no torch.
+
+Panels and tables for the results page, and the tables of ``docs/comparisons.md``, which stand between markers there.
 """
 
 import re
@@ -15,14 +16,14 @@ from agnncert.studies.paper import published as paper
 from agnncert.studies.paper.rows import NAMES, Results, Row, read_rows, share
 from agnncert.studies.paper.spec import GRAPH_SETS, NODE_SETS, main_setting
 from agnncert.studies.paper.tables import NOTHING, markdown, seconds
+from agnncert.studies.settings import GRAPH_FREE, MAJORITY, UNDEFENDED
 
-GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"
 WORDS = {
     "edge-centric": "E", "node-centric": "N", "bi-rs": "Bi-RS", "gnncert-e": "GNNCert-E",
     "gnncert-en": "GNNCert-EN", UNDEFENDED: "undefended GCN", GRAPH_FREE: "MLP",
 }  # fmt: skip
-RULES = {"certified": "", "published rule": ", published rule"}  # unsound and unproved tests stay in the rows
-# Two share a look only if one belongs to nodes and the other to graphs.
+RULES = {"certified": "", "published rule": ", published rule"}  # unsound and unproved tests are not shown
+# Colour and marker of each curve. Two have the same only if one is on node datasets and the other on graph datasets.
 LOOKS = {
     ("edge-centric", "certified"): 0, ("node-centric", "certified"): 1,
     ("bi-rs", "certified"): 2, ("gnncert-e", "certified"): 2,
@@ -140,11 +141,11 @@ def _name(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table on the page about comparisons: a defence under one rule, or the best of several.
+    """One line of a table in ``docs/comparisons.md``.
 
     Attributes:
         name: What it is called.
-        defence: Which rows it is made from.
+        defence: The defence whose rows it is made from; where there are several, the best at each size counts.
         rule: Which of their curves.
     """
 
@@ -223,17 +224,17 @@ def _largest(curve: dict[int, float], no_limit: bool) -> str:
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Every table of the page, by the name in its marker; datasets without rows are left out."""
-    made = {}
-    latest = {row["key"]: row for row in rows}.values()  # one that was made again stands behind the old one
+    by_name = {}
+    latest = {row["key"]: row for row in rows}.values()  # a run that was done again has its newer row further down
     for dataset in (*NODE_SETS, *GRAPH_SETS):
-        mine = [row for row in latest if row["setting"]["dataset"] == dataset]
-        if mine and dataset in NODE_SETS:
-            made[f"{dataset} injection"] = curves_table(mine, NODE_LINES, "injection, tau=5", NODE_COLUMNS)
-            made[f"{dataset} tau"] = half_table(mine, NODE_LINES, _attacks(mine))
-        elif mine:
+        own = [row for row in latest if row["setting"]["dataset"] == dataset]
+        if own and dataset in NODE_SETS:
+            by_name[f"{dataset} injection"] = curves_table(own, NODE_LINES, "injection, tau=5", NODE_COLUMNS)
+            by_name[f"{dataset} tau"] = half_table(own, NODE_LINES, _attacks(own))
+        elif own:
             for attack, lines in GRAPH_TABLES.items():
-                made[f"{dataset} {attack}"] = curves_table(mine, lines, attack, GRAPH_COLUMNS)
-    return made
+                by_name[f"{dataset} {attack}"] = curves_table(own, lines, attack, GRAPH_COLUMNS)
+    return by_name
 
 
 def filled(page: str, rows: Sequence[Row]) -> str:
@@ -242,12 +243,12 @@ def filled(page: str, rows: Sequence[Row]) -> str:
     Raises:
         SettingsError: A marker names a table that the rows do not give.
     """
-    made = tables(rows)
+    by_name = tables(rows)
 
     def fill(match: re.Match[str]) -> str:
-        if match[2] not in made:
+        if match[2] not in by_name:
             raise SettingsError(f'the page asks for the table "{match[2]}", for which there are no rows.')
-        return f"{match[1]}{made[match[2]]}\n{match[3]}"
+        return f"{match[1]}{by_name[match[2]]}\n{match[3]}"
 
     return _MARKER.sub(fill, page)
 

@@ -1,4 +1,4 @@
-"""The results page: Markdown, tables and figures, from the rows alone. What has no rows is left out."""
+"""The results page: Markdown, tables and figures, made from the rows. What has no rows is left out."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ class Figure:
         name: What it shows: ``"groups"``, ``"hashes"``, …
         subject: Dataset or task.
         path: The file.
-        about: The same in words.
+        about: A description in words.
     """
 
     name: str
@@ -70,7 +70,7 @@ def _mains(datasets: Iterable[str]) -> list[Setting]:
 def _varied(
     results: Results, datasets: Iterable[str], field: str, label: Callable[[Any], str], least: int = 2
 ) -> list[Panel]:
-    """For each dataset and division a panel with one curve per value of a field; those with enough curves."""
+    """For each dataset and division a panel with one curve per value of a field, if it has enough curves."""
     by_value = {setting: results.varied(setting, field) for setting in _mains(datasets)}
     looks = sorted({value for rows in by_value.values() for value in rows}, key=_rank)
     panels = []
@@ -106,7 +106,7 @@ def _larger(results: Results, datasets: Iterable[str]) -> list[Panel]:
 
 
 def _neighbours(results: Results, datasets: Iterable[str]) -> list[Panel]:
-    """The paper's size against new neighbours of the target, with everything else unlimited."""
+    """Certified accuracy over the paper's size, and over new neighbours of the target with all else unlimited."""
     panels = []
     for setting in _mains(datasets):
         rows = [row for row in results.of(setting) if "certified_neighbours" in row]
@@ -120,13 +120,12 @@ def _neighbours(results: Results, datasets: Iterable[str]) -> list[Panel]:
 def curve_of(label: str, look: int, rows: Sequence[Row], field: str = "certified") -> Curve:
     """Certified accuracy over size, mean and range over rows that differ in the seed alone."""
     sizes = rows[0]["sizes"]
-    spreads = [certified_at(rows, size, field) for size in sizes]
-    kept = [one for one in spreads if one is not None]
-    return Curve(label, look, sizes, [s.mean for s in kept], [s.low for s in kept], [s.high for s in kept])
+    spreads = [spread for size in sizes if (spread := certified_at(rows, size, field)) is not None]
+    return Curve(label, look, sizes, [s.mean for s in spreads], [s.low for s in spreads], [s.high for s in spreads])
 
 
 def levels_of(results: Results, setting: Setting) -> list[Level]:
-    """What to hold a certified curve against: the undefended model and those that need no proof."""
+    """What a certified curve is compared with: the undefended model, and models that need no proof."""
     without_edges = "MLP" if dataset_info(setting.dataset).task == "node" else "bag of nodes"
     known = (
         ("mlp", without_edges, results.spread(Setting(setting.dataset, model="mlp"), "accuracy_whole_graph")),
@@ -147,7 +146,7 @@ def _title(setting: Setting) -> str:
 
 
 def _spoken(panel: Panel) -> str:
-    """A panel for those who cannot see it."""
+    """A panel in words, for screen readers."""
     curves = [f"{c.label} {share(c.mean[0])} at size 0, half of that up to {_half(c)}" for c in panel.curves]
     levels = [f"{level.label} {share(level.value)}" for level in panel.levels]
     return f"{panel.title}: {'; '.join(curves + levels)}."
@@ -171,7 +170,7 @@ def write_page(
         page: The file to write; figures go to a folder of the same name without its ending.
         names: Experiments that are expected to be there, for the list of what is missing.
         small: Whether their small versions are expected.
-        folder: How the page calls the folder that holds the rows.
+        folder: What the page calls the folder that holds the rows.
 
     Returns:
         The page.

@@ -7,7 +7,7 @@ from agnncert.datasets.catalog import dataset_info
 from agnncert.studies.paper import published as paper
 from agnncert.studies.paper.rows import LETTER, NAMES, Results, certified_at, share, spread_of
 from agnncert.studies.paper.spec import DIVISIONS, GRAPH_SETS, NODE_SETS, Setting, main_setting
-from agnncert.studies.paper.tables import Cell, above_until, cells, named, percent, reaches, seconds, told, two_digits
+from agnncert.studies.paper.tables import Cell, above_until, cells, named, percent, reaches, seconds, shown, two_digits
 
 
 def _mean(results: Results, setting: Setting, field: str) -> float | None:
@@ -66,7 +66,7 @@ def certified_words(results: Results) -> str:
 
 def _pair(results: Results, size: int, settings: Iterable[Setting]) -> str:
     """Certified accuracy of both divisions at a size."""
-    return " / ".join(told(certified_at(results.of(setting), size)) for setting in settings)
+    return " / ".join(shown(certified_at(results.of(setting), size)) for setting in settings)
 
 
 def claim_words(results: Results) -> str:
@@ -123,7 +123,7 @@ def degree_words(results: Results) -> str:
 
 
 def differs_words(results: Results) -> str:
-    """On how many nodes the vote says anything else than the model without edges."""
+    """On how many nodes the vote differs from the prediction without edges."""
     differs = [(_main(results, cell, "vote_differs_from_edgeless"), cell) for cell in cells(results, NODE_SETS)]
     known = [(value, cell) for value, cell in differs if value is not None]
     if not known:
@@ -148,7 +148,7 @@ def _differences(results: Results, datasets: Iterable[str], ours: Number, theirs
 
 
 def _vote_against(results: Results, model: str) -> Differences:
-    """What the accuracy of the vote is above that of a model without a defence."""
+    """By how much the accuracy of the vote is above that of a model without a defence."""
     return _differences(
         results,
         NODE_SETS,
@@ -158,7 +158,7 @@ def _vote_against(results: Results, model: str) -> Differences:
 
 
 def gain_words(results: Results) -> str:
-    """What the vote is ahead of a model without a graph."""
+    """By how much the vote is more accurate than a model without a graph."""
     gains = _vote_against(results, "mlp")
     if not gains:
         return ""
@@ -171,7 +171,7 @@ def gain_words(results: Results) -> str:
 
 
 def inductive_words(results: Results) -> str:
-    """The same lead where the test nodes were not seen in training, with one seed."""
+    """The same where the test nodes were not seen in training, with one seed."""
     gains = _differences(
         results,
         NODE_SETS,
@@ -188,7 +188,7 @@ def inductive_words(results: Results) -> str:
 
 
 def loss_words(results: Results) -> str:
-    """What is given up against the undefended model."""
+    """How much accuracy the vote costs against the undefended model."""
     losses = _vote_against(results, "gcn")
     return f"Against an undefended GCN the accuracy of the vote differs by {_from_to(losses)}." if losses else ""
 

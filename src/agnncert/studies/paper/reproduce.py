@@ -1,7 +1,4 @@
-"""Do two results folders agree where they hold the same runs?
-
-``reproduce``: run experiments, keep their rows, write the page.
-"""
+"""``reproduce`` runs experiments, keeps their rows and writes the page; ``compare_results`` compares rows."""
 
 import logging
 import time
@@ -16,7 +13,9 @@ from agnncert.progress import OnProgress, Progress
 from agnncert.studies.paper.page import write_page
 from agnncert.studies.paper.rows import Results, Row, share
 from agnncert.studies.paper.run import is_current, run_all
-from agnncert.studies.paper.spec import Run, Setting, settings_of
+from agnncert.studies.paper.spec import Contest, Run, Setting, settings_of
+
+log = logging.getLogger(__name__)
 
 # On one machine a seed gives the same row again. Another processor or another version of torch rounds sums in
 # another order; training amplifies that, and the best epoch on the validation set may then be another one.
@@ -24,6 +23,7 @@ TOLERANCE = 0.02
 
 _SHARES = ("accuracy_whole_graph", "accuracy", "accuracy_edgeless", "accuracy_majority")
 _CURVES = ("certified", "certified_neighbours")
+_GUESS = 30.0  # seconds of a run about which nothing is known
 
 
 @dataclass(frozen=True)
@@ -50,30 +50,33 @@ def compare_results(ours: Results, theirs: Results, tolerance: float = TOLERANCE
         tolerance: How far two accuracies may lie apart.
     """
     both = [setting for setting in ours.rows if setting in theirs.rows]
-    largest, found = 0.0, []
+    largest, differences = 0.0, []
     for setting in both:
         a, b = ours.rows[setting], theirs.rows[setting]
         if (a["digest"], a["recipe"]) != (b["digest"], b["recipe"]):
             what = "data" if a["digest"] != b["digest"] else "recipe"
-            found.append(f"{describe(setting)}: made with another {what}, so they cannot be compared.")
+            differences.append(f"{describe(setting)}: made with another {what}, so they cannot be compared.")
             continue
-        where, apart = max(_apart(a, b), key=lambda one: one[1])
+        where, apart = max(_apart(a, b), key=lambda job: job[1])
         largest = max(largest, apart)
         if apart > tolerance:
-            found.append(f"{describe(setting)}: {where} differs by {share(apart)}, more than {share(tolerance)}.")
-    return Agreement(len(both), largest, tuple(found))
+            differences.append(f"{describe(setting)}: {where} differs by {share(apart)}, more than {share(tolerance)}.")
+    return Agreement(len(both), largest, tuple(differences))
 
 
-def describe(setting: Setting) -> str:
+def describe(run: Run) -> str:
     """A run in a few words: its dataset, and what is not usual.
 
     Example:
         >>> describe(Setting("cora-ml", division="edge", num_groups=300))
         'cora-ml division=edge, num_groups=300'
     """
-    usual = Setting(setting.dataset).to_json()
-    unusual = [f"{key}={value}" for key, value in setting.to_json().items() if value != usual[key]]
-    return f"{setting.dataset} {', '.join(unusual) or 'undefended gcn'}"
+    if isinstance(run, Contest):
+        noise = f" p_edge={run.p_edge:g}, p_node={run.p_node:g}" if run.samples else ""
+        return f"{run.dataset} {run.defence}{noise}"
+    usual = Setting(run.dataset).to_json()
+    unusual = [f"{key}={value}" for key, value in run.to_json().items() if value != usual[key]]
+    return f"{run.dataset} {', '.join(unusual) or 'undefended gcn'}"
 
 
 def _apart(a: Row, b: Row) -> Iterator[tuple[str, float]]:
@@ -88,14 +91,9 @@ def _apart(a: Row, b: Row) -> Iterator[tuple[str, float]]:
                     yield f"{name} at size {size}", abs(value - other[size])
 
 
-log = logging.getLogger(__name__)
-
-_GUESS = 30.0  # seconds of a run about which nothing is known
-
-
 @dataclass(frozen=True)
 class Reproduced:
-    """What was left.
+    """The outcome of :func:`reproduce`.
 
     Attributes:
         rows: The rows of the experiments.
@@ -130,22 +128,22 @@ def reproduce(
     Args:
         names: Which experiments.
         folder: Where the rows go. Those that it holds already are not run again, unless the recipe has changed.
-        small: Run what makes a first look.
+        small: Run a few quick runs of each instead.
         root: Folder that holds the datasets.
         datasets: Run these datasets only; all of them when empty.
         run: ``False`` writes the page from the rows at hand.
         page: The Markdown file to write, ``results.md`` in the folder when not given; figures go beside it.
         benchmarks: Folder with the files of ``make bench``, shown on the page too.
-        on_progress: Told after every epoch, with the time left for all runs.
+        on_progress: Called after every epoch, with the time left for all runs.
 
     Raises:
         SettingsError: No experiment has such a name.
     """
     folder = Path(folder)
     wanted = [
-        one
-        for one in dict.fromkeys(one for name in names for one in settings_of(name, small))
-        if not datasets or one.dataset in datasets
+        job
+        for job in dict.fromkeys(job for name in names for job in settings_of(name, small))
+        if not datasets or job.dataset in datasets
     ]
     ran = 0
     if run:
@@ -154,70 +152,64 @@ def reproduce(
     results = Results.read(folder, benchmarks)
     place = folder / "results.md" if page is None else Path(page)
     written = write_page(results, place, tuple(names), small, folder.name)
-    rows = [(one, results.get(one)) for one in wanted]
-    return Reproduced(
-        tuple(row for _, row in rows if row is not None), written, ran, tuple(one for one, row in rows if row is None)
-    )
+    rows = tuple(row for job in wanted if (row := results.get(job)) is not None)
+    return Reproduced(rows, written, ran, tuple(job for job in wanted if results.get(job) is None))
 
 
 def _run_missing(wanted: list[Run], folder: Path, root: str | Path | None, on_progress: OnProgress | None) -> int:
-    """Runs what has no row, or one that was made with another recipe; tells how many that were."""
+    """Runs what has no row, or one that was made with another recipe; returns how many runs that were."""
     results = Results.read(folder)
-    done = [one for one in wanted if _is_done(one, results)]
-    for one in done:
-        log.info("%s is there already", _words(one))
-    left = [one for one in wanted if one not in set(done)]
+    left = []
+    for job in wanted:
+        row = results.get(job)
+        if row is None or not is_current(row, job):
+            left.append(job)
+        else:
+            log.info("%s is there already", describe(job))
     clock = _Clock(left, results)
-    for number, one in enumerate(left, start=1):
-        log.info("[%d of %d] %s", number, len(left), _words(one))
+    for number, job in enumerate(left):
+        log.info("[%d of %d] %s", number + 1, len(left), describe(job))
+
+        def tell(step: Progress, number: int = number, name: str = describe(job)) -> None:
+            if on_progress is not None:
+                seconds_left = clock.seconds_left(step.done / step.total)
+                detail = f"{name}, epoch {step.done} of {step.total}"
+                on_progress(Progress("runs", number, len(left), seconds_left, detail))
+
         begin = time.perf_counter()
-        _run_one(one, folder, root, _teller(clock, len(left), number, one, on_progress))
-        clock.finished(one, time.perf_counter() - begin)
+        file = f"rows/{job.dataset}.jsonl" if isinstance(job, Setting) else "comparisons.jsonl"
+        run_all([job], folder / file, root, tell)
+        clock.finished(job, time.perf_counter() - begin)
     return len(left)
 
 
-def _run_one(one: Run, folder: Path, root: str | Path | None, progress: OnProgress) -> None:
-    file = folder / "rows" / f"{one.dataset}.jsonl" if isinstance(one, Setting) else folder / "comparisons.jsonl"
-    run_all([one], file, root, progress)
-
-
-def _teller(clock: "_Clock", total: int, number: int, one: Run, on_progress: OnProgress | None) -> OnProgress:
-    def tell(step: Progress) -> None:
-        if on_progress is not None:
-            detail = f"{_words(one)}, epoch {step.done} of {step.total}"
-            left = clock.seconds_left(step.done / step.total)
-            on_progress(Progress("runs", number - 1, total, left, detail))
-
-    return tell
-
-
 class _Clock:
-    """Time left: what the runs took that are known, times how much slower this machine has been so far."""
+    """Estimates the time left from what similar runs took, times how much slower this machine has been so far."""
 
     def __init__(self, runs: Sequence[Run], results: Results) -> None:
-        self.expected = {one: _expected_seconds(one, results) for one in runs}
+        self.expected = {job: _expected_seconds(job, results) for job in runs}
         self.planned = self.taken = 0.0
 
-    def finished(self, one: Run, seconds: float) -> None:
-        """Notes what a run took."""
-        self.planned += self.expected.pop(one)
+    def finished(self, job: Run, seconds: float) -> None:
+        """Records how long a run took."""
+        self.planned += self.expected.pop(job)
         self.taken += seconds
 
     def seconds_left(self, part: float) -> float:
-        """For all runs that are left, of which the first is done to a part."""
+        """Time left for all unfinished runs, of whose first one this ``part`` (0 to 1) is done."""
         pace = self.taken / self.planned if self.planned else 1.0
         running = next(iter(self.expected.values()), 0.0)
         return pace * (sum(self.expected.values()) - part * running)
 
 
-def _expected_seconds(one: Run, results: Results) -> float:
-    """What runs on the same dataset took, with the same model or defence if there is one."""
-    kind = one.model if isinstance(one, Setting) else one.defence
-    rows = results.rows if isinstance(one, Setting) else results.comparisons
+def _expected_seconds(job: Run, results: Results) -> float:
+    """The mean time of runs on the same dataset, with the same model or defence if there are any."""
+    kind = job.model if isinstance(job, Setting) else job.defence
+    rows = results.rows if isinstance(job, Setting) else results.comparisons
     alike = [
         (row["setting"].get("model", row["setting"].get("defence")) == kind, _seconds(row))
         for other, row in rows.items()
-        if other.dataset == one.dataset
+        if other.dataset == job.dataset
     ]
     best = [seconds for same, seconds in alike if same] or [seconds for _, seconds in alike]
     return sum(best) / len(best) if best else _GUESS
@@ -225,18 +217,6 @@ def _expected_seconds(one: Run, results: Results) -> float:
 
 def _seconds(row: Row) -> float:
     return float(row["seconds_training"]) + float(row.get("seconds_certification", 0.0))
-
-
-def _is_done(one: Run, results: Results) -> bool:
-    row = results.get(one)
-    return row is not None and is_current(row, one)
-
-
-def _words(one: Run) -> str:
-    if isinstance(one, Setting):
-        return describe(one)
-    noise = f" p_edge={one.p_edge:g}, p_node={one.p_node:g}" if one.samples else ""
-    return f"{one.dataset} {one.defence}{noise}"
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""Results as rows: one JSON object per line, appended as they come, found again by their settings.
+"""Results as rows: one JSON object per line of a file, appended run by run; ``Results`` finds them by their settings.
 
-All rows of a results folder, found by their settings. Imports no torch: pages and figures need none.
+Imports no torch: pages and figures need none.
 """
 
 import hashlib
@@ -48,10 +48,9 @@ def read_rows(path: Path) -> Iterator[Row]:
 def append_row(path: Path, row: Row) -> None:
     """Adds one row and makes sure that it is on the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    cut_short = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
-    if cut_short:  # the last run was interrupted in the middle of a line
-        whole = path.read_bytes()
-        path.write_bytes(whole[: whole.rfind(b"\n") + 1])
+    stored = path.read_bytes() if path.exists() else b""
+    if stored and not stored.endswith(b"\n"):  # the last run was interrupted in the middle of a line
+        path.write_bytes(stored[: stored.rfind(b"\n") + 1])
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row, sort_keys=True) + "\n")
         file.flush()
@@ -70,14 +69,7 @@ OBJECTIVES = {"balanced": "our weighting", "vote": "the vote", "paper": "paper's
 
 @dataclass(frozen=True)
 class Spread:
-    """A number measured with several seeds.
-
-    Attributes:
-        mean: The mean.
-        low: The smallest.
-        high: The largest.
-        count: How many seeds.
-    """
+    """A number measured with several seeds: mean, smallest and largest value, and how many seeds there are."""
 
     mean: float
     low: float
@@ -85,8 +77,7 @@ class Spread:
     count: int
 
     def __str__(self) -> str:
-        only = self.count == 1
-        return share(self.mean) if only else f"{share(self.mean)} ({share(self.low)}–{share(self.high)})"
+        return share(self.mean) + ("" if self.count == 1 else f" ({share(self.low)}–{share(self.high)})")
 
 
 class Results:
@@ -119,23 +110,23 @@ class Results:
     @property
     def datasets(self) -> list[str]:
         """Datasets with at least one row: the paper's in its order, then others."""
-        found = {setting.dataset for setting in self.rows}
-        paper = [name for name in (*NODE_SETS, *GRAPH_SETS) if name in found]
-        return [*paper, *sorted(found - set(paper))]
+        names = {setting.dataset for setting in self.rows}
+        paper = [name for name in (*NODE_SETS, *GRAPH_SETS) if name in names]
+        return [*paper, *sorted(names - set(paper))]
 
     def of(self, setting: Setting) -> list[Row]:
         """The rows of a setting, one per seed."""
-        found = [row for s, row in self.rows.items() if replace(s, seed=setting.seed) == setting]
-        return sorted(found, key=lambda row: int(row["setting"]["seed"]))
+        rows = [row for s, row in self.rows.items() if replace(s, seed=setting.seed) == setting]
+        return sorted(rows, key=lambda row: int(row["setting"]["seed"]))
 
     def varied(self, setting: Setting, field: str) -> dict[Any, list[Row]]:
-        """Rows that differ from a setting in one field at most, and in the seed: the rows of each value."""
-        found = defaultdict(list)
+        """Rows that differ from a setting in nothing but one field and the seed, by the value of that field."""
+        rows = defaultdict(list)
         usual = getattr(setting, field)
         for s, row in self.rows.items():
             if replace(s, seed=setting.seed, **{field: usual}) == setting:
-                found[getattr(s, field)].append(row)
-        return dict(found)
+                rows[getattr(s, field)].append(row)
+        return dict(rows)
 
     def spread(self, setting: Setting, field: str) -> Spread | None:
         """One number of a setting over its seeds; None if no row has it."""

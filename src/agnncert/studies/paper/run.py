@@ -1,8 +1,9 @@
-"""From a run of the paper's experiments to its row: done by the common runner, measured, stored.
+"""Runs of the paper's experiments: the runner does them, and each becomes a row in a file.
 
-A *setting* trains and certifies one model. A *contest* sets one defence beside others, as in the paper's comparisons:
-node injection against Bi-RS on the node datasets; edges against GNNCert-E, and edges with features against
-GNNCert-EN, on the graph datasets. Contests have a command of their own, which goes on where it stopped:
+A *setting* trains and certifies one model. A *contest* is one defence among several, as in the paper's comparisons:
+with Bi-RS under node injection on the node datasets; with GNNCert-E under changes of edges, and with GNNCert-EN under
+changes of edges and features, on the graph datasets. Contests have a command of their own, which goes on where it
+stopped:
 
     python -m agnncert.studies.paper.run [--root FOLDER] [--only DATASET ...]
 """
@@ -11,7 +12,7 @@ import argparse
 import logging
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,10 @@ import numpy as np
 import torch
 
 from agnncert import __version__
-from agnncert.baselines import BiRS, GNNCertE, GNNCertEN
+from agnncert.baselines import BiRS
 from agnncert.datasets import dataset_digest, load_dataset
 from agnncert.datasets.catalog import dataset_info
-from agnncert.divisions import EdgeCentric, NodeCentric
+from agnncert.divisions import DIVISIONS, division_named
 from agnncert.progress import OnProgress
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
@@ -33,11 +34,28 @@ from agnncert.studies.comparison import Threat
 from agnncert.studies.folder import environment
 from agnncert.studies.paper.rows import Row, append_row, read_rows, row_key
 from agnncert.studies.paper.spec import NODE_SETS, Contest, Run, Setting, contests
-from agnncert.studies.run import UNDEFENDED, Defence, Outcome, Study, accuracy, make_study, run
+from agnncert.studies.run import Defence, Outcome, Study, accuracy, make_study, run
+from agnncert.studies.settings import UNDEFENDED
 from agnncert.training.settings import recipe
+
+log = logging.getLogger(__name__)
 
 # Sizes at which certified accuracy is stored: every one up to 50, then every tenth up to half of the largest T.
 SIZES = (*range(50), *range(50, 210, 10))
+ROWS = Path("results/comparisons.jsonl")
+NODE_SIZES = (*range(4), 5, 7, *range(10, 61, 5), *range(70, 101, 10), 120, 140, 150, 200)
+GRAPH_SIZES = tuple(range(21))
+EDGES_PER_INJECTED = (1, 5, 20, float("inf"))
+TESTS = ("B2", "sharp", "legacy-unsound")
+
+# GNNCert's ballots read all nodes of a graph, so each can be right by itself: on the validation set of PROTEINS the
+# balanced objective did better than the loss of the vote. Its epochs cost many plain ones, and scoring 900 ballots of
+# every validation graph costs more than an epoch; hence fewer epochs and fewer evaluations.
+_ALL_NODES = {"objective": "balanced", "epochs": 20, "groups_per_step": 4}
+FIT: dict[str, dict[str, Any]] = {
+    "gnncert-e": {**_ALL_NODES, "evaluate_every": 4},
+    "gnncert-en": {**_ALL_NODES, "evaluate_every": 20, "patience": None},
+}
 
 
 def run_all(
@@ -55,59 +73,52 @@ def run_all(
         wanted: What to run.
         file: The file of rows.
         root: Folder that holds the datasets.
-        progress: Told of every epoch of a setting.
+        progress: Called after every epoch of a setting.
         folder: Where certificates and unfinished work of contests are kept, if anywhere.
     """
     stored: dict[str, Row] = {row["key"]: row for row in read_rows(file)}
     rows = []
-    for one in dict.fromkeys(wanted):
-        key = row_key(one.to_json())
+    for job in dict.fromkeys(wanted):
+        key = row_key(job.to_json())
         row = stored.get(key)
-        if row is None or not is_current(row, one):
-            log.info("running %s", one)
-            new = run_setting(one, root, progress) if isinstance(one, Setting) else run_contest(one, root, folder)
+        if row is None or not is_current(row, job):
+            log.info("running %s", job)
+            new = run_setting(job, root, progress) if isinstance(job, Setting) else run_contest(job, root, folder)
             row = {"key": key, **new}
             append_row(file, row)
         rows.append(row)
     return rows
 
 
-def is_current(row: Row, one: Run) -> bool:
+def is_current(row: Row, job: Run) -> bool:
     """Whether a row was made with the recipe that its run has today."""
-    model_args, fit_args = recipe_of(one)
+    model_args, fit_args = recipe_of(job)
     return bool(row["recipe"] == {"model": model_args, "fit": fit_args})
 
 
-def recipe_of(one: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+def recipe_of(job: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arguments for ``build_model`` and for ``fit``."""
-    task = dataset_info(one.dataset).task
-    if isinstance(one, Contest):
-        model_args, fit_args = recipe(one.dataset, task)
-        return model_args, fit_args | FIT.get(one.defence, {})
-    model_args, fit_args = recipe(one.dataset, task, one.model)
-    if one.num_layers is not None:
-        model_args["num_layers"] = one.num_layers
+    task = dataset_info(job.dataset).task
+    if isinstance(job, Contest):
+        model_args, fit_args = recipe(job.dataset, task)
+        return model_args, fit_args | FIT.get(job.defence, {})
+    model_args, fit_args = recipe(job.dataset, task, job.model)
+    if job.num_layers is not None:
+        model_args["num_layers"] = job.num_layers
     return model_args, fit_args
-
-
-def division_of(setting: Setting) -> EdgeCentric | NodeCentric | None:
-    """The division that a setting names."""
-    if setting.division == "none":
-        return None
-    kind = EdgeCentric if setting.division == "edge" else NodeCentric
-    return kind(setting.num_groups, setting.hash)
 
 
 def run_setting(setting: Setting, root: str | Path | None = None, progress: OnProgress | None = None) -> Row:
     """Trains and certifies one model; everything measured in one row."""
     data = load_dataset(setting.dataset, root=root, seed=setting.seed)
     model_args, fit_args = recipe_of(setting)
-    division = division_of(setting)
-    on_subgraphs = division is not None and setting.objective != "full"
+    defence: Defence = UNDEFENDED
+    if setting.division != "none":
+        defence = division_named(setting.division, setting.num_groups, setting.hash)
+    on_subgraphs = defence != UNDEFENDED and setting.objective != "full"
     how = {**fit_args, "protocol": setting.protocol, "objective": setting.objective if on_subgraphs else None}
     study = make_study(
-        data, model=setting.model, model_args=model_args, fit_args=how, seed=setting.seed,
-        defence=UNDEFENDED if division is None else division,
+        data, model=setting.model, model_args=model_args, fit_args=how, seed=setting.seed, defence=defence,
     )  # fmt: skip
     outcome = run(study, progress=progress, plain_training=not on_subgraphs)
     record = outcome.record
@@ -130,7 +141,7 @@ def run_setting(setting: Setting, root: str | Path | None = None, progress: OnPr
 
 
 def machine() -> dict[str, Any]:
-    """What the seconds of a row depend on, with how busy the machine was."""
+    """What the seconds of a row depend on: versions, kind of machine, threads, and how busy the machine was."""
     load = {"load": round(os.getloadavg()[0], 1)} if hasattr(os, "getloadavg") else {}
     return {**environment(), "threads": torch.get_num_threads(), **load}
 
@@ -175,35 +186,12 @@ def _share(value: Any) -> float:
     return round(float(value), 4)
 
 
-log = logging.getLogger(__name__)
-
-ROWS = Path("results/comparisons.jsonl")
-NODE_SIZES = (*range(4), 5, 7, *range(10, 61, 5), *range(70, 101, 10), 120, 140, 150, 200)
-GRAPH_SIZES = tuple(range(21))
-EDGES_PER_INJECTED = (1, 5, 20, float("inf"))
-TESTS = ("B2", "sharp", "legacy-unsound")
-
-# GNNCert's ballots read all nodes of a graph, so each can be right on its own, and on the validation set of PROTEINS
-# that trained it better than the loss of the vote. An epoch costs many plain ones then, and scoring 900 ballots of
-# every validation graph more than an epoch: fewer of all of it.
-_ALL_NODES = {"objective": "balanced", "epochs": 20, "groups_per_step": 4}
-FIT: dict[str, dict[str, Any]] = {
-    "gnncert-e": {**_ALL_NODES, "evaluate_every": 4},
-    "gnncert-en": {**_ALL_NODES, "evaluate_every": 20, "patience": None},
-}
-
-
 def make_defence(contest: Contest) -> Defence:
     """The defence that a contest names."""
-    groups = contest.num_groups
-    made: dict[str, Callable[[], Defence]] = {
-        "edge-centric": lambda: EdgeCentric(groups),
-        "node-centric": lambda: NodeCentric(groups),
-        "gnncert-e": lambda: GNNCertE(groups),
-        "gnncert-en": lambda: GNNCertEN(groups, groups),
-        "bi-rs": lambda: BiRS(contest.p_edge, contest.p_node),
-    }
-    return made[contest.defence]() if contest.defence in made else contest.defence
+    if contest.defence == "bi-rs":
+        return BiRS(contest.p_edge, contest.p_node)
+    name = contest.defence.removesuffix("-centric")
+    return division_named(name, contest.num_groups) if name in DIVISIONS else contest.defence
 
 
 @dataclass(frozen=True)
@@ -242,8 +230,8 @@ def run_contest(contest: Contest, root: str | Path | None = None, folder: Path |
         "digests": {"data": dataset_digest(study.ready), **(certificate.claim.digests if certificate else {})},
         "targets": len(study.targets),
         "guarantee": outcome.guarantee,
-        "accuracy": round(float((outcome.label == study.truth).mean()), 4),
-        "accuracy_majority": round(float((study.truth == study.majority).mean()), 4),
+        "accuracy": _share((outcome.label == study.truth).mean()),
+        "accuracy_majority": _share((study.truth == study.majority).mean()),
         "sizes": list(sizes),
         "certified": _curves(study, outcome, sizes),
         "forward_passes": outcome.passes,
@@ -259,19 +247,18 @@ def _curves(study: Study, outcome: Outcome, sizes: tuple[int, ...]) -> dict[str,
     right, curves = outcome.label == study.truth, dict[str, dict[str, list[float]]]()
     for name, threat in threats(study.task).items():
         for rule, withstood in _withstood(study, outcome, threat, sizes):
-            share = [round(float((right & (withstood >= size)).mean()), 4) for size in sizes]
-            curves.setdefault(rule, {})[name] = share
+            curves.setdefault(rule, {})[name] = [_share((right & (withstood >= size)).mean()) for size in sizes]
     return curves
 
 
 def _withstood(study: Study, outcome: Outcome, threat: Threat, sizes: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
-    """What each target withstands: as we certify it, and as it was published."""
+    """Name of a rule, and what each target withstands by it: as we certify it, and as it was published."""
     certificate = outcome.certificate
     if certificate is None:
         yield "certified", threat.withstood_without_certificate(outcome.defence, study.task, len(study.targets))
         return
-    for rule, one in _by_test(certificate):
-        yield rule, threat.withstood(one, sizes)
+    for rule, retested in _by_test(certificate):
+        yield rule, threat.withstood(retested, sizes)
     published = _published(certificate, threat)
     if published is not None:
         yield "published rule", published
@@ -289,7 +276,7 @@ def _by_test(certificate: Certificate) -> Iterator[tuple[str, Certificate]]:
 
 
 def _published(certificate: Certificate, threat: Threat) -> Any:
-    """The size that the paper's own rule allows, where it is another one.
+    """What each target withstands by the paper's own rule; None for defences and attacks without such a rule.
 
     Edge-centric: every edge of an injected node counts, so the radius is divided by tau. GNNCert-EN: an edge
     or a node moves T ballots of T * T, so the radius is divided by T.

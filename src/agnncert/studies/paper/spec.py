@@ -1,5 +1,7 @@
-"""Which runs make up each figure and table. A run is a ``Setting``; the same setting in two experiments is
-run once.
+"""Which runs the paper's experiments consist of.
+
+A run is a ``Setting`` (train and certify one model) or a ``Contest`` (one defence, to be compared with others). A run
+that occurs in two experiments is run once.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +18,7 @@ GRAPH_GROUPS = (10, 30, 50, 70)
 SEEDS = (0, 1, 2)
 DIVISIONS = ("edge", "node")
 BI_RS_NOISE = (0.7, 0.8, 0.9)
-BI_RS_SAMPLES = {"amazon-c": 10_000}  # 50,000 elsewhere: its 245,861 edges make a sample ten times as dear
+BI_RS_SAMPLES = {"amazon-c": 10_000}  # 50,000 elsewhere: with its 245,861 edges a sample costs ten times as much
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,11 @@ Run = Setting | Contest
 
 def default_groups(dataset: str) -> int:
     """T of the main results: 300 for nodes, 30 for graphs."""
-    return 300 if dataset in NODE_SETS or dataset == "digits-knn" else 30
+    return 300 if dataset_info(dataset).task == "node" else 30
 
 
 def main_setting(dataset: str, division: str, **changes: Any) -> Setting:
-    """The setting of the main results: GCN, the paper's number of groups and the usual objective of the task;
-    an undefended GCN where the division is "none".
-    """
+    """The setting of the main results: GCN, the paper's number of groups, the usual objective; undefended if "none"."""
     main = Setting(dataset)
     if division in DIVISIONS:
         usual = "vote" if dataset_info(dataset).task == "graph" else "balanced"
@@ -182,27 +182,20 @@ EXPERIMENTS: dict[str, tuple[str, Callable[[], Iterator[Run]]]] = {
     "comparisons": ("Bi-RS, GNNCert-E and GNNCert-EN beside ours", _comparisons),
 }
 
-# What a first look runs: data that need no download, and the smallest of the paper's sets, where every run is one
-# of the full set too, so that both can be compared.
+# For --small: data that need no download, and the smallest of the paper's datasets. On the latter every run is also one
+# of the full experiments, so that the rows of both can be compared.
 SMALL: dict[str, tuple[Run, ...]] = {
     "accuracy": (
         *(Setting(d, model=m) for d in ("digits-knn", "digits-grid", "cora-ml") for m in ("mlp", "gcn")),
         *(s for d in ("digits-knn", "digits-grid", "cora-ml") for s in defended(d)),
     ),
     "groups": (*defended("cora-ml", num_groups=100), *defended("cora-ml"), *defended("digits-grid")),
-    "hashes": tuple(Setting("cora-ml", division="edge", num_groups=300, hash=h) for h in ("md5", "sha1", "sha256")),
-    "models": tuple(Setting("cora-ml", model=m, division="edge", num_groups=300) for m in ("gcn", "sage", "gat")),
-    "subgraphs": tuple(
-        Setting("cora-ml", division="edge", num_groups=300, objective=o) for o in ("full", "paper", "balanced")
-    ),
-    "larger": (
-        Setting("digits-knn", division="edge", num_groups=300),
-        Setting("digits-knn", model="resgcn", num_layers=6, division="edge", num_groups=300),
-    ),
+    "hashes": tuple(main_setting("cora-ml", "edge", hash=h) for h in ("md5", "sha1", "sha256")),
+    "models": tuple(main_setting("cora-ml", "edge", model=m) for m in ("gcn", "sage", "gat")),
+    "subgraphs": tuple(main_setting("cora-ml", "edge", objective=o) for o in ("full", "paper", "balanced")),
+    "larger": (main_setting("digits-knn", "edge"), main_setting("digits-knn", "edge", model="resgcn", num_layers=6)),
     "protocols": tuple(
-        Setting("cora-ml", division=d, num_groups=300 if d == "edge" else 0, protocol=p)
-        for d in ("none", "edge")
-        for p in ("transductive", "inductive")
+        main_setting("cora-ml", d, protocol=p) for d in ("none", "edge") for p in ("transductive", "inductive")
     ),
     "comparisons": (
         Contest("cora-ml", "edge-centric", num_groups=300),
@@ -214,7 +207,7 @@ SMALL: dict[str, tuple[Run, ...]] = {
 
 
 def settings_of(name: str, small: bool = False) -> list[Run]:
-    """The runs of one experiment, each once; those of a first look if ``small``.
+    """The runs of one experiment, each once; a few quick ones if ``small``.
 
     Raises:
         SettingsError: No experiment has this name.

@@ -46,8 +46,8 @@ def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return laid_out("markdown", titles, rows, "l" + "r" * (len(titles) - 1)) if rows else ""
 
 
-def told(spread: Spread | None, form: Callable[[float], str] = share) -> str:
-    """The mean of a number, or a dash where there is none."""
+def shown(spread: Spread | None, form: Callable[[float], str] = share) -> str:
+    """The mean as text; a dash if there is none."""
     return NOTHING if spread is None else form(spread.mean)
 
 
@@ -67,7 +67,7 @@ def two_digits(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time with two digits that mean something.
+    """A time with at least two significant digits.
 
     Example:
         >>> seconds(0.0575), seconds(123.4)
@@ -125,14 +125,14 @@ def _defended_row(results: Results, setting: Setting, sizes: Sequence[int]) -> l
     theirs, ours = _beside_paper(results, setting)
     return [
         f"{MODELS[setting.model]}, {LETTER.get(setting.division, 'undefended')}", ours, theirs,
-        *(told(certified_at(rows, size)) for size in sizes),
-        told(spread_of(rows, "vote_differs_from_edgeless"), percent),
-        *_training(rows), told(spread_of(rows, "seconds_certification"), seconds),
+        *(shown(certified_at(rows, size)) for size in sizes),
+        shown(spread_of(rows, "vote_differs_from_edgeless"), percent),
+        *_training(rows), shown(spread_of(rows, "seconds_certification"), seconds),
     ]  # fmt: skip
 
 
 def _training(rows: Sequence[Row]) -> tuple[str, str]:
-    return told(spread_of(rows, "seconds_training"), seconds), told(spread_of(rows, "epochs"), whole)
+    return shown(spread_of(rows, "seconds_training"), seconds), shown(spread_of(rows, "epochs"), whole)
 
 
 def _proofless_rows(results: Results, dataset: str, num_sizes: int) -> list[list[str]]:
@@ -167,9 +167,9 @@ def graph_free_table(results: Results) -> str:
         )  # fmt: skip
         rows.append([
             named(dataset, division), f"{2 * info.edges / info.size:.1f}",
-            told(results.spread(main, "reached_ballots"), percent),
-            told(results.spread(main, "vote_differs_from_edgeless"), percent),
-            *(told(results.spread(*accuracy)) for accuracy in accuracies),
+            shown(results.spread(main, "reached_ballots"), percent),
+            shown(results.spread(main, "vote_differs_from_edgeless"), percent),
+            *(shown(results.spread(*accuracy)) for accuracy in accuracies),
         ])  # fmt: skip
     titles = [
         "GCN, T=300", "mean degree", "ballots with an edge", "vote ≠ edgeless", "vote", "edgeless", "MLP",
@@ -188,11 +188,11 @@ def majority_table(results: Results) -> str:
             above = above_until(results.of(main), majority.mean)
             rows.append([
                 named(dataset, division), share(majority.mean),
-                told(results.spread(Setting(dataset, model="mlp"), "accuracy_whole_graph")),
-                told(results.spread(main, "accuracy")),
-                *(told(certified_at(results.of(main), size)) for size in (1, 5, 10)),
+                shown(results.spread(Setting(dataset, model="mlp"), "accuracy_whole_graph")),
+                shown(results.spread(main, "accuracy")),
+                *(shown(certified_at(results.of(main), size)) for size in (1, 5, 10)),
                 "nowhere" if above is None else f"size {above}",
-                told(results.spread(main, "certified_unlimited_edges")),
+                shown(results.spread(main, "certified_unlimited_edges")),
             ])  # fmt: skip
     titles = [
         "GCN, T=30", "majority class", "bag of nodes", "vote", "at 1", "at 5", "at 10", "above majority up to",
@@ -212,9 +212,9 @@ def variation_table(results: Results, field: str, values: Sequence[Any], label: 
     rows = []
     for dataset in results.datasets:
         for division in DIVISIONS:
-            made = [results.rows.get(main_setting(dataset, division, **{field: value})) for value in values]
-            if sum(row is not None for row in made) > 1:
-                rows.append([named(dataset, division), *map(_accuracies, made)])
+            by_value = [results.rows.get(main_setting(dataset, division, **{field: value})) for value in values]
+            if sum(row is not None for row in by_value) > 1:
+                rows.append([named(dataset, division), *map(_accuracies, by_value)])
     return markdown(["accuracy / certified", *map(label, values)], rows)
 
 
@@ -223,7 +223,7 @@ def _accuracies(row: Row | None) -> str:
     if row is None:
         return NOTHING
     size = MIDDLE[dataset_info(row["setting"]["dataset"]).task]
-    return f"{share(row['accuracy'])} / {told(certified_at([row], size))}"
+    return f"{share(row['accuracy'])} / {shown(certified_at([row], size))}"
 
 
 def larger_table(results: Results) -> str:
@@ -234,15 +234,15 @@ def larger_table(results: Results) -> str:
         settings = [[main_setting(dataset, d, **changes) for d in ("none", *DIVISIONS)] for changes in models]
         if not any(results.of(setting) for setting in settings[-1]):
             continue
-        for one in settings:
-            any_row = next((row for setting in one for row in results.of(setting)), None)
+        for of_model in settings:
+            any_row = next((row for setting in of_model for row in results.of(setting)), None)
             if any_row is not None:
                 layers = any_row["recipe"]["model"]["num_layers"]
-                plain, *defended = made = [results.rows.get(setting) for setting in one]
+                plain, *defended = by_division = [results.rows.get(setting) for setting in of_model]
                 rows.append([
-                    f"{NAMES[dataset]}: {MODELS[one[0].model]}, {layers} layers",
+                    f"{NAMES[dataset]}: {MODELS[of_model[0].model]}, {layers} layers",
                     NOTHING if plain is None else share(plain["accuracy_whole_graph"]), *map(_accuracies, defended),
-                    *(NOTHING if row is None else f"{row['seconds_per_epoch']:.2g} s" for row in made),
+                    *(NOTHING if row is None else f"{row['seconds_per_epoch']:.2g} s" for row in by_division),
                 ])  # fmt: skip
     titles = ["accuracy / certified", "undefended", "E", "N", "epoch, undefended", "epoch, E", "epoch, N"]
     return markdown(titles, rows)
@@ -260,9 +260,9 @@ def time_table(results: Results) -> str:
             rows.append([
                 named(dataset, division),
                 *_times(paper.CERTIFICATION_SECONDS, (dataset, division), certify),
-                told(plain_pass, seconds), _ratio(certify, plain_pass),
+                shown(plain_pass, seconds), _ratio(certify, plain_pass),
                 *_times(paper.EPOCH_SECONDS, (dataset, division), epoch),
-                told(plain_epoch, seconds), _ratio(epoch, plain_epoch),
+                shown(plain_epoch, seconds), _ratio(epoch, plain_epoch),
             ])  # fmt: skip
     titles = [
         "GCN", "certification, paper", "ours", "paper ÷ ours", "plain pass", "certification ÷ pass",

@@ -1,6 +1,7 @@
-"""``reproduce`` goes on where it stopped, and comes to the same rows again."""
+"""``reproduce`` goes on where it stopped and comes to the same rows again; two results folders are compared."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,38 @@ def test_a_first_look_agrees_with_the_committed_results(tmp_path, data_root, mon
     assert len(list(read_rows(tmp_path / "rows" / "cora-ml.jsonl"))) == 2
     found = compare_results(Results(done.rows), committed)
     assert (found.compared, found.differences) == (2, ())
+
+
+E_MAIN = main_setting("cora-ml", "edge")
+
+
+def test_equal_rows_agree_and_only_common_runs_are_compared() -> None:
+    ours = Results([row_of(E_MAIN), row_of(Setting("cora-ml"))])
+    theirs = Results([row_of(E_MAIN), row_of(Setting("citeseer"))])
+    found = compare_results(ours, theirs)
+    assert (found.compared, found.largest, found.differences) == (1, 0.0, ())
+
+
+@pytest.mark.parametrize(("accuracy", "agrees"), [(0.81, True), (0.83, False)])
+def test_accuracies_may_lie_a_little_apart(accuracy, agrees) -> None:
+    found = compare_results(Results([row_of(E_MAIN, accuracy)]), Results([row_of(E_MAIN, 0.8)]))
+    assert (found.differences == ()) is agrees
+    assert found.largest == pytest.approx(accuracy - 0.8)
+
+
+def test_a_curve_that_falls_elsewhere_is_found_and_named() -> None:
+    found = compare_results(Results([row_of(E_MAIN, radius=140)]), Results([row_of(E_MAIN, radius=120)]))
+    assert found.differences == (
+        "cora-ml division=edge, num_groups=300: certified at size 130 differs by .800, more than .020.",
+    )
+
+
+@pytest.mark.parametrize(("change", "word"), [({"digest": "x"}, "data"), ({"recipe": {}}, "recipe")])
+def test_rows_of_other_data_or_another_recipe_are_not_compared(change, word) -> None:
+    found = compare_results(Results([row_of(E_MAIN, **change)]), Results([row_of(E_MAIN)]))
+    assert f"made with another {word}" in found.differences[0]
+
+
+def test_a_seed_is_a_run_of_its_own() -> None:
+    found = compare_results(Results([row_of(replace(E_MAIN, seed=1))]), Results([row_of(E_MAIN)]))
+    assert found.compared == 0

@@ -6,7 +6,7 @@ from agnncert.datasets.catalog import DATASETS
 from agnncert.errors import SettingsError
 from agnncert.studies.paper import defences
 from agnncert.studies.paper.spec import EXPERIMENTS, GRAPH_SETS, NODE_SETS, SEEDS, SMALL, Setting, contests, settings_of
-from agnncert.studies.run import GRAPH_FREE, UNDEFENDED
+from agnncert.studies.settings import GRAPH_FREE, UNDEFENDED
 
 
 @pytest.mark.parametrize("small", [False, True])
