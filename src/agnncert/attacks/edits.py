@@ -178,7 +178,7 @@ class NodeSubgraphs:
 
 
 def _hops(model: Any) -> float:
-    """How many hops a ballot depends on: the layers and one more, for degrees; infinite if there are no layers to count."""
+    """How many hops a ballot depends on: layers and one more, for degrees; infinite if no layers can be counted."""
     modules = model.modules() if isinstance(model, torch.nn.Module) else ()
     layers = sum(isinstance(module, MessagePassing) for module in modules)
     return layers + 1 if layers else float("inf")

@@ -62,8 +62,9 @@ class NodeMoves:
             yield from self._injections(row, rivals, budget)
         if budget.delete_edges:
             yield from self._deletions(row)
-        if budget.change_edges:
-            yield from self._changed_edges(row)
+        for group in self.neighbours.groups(row) if budget.change_edges else ():
+            for u, value in itertools.product(self.neighbours.senders(group, row), self.edge_values):
+                yield Edit("change_edges", change_edges=((u, row, value),)), [group]
         for u, groups in self._influential(row) if budget.delete_nodes or budget.change_features else ():
             if budget.delete_nodes:
                 yield Edit("delete_nodes", delete_nodes=(u,)), groups
@@ -113,11 +114,6 @@ class NodeMoves:
             beyond = ((u, w) for u in senders[:4] for w in self.neighbours.senders(group, u) if w not in (u, row))
             pairs = sorted({(min(pair), max(pair)) for pair in beyond})[:4]
             yield from ((Edit("delete_edges", delete_edges=(pair,)), [group]) for pair in pairs)
-
-    def _changed_edges(self, row: int) -> Iterator[Candidate]:
-        for group in self.neighbours.groups(row):
-            for u, value in itertools.product(self.neighbours.senders(group, row), self.edge_values):
-                yield Edit("change_edges", change_edges=((u, row, value),)), [group]
 
     def _influential(self, row: int) -> list[tuple[int, list[int]]]:
         """Nodes that can reach the target, its neighbours first, and the groups in which they can."""
