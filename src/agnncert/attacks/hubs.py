@@ -59,7 +59,9 @@ def hubs(
         attempts = [
             _attack(problem, rows[here], before[here], change, [scale * value for value in given]) for scale in scales
         ]
-        best = max(attempts, key=lambda made: (sum(r.succeeded for r in made), sum(r.ballots_moved for r in made)))
+        best = max(
+            attempts, key=lambda outcome: (sum(r.succeeded for r in outcome), sum(r.ballots_moved for r in outcome))
+        )
         results.update(zip(here.tolist(), best, strict=True))
     return [results[k] for k in range(len(rows))]
 

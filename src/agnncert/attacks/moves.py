@@ -192,8 +192,8 @@ class GraphMoves:
                     yield Edit("add_edges", add_edges=(pair,)), [group]
             return
         low, high = np.triu_indices(subgraphs.graph.num_nodes, 1)
-        some = random.permutation(len(low))[:PAIRS_TO_HASH]
-        edges = torch.from_numpy(np.stack([low[some], high[some]]))
+        sample = random.permutation(len(low))[:PAIRS_TO_HASH]
+        edges = torch.from_numpy(np.stack([low[sample], high[sample]]))
         groups = self.division.groups(Data(edge_index=edges, node_key=subgraphs.graph.node_key)).tolist()
         grouped = zip(zip(*edges.tolist(), strict=True), groups, strict=True)
         free = ((pair, group) for pair, group in grouped if pair not in joined)
