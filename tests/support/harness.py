@@ -45,7 +45,7 @@ KINDS = {
 
 def tiers(kind: Kind, graph: Tiny, target: int) -> list[int]:
     """0 reached, 1 listed but not reached, 2 unlisted, for every group."""
-    found = []
+    levels = []
     for i in range(graph.num_groups):
         if kind.rule == "edge-centric/node":
             reached, listed = any(target in p and graph.pair_group[p] == i for p in graph.pairs), False
@@ -57,8 +57,8 @@ def tiers(kind: Kind, graph: Tiny, target: int) -> list[int]:
         else:
             reached = any(v == target and graph.node_group[u] == i for u, v, _, _ in graph.arcs())
             listed = kind.rule == "gated/node" and graph.node_group[target] == i
-        found.append(0 if reached else 1 if listed else 2)
-    return found
+        levels.append(0 if reached else 1 if listed else 2)
+    return levels
 
 
 def cover_row(kind: Kind, graph: Tiny, target: int, num_reached: int) -> list[int]:
@@ -136,7 +136,7 @@ CUT = 3_000  # attacks tried in one cell; a cell that has more is not exhausted,
 def changes(kind: Kind, graph: Tiny, cell: Cell, targets: list[int], cut: int = CUT) -> tuple[int, dict]:
     """For every target the maximal sets of ballots that some attack changes, and the number of attacks tried."""
     clean = {v: kind.views(graph, v) for v in targets}
-    found: dict[int, set[frozenset[int]]] = {v: set() for v in targets}
+    moved_sets: dict[int, set[frozenset[int]]] = {v: set() for v in targets}
     tried = 0
     every_attack = tiny.attacks(graph, cell, kind.edge_groups, kind.node_groups)
     for attacked, deleted, altered in itertools.islice(every_attack, cut):
@@ -147,8 +147,8 @@ def changes(kind: Kind, graph: Tiny, cell: Cell, targets: list[int], cut: int = 
             ):
                 continue
             views = kind.views(attacked, v)
-            found[v].add(frozenset(i for i in range(graph.num_groups) if views[i] != clean[v][i]))
-    return tried, {v: {s for s in sets if not any(s < other for other in sets)} for v, sets in found.items()}
+            moved_sets[v].add(frozenset(i for i in range(graph.num_groups) if views[i] != clean[v][i]))
+    return tried, {v: {s for s in sets if not any(s < other for other in sets)} for v, sets in moved_sets.items()}
 
 
 def flips(table: list[int], moved: frozenset[int], num_classes: int = 3) -> bool:
@@ -201,7 +201,7 @@ def run_cell(
 ) -> Score:
     """Compares one budget on one graph. ``decide`` and ``theorem`` can be replaced by broken ones."""
     targets = list(graph.features) if kind.is_node_task else [0]
-    tried, found = changes(kind, graph, cell, targets, cut)
+    tried, moved_sets = changes(kind, graph, cell, targets, cut)
     score = Score(attacks=tried)
     for v in targets:
         tables = [random_table(rng, kind, graph, v, 3) for _ in range(tables_each)]
@@ -210,12 +210,12 @@ def run_cell(
         attack = Amounts.of(budget_of(cell, unlimited))
         reach = reach_of(kind.rule, attack, facts, True) if theorem is None else theorem(attack, facts)
         level = tiers(kind, graph, v)
-        _compare_counts(score, level, reach, found[v], tried < cut, (kind.rule, graph, cell, v))
+        _compare_counts(score, level, reach, moved_sets[v], tried < cut, (kind.rule, graph, cell, v))
         held = decide(counted, reach)
         if theorem is None and decide is withstands:
             assert held.tolist() == proof.holds(budget_of(cell, unlimited)).tolist()
         for table, holds in zip(tables, held, strict=True):
-            broken = any(flips(table, moved) for moved in found[v])
+            broken = any(flips(table, moved) for moved in moved_sets[v])
             score.certified += bool(holds)
             score.robust += not broken
             if holds and broken:
@@ -224,11 +224,13 @@ def run_cell(
     return score
 
 
-def _compare_counts(score: Score, level: list[int], reach: Reach, found: set, exhausted: bool, where: tuple) -> None:
+def _compare_counts(
+    score: Score, level: list[int], reach: Reach, moved_sets: set, exhausted: bool, where: tuple
+) -> None:
     limits = (float(reach.all[0]), float(reach.beyond_reached[0]), float(reach.unlisted[0]))
     most = min(limits[0], level.count(0) + min(limits[1], level.count(1) + min(limits[2], level.count(2))))
     seen = 0
-    for moved in found:
+    for moved in moved_sets:
         amounts = [len(moved), sum(level[i] > 0 for i in moved), sum(level[i] == 2 for i in moved)]
         seen = max(seen, len(moved))
         if any(amount > limit for amount, limit in zip(amounts, limits, strict=True)):

@@ -51,7 +51,9 @@ class AdversarialFeatures:
         random = np.random.default_rng(seed)
         x = problem.graph.x.to(problem.call.dtype)
         sample = x[torch.from_numpy(random.choice(len(x), min(SAMPLE, len(x)), replace=False))]
-        lead = _lead(_alone(problem, x))
+        with torch.no_grad():  # every node by itself
+            batch = torch.arange(len(x)) if problem.task == "graph" else None
+            lead = _lead(problem.call(x, *no_edges(problem.graph, problem.call.takes), batch))
         strong = [np.argsort(-lead[:, k].numpy(), kind="stable") for k in range(problem.call.num_classes)]
         copies = [torch.unique(x[torch.from_numpy(nodes[:8].copy())], dim=0)[:3] for nodes in strong]
         ascended = _ascend(problem, sample, torch.stack([real.mean(0) for real in copies]))
@@ -111,13 +113,6 @@ def _joined(problem: Problem, targets: Tensor, others: Tensor) -> Tensor:
         return problem.call(both, torch.cat([pairs, pairs.flip(0)], dim=1), values, torch.arange(2 * count) // 2)
     pairs = torch.stack([here + count, here])
     return problem.call(torch.cat([targets, others]), torch.cat([pairs, pairs.flip(0)], dim=1), values)[:count]
-
-
-@torch.no_grad()
-def _alone(problem: Problem, x: Tensor) -> Tensor:
-    """Logits of every node by itself."""
-    batch = torch.arange(len(x)) if problem.task == "graph" else None
-    return problem.call(x, *no_edges(problem.graph, problem.call.takes), batch)
 
 
 def _lead(logits: Tensor) -> Tensor:

@@ -53,19 +53,17 @@ def hubs(
         here = np.flatnonzero(rivals == rival)
         here = here[np.argsort(gaps[here, rival], kind="stable")]  # the weakest first
         change = _join(problem, rows[here], before[here], rival, budget)
-        attempts = (
-            _attack(problem, rows[here], before[here], change, row)
-            for row in _feature_rows(features.lists[features.best[rival][0]], change)
+        # Also magnified features, because many layers divide a message by the sender's degree.
+        scales = (1.0, 10 * math.sqrt(1 + len(change.add_edges))) if change.inject_nodes else (1.0,)
+        given = features.lists[features.best[rival][0]]
+        attempts = [
+            _attack(problem, rows[here], before[here], change, [scale * value for value in given]) for scale in scales
+        ]
+        best = max(
+            attempts, key=lambda outcome: (sum(r.succeeded for r in outcome), sum(r.ballots_moved for r in outcome))
         )
-        best = max(attempts, key=lambda made: (sum(r.succeeded for r in made), sum(r.ballots_moved for r in made)))
         results.update(zip(here.tolist(), best, strict=True))
     return [results[k] for k in range(len(rows))]
-
-
-def _feature_rows(row: list[float], change: Perturbation) -> list[list[float]]:
-    """Features to give to the hubs: also magnified ones, as many layers divide a message by the sender's degree."""
-    scale = 10 * math.sqrt(1 + len(change.add_edges))
-    return [row, [scale * value for value in row]] if change.inject_nodes else [row]
 
 
 def _attack(

@@ -62,8 +62,9 @@ class NodeMoves:
             yield from self._injections(row, rivals, budget)
         if budget.delete_edges:
             yield from self._deletions(row)
-        if budget.change_edges:
-            yield from self._changed_edges(row)
+        for group in self.neighbours.groups(row) if budget.change_edges else ():
+            for u, value in itertools.product(self.neighbours.senders(group, row), self.edge_values):
+                yield Edit("change_edges", change_edges=((u, row, value),)), [group]
         for u, groups in self._influential(row) if budget.delete_nodes or budget.change_features else ():
             if budget.delete_nodes:
                 yield Edit("delete_nodes", delete_nodes=(u,)), groups
@@ -113,11 +114,6 @@ class NodeMoves:
             beyond = ((u, w) for u in senders[:4] for w in self.neighbours.senders(group, u) if w not in (u, row))
             pairs = sorted({(min(pair), max(pair)) for pair in beyond})[:4]
             yield from ((Edit("delete_edges", delete_edges=(pair,)), [group]) for pair in pairs)
-
-    def _changed_edges(self, row: int) -> Iterator[Candidate]:
-        for group in self.neighbours.groups(row):
-            for u, value in itertools.product(self.neighbours.senders(group, row), self.edge_values):
-                yield Edit("change_edges", change_edges=((u, row, value),)), [group]
 
     def _influential(self, row: int) -> list[tuple[int, list[int]]]:
         """Nodes that can reach the target, its neighbours first, and the groups in which they can."""
@@ -196,8 +192,8 @@ class GraphMoves:
                     yield Edit("add_edges", add_edges=(pair,)), [group]
             return
         low, high = np.triu_indices(subgraphs.graph.num_nodes, 1)
-        some = random.permutation(len(low))[:PAIRS_TO_HASH]
-        edges = torch.from_numpy(np.stack([low[some], high[some]]))
+        sample = random.permutation(len(low))[:PAIRS_TO_HASH]
+        edges = torch.from_numpy(np.stack([low[sample], high[sample]]))
         groups = self.division.groups(Data(edge_index=edges, node_key=subgraphs.graph.node_key)).tolist()
         grouped = zip(zip(*edges.tolist(), strict=True), groups, strict=True)
         free = ((pair, group) for pair, group in grouped if pair not in joined)

@@ -54,7 +54,8 @@ class Budget:
             if isinstance(value, Integral) and not isinstance(value, int):  # numpy's integers
                 value = int(value)
                 object.__setattr__(self, name, value)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_count(value):
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not number or not value >= 0 or (value != math.inf and value != int(value)):  # NaN is not >= 0
                 raise BudgetError(
                     f"Budget({name}={value!r}): expected a whole number from 0 on, or math.inf for any number."
                 )
@@ -76,7 +77,3 @@ class Budget:
     def injected_edges(self) -> float:
         """All edges of injected nodes together; 0 without injected nodes, also if each may bring infinitely many."""
         return self.inject_nodes * self.edges_per_injected if self.inject_nodes and self.edges_per_injected else 0
-
-
-def _is_count(value: float) -> bool:
-    return value >= 0 and (value == math.inf or value == int(value))

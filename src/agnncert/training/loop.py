@@ -68,8 +68,7 @@ def fit(
 
     Args:
         model: Any module; see ``certify`` for how it is called.
-        data: A ``Data`` with ``y``, ``train_mask`` and ``val_mask``, or a ``GraphSet`` with ``train`` and
-            ``val``.
+        data: A ``Data`` with ``y``, ``train_mask`` and ``val_mask``, or a ``GraphSet`` with ``train`` and ``val``.
         division: Train on its subgraphs too; ``None`` trains a plain, undefended model. A smoothing defence,
             such as ``ac.baselines.BiRS()``: train under its noise, sampled anew for each step.
         epochs: Passes over the training set.
@@ -89,8 +88,7 @@ def fit(
             (Cluster-GCN; needs pymetis) and let each step see a few. Certificates do not depend on it.
         clusters_per_step: How many clusters a step puts together, with the edges among them.
         protocol: "inductive" hides the test nodes and their edges while training (node task).
-        select_size: Keep the weights with the best *certified* accuracy at this size; 0 for the accuracy of
-            the vote.
+        select_size: Keep the weights with the best *certified* accuracy at this size; 0 for the accuracy of the vote.
         evaluate_every: Epochs between two evaluations on the validation set.
         patience: Stop after this many evaluations without improvement; ``None`` never stops early.
         seed: Seed of everything random in training; torch's own random state is left as it is.

@@ -45,7 +45,15 @@ def scorer(
     layout = None
     if hasattr(division, "pieces"):
         layout = fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
-    return lambda: _vote_score(call, graph, division, rows, truth, size, layout)
+
+    def score() -> Score:
+        votes, _ = cast(call, graph, division, rows, layout=layout)
+        counts, counted = votes.counts, tally(votes)
+        share = counts[np.arange(len(truth)), truth] / np.maximum(counts.sum(1), 1)
+        right = (counted.label == truth) & (certified_radius(counted) >= size)
+        return float(right.mean()), float(share.mean())
+
+    return score
 
 
 @torch.no_grad()
@@ -55,16 +63,6 @@ def _plain_score(call: Caller, graph: Data, rows: IntArray, truth: IntArray) -> 
     picked = logits if is_graph_task(graph) else logits[torch.from_numpy(rows)]
     loss = F.cross_entropy(picked, torch.from_numpy(truth))
     return float((picked.argmax(1).numpy() == truth).mean()), -float(loss)
-
-
-def _vote_score(
-    call: Caller, graph: Data, division: Division, rows: IntArray, truth: IntArray, size: int, layout: fast.Plan | None
-) -> Score:
-    votes, _ = cast(call, graph, division, rows, layout=layout)
-    counts, counted = votes.counts, tally(votes)
-    share = counts[np.arange(len(truth)), truth] / np.maximum(counts.sum(1), 1)
-    right = (counted.label == truth) & (certified_radius(counted) >= size)
-    return float(right.mean()), float(share.mean())
 
 
 def noisy_scorer(

@@ -7,7 +7,7 @@ the validation set of each dataset.
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_args, get_type_hints
 
@@ -80,16 +80,14 @@ class Setting:
             raise SettingsError(f"{name}={value!r}: expected Weights(full=…, ballots=…, edgeless=…).")
         if self.words and value not in self.words:
             raise SettingsError(f'unknown {name} "{value}": {did_you_mean(str(value), self.words)}')
-        if self._has_limits and not self._is_within_limits(value):
+        if not self._is_within_limits(value):
             number = "a whole number" if int in self.types else "a number"
             wanted = "a positive number" if self.above is not None else f"{number} from {self.at_least} on"
             raise SettingsError(f"{name}={value!r}: expected {wanted}.")
 
-    @property
-    def _has_limits(self) -> bool:
-        return self.at_least is not None or self.above is not None
-
     def _is_within_limits(self, value: Any) -> bool:
+        if self.at_least is None and self.above is None:
+            return True
         if not isinstance(value, Integral if int in self.types else Real) or isinstance(value, bool):
             return False
         number = float(value)  # comparisons with NaN are False, so NaN is refused below
@@ -163,13 +161,10 @@ def usual_objective(task: str) -> ObjectiveName:
 
 def as_json(settings: FitSettings) -> dict[str, Any]:
     """The settings as JSON can store them: numbers of numpy become Python's, weights a dictionary."""
-    return {name: _as_json(value) for name, value in settings.items()}
-
-
-def _as_json(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    return value.item() if hasattr(value, "item") else value
+    return {
+        name: asdict(value) if isinstance(value, Weights) else value.item() if hasattr(value, "item") else value
+        for name, value in settings.items()
+    }
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -63,8 +63,8 @@ def test_budgets_are_answered_by_the_evidence(cert):
 
 
 def test_the_largest_of_one_kind_takes_the_rest_of_the_budget_as_fields(cert):
-    found = cert.largest("inject_nodes", edges_per_injected=INF)
-    assert found.tolist() == cert.evidence.largest("inject_nodes", Budget(edges_per_injected=INF)).tolist()
+    largest = cert.largest("inject_nodes", edges_per_injected=INF)
+    assert largest.tolist() == cert.evidence.largest("inject_nodes", Budget(edges_per_injected=INF)).tolist()
     with pytest.raises(BudgetError, match='did you mean "add_edges"'):
         cert.largest("add_edge")
     with pytest.raises(BudgetError, match='did you mean "delete_edges"'):

@@ -49,8 +49,8 @@ def test_answers_are_never_not_a_number_and_no_warning_is_raised(rule, rng):
     """Warnings are errors here, so 0·inf or inf-inf anywhere would fail."""
     proof = random_evidence(rng, rule)
     for field in COUNTS:
-        found = proof.largest(field, random_budget(rng).but(**{field: 0}))
-        assert ((found >= -1) & (found == np.where(np.isinf(found), found, np.floor(found)))).all()
+        largest = proof.largest(field, random_budget(rng).but(**{field: 0}))
+        assert ((largest >= -1) & (largest == np.where(np.isinf(largest), largest, np.floor(largest)))).all()
     assert proof.holds(Budget(inject_nodes=0, edges_per_injected=INF)).tolist() == proof.holds(Budget()).tolist()
     assert proof.holds(Budget(inject_nodes=INF, edges_per_injected=0)).dtype == bool
 
@@ -65,10 +65,10 @@ def test_the_largest_amount_is_the_last_one_that_holds(rule, rng):
     proof = random_evidence(rng, rule)
     for field in COUNTS:
         rest = Budget(edges_per_injected=3) if field != "edges_per_injected" else Budget(inject_nodes=2)
-        found = proof.largest(field, rest)
+        largest = proof.largest(field, rest)
         held = np.array([proof.holds(rest.but(**{field: amount})) for amount in [*range(20), INF]])
         expected = np.where(held[-1], np.inf, held[:-1].sum(axis=0) - 1)
-        assert found.tolist() == expected.tolist()
+        assert largest.tolist() == expected.tolist()
         by_base_class = largest_amount(lambda a: super(type(proof), proof).holds_each(rest, field, a), 30)  # noqa: B023
         assert by_base_class.tolist() == expected.tolist()
 
@@ -96,12 +96,12 @@ def test_new_neighbours_reach_at_least_the_closed_form(rule, rng):
     reached = np.diff(proof.votes.indptr)
     closed = np.floor((12 - 2 * reached - (label > 0)) / 2)
     unlimited = Budget(delete_edges=INF, change_edges=INF, delete_nodes=INF, change_features=INF)
-    found = proof.largest("add_edges", unlimited)
+    largest = proof.largest("add_edges", unlimited)
     applies = (proof.votes.default == label) & (closed >= 0)
     assert applies.sum() > 50
-    assert (found[applies] >= closed[applies]).all()
+    assert (largest[applies] >= closed[applies]).all()
     injected = proof.largest("inject_nodes", unlimited.but(edges_per_injected=INF))
-    assert injected.tolist() == found.tolist()  # a hub of unlimited degree is one new neighbour
+    assert injected.tolist() == largest.tolist()  # a hub of unlimited degree is one new neighbour
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -213,8 +213,10 @@ def reach(moved: float, beyond: float, unlisted: float) -> Reach:
 
 def test_the_radius_of_three_small_votes():
     ballots = [[0, 0, 0, 0, 0, 1], [0, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1]]
-    found = [(int(t.label[0]), int(certified_radius(t)[0])) for t in (tally(all_stable(b, 2)) for b in ballots)]
-    assert found == [(0, 2), (1, 1), (0, 0)]
+    label_and_radius = [
+        (int(t.label[0]), int(certified_radius(t)[0])) for t in (tally(all_stable(b, 2)) for b in ballots)
+    ]
+    assert label_and_radius == [(0, 2), (1, 1), (0, 0)]
 
 
 @pytest.mark.parametrize(("num_groups", "num_classes"), [(1, 2), (4, 3), (5, 2), (5, 3), (7, 2)])

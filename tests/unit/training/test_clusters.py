@@ -62,12 +62,14 @@ def test_an_epoch_trains_on_every_training_node_once_and_mixes_the_clusters_anew
 
 
 def test_one_cluster_is_the_whole_graph() -> None:
-    found = []
+    trained = []
     for clusters in (None, 1):
         model, data = node_case()
-        found.append(weights_of(ac.fit(model, data, DIVISION, epochs=1, lr=1e-3, clusters=clusters, objective="paper")))
-    for name in found[0]:
-        torch.testing.assert_close(found[0][name], found[1][name])
+        trained.append(
+            weights_of(ac.fit(model, data, DIVISION, epochs=1, lr=1e-3, clusters=clusters, objective="paper"))
+        )
+    for name in trained[0]:
+        torch.testing.assert_close(trained[0][name], trained[1][name])
 
 
 @needs_metis

@@ -56,24 +56,28 @@ def balanced(whole, parts):
 @pytest.mark.parametrize("name", ["gcn", "sage", "gat", "gin"])
 def test_a_batch_costs_what_its_graphs_and_subgraphs_cost_one_by_one(name, division, dtype) -> None:
     model, call, joined, y = setting(name, dtype)
-    found = gradient(model, lambda: GraphObjective.of(call, joined, y, division, fit_settings("paper")).backward(BATCH))
+    actual = gradient(
+        model, lambda: GraphObjective.of(call, joined, y, division, fit_settings("paper")).backward(BATCH)
+    )
     expected = naive_gradient(model, lambda: naive(model, joined, y, division, papers_sum))
-    assert_same(found, expected, 1e-5 if dtype == torch.float32 else 1e-10)
+    assert_same(actual, expected, 1e-5 if dtype == torch.float32 else 1e-10)
 
 
 @pytest.mark.parametrize("division", DIVISIONS, ids=["E", "N"])
 @pytest.mark.parametrize("readout", ["sum", "max"])
 def test_edge_weights_and_readouts_are_those_of_each_subgraph(readout, division) -> None:
     model, call, joined, y = setting(weighted=True, readout=readout)
-    found = gradient(model, lambda: GraphObjective.of(call, joined, y, division, fit_settings("paper")).backward(BATCH))
-    assert_same(found, naive_gradient(model, lambda: naive(model, joined, y, division, papers_sum)), 1e-10)
+    actual = gradient(
+        model, lambda: GraphObjective.of(call, joined, y, division, fit_settings("paper")).backward(BATCH)
+    )
+    assert_same(actual, naive_gradient(model, lambda: naive(model, joined, y, division, papers_sum)), 1e-10)
 
 
 @pytest.mark.parametrize("division", DIVISIONS, ids=["E", "N"])
 def test_the_balanced_objective_averages_over_the_subgraphs_of_each_graph(division) -> None:
     model, call, joined, y = setting()
-    found = gradient(model, lambda: GraphObjective.of(call, joined, y, division, fit_settings()).backward(BATCH))
-    assert_same(found, naive_gradient(model, lambda: naive(model, joined, y, division, balanced)), 1e-10)
+    actual = gradient(model, lambda: GraphObjective.of(call, joined, y, division, fit_settings()).backward(BATCH))
+    assert_same(actual, naive_gradient(model, lambda: naive(model, joined, y, division, balanced)), 1e-10)
 
 
 def test_weights_scale_whole_graphs_and_subgraphs() -> None:
@@ -87,17 +91,17 @@ def test_weights_scale_whole_graphs_and_subgraphs() -> None:
 
 def test_without_a_division_only_whole_graphs_count() -> None:
     model, call, joined, y = setting()
-    found = gradient(
+    actual = gradient(
         model, lambda: GraphObjective.of(call, joined, y, None, fit_settings(weights=Weights(full=5))).backward(BATCH)
     )
     expected = naive_gradient(model, lambda: naive(model, joined, y, DIVISIONS[0], lambda whole, _: whole))
-    assert_same(found, expected, 1e-10)
+    assert_same(actual, expected, 1e-10)
 
 
 def test_balanced_classes_weigh_every_graph_by_its_class() -> None:
     model, call, joined, y = setting()
     y = torch.tensor([0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0])
-    found = gradient(
+    actual = gradient(
         model, lambda: GraphObjective.of(call, joined, y, None, fit_settings(balance_classes=True)).backward(BATCH)
     )
 
@@ -106,7 +110,7 @@ def test_balanced_classes_weigh_every_graph_by_its_class() -> None:
         losses = [naive_graph_losses(model, joined, y, DIVISIONS[0], k)[0] for k in BATCH.tolist()]
         return sum(weight[y[k]] * loss for k, loss in zip(BATCH, losses, strict=True)) / len(BATCH)
 
-    assert_same(found, naive_gradient(model, expected), 1e-10)
+    assert_same(actual, naive_gradient(model, expected), 1e-10)
 
 
 @pytest.mark.parametrize("division", DIVISIONS, ids=["E", "N"])
@@ -115,11 +119,11 @@ def test_drawn_groups_stand_for_all_on_average(make, division, monkeypatch) -> N
     model, call, joined, y = setting()
     own = division if make is GraphObjective else ThreeMethods(division)
     drawn = make.of(call, joined, y, own, fit_settings("paper", groups_per_step=1))
-    found = []
+    actual = []
     for group in range(division.num_groups):  # every draw is equally likely
         monkeypatch.setattr(torch, "randperm", lambda n, group=group: (torch.arange(n) + group) % n)
-        found.append(gradient(model, lambda: drawn.backward(BATCH)))
-    values, grads = zip(*found, strict=True)
+        actual.append(gradient(model, lambda: drawn.backward(BATCH)))
+    values, grads = zip(*actual, strict=True)
     mean = sum(values) / len(values), [sum(g) / len(values) for g in zip(*grads, strict=True)]
     assert len({round(value, 9) for value in values}) > 1
     assert_same(mean, naive_gradient(model, lambda: naive(model, joined, y, division, papers_sum)), 1e-10)

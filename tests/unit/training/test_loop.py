@@ -89,13 +89,13 @@ def test_the_weights_that_did_best_are_kept_and_not_the_last() -> None:
 @pytest.mark.parametrize("task", CASES)
 def test_a_seed_gives_the_same_weights_and_another_one_others(task) -> None:
     make, division = CASES[task]
-    found = []
+    trained = []
     for seed in (3, 3, 4):
         model, data = make()
         torch.rand(seed)  # whatever was drawn before has no influence
-        found.append(weights_of(ac.fit(model, data, division, epochs=4, batch_size=4, groups_per_step=2, seed=seed)))
-    assert same(found[0], found[1])
-    assert not same(found[0], found[2])
+        trained.append(weights_of(ac.fit(model, data, division, epochs=4, batch_size=4, groups_per_step=2, seed=seed)))
+    assert same(trained[0], trained[1])
+    assert not same(trained[0], trained[2])
 
 
 def test_the_random_state_of_torch_is_left_alone() -> None:
@@ -156,7 +156,7 @@ def test_selection_by_certified_accuracy_takes_other_weights_than_selection_by_v
 
 
 def test_inductive_training_never_sees_a_test_node() -> None:
-    found = {}
+    trained = {}
     for protocol in ("inductive", "transductive"):
         for changed in (False, True):
             model, data = node_case()
@@ -168,10 +168,10 @@ def test_inductive_training_never_sees_a_test_node() -> None:
                 data.edge_index = torch.cat([data.edge_index, torch.stack([test, torch.arange(len(test))])], dim=1)
                 data.edge_index = torch.cat([data.edge_index, torch.stack([mate, test])], dim=1)
             ac.fit(model, data, NODE, epochs=4, protocol=protocol)
-            found[protocol, changed] = weights_of(model)
-    assert same(found["inductive", False], found["inductive", True])
-    assert not same(found["transductive", False], found["transductive", True])
-    assert not same(found["inductive", False], found["transductive", False])
+            trained[protocol, changed] = weights_of(model)
+    assert same(trained["inductive", False], trained["inductive", True])
+    assert not same(trained["transductive", False], trained["transductive", True])
+    assert not same(trained["inductive", False], trained["transductive", False])
 
 
 def test_the_record_says_how_the_weights_came_about_and_goes_into_a_file(tmp_path) -> None:

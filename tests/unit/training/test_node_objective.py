@@ -45,9 +45,9 @@ def objective(model, graph, y, rows, division, *args, **kwargs):
 
 
 def assert_is_the_papers_sum(model, graph, y, rows, division, dtype=torch.float64):
-    found = gradient(model, objective(model, graph, y, rows, division, "paper").backward)
+    actual = gradient(model, objective(model, graph, y, rows, division, "paper").backward)
     expected = naive_gradient(model, lambda: naive_node_loss(model, graph, y, rows, division))
-    assert_same(found, expected, TOLERANCE[dtype])
+    assert_same(actual, expected, TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
@@ -142,17 +142,17 @@ def test_the_balanced_objective_averages_each_term_by_itself(division, weights) 
         edgeless = torch.stack(without).mean() if without else 0
         return weights.full * full + weights.ballots * torch.stack(with_edge).mean() + weights.edgeless * edgeless
 
-    found = gradient(model, objective(model, graph, y, rows, division, "balanced", weights).backward)
-    assert_same(found, naive_gradient(model, averages), 1e-10)
+    actual = gradient(model, objective(model, graph, y, rows, division, "balanced", weights).backward)
+    assert_same(actual, naive_gradient(model, averages), 1e-10)
 
 
 def test_without_a_division_the_objective_is_the_plain_loss() -> None:
     model, graph, y, rows = setting("gcn")
-    found = gradient(model, objective(model, graph, y, rows, None, "paper", Weights(full=9)).backward)
+    actual = gradient(model, objective(model, graph, y, rows, None, "paper", Weights(full=9)).backward)
     plain = naive_gradient(
         model, lambda: torch.nn.functional.cross_entropy(model(graph.x, graph.edge_index)[rows], y[rows])
     )
-    assert_same(found, plain, 1e-12)
+    assert_same(actual, plain, 1e-12)
 
 
 @pytest.mark.parametrize("division", [None, ac.EdgeCentric(7)], ids=str)
@@ -160,14 +160,14 @@ def test_balanced_classes_count_the_same_whatever_their_size(division) -> None:
     model, graph, y, rows = setting("gcn")
     rows = torch.cat([(y == 0).nonzero().view(-1)[:6], (y == 1).nonzero().view(-1)[:2]])  # and none of class 2
     weight = torch.tensor([8 / (2 * 6), 8 / (2 * 2), 0], dtype=torch.float64)
-    found = gradient(model, objective(model, graph, y, rows, division, "paper", balance_classes=True).backward)
+    actual = gradient(model, objective(model, graph, y, rows, division, "paper", balance_classes=True).backward)
 
     def expected():
         if division is not None:
             return naive_node_loss(model, graph, y, rows, division, weight)
         return torch.nn.functional.cross_entropy(model(graph.x, graph.edge_index)[rows], y[rows], weight)
 
-    assert_same(found, naive_gradient(model, expected), 1e-10)
+    assert_same(actual, naive_gradient(model, expected), 1e-10)
 
 
 def test_a_graph_without_edges_can_be_trained_on() -> None:

@@ -37,14 +37,14 @@ def test_a_step_is_the_gradient_on_a_noisy_graph(defence):
     objective = NoisyNodeObjective(plain, defence)
     for seed in range(3):
         torch.manual_seed(seed)
-        found = gradient(model, objective.backward)
+        actual = gradient(model, objective.backward)
         torch.manual_seed(seed)
         noisy = defence.noisy(graph)
         assert noisy.num_edges != graph.num_edges
         expected = naive_gradient(
             model, lambda noisy=noisy: F.cross_entropy(model(noisy.x, noisy.edge_index)[rows], y[rows])
         )
-        assert_same(found, expected, 1e-9)
+        assert_same(actual, expected, 1e-9)
 
 
 def test_weights_are_scored_by_the_vote_under_noise():

@@ -48,11 +48,11 @@ def test_drawn_subgraphs_stand_for_all_on_average(division, monkeypatch) -> None
     drawn = SampledNodeObjective.of(
         call, graph, y, rows, ThreeMethods(division), fit_settings("paper", groups_per_step=2)
     )
-    found = []
+    actual = []
     for group in range(6):  # each pair of neighbours once, so each group equally often
         monkeypatch.setattr(torch, "randperm", lambda n, group=group: (torch.arange(n) + group) % n)
-        found.append(gradient(model, drawn.backward))
-    values, grads = zip(*found, strict=True)
+        actual.append(gradient(model, drawn.backward))
+    values, grads = zip(*actual, strict=True)
     mean = sum(values) / 6, [sum(g) / 6 for g in zip(*grads, strict=True)]
     assert len({round(value, 9) for value in values}) > 1
     expected = naive_gradient(model, lambda: naive_node_loss(model, graph, y, rows, division))

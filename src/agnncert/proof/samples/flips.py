@@ -49,22 +49,19 @@ class FlipNoise(Noise):
         for name in ("p_add", "p_delete", "p_add_feature", "p_delete_feature"):
             check_probability(name, getattr(self, name))
         for add, delete in (("p_add", "p_delete"), ("p_add_feature", "p_delete_feature")):
-            self._check_informative(add, delete)
+            total = getattr(self, add) + getattr(self, delete)
+            if total >= 1:
+                raise SettingsError(
+                    f"{add} + {delete} = {total:g}: at 1 the noisy input says nothing about the input, so everything "
+                    "is certified and the prediction is worthless; beyond 1 it is the mirror image. Keep the sum "
+                    "below 1."
+                )
         if not self.on_edges and not self.on_features:
             raise SettingsError("all flip probabilities are 0: without noise nothing can be certified. Raise one.")
         if self.on_features and self.num_features < 1:
             raise SettingsError(f"num_features={self.num_features}: noise on features needs at least one.")
         if self.where not in PLACES:
             raise SettingsError(f'where="{self.where}": {did_you_mean(str(self.where), PLACES)}')
-
-    def _check_informative(self, add: str, delete: str) -> None:
-        total = getattr(self, add) + getattr(self, delete)
-        if total >= 1:
-            raise SettingsError(
-                f"{add} + {delete} = {total:g}: at 1 the noisy input says nothing about the input, so "
-                "everything is certified and the prediction is worthless; beyond 1 it is the mirror "
-                "image. Keep the sum below 1."
-            )
 
     @property
     def on_edges(self) -> bool:
@@ -126,17 +123,16 @@ class FlipNoise(Noise):
         covered += ["change_features", "target_features"] if self.on_features else []
         nodes = budget.change_features + budget.target_features
         entries = nodes * self.num_features if self.on_features else 0
-        good = ~bounds.abstains
         too_many = max(budget.add_edges, budget.delete_edges, entries) > LARGEST_FLIPS
         if too_many or goes_beyond(budget, *covered):
-            return np.zeros_like(good)
-        alive = np.flatnonzero(good)
+            return np.zeros(len(bounds.label), dtype=bool)
+        edges = int(budget.add_edges), int(budget.delete_edges)
+        alive = np.flatnonzero(~bounds.abstains)
         for mix in _splits(int(entries)):
-            edges = int(budget.add_edges), int(budget.delete_edges)
             alive = alive[self.withstands(_rows(bounds, alive), *edges, *mix)]
             if not len(alive):
                 break
-        return np.isin(np.arange(len(good)), alive)
+        return np.isin(np.arange(len(bounds.label)), alive)
 
     def withstands(
         self,
