@@ -84,13 +84,14 @@ def node_training(model, graph, data, division, repeats):  # type: ignore[no-unt
     import torch.nn.functional as F
 
     from agnncert.training.node_objective import NodeObjective
+    from agnncert.training.settings import checked
     from agnncert.voting.call import bind
 
     rows = data.train_mask.nonzero().view(-1)
     call = bind(model.eval(), graph, "node")
     model.train()
     optimizer = torch.optim.Adam(model.parameters())
-    objective = NodeObjective.of(call, graph, data.y, rows, division, "paper")
+    objective = NodeObjective.of(call, graph, data.y, rows, division, checked({"objective": "paper"}, "node"))
 
     def step(backward: Callable[[], object]) -> None:
         optimizer.zero_grad()
