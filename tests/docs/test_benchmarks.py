@@ -1,9 +1,9 @@
 """``make bench`` is run by hand; here its measurements are taken on tiny data, so that they keep working."""
 
 import pytest
+from benchmarks import run
 
 import agnncert as ac
-from benchmarks import run
 
 from ..support.labelled import labelled_graph, labelled_graphs
 
