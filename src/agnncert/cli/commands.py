@@ -18,13 +18,12 @@ from agnncert.studies.settings import CERTIFICATION, DATA, MODEL, CertifySetting
 
 COMPARISON, SAMPLING = "Comparison", "Sampling"
 BUILT_IN = "gcn, sage, gat, gin, resgcn, mlp, or package.module:factory."
+DEMO = Path("runs/demo")
 RUN_OR_DATA = "Folder of a trained run; or a dataset, or a folder with tables."
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Run folder; a run that it holds is replaced.", metavar="FOLDER")] = Path(
-        "runs/demo"
-    ),
+    out: Annotated[Path, typer.Option(help="Run folder; a run that it holds is replaced.", metavar="FOLDER")] = DEMO,
     json: Json = False,
 ) -> None:
     """Train, certify, attack, verify and report on bundled data, in about a minute.
@@ -40,19 +39,17 @@ def demo(
     certified = sum(each.attacked_certified for each in shown.attacked.rounds)
     others = sum(each.attacked_others for each in shown.attacked.rounds)
     fallen = sum(each.fallen_others for each in shown.attacked.rounds)
-    text = [
-        "",
-        f"Attacked within the proof: {violations} of {certified} labels changed. Beyond it: {fallen} of {others}.",
+    lines = [
+        f"\nAttacked within the proof: {violations} of {certified} labels changed. Beyond it: {fallen} of {others}.",
         str(shown.verdict).splitlines()[0],
-        f"Done in {shown.seconds:.0f} s. Open {shown.page} in a browser.",
-        "",
+        f"Done in {shown.seconds:.0f} s. Open {shown.page} in a browser.\n",
         *shown.sentences,
     ]
     outcome = {
         "run": shown.folder, "report": shown.page, "sentences": shown.sentences, "holds": shown.verdict.holds,
         "violations": violations, "seconds": round(shown.seconds, 1), "results": shown.folder.rows(),
     }  # fmt: skip
-    screen.result(outcome, "\n".join(text))
+    screen.result(outcome, "\n".join(lines))
     raise typer.Exit(0 if shown.verdict.holds and not violations else 1)
 
 
