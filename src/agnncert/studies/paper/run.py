@@ -82,7 +82,7 @@ def run_all(
         key = row_key(job.to_json())
         row = stored.get(key)
         if row is None or not is_current(row, job):
-            log.info("running %s", job)
+            log.debug("running %s", job)
             new = run_setting(job, root, progress) if isinstance(job, Setting) else run_contest(job, root, folder)
             row = {"key": key, **new}
             append_row(file, row)
@@ -300,7 +300,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder for certificates and unfinished work")
     parser.add_argument("--only", nargs="*", default=[*NODE_SETS, "aids", "proteins", "mutag", "dd"])
     options = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    logging.basicConfig(format="%(asctime)s %(message)s")
+    log.setLevel(logging.DEBUG)  # `agnncert reproduce` announces runs in words of its own
     for dataset in options.only:
         run_all(contests(dataset), options.rows, options.root, folder=options.keep)
 
