@@ -278,7 +278,7 @@ def run(
         return Outcome(MAJORITY, "deterministic: a constant", label, None, 0, 0.0, 0.0, 0.0)
     if folder is None:
         return _run(study, None, progress, plain_training)
-    stem = folder / study.key()
+    stem = folder / (study.key() + ("-plain" if plain_training else ""))  # trained otherwise: another outcome
     outcome = _load(stem)
     if outcome is None:
         folder.mkdir(parents=True, exist_ok=True)
