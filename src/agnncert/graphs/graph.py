@@ -103,7 +103,7 @@ def node_keys(graph: Data) -> Tensor:
     return graph.node_key if "node_key" in graph else _keys(graph)
 
 
-def graph_digest(graph: Data) -> str:
+def graph_digest(graph: Data, version: int = 2) -> str:
     """sha256 of a canonical graph: ids, features, edges and edge values."""
     digest = hashlib.sha256()
     for name in ("node_key", "x", "edge_index", *EDGE_VALUES, "batch"):

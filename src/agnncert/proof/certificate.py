@@ -51,7 +51,7 @@ class Certificate:
     def __post_init__(self) -> None:
         label, radius = self.evidence.label_and_radius()
         values = {
-            "target": _as_ids(self.target),
+            "target": as_ids(self.target),
             "row": np.arange(len(label)) if self.row is None else np.asarray(self.row, dtype=np.int64),
             "truth": None if self.truth is None else np.asarray(self.truth, dtype=np.int64),
             "degree": None if self.degree is None else np.asarray(self.degree, dtype=np.int64),
@@ -280,7 +280,8 @@ def _evidence_class(kind: str) -> type[Evidence]:
     return SampleEvidence
 
 
-def _as_ids(target: Any) -> npt.NDArray[Any]:
+def as_ids(target: Any) -> npt.NDArray[Any]:
+    """Ids as certificates hold them."""
     ids = np.asarray(target)
     if ids.dtype.kind in "iu":
         return ids.astype(np.int64)

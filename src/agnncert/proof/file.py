@@ -20,7 +20,7 @@ from agnncert.proof.claim import Claim
 from agnncert.storage import Arrays, read_sealed, write_sealed
 
 FORMAT = "agnncert-certificate"
-VERSION = 1
+VERSION = 2  # since 2, digests cover ids and all settings of the model, and the claim says how locality is known
 
 KINDS = ("ballots", "samples")
 
@@ -44,6 +44,7 @@ class Contents:
         evidence: Arrays of the evidence.
         arrays: ``target``, ``row``, ``label``, ``radius``, ``new_neighbours``, ``holds`` (one row for each
             budget), and ``truth`` and ``degree`` if known.
+        version: Version of the file's format.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class Contents:
     broken_at_most: tuple[int, ...]
     evidence: Arrays
     arrays: Arrays
+    version: int = VERSION
 
 
 def write_contents(path: str | Path, contents: Contents) -> None:
@@ -104,11 +106,12 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
     return Contents(
         kind=header["kind"],
         settings=header["settings"],
-        claim=Claim.from_json(header["claim"]),
+        claim=Claim.from_json(header["claim"], header["version"]),
         budgets=budgets,
         broken_at_most=broken,
         evidence=evidence,
         arrays=_checked(_arrays_to_ids(rest), len(budgets)),
+        version=header["version"],
     )
 
 

@@ -11,7 +11,7 @@ import safetensors.numpy
 from agnncert.errors import CertificateError
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate, load_certificate, usual_budgets
-from agnncert.proof.file import read_contents
+from agnncert.proof.file import VERSION, read_contents
 from agnncert.proof.rules import RULES
 from agnncert.proof.samples.deletions import DeletionNoise
 from agnncert.proof.samples.evidence import SampleEvidence, sample_claim
@@ -167,7 +167,7 @@ def test_a_plain_safetensors_file_is_no_certificate(tmp_path):
 
 def test_a_future_version_asks_for_an_update(path):
     header, arrays = open_up(path)
-    forge(path, header | {"version": 2}, arrays)
+    forge(path, header | {"version": VERSION + 1}, arrays)
     assert "update agnncert" in refusal(path)
     for version in (0, -1, "1", None, True, 1.0):
         forge(path, header | {"version": version}, arrays)
