@@ -42,7 +42,7 @@ def _check_targets(contents: Contents, num_targets: int) -> Iterator[str]:
     if len(contents.arrays["target"]) != num_targets:
         yield f"there are {len(contents.arrays['target'])} targets, but evidence about {num_targets}"
     for name in ("target", "row"):
-        if len(np.unique(contents.arrays[name])) < len(contents.arrays[name]):
+        if len(set(contents.arrays[name].tolist())) < len(contents.arrays[name]):
             yield f'"{name}" names a target twice'
     if (contents.arrays["row"] < 0).any():
         yield "a target is in a negative row"

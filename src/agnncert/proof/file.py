@@ -17,6 +17,7 @@ import numpy.typing as npt
 from agnncert.errors import BudgetError, CertificateError
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.claim import Claim
+from agnncert.proof.ids import id_array
 from agnncert.storage import Arrays, read_sealed, write_sealed
 
 FORMAT = "agnncert-certificate"
@@ -162,15 +163,16 @@ def _budget_from_json(stored: dict[str, Any]) -> Budget:
 
 
 def _ids_to_arrays(target: npt.NDArray[Any]) -> Arrays:
-    if target.dtype.kind != "U":
+    """Integers of 64 bits as they are; else every id as its text, from which its canonical form can be told."""
+    if target.dtype == np.int64:
         return {"target": target}
-    encoded = [name.encode() for name in target.tolist()]
+    encoded = [str(name).encode() for name in target.tolist()]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     return {"target.text": np.frombuffer(b"".join(encoded), dtype=np.uint8), "target.ptr": ends}
 
 
 def _arrays_to_ids(arrays: Arrays) -> Arrays:
-    """The same arrays, with ids that are text put together again as ``target``."""
+    """The same arrays, with ids that are text put together again as ``target``, in canonical form."""
     if "target" in arrays and arrays["target"].dtype == np.int64 and arrays["target"].ndim == 1:
         return arrays
     try:
@@ -178,10 +180,10 @@ def _arrays_to_ids(arrays: Arrays) -> Arrays:
         text, ends = rest.pop("target.text"), rest.pop("target.ptr")
         if text.dtype != np.uint8 or ends.dtype != np.int64 or ends.ndim != 1 or text.ndim != 1:
             raise ValueError("wrong types")
-        if ends[0] != 0 or ends[-1] != len(text) or (np.diff(ends) < 0).any():
+        if ends[0] != 0 or ends[-1] != len(text) or (ends[1:] < ends[:-1]).any():
             raise ValueError("wrong lengths")
         joined = text.tobytes()
-        ids = [joined[start:end].decode() for start, end in pairwise(ends)]
+        ids = id_array([joined[start:end].decode() for start, end in pairwise(ends.tolist())])
     except (KeyError, ValueError, IndexError) as error:
         raise CertificateError(f"the ids of the targets cannot be read: {error}.") from error
-    return rest | {"target": np.array(ids, dtype=np.str_)}
+    return rest | {"target": ids}
