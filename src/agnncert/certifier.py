@@ -10,14 +10,19 @@ import numpy as np
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.divisions import Division, EdgeCentric, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
-from agnncert.graphs.targets import prepared
+from agnncert.graphs.targets import Targets, prepared
 from agnncert.progress import OnProgress, Progress
+from agnncert.proof.ballots import Votes
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
+from agnncert.proof.rules import EDGES_ONLY
 from agnncert.voting.auditing import AuditReport, audit
-from agnncert.voting.call import bind, model_digest
+from agnncert.voting.call import Caller, bind
 from agnncert.voting.cast import EngineName, cast
+from agnncert.voting.cover import Cover
+from agnncert.voting.digest import model_digest, settings_of
+from agnncert.voting.recast import choose_few, differing
 
 Attacks = Literal["any", "edges"]
 
@@ -80,30 +85,87 @@ def certify(
     _refuse_given(sampling, f"{division} casts every ballot once: these are settings of random defences")
     ready = prepared(data, targets)
     chosen = ready.targets(targets, bool(getattr(division, "self_loops", False)))
+    settings = settings_of(model)
     report = audit(model, chosen.task, division, ready.data)
-    edges_only = _falls_back_to_edges(report, division, attacks, engine)
+    if _falls_back_to_edges(report, division, attacks, engine):
+        division, engine = EdgesOnly(division), "naive"  # type: ignore[arg-type]  # a model that mixes nodes sees a union
     call = bind(model, chosen.graph, chosen.task)  # after the audit, which names the layer that makes a call fail
-    tolerance = report.tolerance if tolerance is None else tolerance
-    voted = _EdgesOnly(division) if edges_only else division
+    tolerance = _tolerance(tolerance, report)
     report_progress = progress or (lambda _: None)
     report_progress(Progress("casting ballots", 0, division.num_groups, math.nan))
-    votes, (cover_ptr, cover) = cast(
-        call, chosen.graph, voted, chosen.places, "naive" if edges_only else engine, tolerance, memory_limit
-    )
+    votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit)
+    if engine == "fast":
+        _look_again(votes, call, chosen, division, tolerance)
     report_progress(Progress("casting ballots", division.num_groups, division.num_groups, 0.0))
-    rule, parameters = rule_of(voted, chosen.task)
-    division_digest = hashlib.sha256(str(division).encode()).hexdigest()
+    _refuse_state(settings, settings_of(model))
+    return assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model))
+
+
+def assemble(
+    chosen: Targets, division: Division, votes: Votes, cover: Cover, tolerance: float, locality: str, digest: str
+) -> Certificate:
+    """The certificate that follows from ballots.
+
+    Args:
+        chosen: The targets and their graph.
+        division: The division that was voted on.
+        votes: The ballots.
+        cover: How far nodes reach.
+        tolerance: How far two computations of a logit may lie apart.
+        locality: How it is known that the model looks along edges only.
+        digest: sha256 of the model.
+    """
+    rule, parameters = rule_of(division, chosen.task)
     claim = make_claim(
         rule=rule,
         division=str(division),
         num_groups=division.num_groups,
         ids=chosen.id_kind,
         tolerance=tolerance,
-        digests={"graph": chosen.digest, "model": model_digest(model), "division": division_digest},
+        digests={
+            "graph": chosen.digest,
+            "model": digest,
+            "division": hashlib.sha256(str(division).encode()).hexdigest(),
+        },
         parameters=parameters,
+        locality=locality,
     )
-    evidence = BallotEvidence(votes, rule, cover_ptr, cover.astype(np.int32), chosen.id_kind, parameters)
+    evidence = BallotEvidence(votes, rule, cover[0], cover[1].astype(np.int32), chosen.id_kind, parameters)
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+
+def _tolerance(given: float | None, report: AuditReport) -> float:
+    if given is not None and given < report.deviation:
+        raise SettingsError(
+            f"tolerance={given:g}: two computations of one score were seen to lie {report.deviation:.2g} of the "
+            "largest apart, so a certificate that assumes less would be refuted at once. Leave it out, or give more."
+        )
+    return report.tolerance if given is None else given
+
+
+def _look_again(votes: Votes, call: Caller, chosen: Targets, division: Division, tolerance: float) -> None:
+    """Casts some of the ballots again by the plain engine, on the very graph that is certified."""
+    random = np.random.default_rng(int(chosen.digest[:16], 16))  # the same for the same graph, and nobody's choice
+    pairs = choose_few(votes, chosen.task == "graph", random)
+    differ, again = differing(votes, pairs, call, chosen.graph, division, chosen.places, tolerance)
+    if differ.size:
+        target, group = pairs[differ[0]]
+        raise ModelContractError(
+            f"{differ.size} of {len(pairs)} ballots are others when subgraphs are evaluated one at a time: target "
+            f"{chosen.ids[target]} votes {again[differ[0]]} in subgraph {group} alone, and otherwise beside other "
+            "subgraphs. So the model looks beyond the edges of a node, and nothing can be proved about it."
+        )
+
+
+def _refuse_state(before: dict[str, str], after: dict[str, str]) -> None:
+    """A model that counts its calls, say, could behave otherwise after the thousandth; no test would see it."""
+    for name in before | after:
+        if before.get(name) != after.get(name):
+            raise ModelContractError(
+                f"the model changes while it runs: {name} was {before.get(name, 'not there')}, now it is "
+                f"{after.get(name, 'gone')}. A certificate speaks about a model that stays as it is: keep counters and "
+                "other state out of it."
+            )
 
 
 def _given(settings: dict[str, Any]) -> dict[str, Any]:
@@ -116,13 +178,18 @@ def _refuse_given(settings: dict[str, Any], why: str) -> None:
         raise SettingsError(f"{given}: {why}; leave them out.")
 
 
-class _EdgesOnly:
+class EdgesOnly:
     """The edge-centric division for a model that mixes nodes: all that is known is that one edge moves one ballot."""
 
-    def __init__(self, division: Division) -> None:
+    unit_costs = EDGES_ONLY
+
+    def __init__(self, division: EdgeCentric) -> None:
+        self._printed = str(division)
         self.num_groups = division.num_groups
         self.groups, self.subgraph, self.votes_moved = division.groups, division.subgraph, division.votes_moved
-        self.unit_costs = {"add_edges": 1, "delete_edges": 1, "change_edges": 1}
+
+    def __str__(self) -> str:
+        return self._printed
 
 
 def _falls_back_to_edges(report: AuditReport, division: Division, attacks: Attacks, engine: EngineName) -> bool:

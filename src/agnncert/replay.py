@@ -1,132 +1,225 @@
-"""Checks a certificate against the graph and the model it speaks about: casts ballots again, with the naive engine."""
+"""Checks a certificate against the graph and the model that it speaks about: what follows from them is formed again.
 
+With the graph alone: the targets with ids, true classes and degrees, the rule that belongs to the division, and the
+subgraphs in which targets have edges. With the model: whether it is fit, and all ballots, by the fast engine and as
+many as are asked for once more by the plain one. What comes out is what ``certify`` itself would have written.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from torch_geometric.data import Data
 
-from agnncert.baselines.defences import redraw
-from agnncert.divisions import Division, is_graph_task, parse_division
+from agnncert.baselines.defences import defence_of, redraw
+from agnncert.certifier import EdgesOnly
+from agnncert.divisions import Division, EdgeCentric, parse_division, rule_of
 from agnncert.errors import DivisionError, ModelContractError
-from agnncert.graphs.graph import canonical, canonical_set, graph_digest, infer_task, one_graph
-from agnncert.proof.ballots import IntArray, Votes
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.evidence import BallotEvidence
-from agnncert.voting import naive
-from agnncert.voting.call import Ballots, Caller, bind, model_digest
-from agnncert.voting.cast import cast
+from agnncert.graphs.graph import graph_digest, infer_task
+from agnncert.graphs.targets import Targets, prepared
+from agnncert.proof.ballots import Ballots, Votes
+from agnncert.proof.certificate import Certificate, as_ids
+from agnncert.proof.claim import Claim
+from agnncert.proof.file import Contents
+from agnncert.proof.samples.evidence import SampleEvidence
+from agnncert.voting.auditing import AuditReport, audit
+from agnncert.voting.call import Caller, bind
+from agnncert.voting.cast import EngineName, cast, structure
+from agnncert.voting.digest import model_digest
+from agnncert.voting.recast import choose_ballots, differing
+
+
+@dataclass
+class Found:
+    """What is wrong, what was checked, and what was not."""
+
+    wrong: list[str] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
 
 
 @torch.no_grad()
-def check_against_graph(certificate: Certificate, data: Any, model: Any, ballots: float, seed: int = 0) -> list[str]:
-    """What is wrong with a certificate, given graph and model; empty when nothing is.
+def check_against_graph(
+    contents: Contents, data: Any, model: Any, ballots: float, seed: int = 0, division: Any = None
+) -> Found:
+    """Checks what a file says, given the graph, or graph and model; arguments as in ``verify``."""
+    found = Found()
+    task, rows = contents.claim.task, contents.arrays["row"]
+    if infer_task(data) != task:
+        found.wrong.append(f"the certificate is about {task} classification, the data is for the other task")
+        return found
+    total = len(data) if task == "graph" else data.num_nodes
+    if rows.max(initial=-1) >= total:
+        found.wrong.append(f"the certificate names row {rows.max()}, the data has {total}: it belongs to another graph")
+        return found
+    ready = prepared(data, rows)
+    check = _check_ballots if contents.kind == "ballots" else _check_samples
+    check(found, contents, ready, model, ballots, seed, division)
+    return found
 
-    Args:
-        certificate: The certificate, loaded.
-        data: The graph, or the whole list of graphs it was made from.
-        model: The module; ``None`` checks the graph only.
-        ballots: How many ballots to cast again, chosen at random; ``math.inf`` for all. A certificate from
-            random samples is drawn again as a whole, whatever the number above 0.
-        seed: Seed of that choice.
-    """
-    claim, evidence = certificate.claim, certificate.evidence
-    if infer_task(data) != claim.task:
-        return [f"the certificate is about {claim.task} classification, the data is for the other task"]
-    rows, total = certificate.row, len(data) if claim.task == "graph" else data.num_nodes
-    if len(rows) and int(rows.max()) >= total:
-        return [f"the certificate names row {int(rows.max())}, the data has {total}: it belongs to another graph"]
+
+def _check_ballots(
+    found: Found, contents: Contents, ready: Any, model: Any, ballots: float, seed: int, division: Any
+) -> None:
+    claim, evidence = contents.claim, Ballots.load(contents.evidence, contents.settings)
+    own = evidence.rule.startswith("custom/")
     try:
-        division = parse_division(claim.division) if isinstance(evidence, BallotEvidence) else None
+        division = parse_division(claim.division) if division is None else division
     except DivisionError as error:
-        return [f"ballots cannot be cast again: {error}"]
-    loops = getattr(division, "self_loops", False)
-    if claim.task == "graph":
-        graph = canonical_set([data[int(k)] for k in rows], loops)
-        rows = np.arange(len(rows))
+        how = f"{error} Pass the division itself: division=."
+        if model is not None:  # asked about the ballots: silence would pass for a yes
+            found.wrong.append(f"ballots cannot be cast again: {how}")
+        found.not_checked.append(f"the subgraphs: {how}")
+    loops = bool(getattr(division, "self_loops", False))
+    chosen = ready.targets(contents.arrays["row"], loops)
+    found.wrong += _wrong_targets(contents, chosen)
+    if division is None or found.wrong:
+        return
+    audited = audit(model, chosen.task, division, ready.data) if model is not None else None
+    if own and isinstance(division, EdgeCentric):
+        division = EdgesOnly(division)
+    found.wrong += _wrong_division(claim, evidence, division, chosen)
+    found.checked.append("the graph, the targets with their ids, and the subgraphs in which they have edges")
+    if own and not isinstance(division, EdgesOnly):
+        found.not_checked.append("that a change moves no more ballots than the division states")
+    if audited is None:
+        found.not_checked.append("that the model cast these ballots, and is fit to: give the model")
+        return
+    if not found.wrong:
+        found.wrong += _wrong_model(contents, model, audited, isinstance(division, EdgesOnly))
+    if found.wrong:
+        return
+    call = bind(model, chosen.graph, chosen.task)
+    alone = audited.needs_naive or isinstance(division, EdgesOnly)
+    found.wrong += _wrong_ballots(contents, evidence, call, chosen, division, "naive" if alone else "fast")
+    found.checked.append(f"the model, and all {evidence.num_targets * division.num_groups:,} ballots, cast again")
+    if ballots and not found.wrong:
+        pairs = choose_ballots(evidence.votes, ballots, np.random.default_rng(seed))
+        differ, again = differing(evidence.votes, pairs, call, chosen.graph, division, chosen.places, claim.tolerance)
+        if differ.size:
+            target, group = pairs[differ[0]]
+            found.wrong.append(
+                f"{differ.size} of {len(pairs)} ballots cast one subgraph at a time differ, first: target "
+                f"{contents.arrays['target'][target]} in subgraph {group} votes {again[differ[0]]}"
+            )
+        found.checked.append(f"{len(pairs):,} of them once more, one subgraph at a time")
+
+
+def _wrong_targets(contents: Contents, chosen: Targets) -> Iterator[str]:
+    """What is not as in the graph, target by target; true classes and degrees only as far as they are stated."""
+    stated, claim = contents.arrays, contents.claim
+    if claim.ids != chosen.id_kind:
+        yield f'the claim says that nodes are known by "{claim.ids}", the data says by "{chosen.id_kind}"'
+    named = claim.digests.get("graph")
+    if named is None:
+        yield "the file does not say which graph was certified: it has no digest"
+    elif named != graph_digest(chosen.graph, contents.version):
+        yield "the graph is not the one that was certified (its digest differs)"
+    known = {"target": as_ids(chosen.ids), "truth": chosen.truth, "degree": chosen.degree}
+    for name, values in known.items():
+        if name not in stated:
+            continue
+        if values is None:
+            yield f"the file states the {_CALLED[name]} of each target, which the data does not have"
+            continue
+        wrong = sum(a != b for a, b in zip(stated[name].tolist(), values.tolist(), strict=True))
+        if wrong:
+            yield f"the {_CALLED[name]} of {wrong:,} targets is not that of the graph"
+
+
+_CALLED = {"target": "id", "truth": "true class", "degree": "degree"}
+
+
+def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen: Targets) -> Iterator[str]:
+    rule, parameters = rule_of(division, chosen.task)
+    if str(division) != claim.division or division.num_groups != evidence.votes.num_groups:
+        yield f"the division {division} is not the one that is named, {claim.division}"
+    elif (evidence.rule, dict(evidence.parameters)) != (rule, parameters):
+        yield f'the division {division} goes with the rule "{rule}" and {parameters or "no parameters"}'
     else:
-        graph = canonical(data, loops)
-    wrong = []
-    if graph_digest(graph) != claim.digests["graph"]:
-        wrong.append("the graph is not the one that was certified (its digest differs)")
-    if model is not None and model_digest(model) != claim.digests["model"]:
-        wrong.append("the model is not the one that was certified (its digest differs)")
-    if wrong or model is None:
-        return wrong
-    if not isinstance(evidence, BallotEvidence) or division is None:
-        # Samples have no ballots of their own: all of them are drawn again, or none.
-        return _redrawn(certificate, data, model) if ballots else []
-    call = bind(model, graph, claim.task)
-    wrong += _structure(evidence, cast(call, graph, division, rows, tolerance=claim.tolerance))
-    pairs = _chosen(evidence.votes, ballots, np.random.default_rng(seed))
-    again, sure = _cast_again(call, graph, division, rows, pairs, claim.tolerance)
-    stored, stable = _stored(evidence.votes, pairs)
-    differ = np.flatnonzero((stored != again) & stable & sure)
-    if differ.size:
-        target, group = pairs[differ[0]]
-        wrong.append(
-            f"{differ.size} of {len(pairs)} ballots cast again differ, first: target "
-            f"{certificate.target[target]} in subgraph {group} "
-            f"votes {again[differ[0]]}, the certificate says {stored[differ[0]]}"
+        stored = evidence.tensors()
+        for name, derived in structure(chosen.graph, division, chosen.places).items():
+            if not np.array_equal(stored[name], derived):
+                yield "the subgraphs in which targets have edges are not those of this graph and division"
+                return
+
+
+def _wrong_model(contents: Contents, model: Any, audited: AuditReport, edges_only: bool) -> Iterator[str]:
+    claim = contents.claim
+    named = claim.digests.get("model")
+    if named is None:
+        yield "the file does not say which model was certified: it has no digest"
+    elif named != model_digest(model, contents.version):
+        yield "the model is not the one that was certified (its digest differs)"
+    needed = ("edges",) if edges_only else ("edges", "nodes", "features")
+    if not set(needed) <= set(audited.fit_for):
+        yield f"the model is not fit for what is claimed: {audited}"
+    if claim.tolerance < audited.deviation:
+        yield (
+            f"the claim assumes that no score moves by more than {claim.tolerance:g} of the largest, and here one "
+            f"moved by {audited.deviation:.2g}"
         )
-    return wrong
+    if claim.locality == "construction" != audited.locality:
+        yield "the claim says that locality is known by construction, and here it is known by test alone"
 
 
-def _redrawn(certificate: Certificate, data: Any, model: Any) -> list[str]:
+def _wrong_ballots(
+    contents: Contents, evidence: Ballots, call: Caller, chosen: Targets, division: Division, engine: EngineName
+) -> Iterator[str]:
+    """Compares all ballots and flags; where flags differ, a margin near the tolerance may be due to another machine."""
+    votes, tolerance = evidence.votes, contents.claim.tolerance
+
+    def again(tolerance: float) -> Votes:
+        return cast(call, chosen.graph, division, chosen.places, engine, tolerance)[0]
+
+    here = again(tolerance)
+    if here.num_classes != votes.num_classes:
+        yield f"the model has {here.num_classes} classes, the ballots {votes.num_classes}"
+        return
+    for kind, name, flag in (("default", "default", "default_stable"), ("listed", "ballot", "stable")):
+        stable, sure = getattr(votes, flag), getattr(here, flag)
+        differ = (getattr(votes, name) != getattr(here, name)) & (stable | sure)
+        if differ.any():
+            yield f"{differ.sum():,} of {len(differ):,} {kind} ballots are not those that the model casts"
+        elif (stable != sure).any():
+            strict, lenient = getattr(again(1.1 * tolerance), flag), getattr(again(0.9 * tolerance), flag)
+            invented = (stable & ~lenient) | (strict & ~stable)
+            if invented.any():
+                yield f"{invented.sum():,} ballots are not as close to a tie, or as far from one, as their flags say"
+
+
+def _check_samples(
+    found: Found, contents: Contents, ready: Any, model: Any, ballots: float, seed: int, division: Any
+) -> None:
+    evidence = SampleEvidence.load(contents.evidence, contents.settings)
+    chosen = ready.targets(contents.arrays["row"])
+    found.wrong += _wrong_targets(contents, chosen)
+    defence = defence_of(evidence)
+    if defence.noise(int(chosen.graph.x.size(1))) != evidence.noise:
+        found.wrong.append(f"the noise is not that of {defence} on this graph")
+    if contents.claim.notes != (str(defence),):
+        found.wrong.append(f"the claim does not name the defence as it is, {defence}")
+    found.checked.append("the graph, the targets with their ids, and the noise")
+    found.not_checked.append("that the seed was fixed before any count was seen")
+    if model is not None and contents.claim.digests.get("model") != model_digest(model, contents.version):
+        found.wrong.append("the model is not the one that was certified (its digest differs)")
+    if model is None or not ballots or not evidence.num_targets:
+        found.not_checked.append("that the samples were drawn from this model and noise: have them drawn again")
+        return
+    if found.wrong:
+        return
+    drawn = _drawn_again(evidence, model, ready, contents.arrays["row"])
+    for name, counts in drawn.evidence.tensors().items():
+        if not np.array_equal(evidence.tensors()[name], counts):
+            found.wrong.append(f"the {name} counts are not those of seed {evidence.seed}")
+    if drawn.evidence.settings() != contents.settings:
+        found.wrong.append("the settings of the samples are not those that were drawn")
+    found.checked.append("all samples, drawn again")
+
+
+def _drawn_again(evidence: SampleEvidence, model: Any, ready: Any, rows: Any) -> Certificate:
     try:
-        return redraw(certificate, data, model)
+        return redraw(evidence, model, ready, rows)
     except ModelContractError:  # the model mixes what is evaluated together: it was certified one graph at a time
-        return redraw(certificate, data, model, engine="naive")
-
-
-def _structure(evidence: BallotEvidence, again: tuple[Votes, tuple[IntArray, IntArray]]) -> list[str]:
-    """What is wrong with the certificate's account of where targets have edges and how far nodes reach."""
-    votes, (cover_ptr, cover) = again
-    stored = (evidence.votes.indptr, evidence.votes.group, evidence.votes.reached, evidence.cover_ptr, evidence.cover)
-    derived = (votes.indptr, votes.group, votes.reached, cover_ptr, cover)
-    if all(np.array_equal(a, b) for a, b in zip(stored, derived, strict=True)):
-        return []
-    return ["the subgraphs in which targets have edges are not those of this graph and division"]
-
-
-def _chosen(votes: Votes, ballots: float, random: np.random.Generator) -> IntArray:
-    """Pairs (target, group): half among the listed ballots, which are few and matter most, half among all."""
-    total = votes.num_targets * votes.num_groups
-    if ballots >= total:
-        chosen = np.arange(total)
-    else:
-        listed = votes.owner * votes.num_groups + votes.group
-        first = random.choice(listed, min(len(listed), int(ballots) // 2), replace=False) if len(listed) else listed
-        chosen = np.unique(np.concatenate([first, random.integers(0, total, int(ballots) - len(first))]))
-    return np.stack([chosen // votes.num_groups, chosen % votes.num_groups], axis=1)
-
-
-def _stored(votes: Votes, pairs: IntArray) -> Ballots:
-    """The certificate's ballots of some pairs (target, group), and whether they are stable."""
-    listed = votes.owner * votes.num_groups + votes.group
-    wanted = pairs[:, 0] * votes.num_groups + pairs[:, 1]
-    place = np.searchsorted(listed, wanted)
-    is_listed = np.append(listed, -1)[place] == wanted
-    ballot, stable = votes.default[pairs[:, 0]], votes.default_stable[pairs[:, 0]]  # copies: indexed by an array
-    ballot[is_listed], stable[is_listed] = votes.ballot[place[is_listed]], votes.stable[place[is_listed]]
-    return ballot, stable
-
-
-def _cast_again(
-    call: Caller, graph: Data, division: Division, rows: IntArray, pairs: IntArray, tolerance: float
-) -> Ballots:
-    """Ballots of pairs (target, group): subgraph by subgraph in the node task, graph by graph in the graph task."""
-    on_graphs = is_graph_task(graph)
-    groups = division.groups(graph)
-    again, sure = np.empty(len(pairs), dtype=np.int16), np.empty(len(pairs), dtype=bool)
-    by = pairs[:, 0] if on_graphs else pairs[:, 1]
-    for index in np.unique(by).tolist():
-        here = by == index
-        if on_graphs:
-            ballots, stable = naive.graph_ballots(call, one_graph(graph, index), division, tolerance)
-            place = pairs[here, 1]
-        else:
-            ballots, stable = naive.node_ballots(call, graph, division, groups, index, tolerance)
-            place = rows[pairs[here, 0]]
-        again[here], sure[here] = ballots[place], stable[place]
-    return again, sure
+        return redraw(evidence, model, ready, rows, engine="naive")

@@ -4,12 +4,16 @@ A sealed file is one safetensors file with named arrays and a JSON header. Certi
 of a training run are stored this way. The header's ``file_sha256`` is the digest of the whole file, computed with
 that digest set to zeros. It protects against accidents, not against a forger, who can seal again. Reading never
 unpickles and never runs anything.
+
+A file can be read in one way only: the header must be written as :func:`write_sealed` writes it, character by
+character, so a repeated key, a number that is none (``NaN``, ``1e309``) or anything beside it is refused.
 """
 
 import hashlib
 import json
 import os
 import re
+import reprlib
 import secrets
 import struct
 from pathlib import Path
@@ -29,6 +33,8 @@ _KEY = "certificate"
 _ZEROS = "0" * 64
 _DIGEST = re.compile(rb'\\"file_sha256\\":\\"([0-9a-f]{64})\\"')
 _LENGTH = struct.Struct("<Q")  # safetensors begins with the length of its own JSON header
+_LONGEST_HEADER = 100_000_000  # safetensors reads no longer one
+_UNREADABLE = (SafetensorError, ValueError, KeyError, TypeError, OverflowError)
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -65,7 +71,7 @@ def write_sealed(
         arrays: The arrays by name.
         error: What to raise when the file cannot be written.
     """
-    text = json.dumps(header | {"file_sha256": _ZEROS}, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    text = _canonical(json.loads(json.dumps(header)) | {"file_sha256": _ZEROS})
     blob = safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in arrays.items()}, {_KEY: text})
     start, stop = _place_of_digest(blob, error)
     try:
@@ -75,7 +81,12 @@ def write_sealed(
 
 
 def read_sealed(
-    path: Path, format_name: str, version: int, what: str = "certificate", error: type[AgnncertError] = CertificateError
+    path: Path,
+    format_name: str,
+    version: int,
+    what: str = "certificate",
+    error: type[AgnncertError] = CertificateError,
+    longest_header: int = _LONGEST_HEADER,
 ) -> tuple[dict[str, Any], Arrays]:
     """Reads header and arrays of a sealed file.
 
@@ -85,33 +96,37 @@ def read_sealed(
         version: The newest ``version`` that the caller understands.
         what: What messages call a file of this format.
         error: What to raise when the file cannot be read, is something else, is of a future version, or was altered.
+        longest_header: The longest header to look at, in bytes.
     """
     try:
         blob = path.read_bytes()
     except OSError as reason:
         raise error(f"cannot read {path}: {reason.strerror or reason}.") from reason
     try:
-        header = _header(blob)
+        header = _header(blob, longest_header)
     except ValueError as reason:
         raise error(f"{path} is not a {what}{reason}") from reason
     if header.get("format") != format_name:
-        raise error(f"{path} is not a {what}: its format is {header.get('format')!r}.")
+        raise error(f"{path} is not a {what}: its format is {reprlib.repr(header.get('format'))}.")
     stated = header.get("version")
     if not isinstance(stated, int) or isinstance(stated, bool) or stated < 1:
-        raise error(f"{path} names no version of its format: found {stated!r}.")
+        raise error(f"{path} names no version of its format: found {reprlib.repr(stated)}.")
     if stated > version:
-        raise error(f"{path} is of format version {stated}, this library reads up to {version}: update agnncert.")
+        raise error(
+            f"{path} is of format version {reprlib.repr(stated)}, this library reads up to {version}: update agnncert."
+        )
     start, stop = _place_of_digest(blob, error)
     unsealed = blob[:start] + _ZEROS.encode() + blob[stop:]
-    if hashlib.sha256(unsealed).hexdigest().encode() != blob[start:stop]:
+    seal = hashlib.sha256(unsealed).hexdigest()
+    if seal.encode() != blob[start:stop] or header.get("file_sha256") != seal:
         raise error(f"{path} was altered or damaged: its content does not match its digest.")
     try:
         return header, safetensors.numpy.load(blob)
-    except (SafetensorError, ValueError, KeyError, TypeError) as reason:
-        raise error(f"{path} holds arrays that cannot be read: {reason}.") from reason
+    except _UNREADABLE as reason:
+        raise error(f"{path} holds arrays that cannot be read: {str(reason)[:200]}.") from reason
 
 
-def _header(blob: bytes) -> dict[str, Any]:
+def _header(blob: bytes, longest: int) -> dict[str, Any]:
     """Our header, from the metadata of the safetensors header; every step may meet garbage.
 
     Raises:
@@ -119,16 +134,45 @@ def _header(blob: bytes) -> dict[str, Any]:
     """
     if len(blob) < _LENGTH.size:
         raise ValueError(f": it has only {len(blob)} bytes.")
-    end = _LENGTH.size + _LENGTH.unpack_from(blob)[0]
-    if end > len(blob):
+    length = _LENGTH.unpack_from(blob)[0]
+    if _LENGTH.size + length > len(blob):
         raise ValueError(f", or was cut short at {len(blob):,} bytes.")
+    if length > longest:
+        raise ValueError(f": its header has {length:,} bytes, at most {longest:,} are read.")
     try:
-        header = json.loads(json.loads(blob[_LENGTH.size : end])["__metadata__"][_KEY])
+        outer = json.loads(blob[_LENGTH.size : _LENGTH.size + length], object_pairs_hook=_without_repetition)
+        text = outer["__metadata__"][_KEY]
+        header = json.loads(text, object_pairs_hook=_without_repetition)
+    except _RepeatedError as reason:
+        raise ValueError(f": {reason}") from reason
     except (ValueError, KeyError, TypeError, RecursionError) as reason:
         raise ValueError(": it does not begin with one's header.") from reason
     if not isinstance(header, dict):
         raise ValueError(f": its header is a {type(header).__name__}.")
+    if list(outer["__metadata__"]) != [_KEY]:
+        raise ValueError(f': it says more than one thing about itself: expected "{_KEY}" alone.')
+    try:
+        same = _canonical(header) == text
+    except (ValueError, RecursionError):  # numbers that are none, or too deep
+        same = False
+    if not same:
+        raise ValueError(": its header is not written as this library writes it, so it could be read in several ways.")
     return header
+
+
+class _RepeatedError(Exception):
+    """A name stands twice in one JSON object."""
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _RepeatedError("its header says the same thing twice.")
+    return found
+
+
+def _canonical(header: dict[str, Any]) -> str:
+    return json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _place_of_digest(blob: bytes, error: type[AgnncertError]) -> tuple[int, int]:

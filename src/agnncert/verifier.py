@@ -11,7 +11,7 @@ from typing import Any
 
 from agnncert.errors import CertificateError, SettingsError
 from agnncert.proof.check import check_contents
-from agnncert.proof.file import Contents, read_contents
+from agnncert.proof.file import read_contents
 
 
 @dataclass(frozen=True)
@@ -22,41 +22,49 @@ class Verdict:
         holds: Whether nothing is wrong.
         reasons: What is wrong; empty if the certificate holds.
         checked: What was checked.
+        not_checked: What was not, and had to be taken as it stands; ``docs/trust.md`` explains each of these.
     """
 
     holds: bool
     reasons: tuple[str, ...]
     checked: tuple[str, ...]
+    not_checked: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.holds
 
     def __str__(self) -> str:
         head = "The certificate holds." if self.holds else "The certificate is refused."
-        wrong = [f"  wrong: {reason}" for reason in self.reasons]
-        return "\n".join([head, *wrong, *(f"  checked: {what}" for what in self.checked)])
+        lists = {"wrong": self.reasons, "checked": self.checked, "not checked": self.not_checked}
+        return "\n".join([head, *(f"  {name}: {what}" for name, entries in lists.items() for what in entries)])
 
 
-def verify(path: str | Path, data: Any = None, model: Any = None, ballots: float = 0, seed: int = 0) -> Verdict:
-    """Checks a certificate file, and with graph and model also the ballots in it.
+def verify(
+    path: str | Path, data: Any = None, model: Any = None, ballots: float = 0, seed: int = 0, division: Any = None
+) -> Verdict:
+    """Checks a certificate file: from the file alone, or everything in it that follows from a graph and a model.
 
     Name every argument after the file: the library's other functions take the model before the data.
 
     Args:
         path: The file.
-        data: The graph (or list of graphs) that it speaks about: is it the same, with the same subgraphs?
-        model: The model: is it the same?
-        ballots: How many ballots to cast again, chosen at random; ``math.inf`` for all. Needs data and model.
-            A certificate from random samples is drawn again as a whole, at the cost of certifying.
+        data: The graph (or list of graphs) that it speaks about: are targets, ids, true classes, degrees and subgraphs
+            those of this graph?
+        model: The model: is it fit, and does it cast these ballots? All of them are cast again.
+        ballots: How many ballots to cast once more by the plain engine, one subgraph at a time, chosen at random;
+            ``math.inf`` for all. Needs data and model. A certificate from random samples is drawn again as a whole if
+            this is not 0, at the cost of certifying.
         seed: Seed of that choice.
+        division: Your own division, if the certificate was made with one; built-in ones are read from the file.
 
     Returns:
-        A verdict. A file that is damaged, altered, cut short, of a future version, or about something else
-        does not hold; that is not an error.
+        A verdict, which also says what was not checked. A file that is damaged, altered, cut short, of a future
+        version, or about something else does not hold; that is not an error.
 
     Raises:
         CertificateError: There is no such file.
         SettingsError: ``model`` or ``ballots`` was given without what they need.
+        GraphError: The data cannot be used as it is.
     """
     file = Path(path)
     if not file.is_file():
@@ -66,21 +74,29 @@ def verify(path: str | Path, data: Any = None, model: Any = None, ballots: float
     try:
         contents = read_contents(file)
         wrong, checked = check_contents(contents)
+        not_checked = [*_FILE_ALONE[contents.kind]]
         if not wrong and data is not None:
-            wrong += _check_against_graph(contents, file, data, model, ballots, seed)
-            checked += ["the graph", *(["the model"] if model is not None else [])]
-            again = f"{ballots:,.0f} ballots cast" if contents.kind == "ballots" else "all samples drawn"
-            checked += [f"{again} again"] if ballots else []
+            from agnncert.replay import check_against_graph  # only here: the file alone needs no torch
+
+            found = check_against_graph(contents, data, model, ballots, seed, division)
+            wrong, checked, not_checked = [*found.wrong], [*checked, *found.checked], [*found.not_checked]
     except CertificateError as error:
         return Verdict(False, (str(error),), ())
     except MemoryError:
         return Verdict(False, (f"{file} describes more ballots than there is memory to count them in.",), ())
-    return Verdict(not wrong, tuple(wrong), tuple(checked))
+    if contents.claim.notes and (contents.kind == "ballots" or data is None):
+        not_checked.append("the remarks of whoever made the file")
+    not_checked.append("that what the claim assumes is true where you use the model: print the claim, and judge")
+    return Verdict(not wrong, tuple(wrong), tuple(checked), tuple(not_checked))
 
 
-def _check_against_graph(contents: Contents, file: Path, data: Any, model: Any, ballots: float, seed: int) -> list[str]:
-    # Imported here, so that a check of the file alone imports neither torch nor the proving half.
-    from agnncert.proof.certificate import certificate_of
-    from agnncert.replay import check_against_graph
-
-    return check_against_graph(certificate_of(contents, file), data, model, ballots, seed)
+_FILE_ALONE = {
+    "ballots": (
+        "that these are the graph's nodes, with their ids, true classes and degrees: give the data",
+        "that the model cast these ballots, and is fit to: give the data and the model",
+    ),
+    "samples": (
+        "that these are the graph's nodes, with their ids, true classes and degrees: give the data",
+        "that the samples were drawn from this model and noise: give the data and the model, and have them drawn again",
+    ),
+}

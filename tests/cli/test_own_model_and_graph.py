@@ -78,7 +78,7 @@ def test_all_ballots_can_be_cast_again(agnncert, weights) -> None:
         20,
     )
     assert named.status == 0
-    assert "20 ballots cast again" in named.out
+    assert "20 of them once more" in named.out
 
 
 def test_a_class_gets_the_widths_of_the_data(agnncert) -> None:

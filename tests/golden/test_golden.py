@@ -1,6 +1,7 @@
 """Certificates of every format version so far still verify, and still prove the same."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from agnncert.proof.certificate import load_certificate
 from agnncert.proof.file import VERSION
 from agnncert.verifier import verify
 
+from .examples import EXAMPLES
 from .make import summary
 
 HERE = Path(__file__).parent
@@ -19,11 +21,19 @@ FILES = sorted(HERE.glob("v*/*.cert"))
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_an_example_certificate_still_verifies_and_proves_the_same(file):
     verdict = verify(file)
-    assert verdict.holds, f"{verdict}\nIf only words changed before a release: python tests/golden/make.py"
+    assert verdict.holds, f"{verdict}\nIf only words changed before a release: python -m tests.golden.make"
     proved = json.loads((file.parent / "proved.json").read_text())[file.stem]
     certificate = load_certificate(file)
     assert summary(certificate) == proved
     assert certificate.holds_against(Budget()).tolist() == (certificate.radius >= 0).tolist()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_an_example_certificate_is_what_its_graph_and_model_give(file):
+    example = EXAMPLES[file.stem]
+    own = {"division": example.division} if file.stem.startswith("custom") else {}
+    verdict = verify(file, data=example.data(), model=example.model(), ballots=math.inf, **own)
+    assert verdict.holds, verdict
 
 
 def test_there_are_examples_of_every_version():

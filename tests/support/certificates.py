@@ -57,10 +57,20 @@ def random_evidence(
     return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters)
 
 
+def printed_division(rule: str, num_groups: int) -> str:
+    """What a division prints that goes with the rule; a grid has three rows."""
+    name = rule.split("/")[0]
+    if name == "custom":
+        return "made up"
+    sides = f"3x{num_groups // 3}" if name == "gnncert-en" else num_groups
+    gated = ", gated features" if name == "gated" else ""
+    return f"{name.replace('gated', 'node-centric')}(T={sides}, hash=md5, key=u64le{gated})"
+
+
 def certificate_of(evidence: BallotEvidence, target=None, **known) -> Certificate:
     claim = make_claim(
         rule=evidence.rule,
-        division="made up",
+        division=printed_division(evidence.rule, evidence.votes.num_groups),
         num_groups=evidence.votes.num_groups,
         ids=evidence.ids,
         tolerance=1e-6,

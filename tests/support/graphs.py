@@ -1,5 +1,6 @@
 """Small random graphs and one-unit attacks on them."""
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,11 @@ from agnncert.graphs.perturbation import Perturbation
 from .models import FEATURES
 
 CHANGES = ("add edge", "delete edge", "alter edge", "inject node", "delete node", "change features", "reuse id")
+
+
+def twin_of(text: str) -> int:
+    """The integer id whose 64-bit key is that of a text id: two nodes that share their groups, but are not one."""
+    return int.from_bytes(hashlib.md5(b"agn-text" + text.encode()).digest()[:8], "little", signed=True)
 
 
 def make_data(

@@ -11,6 +11,8 @@ from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.samples.evidence import SampleEvidence
 from agnncert.proof.samples.flips import FlipNoise
 
+from .certificates import printed_division
+
 COVER_RULES = ("edge-centric/node", "edge-centric/graph")
 
 
@@ -88,7 +90,7 @@ def random_evidence(
     pointer, cover = random_cover(rng, votes, rule)
     parameters = {}
     if rule.startswith("gnncert-en"):
-        parameters = {"edge_groups": 5, "feature_groups": num_groups // 5}
+        parameters = {"edge_groups": 3, "feature_groups": num_groups // 3}
     if rule.startswith("custom"):
         parameters = {
             "add_edges": 1,
@@ -113,7 +115,7 @@ def made_up_certificate(
     evidence, degree = random_evidence(rng, rule, num_targets, num_groups, num_classes, **shape)
     claim = make_claim(
         rule=rule,
-        division=f"made-up({rule}, T={num_groups})",
+        division=printed_division(rule, num_groups),
         num_groups=num_groups,
         ids=evidence.ids,
         tolerance=1e-6,

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+import torch
 
 import agnncert as ac
+from agnncert import certifier
 from agnncert.baselines import RS, BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
-from agnncert.errors import SettingsError
+from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import Prepared
 from agnncert.progress import Progress
+from agnncert.voting.auditing import AuditReport
 
 from ..support.small_graphs import node_model, random_graph
 
@@ -51,3 +54,42 @@ def test_progress_is_told_when_casting_begins_and_ends(graph) -> None:
     steps: list[Progress] = []
     ac.certify(node_model(), graph, ac.EdgeCentric(7), progress=steps.append)
     assert [(step.done, step.total) for step in steps] == [(0, 7), (7, 7)]
+
+
+class Own(torch.nn.Module):
+    """A model whose behaviour a test chooses; local unless it says otherwise."""
+
+    def __init__(self, look) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear, self.look, self.calls = torch.nn.Linear(5, 3), look, 0
+
+    def forward(self, x, edge_index):
+        return self.look(self, self.linear(x), edge_index)
+
+
+def counting(model, h, edge_index):
+    model.calls += 1
+    return h
+
+
+def test_a_model_that_changes_while_it_runs_is_refused(graph) -> None:
+    with pytest.raises(ModelContractError, match=r"model\.calls was int 0, now it is int \d+"):
+        ac.certify(Own(counting).eval(), graph, ac.NodeCentric(7))
+
+
+def test_some_ballots_are_cast_again_on_the_certified_graph_before_anything_is_signed(graph, monkeypatch) -> None:
+    """A model that counts the nodes and deceives the audit, here by having it switched off."""
+    model = Own(lambda model, h, edge_index: h.roll(int(len(h) > 12), 1)).eval()
+    fit = AuditReport("node", "", (), 0.0, 1e-6)
+    monkeypatch.setattr(certifier, "audit", lambda *_: fit)
+    with pytest.raises(ModelContractError, match="one at a time"):
+        ac.certify(model, graph, ac.NodeCentric(7))
+
+
+def test_a_tolerance_below_what_was_seen_is_refused(graph, monkeypatch) -> None:
+    seen = AuditReport("node", "", (), 3e-7, 4e-6)
+    monkeypatch.setattr(certifier, "audit", lambda *_: seen)
+    with pytest.raises(SettingsError, match="3e-07 of the largest apart"):
+        ac.certify(node_model(), graph, ac.NodeCentric(7), tolerance=1e-7)
+    assert ac.certify(node_model(), graph, ac.NodeCentric(7), tolerance=1e-5).claim.tolerance == 1e-5

@@ -22,8 +22,9 @@ from agnncert.proof.certificate import Certificate
 from agnncert.proof.samples.evidence import EACH, SampleEvidence, check_alpha, sample_claim
 from agnncert.proof.samples.noise import Noise
 from agnncert.voting.auditing import AuditReport, audit
-from agnncert.voting.call import Caller, bind, model_digest
+from agnncert.voting.call import Caller, bind
 from agnncert.voting.cast import ENGINES, EngineName
+from agnncert.voting.digest import model_digest
 
 
 class Smoothing(ABC):

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import DatasetError
+from agnncert.graphs.graph import digests_beyond_keys, graph_digest
 from agnncert.graphs.targets import Prepared, prepared
 
 
@@ -141,8 +142,9 @@ def inductive_view(data: Data) -> Data:
         raise DatasetError(f"the data has no {' and no '.join(missing)}: without a split there is no training part.")
     seen = data.train_mask | data.val_mask
     view = data.subgraph(seen)
-    if isinstance(getattr(data, "node_id", None), list):  # PyG selects from tensors only
-        view.node_id = [name for name, keep in zip(data.node_id, seen.tolist(), strict=True) if keep]
+    ids = getattr(data, "node_id", None)
+    if ids is not None and not isinstance(ids, Tensor):  # PyG selects from tensors only
+        view.node_id = [name for name, keep in zip(ids, seen.tolist(), strict=True) if keep]
     return view
 
 
@@ -154,7 +156,10 @@ def dataset_digest(data: Data | GraphSet | Prepared) -> str:
         parts = {"y": data.y, "train": data.train, "val": data.val, "test": data.test}
     else:
         parts = {name: data[name] for name in ("y", "train_mask", "val_mask", "test_mask") if name in data}
-    digest = hashlib.sha256(ready.targets().digest.encode())
+    graph = ready.targets().graph
+    # Where keys tell the ids, as they do for numbers, the digest is the one that it has always been.
+    known = [graph_digest(graph, version=1), *digests_beyond_keys(graph)]
+    digest = hashlib.sha256("".join(known).encode())
     for name, value in parts.items():
         content = value.detach().cpu().long().numpy().astype("<i8").tobytes()
         digest.update(f"{name}:{tuple(value.shape)};".encode() + content)

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from agnncert.datasets.columns import FORMATS, Table, read_table, shortlist
 from agnncert.datasets.graphs import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
 from agnncert.errors import DatasetError, did_you_mean
-from agnncert.graphs.hashing import encode_ids
+from agnncert.proof.ids import encode_ids
 
 _log = logging.getLogger(__name__)
 

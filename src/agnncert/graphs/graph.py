@@ -8,7 +8,8 @@ sequence whenever they see the same neighbours.
 import hashlib
 import math
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +17,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import GraphError, IdError
-from agnncert.graphs.hashing import id_keys
+from agnncert.graphs.hashing import keys_of_encoded
+from agnncert.proof.ids import EncodedIds, encode_ids, id_digest, order_of, refuse_duplicates, row_digest
 
 Task = Literal["node", "graph"]
 EDGE_VALUES = ("edge_weight", "edge_attr")
@@ -38,20 +40,22 @@ def canonical(data: Data, keep_self_loops: bool = False) -> Data:
     """Checks one graph for the node task and puts it into canonical form.
 
     The result has ``x``, ``edge_index``, the edge weights and attributes it came with, ``node_key`` (the 64-bit key of
-    each node), ``stable_ids`` (whether ``node_id`` was given) and ``task``.
+    each node), ``id_digests`` (sha256 of the exact ids, which keys do not tell), ``stable_ids`` (whether there is a
+    ``node_id``) and ``task``.
     """
     if not isinstance(data, Data):
         raise GraphError(f"expected a torch_geometric Data, got {type(data).__name__}.")
     graph = _checked(data, "the graph")
-    graph.node_key, graph.stable_ids = _keys(data), _has_ids(data)
+    who = _identity(data)
+    graph.node_key, graph.stable_ids, graph.id_digests = who.keys, _has_ids(data), (who.digest,)
     graph.task = "node"
-    return _ordered(graph, keep_self_loops)
+    return _ordered(graph, keep_self_loops, [who])
 
 
 def canonical_set(graphs: Sequence[Data], keep_self_loops: bool = False) -> Data:
     """Checks the graphs of a graph task and joins them into one canonical graph with a ``batch`` vector.
 
-    Ids need to be unique within each graph only.
+    Ids need to be unique within each graph only; ``id_digests`` has an entry for each graph.
     """
     if len(graphs) == 0:
         raise GraphError("the dataset has no graphs: nothing to certify.")
@@ -74,11 +78,12 @@ def canonical_set(graphs: Sequence[Data], keep_self_loops: bool = False) -> Data
             joined[name] = torch.cat([g[name] for g in checked])
     joined.batch = torch.repeat_interleave(torch.arange(len(checked)), sizes)
     joined.starts = starts
-    joined.node_key = torch.cat([_keys(g, f"graph {k}: ") for k, g in enumerate(graphs)])
+    who = [_identity(g, f"graph {k}: ") for k, g in enumerate(graphs)]
+    joined.node_key, joined.id_digests = torch.cat([one.keys for one in who]), tuple(one.digest for one in who)
     joined.with_ids = torch.tensor([_has_ids(g) for g in graphs])
     joined.stable_ids = bool(joined.with_ids.all())
     joined.task = "graph"
-    return _ordered(joined, keep_self_loops)
+    return _ordered(joined, keep_self_loops, who)
 
 
 def one_graph(joined: Data, index: int) -> Data:
@@ -89,6 +94,7 @@ def one_graph(joined: Data, index: int) -> Data:
     graph = Data(x=joined.x[start:stop], **select_edges(joined, inside))
     graph.edge_index -= start
     graph.node_key, graph.stable_ids, graph.task = joined.node_key[start:stop], joined.stable_ids, "graph"
+    graph.id_digests = joined.id_digests[index : index + 1]
     return graph
 
 
@@ -100,38 +106,102 @@ def select_edges(graph: Data, index: Tensor) -> dict[str, Tensor]:
 
 def node_keys(graph: Data) -> Tensor:
     """64-bit key of every node (bits of an int64), from ``node_key``, else ``node_id``, else the row number."""
-    return graph.node_key if "node_key" in graph else _keys(graph)
+    return graph.node_key if "node_key" in graph else _identity(graph).keys
 
 
-def graph_digest(graph: Data) -> str:
-    """sha256 of a canonical graph: ids, features, edges and edge values."""
+def exact_ids(data: Data, where: str = "") -> EncodedIds:
+    """Id of every node, from ``node_id``, else the row number: checked, unique and in canonical form.
+
+    Raises:
+        IdError: There is not one id for each node, or an id is no integer and no text, or occurs twice.
+    """
+    if not _has_ids(data):
+        return np.arange(data.num_nodes)
+    ids = listed_ids(data.node_id)
+    if not hasattr(ids, "__len__"):
+        raise IdError(f"{where}node_id is a {type(ids).__name__}: give a list or tensor with one id per node.")
+    try:
+        encoded = encode_ids(ids)
+        if len(encoded) != data.num_nodes:
+            raise IdError(f"node_id has {len(encoded)} entries for {data.num_nodes} nodes: one id per node is needed.")
+        refuse_duplicates(encoded)
+    except IdError as error:
+        raise IdError(f"{where}{error}") from None
+    return encoded
+
+
+def listed_ids(node_id: Any) -> Any:
+    """``node_id`` as it was given, but a tensor as an array."""
+    if not isinstance(node_id, Tensor):
+        return node_id
+    if node_id.is_floating_point() or node_id.dim() == 0:  # never ids, and some of these types numpy does not have
+        return node_id.tolist()
+    return node_id.detach().cpu().numpy()
+
+
+def graph_digest(graph: Data, version: int = 2) -> str:
+    """sha256 of a canonical graph: ids, features, edges and edge values.
+
+    Args:
+        graph: The graph, or joined graphs.
+        version: 1 is what files of version 1 hold: it covers the keys of ids in place of the ids, and not whether there
+            are any.
+    """
     digest = hashlib.sha256()
     for name in ("node_key", "x", "edge_index", *EDGE_VALUES, "batch"):
         if name in graph:
             value = np.ascontiguousarray(graph[name].detach().cpu().numpy())
             digest.update(f"{name}:{value.dtype.str}:{value.shape};".encode())
             digest.update(value.tobytes())
+    if version > 1:
+        digest.update(f"ids:{len(graph.id_digests)};{''.join(graph.id_digests)}".encode())
     return digest.hexdigest()
+
+
+def digests_beyond_keys(graph: Data) -> list[str]:
+    """``id_digests`` of those of the joined graphs, or of the graph, whose ids cannot all be told from their keys."""
+    keys = [graph.node_key] if "starts" not in graph else graph.node_key.tensor_split(graph.starts[1:])
+    told = [{id_digest(part.numpy()), row_digest(len(part))} for part in keys]
+    return [digest for digest, known in zip(graph.id_digests, told, strict=True) if digest not in known]
+
+
+@dataclass(frozen=True)
+class _Identity:
+    """Who the nodes of one graph are.
+
+    Attributes:
+        keys: Their keys (bits of int64), shape ``[n]``.
+        ties: Number of each node among those that have its key, in the order of ids, shape ``[n]``; ``None`` if no two
+            nodes share a key.
+        digest: sha256 of the exact ids.
+    """
+
+    keys: Tensor
+    ties: Tensor | None
+    digest: str
 
 
 def _has_ids(data: Data) -> bool:
     return getattr(data, "node_id", None) is not None
 
 
-def _keys(data: Data, where: str = "") -> Tensor:
-    if not _has_ids(data):
-        return torch.arange(data.num_nodes)
-    ids = data.node_id
-    if isinstance(ids, Tensor):
-        ids = ids.cpu().numpy()
-    if not hasattr(ids, "__len__"):
-        raise IdError(f"{where}node_id is a {type(ids).__name__}: give a list or tensor with one id per node.")
-    if len(ids) != data.num_nodes:
-        raise IdError(f"{where}node_id has {len(ids)} entries for {data.num_nodes} nodes: one id per node is needed.")
-    try:
-        return torch.from_numpy(id_keys(ids).view(np.int64))
-    except IdError as error:
-        raise IdError(f"{where}{error}") from None
+def _identity(data: Data, where: str = "") -> _Identity:
+    ids = exact_ids(data, where)
+    keys = torch.from_numpy(keys_of_encoded(ids).view(np.int64))
+    digest = id_digest(ids) if _has_ids(data) else row_digest(len(ids))
+    return _Identity(keys, None if isinstance(ids, np.ndarray) else _ties(ids, keys.tolist()), digest)
+
+
+def _ties(ids: list[int | str], keys: list[int]) -> Tensor | None:
+    if len(set(keys)) == len(keys):
+        return None
+    sharing: dict[int, list[int]] = {}
+    for row in sorted(range(len(ids)), key=lambda row: order_of(ids[row])):
+        sharing.setdefault(keys[row], []).append(row)
+    ties = torch.zeros(len(ids), dtype=torch.int64)
+    for rows in sharing.values():
+        ties[rows] = torch.arange(len(rows))
+    return ties
 
 
 def _checked(data: Data, where: str) -> Data:
@@ -199,12 +269,18 @@ def _require_finite(value: Tensor, what: str, unit: str) -> None:
         )
 
 
-def _ordered(graph: Data, keep_self_loops: bool) -> Data:
-    """Sorts edges by (id of the head, id of the source, values) and drops self-loops."""
+def _ordered(graph: Data, keep_self_loops: bool, who: Sequence[_Identity]) -> Data:
+    """Sorts edges by (id of the head, id of the source, values) and drops self-loops.
+
+    Nodes are ranked by key, and those that share one by their ids. Ranked by row, two neighbours with one key would
+    change places when rows do, as in a table that is sorted anew; a layer that depends on the order would then see
+    another sequence in a subgraph that no change has reached. By ids, whoever is injected, under whatever key, leaves
+    the order of all others as it was.
+    """
     source, head = graph.edge_index
     kept = torch.arange(len(source)) if keep_self_loops else (source != head).nonzero().view(-1)
     rank = torch.empty_like(graph.node_key)
-    rank[torch.argsort(graph.node_key, stable=True)] = torch.arange(len(rank))
+    rank[_by_id(graph.node_key, who)] = torch.arange(len(rank))
     if "batch" in graph:  # keep graphs apart: ids are compared within a graph only
         rank += graph.batch * len(rank)
     columns = [rank[head[kept]], rank[source[kept]]]
@@ -214,3 +290,11 @@ def _ordered(graph: Data, keep_self_loops: bool) -> Data:
     for name, value in select_edges(graph, kept[torch.from_numpy(order)]).items():
         graph[name] = value
     return graph
+
+
+def _by_id(keys: Tensor, who: Sequence[_Identity]) -> Tensor:
+    """Rows in the order of keys and, where these are the same within a graph, of ids."""
+    if all(one.ties is None for one in who):
+        return torch.argsort(keys, stable=True)
+    ties = torch.cat([torch.zeros_like(one.keys) if one.ties is None else one.ties for one in who])
+    return torch.from_numpy(np.lexsort([ties.numpy(), keys.numpy()]))

@@ -11,8 +11,9 @@ The encoding is part of every certificate. Integers are written, and read back, 
 - group of a node: first 8 bytes of ``hash("agn-node" + key)``, modulo the number of groups;
 - group of an edge: first 8 bytes of ``hash("agn-edge" + smaller key + larger key)``, likewise.
 
-Keys decide groups, not identity: two texts may share a key (then they share their groups, which is harmless),
-so uniqueness is checked on the ids themselves.
+Keys decide groups, not identity: two ids may share a key, and anybody can make such a pair. Then they share their
+groups, which is harmless: what is proved counts the groups that a change can reach, and they are two nodes that reach
+the same ones. Who is who is decided on the ids themselves (``proof/ids``).
 
 MD5 (the default) and SHA-1 are written out here on numpy arrays, for speed: calling ``hashlib`` once per edge takes
 about half a microsecond, and the same arithmetic on arrays is several times faster. For SHA-256 and BLAKE2b it is not,
@@ -23,15 +24,14 @@ of all messages. A word that is the same in all of them has length 1 and broadca
 
 import hashlib
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from agnncert.errors import DivisionError, IdError, did_you_mean
+from agnncert.proof.ids import INT64, EncodedIds, Id, Ids, encode_ids, refuse_duplicates
 
 Words32 = npt.NDArray[np.uint32]
 Words64 = npt.NDArray[np.uint64]
@@ -137,44 +137,11 @@ def _sha1(message: Sequence[Words64]) -> Words64:
     return _joined((a + _SHA1_START[0]).byteswap(), (b + _SHA1_START[1]).byteswap())
 
 
-Ids = Sequence[int | str] | npt.NDArray[Any]
-EncodedIds = npt.NDArray[np.int64] | list[int | str]
 Keys = npt.NDArray[np.uint64]
 
 _MAX_GROUPS = 2**31 - 1
-_INT64 = range(-(2**63), 2**63)
-_DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
-_LONGEST_INTEGER = 4096  # bits; Python itself refuses to write out much longer ones
 _NODE_TAG, _EDGE_TAG = (np.frombuffer(tag, dtype="<u8").astype(np.uint64) for tag in (b"agn-node", b"agn-edge"))
 _CHUNK = 16384  # the dozen or so columns of a chunk stay in the processor's cache
-
-
-def encode_ids(ids: Ids) -> EncodedIds:
-    """Ids in canonical form: two ids are the same node if and only if their canonical forms are equal.
-
-    Args:
-        ids: Integers or strings, in a sequence or an array of one dimension.
-
-    Returns:
-        An int64 array if every id is an integer of that range, or the plain decimal text of one; else a list
-        of such integers and, for all other ids, strings.
-
-    Raises:
-        IdError: An id is of another type (float, bool, None, bytes, …); the message tells which.
-
-    Example:
-        >>> encode_ids(["1", 2])
-        array([1, 2])
-        >>> encode_ids(["1", 2, "01", 2**63])
-        [1, 2, '01', '9223372036854775808']
-    """
-    fast = _int64_array(ids)
-    if fast is not None:
-        return fast
-    encoded = [_canonical(row, value) for row, value in enumerate(_one_per_node(ids))]
-    if all(isinstance(value, int) for value in encoded):
-        return np.array(encoded, dtype=np.int64)
-    return encoded
 
 
 def id_keys(ids: Ids) -> Keys:
@@ -185,7 +152,12 @@ def id_keys(ids: Ids) -> Keys:
         [7, 18446744073709551615, 2026525658427522583]
     """
     encoded = encode_ids(ids)
-    _refuse_duplicates(encoded)
+    refuse_duplicates(encoded)
+    return keys_of_encoded(encoded)
+
+
+def keys_of_encoded(encoded: EncodedIds) -> Keys:
+    """The key of every id in canonical form, unchecked."""
     if isinstance(encoded, np.ndarray):
         return encoded.view(np.uint64)
     return np.fromiter(map(_key, encoded), dtype=np.uint64, count=len(encoded))
@@ -267,75 +239,8 @@ def _check_keys(keys: Keys) -> None:
         raise IdError("groups are computed from keys, a uint64 array of one dimension: call id_keys(ids) first.")
 
 
-def _int64_array(ids: Ids) -> npt.NDArray[np.int64] | None:
-    """The common case, without a loop in Python: everything is an integer of the int64 range."""
-    if isinstance(ids, np.ndarray):
-        fits = ids.ndim == 1 and ids.dtype.kind in "iu" and (ids.size == 0 or int(ids.max()) in _INT64)
-        return np.array(ids, dtype=np.int64) if fits else None
-    if isinstance(ids, (list, tuple, range)) and all(type(value) is int for value in ids):
-        try:
-            return np.fromiter(ids, dtype=np.int64, count=len(ids))
-        except OverflowError:
-            return None
-    return None
-
-
-def _one_per_node(ids: Ids) -> Iterable[Any]:
-    if isinstance(ids, np.ndarray):
-        if ids.ndim != 1:
-            raise IdError(f"node ids must have one dimension, one entry per node; found shape {ids.shape}.")
-        return cast(list[Any], ids.tolist())
-    if isinstance(ids, (str, bytes, Set, Mapping)) or not isinstance(ids, Iterable):
-        kind = type(ids).__name__
-        raise IdError(f"node ids must be a list or an array, one entry per node in order; found a {kind}.")
-    return ids
-
-
-def _canonical(row: int, value: Any) -> int | str:
-    if isinstance(value, str):
-        if _DECIMAL.fullmatch(value) and int(value) in _INT64:
-            return int(value)
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise IdError(f"the node id in row {row}, {value!r:.60}, is not valid Unicode: {error.reason}.") from None
-        return str(value)  # numpy's own kind of text becomes an ordinary string
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        number = int(value)
-        if number in _INT64:
-            return number
-        if number.bit_length() <= _LONGEST_INTEGER:
-            return str(number)
-        raise IdError(f"the node id in row {row} has {number.bit_length()} bits: give a shorter one, or a string.")
-    shown = f"{value!r:.60} ({type(value).__name__})"
-    raise IdError(
-        f"the node id in row {row} is {shown}; ids must be integers or strings, because only those "
-        "read the same on every machine. Convert them, and give every node one."
-    )
-
-
-def _key(value: int | str) -> int:
-    if isinstance(value, int):
+def _key(value: Id) -> int:
+    if isinstance(value, int) and value in INT64:
         return value % 2**64
-    digest = hashlib.md5(b"agn-text" + value.encode(), usedforsecurity=False).digest()
+    digest = hashlib.md5(b"agn-text" + str(value).encode(), usedforsecurity=False).digest()
     return int.from_bytes(digest[:8], "little")
-
-
-def _refuse_duplicates(encoded: EncodedIds) -> None:
-    if isinstance(encoded, np.ndarray):
-        ordered = np.sort(encoded)  # np.unique takes 25 times as long on two million ids
-        distinct = not np.any(ordered[1:] == ordered[:-1])
-    else:
-        distinct = len(set(encoded)) == len(encoded)
-    if distinct:
-        return
-    rows: dict[int | str, list[int]] = {}
-    for row, value in enumerate(encoded.tolist() if isinstance(encoded, np.ndarray) else encoded):
-        rows.setdefault(value, []).append(row)
-    repeated = {value: where for value, where in rows.items() if len(where) > 1}
-    named = [f"id {value!r} appears at rows {where[0]} and {where[1]}" for value, where in list(repeated.items())[:3]]
-    more = f", and {len(repeated) - 3} more ids are repeated" if len(repeated) > 3 else ""
-    raise IdError(
-        f"node ids are not unique: {'; '.join(named)}{more}. An id is a node's identity, so give every node its own (1 "
-        "and '1' are the same id)."
-    )

@@ -11,11 +11,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import GraphError, IdError
-from agnncert.graphs.graph import EDGE_VALUES, node_keys, select_edges
+from agnncert.graphs.graph import EDGE_VALUES, exact_ids, listed_ids, select_edges
 from agnncert.graphs.hashing import id_keys
 from agnncert.proof.budget import Budget
+from agnncert.proof.ids import INT64, Id, encode_id, encode_ids, order_of, refuse_duplicates
 
-Id = int | str
 Pair = tuple[Id, Id]
 
 
@@ -44,16 +44,16 @@ class Perturbation:
 
     def cost(self) -> Budget:
         """The smallest budget that allows this attack; no target is known here, so ``target_features`` is not set."""
-        injected = set(keys_of(self.inject_nodes))
-        ends = [[w for w in dict.fromkeys(pair) if w in injected] for pair in pair_keys(self.add_edges)]
+        injected = set(_distinct(self.inject_nodes))
+        ends = [[w for w in dict.fromkeys(pair) if w in injected] for pair in distinct_pairs(self.add_edges)]
         return Budget(
             add_edges=ends.count([]),
-            delete_edges=len(pair_keys(self.delete_edges)),
-            change_edges=len(pair_keys([(u, v) for u, v, _ in self.change_edges])),
+            delete_edges=len(distinct_pairs(self.delete_edges)),
+            change_edges=len(distinct_pairs([(u, v) for u, v, _ in self.change_edges])),
             inject_nodes=len(injected),
             edges_per_injected=_least_load([new for new in ends if new]),
-            delete_nodes=len(set(keys_of(self.delete_nodes))),
-            change_features=len(set(keys_of(self.change_features))),
+            delete_nodes=len(_distinct(self.delete_nodes)),
+            change_features=len(_distinct(self.change_features)),
         )
 
     def apply(self, data: Data) -> Data:
@@ -72,22 +72,38 @@ class Perturbation:
 
 
 def keys_of(ids: Any) -> list[int]:
-    """Keys of some ids, as Python integers (the bits of an int64)."""
+    """Keys of some ids, as Python integers (the bits of an int64). They tell groups; two nodes may share one."""
     listed = list(ids)
     return id_keys(listed).view(np.int64).tolist() if listed else []
 
 
+def distinct_pairs(pairs: Sequence[Pair]) -> list[Pair]:
+    """Distinct unordered pairs of ids in canonical form, in order of appearance."""
+    known = {w: encode_id(w) for pair in pairs for w in pair}  # 7 and "7" may both be used for one node
+    named = (sorted((known[u], known[v]), key=order_of) for u, v in pairs)
+    return list(dict.fromkeys((first, second) for first, second in named))
+
+
 def pair_keys(pairs: Sequence[Pair]) -> list[tuple[int, int]]:
-    """Distinct unordered pairs as pairs of keys, smaller key first, in order of appearance."""
-    known = {w: keys_of([w])[0] for pair in pairs for w in pair}  # one by one: 7 and "7" may both be used for one node
-    return list(dict.fromkeys(tuple(sorted((known[u], known[v]))) for u, v in pairs))  # type: ignore[misc]
+    """Distinct unordered pairs as pairs of keys, smaller key first; pairs of other nodes may have the same keys."""
+    distinct = distinct_pairs(pairs)
+    names = list(dict.fromkeys(w for pair in distinct for w in pair))
+    key = dict(zip(names, keys_of(names), strict=True))
+    return [(min(key[u], key[v]), max(key[u], key[v])) for u, v in distinct]
 
 
-def _least_load(ends: list[list[int]]) -> int:
+def _distinct(ids: Any) -> list[Id]:
+    """Ids in canonical form; an id that is given twice is refused."""
+    encoded = encode_ids(list(ids))
+    refuse_duplicates(encoded)
+    return encoded.tolist() if isinstance(encoded, np.ndarray) else encoded
+
+
+def _least_load(ends: list[list[Id]]) -> int:
     """The most edges that one node brings, if edges between two of these nodes are shared as evenly as possible."""
     load = Counter(nodes[0] for nodes in ends if len(nodes) == 1)
     shared = [nodes for nodes in ends if len(nodes) == 2]
-    taker: list[int] = []
+    taker: list[Id] = []
     for nodes in shared:
         taker.append(min(nodes, key=load.__getitem__))
         load[taker[-1]] += 1
@@ -96,13 +112,13 @@ def _least_load(ends: list[list[int]]) -> int:
     return max(load.values(), default=0)
 
 
-def _hand_on(shared: list[list[int]], taker: list[int], load: Counter[int]) -> bool:
+def _hand_on(shared: list[list[Id]], taker: list[Id], load: Counter[Id]) -> bool:
     """Relieves one of the nodes with the most edges, if that is possible; says whether it was.
 
     Each edge of a chain goes to its other end, from one of these nodes to one that has at least two edges less.
     """
     most = max(load.values(), default=0)
-    via: dict[int, int | None] = {node: None for node in load if load[node] == most}
+    via: dict[Id, int | None] = {node: None for node in load if load[node] == most}
     queue = list(via)
     for node in queue:
         if load[node] < most - 1:
@@ -119,11 +135,17 @@ def _hand_on(shared: list[list[int]], taker: list[int], load: Counter[int]) -> b
 
 
 class _Draft:
-    """A graph being edited; rows are found by key."""
+    """A graph being edited; rows are found by the exact id, since keys may be shared.
+
+    Attributes:
+        names: Id of every node, in canonical form.
+        given: The same ids as they were given.
+        row: Row of every node, by its name.
+    """
 
     def __init__(self, data: Data) -> None:
         self.data = data.clone()
-        for derived in ("node_key", "stable_ids", "task", "batch"):
+        for derived in ("node_key", "id_digests", "stable_ids", "task", "batch"):
             if derived in self.data:
                 del self.data[derived]
         self.had_ids = getattr(data, "node_id", None) is not None
@@ -131,15 +153,17 @@ class _Draft:
             raise GraphError(
                 "this graph is in canonical form, without its ids: apply the change to the graph it was made from."
             )
-        self.keys: list[int] = node_keys(data).tolist()
-        self.ids: list[Any] = list(np.asarray(data.node_id).tolist()) if self.had_ids else list(range(len(self.keys)))
-        self.row = {key: row for row, key in enumerate(self.keys)}
+        encoded = exact_ids(data)
+        self.names: list[Id] = encoded.tolist() if isinstance(encoded, np.ndarray) else encoded
+        listed = listed_ids(data.node_id) if self.had_ids else encoded
+        self.given: list[Any] = listed.tolist() if isinstance(listed, np.ndarray) else list(listed)
+        self.row = {name: row for row, name in enumerate(self.names)}
         self.num_deleted = 0
         if self.data.edge_index is None:
             self.data.edge_index = torch.empty(2, 0, dtype=torch.int64)
 
     def find(self, node: Id) -> int:
-        row = self.row.get(keys_of([node])[0])
+        row = self.row.get(encode_id(node))
         if row is None:
             raise IdError(f"the graph has no node with id {node!r}.")
         return row
@@ -183,7 +207,7 @@ class _Draft:
     def delete_nodes(self, nodes: Sequence[Id]) -> None:
         if not nodes:
             return
-        total = len(self.keys)
+        total = len(self.names)
         keep = torch.ones(total, dtype=torch.bool)
         keep[[self.find(n) for n in nodes]] = False
         self._keep_edges(keep[self.data.edge_index].all(0))
@@ -191,25 +215,25 @@ class _Draft:
         self.data.edge_index = renumber[self.data.edge_index]
         self._map_node_values(lambda value: value[keep.to(value.device)], total)
         rows = keep.nonzero().view(-1).tolist()
-        self.keys, self.ids = [self.keys[r] for r in rows], [self.ids[r] for r in rows]
+        self.names, self.given = [self.names[r] for r in rows], [self.given[r] for r in rows]
         self.num_deleted = total - len(rows)
         self._write_ids()
 
     def inject(self, nodes: Mapping[Id, Sequence[float]]) -> None:
         if not nodes:
             return
-        for node, key in zip(nodes, keys_of(nodes), strict=True):
-            if key in self.row:
+        for node, name in zip(nodes, _distinct(nodes), strict=True):
+            if name in self.row:
                 raise IdError(
                     f"cannot inject a node under the id {node!r}: a living node has it. Delete that node first."
                 )
-            if not self.had_ids and key != len(self.keys) + self.num_deleted:
+            if not self.had_ids and name != len(self.names) + self.num_deleted:
                 raise IdError(
                     f"cannot inject a node under the id {node!r}: the graph has no node_id, so row numbers are the ids "
-                    f"and the next one is {len(self.keys) + self.num_deleted}. Use that, or give the graph ids."
+                    f"and the next one is {len(self.names) + self.num_deleted}. Use that, or give the graph ids."
                 )
-            self.keys.append(key)
-            self.ids.append(node)
+            self.names.append(name)
+            self.given.append(node)
         total, new = self.data.x.size(0), len(nodes)
         features = torch.stack([torch.as_tensor(f, dtype=self.data.x.dtype) for f in nodes.values()])
 
@@ -229,11 +253,11 @@ class _Draft:
                 self.data[name] = change(value)
 
     def _write_ids(self) -> None:
-        self.row = {key: row for row, key in enumerate(self.keys)}
+        self.row = {name: row for row, name in enumerate(self.names)}
         # Without ids the row number is a node's identity, so a deletion renames all later nodes: a reason to give ids.
         if self.had_ids:
-            whole = all(isinstance(i, int) and -(2**63) <= i < 2**63 for i in self.ids)
-            self.data.node_id = torch.tensor(self.ids) if whole else [str(i) for i in self.ids]
+            whole = all(isinstance(i, (int, np.integer)) and int(i) in INT64 for i in self.given)
+            self.data.node_id = torch.tensor(self.names, dtype=torch.int64) if whole else self.given.copy()
 
     def add_edges(self, pairs: Sequence[Pair], directed: bool) -> None:
         if not pairs:

@@ -15,7 +15,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import GraphError
-from agnncert.graphs.graph import Task, canonical, canonical_set, graph_digest, infer_task, select_edges
+from agnncert.graphs.graph import Task, canonical, canonical_set, graph_digest, infer_task, listed_ids, select_edges
+from agnncert.proof.ids import id_array
 
 Rows = npt.NDArray[np.int64]
 
@@ -29,7 +30,8 @@ class Targets:
         graph: Node task: the whole graph. Graph task: the target graphs joined into one, in order.
         rows: Row of each target in the data, shape ``[n]``.
         places: Position of each target in ``graph``: its node, or its number among the joined graphs, shape ``[n]``.
-        ids: Ids of the targets, or their rows where there are none, shape ``[n]``.
+        ids: Ids of the targets, or their rows where there are none, in canonical form: an array of int64 if that holds
+            all of them, else of Python's integers and strings, shape ``[n]``.
         truth: True class of each, shape ``[n]``; ``None`` if not all are known.
     """
 
@@ -155,8 +157,8 @@ def target_ids(data: Any, rows: Rows, task: Task) -> npt.NDArray[Any]:
     ids = None if task == "graph" else getattr(data, "node_id", None)
     if ids is None:
         return rows
-    picked = np.asarray(ids)[rows]
-    return picked.astype(np.int64) if picked.dtype.kind in "iu" else picked.astype(str)
+    listed = listed_ids(ids)
+    return id_array(listed[rows] if isinstance(listed, np.ndarray) else [listed[row] for row in rows.tolist()])
 
 
 def target_truth(data: Any, rows: Rows, task: Task) -> Rows | None:
@@ -188,6 +190,7 @@ def _selected(joined: Data, chosen: Tensor) -> Data:
     graph.x, graph.node_key = joined.x[nodes], joined.node_key[nodes]
     graph.batch, graph.starts = torch.repeat_interleave(torch.arange(len(chosen)), sizes[chosen]), starts
     graph.with_ids = joined.with_ids[chosen]
+    graph.id_digests = tuple(joined.id_digests[k] for k in chosen.tolist())
     graph.stable_ids = bool(graph.with_ids.all())
     return graph
 

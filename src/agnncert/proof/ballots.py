@@ -6,6 +6,8 @@ with hundreds of subgraphs stays small. :class:`Ballots` adds what a rule needs 
 ``theorems`` proves with it, ``recount`` counts again.
 """
 
+import math
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -106,6 +108,7 @@ DTYPES = {
     "cover": np.int32,
 }
 SIZES = {"num_groups": 2**24, "num_classes": np.iinfo(np.int16).max}  # largest numbers that a verifier accepts
+LARGEST_PARAMETER = 2**53  # whole numbers up to here are exact in floating point
 
 
 @dataclass(frozen=True)
@@ -164,9 +167,9 @@ class Ballots:
         """
         expected = ("rule", "ids", "parameters", *SIZES)
         if sorted(tensors) != sorted(DTYPES):
-            raise CertificateError(f"arrays are {', '.join(sorted(tensors))}: expected {', '.join(sorted(DTYPES))}.")
+            raise CertificateError(f"arrays are {reprlib.repr(sorted(tensors))}: expected {', '.join(sorted(DTYPES))}.")
         if sorted(settings) != sorted(expected) or not isinstance(settings["parameters"], dict):
-            raise CertificateError(f"settings are {dict(settings)}: expected {', '.join(expected)}.")
+            raise CertificateError(f"settings are {reprlib.repr(dict(settings))}: expected {', '.join(expected)}.")
         votes: dict[str, Any] = {name: array for name, array in tensors.items() if not name.startswith("cover")}
         return cls(
             votes=Votes(**votes, **{name: settings[name] for name in SIZES}),
@@ -181,21 +184,21 @@ class Ballots:
 def _check_settings(ballots: Ballots) -> None:
     name, parameters = ballots.rule, ballots.parameters
     if not isinstance(name, str) or name not in RULES:
-        raise CertificateError(f'unknown rule "{name}": {did_you_mean(str(name), RULES)}')
+        raise CertificateError(f"unknown rule {reprlib.repr(name)}: {did_you_mean(str(name)[:40], RULES)}")
     if ballots.ids not in ("node_id", "row"):
-        raise CertificateError(f'unknown kind of ids "{ballots.ids}": expected "node_id" or "row".')
+        raise CertificateError(f'unknown kind of ids {reprlib.repr(ballots.ids)}: expected "node_id" or "row".')
     for what, most in SIZES.items():
         size = getattr(ballots.votes, what)
         if not _is_whole(size) or not 1 <= size <= most:
-            raise CertificateError(f"{what} is {size!r}: expected a whole number from 1 to {most:,}.")
+            raise CertificateError(f"{what} is {reprlib.repr(size)}: expected a whole number from 1 to {most:,}.")
     rule = RULES[name]
     known = (*rule.parameters, *rule.prices)
     missing = [what for what in rule.parameters if what not in parameters]
-    odd = [what for what, value in parameters.items() if what not in known or not _is_whole(value) or value < 0]
+    odd = [what for what, value in parameters.items() if what not in known or not _is_parameter(value)]
     if missing or odd:
-        given = ", ".join(f"{what}={value!r}" for what, value in parameters.items()) or "none"
+        given = reprlib.repr(dict(parameters)) if parameters else "none"
         raise CertificateError(f'parameters of the rule "{name}" are {given}: expected {", ".join(known) or "none"}.')
-    if rule.parameters and np.prod(list(parameters.values())) != ballots.votes.num_groups:
+    if rule.parameters and math.prod(parameters.values()) != ballots.votes.num_groups:
         raise CertificateError(f"a grid of {dict(parameters)} does not make {ballots.votes.num_groups} groups.")
 
 
@@ -245,7 +248,7 @@ def _check_reached(ballots: Ballots) -> None:
 
 def _check_rows(name: str, ptr: IntArray, num_rows: int, total: int) -> None:
     _check_length(name, len(ptr), num_rows + 1)
-    if ptr[0] != 0 or ptr[-1] != total or (np.diff(ptr) < 0).any():
+    if ptr[0] != 0 or ptr[-1] != total or (ptr[1:] < ptr[:-1]).any():  # compared, because differences may overflow
         raise CertificateError(f'"{name}" does not divide {total} entries into {num_rows} rows.')
 
 
@@ -261,3 +264,7 @@ def _check_range(name: str, values: npt.NDArray[Any], low: int, high: int) -> No
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_parameter(value: object) -> bool:
+    return isinstance(value, int) and _is_whole(value) and 0 <= value <= LARGEST_PARAMETER

@@ -12,12 +12,13 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.errors import AgnncertError, BudgetError, CertificateError, SettingsError, did_you_mean
+from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean
 from agnncert.proof.ballots import BoolArray, FloatArray, IntArray
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.claim import Claim
 from agnncert.proof.evidence import BallotEvidence, Evidence
 from agnncert.proof.file import OPTIONAL, PER_TARGET, Contents, read_contents, write_contents
+from agnncert.proof.ids import id_array
 
 INF = float("inf")
 
@@ -29,7 +30,8 @@ class Certificate:
     Attributes:
         claim: What is proved, in which unit, under which assumptions.
         evidence: What everything below is derived from.
-        target: Ids of the targets (integers or strings), not row numbers, shape ``[n]``.
+        target: Ids of the targets, not row numbers, shape ``[n]``: an array of int64 if that holds all of them, else of
+            Python's integers and strings. The decimal text of an integer is that integer.
         row: Row of each target in the data it was made from; the position when not given, shape ``[n]``.
         truth: True class of each target, if it was known, shape ``[n]``.
         degree: Neighbours of each target node, or edges of each target graph, if known, shape ``[n]``.
@@ -51,7 +53,7 @@ class Certificate:
     def __post_init__(self) -> None:
         label, radius = self.evidence.label_and_radius()
         values = {
-            "target": _as_ids(self.target),
+            "target": as_ids(self.target),
             "row": np.arange(len(label)) if self.row is None else np.asarray(self.row, dtype=np.int64),
             "truth": None if self.truth is None else np.asarray(self.truth, dtype=np.int64),
             "degree": None if self.degree is None else np.asarray(self.degree, dtype=np.int64),
@@ -78,10 +80,11 @@ class Certificate:
                 if claimed != value:
                     raise CertificateError(f"the claim says {name}={claimed!r}, the ballots say {value!r}.")
         for name in ("target", "row"):
-            values, times = np.unique(getattr(self, name), return_counts=True)
-            if (times > 1).any():
-                twice = values[times > 1][0]
-                raise CertificateError(f'"{name}" names {twice} more than once: each target counts once.')
+            seen: set[Any] = set()
+            for value in getattr(self, name).tolist():
+                if value in seen:
+                    raise CertificateError(f'"{name}" names {value!r:.60} more than once: each target counts once.')
+                seen.add(value)
 
     @property
     def num_targets(self) -> int:
@@ -280,13 +283,20 @@ def _evidence_class(kind: str) -> type[Evidence]:
     return SampleEvidence
 
 
-def _as_ids(target: Any) -> npt.NDArray[Any]:
-    ids = np.asarray(target)
-    if ids.dtype.kind in "iu":
-        return ids.astype(np.int64)
-    if ids.dtype.kind == "U" or (ids.dtype.kind == "O" and all(isinstance(name, str) for name in ids)):
-        return ids.astype(np.str_)
-    raise CertificateError(f"targets have ids of type {ids.dtype}: expected integers or strings.")
+def as_ids(target: Any) -> npt.NDArray[Any]:
+    """Ids as certificates hold them.
+
+    Raises:
+        CertificateError: They are neither integers nor strings.
+    """
+    # numpy would make floats of large integers, one type of mixed ones, and cut NULs off the end of text.
+    ids = target if isinstance(target, Sequence) else np.asarray(target)
+    if isinstance(ids, np.ndarray) and ids.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    try:
+        return id_array(ids)
+    except IdError as error:
+        raise CertificateError(f"targets have ids that are none, expected integers or strings: {error}") from error
 
 
 def summary(certificate: Certificate) -> str:

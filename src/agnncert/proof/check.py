@@ -4,19 +4,20 @@ Statements are derived again by ``recount`` (ballots) and ``recount_samples`` (r
 written again from its facts. Nothing here or there imports what made the statements.
 """
 
+import hashlib
 from collections.abc import Iterator
 
 import numpy as np
 
-from agnncert import __version__
 from agnncert.proof import recount
 from agnncert.proof.ballots import Ballots
 from agnncert.proof.claim import Claim, make_claim, make_sample_claim
 from agnncert.proof.file import Contents
 from agnncert.proof.recount_samples import bound_classes, check_samples, holds, right_radius
+from agnncert.proof.rules import why_not
 
-_FACTS = ("task", "method", "division", "num_groups", "guarantee", "alpha", "alpha_scope", "ids", "tolerance")
-_WORDS = ("unit", "covers", "assumes", "not_proved")
+# What a claim says that its evidence does not imply: whoever has the graph and the model can check it.
+_TAKEN_AS_STATED = ("digests", "notes", "library_version")
 
 
 def check_contents(contents: Contents) -> tuple[list[str], list[str]]:
@@ -27,21 +28,13 @@ def check_contents(contents: Contents) -> tuple[list[str], list[str]]:
     """
     wrong = _check_ballots(contents) if contents.kind == "ballots" else _check_samples(contents)
     n, stated = len(contents.arrays["target"]), len(contents.budgets)
-    checked = [
-        "the claim, word for word" if _same_version(contents.claim) else "the facts of the claim",
-        f"label, radius and new neighbours of {n:,} targets",
-    ]
+    checked = ["the claim, word for word", f"label, radius and new neighbours of {n:,} targets"]
     return wrong, checked + ([f"{stated} stated budgets"] if stated else [])
 
 
-def _same_version(claim: Claim) -> bool:
-    """Whether words can be compared; another version may say the same in other words."""
-    return claim.library_version == __version__
-
-
 def _check_claim(claim: Claim, expected: Claim) -> Iterator[str]:
-    for name in (*_FACTS, *(_WORDS if _same_version(claim) else ())):
-        if getattr(claim, name) != getattr(expected, name):
+    for name, value in vars(expected).items():
+        if name not in _TAKEN_AS_STATED and getattr(claim, name) != value:
             yield f'the claim\'s "{name}" is not what its evidence allows it to say'
 
 
@@ -49,7 +42,7 @@ def _check_targets(contents: Contents, num_targets: int) -> Iterator[str]:
     if len(contents.arrays["target"]) != num_targets:
         yield f"there are {len(contents.arrays['target'])} targets, but evidence about {num_targets}"
     for name in ("target", "row"):
-        if len(np.unique(contents.arrays[name])) < len(contents.arrays[name]):
+        if len(set(contents.arrays[name].tolist())) < len(contents.arrays[name]):
             yield f'"{name}" names a target twice'
     if (contents.arrays["row"] < 0).any():
         yield "a target is in a negative row"
@@ -65,9 +58,20 @@ def _check_ballots(contents: Contents) -> list[str]:
         tolerance=claim.tolerance,
         digests=claim.digests,
         parameters=ballots.parameters,
+        locality=claim.locality,
     )
     wrong = [*_check_targets(contents, ballots.num_targets), *_check_claim(claim, expected)]
+    wrong += _check_division(claim, ballots)
     return wrong or _check_votes(contents, ballots)
+
+
+def _check_division(claim: Claim, ballots: Ballots) -> Iterator[str]:
+    reason = why_not(ballots.rule, claim.division, ballots.votes.num_groups, dict(ballots.parameters))
+    if reason:
+        yield reason
+    named = claim.digests.get("division")
+    if named is not None and named != hashlib.sha256(claim.division.encode()).hexdigest():
+        yield "the digest of the division is not that of the division that is named"
 
 
 def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:

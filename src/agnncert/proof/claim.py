@@ -34,6 +34,8 @@ class Claim:
         digests: SHA-256 of the graph, the model, the division, … by name.
         notes: Further remarks of whoever made the certificate.
         library_version: Version of the library that made it.
+        locality: How it is known that the model looks along edges only: by ``"construction"`` or by ``"test"``; empty
+            if nothing of the kind is assumed, or in files of version 1.
     """
 
     task: str
@@ -52,6 +54,7 @@ class Claim:
     digests: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     library_version: str = ""
+    locality: str = ""
 
     def __str__(self) -> str:
         lines = [f"One step of the radius: {self.unit}."]
@@ -69,13 +72,13 @@ class Claim:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
 
     @classmethod
-    def from_json(cls, stored: Any) -> "Claim":
-        """The claim that :meth:`to_json` described.
+    def from_json(cls, stored: Any, version: int) -> "Claim":
+        """The claim that :meth:`to_json` described, in a file of this version.
 
         Raises:
             CertificateError: A field is missing, unknown, or of a wrong type.
         """
-        expected = {f.name for f in fields(cls)}
+        expected = {f.name for f in fields(cls)} - ({"locality"} if version < 2 else set())
         if not isinstance(stored, dict) or set(stored) != expected:
             given = sorted(stored) if isinstance(stored, dict) else type(stored).__name__
             raise CertificateError(f"the claim has the fields {given}: expected {sorted(expected)}.")
@@ -84,6 +87,14 @@ class Claim:
                 raise CertificateError(f'the claim\'s "{name}" is {value!r}, which makes no sense.')
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
         return cls(**values)
+
+
+# How locality is known -> what the assumption about it goes on to say.
+LOCALITY = {
+    "": "",
+    "construction": "; known by construction: every layer was read and proved to do so",
+    "test": "; known by test, on this graph and model: tests can refute it, not prove it",
+}
 
 
 def _is_number(value: Any) -> bool:
@@ -98,6 +109,7 @@ _FITS: dict[str, Any] = {
     "task": lambda v: v in ("node", "graph"),
     "guarantee": lambda v: v in ("deterministic", "probabilistic"),
     "ids": lambda v: v in ("node_id", "row"),
+    "locality": lambda v: v in LOCALITY,
     "num_groups": lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0,
     "tolerance": lambda v: _is_number(v) and 0 <= v < float("inf"),
     "alpha": lambda v: v is None or (_is_number(v) and 0 < v < 1),
@@ -116,6 +128,7 @@ def make_claim(
     tolerance: float = 0.0,
     digests: Mapping[str, str] | None = None,
     parameters: Mapping[str, int] | None = None,
+    locality: str = "",
     notes: tuple[str, ...] = (),
 ) -> Claim:
     """The claim that belongs to ballots.
@@ -128,10 +141,12 @@ def make_claim(
         tolerance: How far apart two evaluations of a score may lie.
         digests: SHA-256 by name; ``"model"`` is quoted in the assumptions.
         parameters: Whole numbers of the rule.
+        locality: How it is known that the model looks along edges only; dropped where the rule does not assume it.
         notes: Further remarks, stored as they are.
     """
     digests = dict(digests or {})
-    facts = ClaimFacts(RULES[rule], ids == "row", tolerance, digests.get("model", ""), dict(parameters or {}))
+    locality = locality if RULES[rule].division.whole_graph else ""
+    facts = ClaimFacts(RULES[rule], ids == "row", tolerance, digests.get("model", ""), dict(parameters or {}), locality)
     return Claim(
         task=facts.task,
         method=facts.rule.division.method,
@@ -147,6 +162,7 @@ def make_claim(
         digests=digests,
         notes=notes,
         library_version=__version__,
+        locality=locality,
     )
 
 
@@ -172,6 +188,7 @@ class ClaimFacts:
         tolerance: How far apart two evaluations of a score may lie.
         model_digest: SHA-256 of the model, or empty.
         parameters: Whole numbers of the rule.
+        locality: How locality is known, a key of ``LOCALITY``.
     """
 
     rule: Rule
@@ -179,6 +196,7 @@ class ClaimFacts:
     tolerance: float
     model_digest: str
     parameters: dict[str, int]
+    locality: str = ""
 
     @property
     def task(self) -> str:
@@ -227,9 +245,11 @@ class ClaimFacts:
         if self.rule.prices:
             yield "The division's own statement of how many ballots a change moves is true."
         elif self.rule.division.whole_graph and self.task == "node":
-            yield "The model predicts a node from its own features and from nodes whose messages reach it."
+            known = LOCALITY[self.locality]
+            yield f"The model predicts a node from its own features and from nodes whose messages reach it{known}."
         elif self.rule.division.whole_graph:
-            yield "The model sees one subgraph at a time: the nodes of that subgraph and no others."
+            known = LOCALITY[self.locality]
+            yield f"The model sees one subgraph at a time: the nodes of that subgraph and no others{known}."
         if self.tolerance > 0:
             yield (
                 f"No score moves by more than {self.tolerance:g} of the largest when the same subgraph is "

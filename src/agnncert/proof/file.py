@@ -5,7 +5,11 @@ by target and how many targets can break. Nothing is derived here: ``certificate
 evidence, ``check`` derives them again.
 """
 
+import json
 import math
+import re
+import reprlib
+import unicodedata
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,10 +21,11 @@ import numpy.typing as npt
 from agnncert.errors import BudgetError, CertificateError
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.claim import Claim
+from agnncert.proof.ids import id_array
 from agnncert.storage import Arrays, read_sealed, write_sealed
 
 FORMAT = "agnncert-certificate"
-VERSION = 1
+VERSION = 2  # since 2, digests cover ids and all settings of the model, and the claim says how locality is known
 
 KINDS = ("ballots", "samples")
 
@@ -28,6 +33,15 @@ _FIELDS = ("format", "version", "file_sha256", "kind", "settings", "claim", "sta
 PER_TARGET = {"row": np.int64, "label": np.int64, "radius": np.int64, "new_neighbours": np.float64}
 OPTIONAL = {"truth": np.int64, "degree": np.int64}
 _PREFIX = "evidence."
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+# What a verifier accepts, so that its work is bounded by the size of the file.
+LONGEST_HEADER = 2**20  # bytes
+MOST_STATEMENTS = 250
+LONGEST_TEXT = 20_000  # characters
+LARGEST_NUMBER = 2**128
+DEEPEST = 8  # lists and objects within each other
+ROOM_FOR_IDS = 2**25  # characters
 _EXACT = 2**53  # whole numbers up to here are exact in floating point
 
 
@@ -44,6 +58,7 @@ class Contents:
         evidence: Arrays of the evidence.
         arrays: ``target``, ``row``, ``label``, ``radius``, ``new_neighbours``, ``holds`` (one row for each
             budget), and ``truth`` and ``degree`` if known.
+        version: Version of the file's format.
     """
 
     kind: str
@@ -53,6 +68,7 @@ class Contents:
     broken_at_most: tuple[int, ...]
     evidence: Arrays
     arrays: Arrays
+    version: int = VERSION
 
 
 def write_contents(path: str | Path, contents: Contents) -> None:
@@ -84,7 +100,7 @@ def read_contents(path: str | Path) -> Contents:
     Raises:
         CertificateError: The file is not a certificate, was altered or cut short, or is of a future version.
     """
-    header, arrays = read_sealed(Path(path), FORMAT, VERSION)
+    header, arrays = read_sealed(Path(path), FORMAT, VERSION, longest_header=LONGEST_HEADER)
     try:
         return _contents(header, arrays)
     except CertificateError as error:
@@ -92,31 +108,78 @@ def read_contents(path: str | Path) -> Contents:
 
 
 def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
+    _check_plain(header)
     if sorted(header) != sorted(_FIELDS):
-        raise CertificateError(f"the header has the fields {sorted(header)}: expected {sorted(_FIELDS)}.")
+        given = reprlib.repr(sorted(header))
+        raise CertificateError(f"the header has the fields {given}: expected {sorted(_FIELDS)}.")
     if not isinstance(header["kind"], str) or header["kind"] not in KINDS:
-        raise CertificateError(f"unknown kind of evidence {header['kind']!r}: expected {', '.join(KINDS)}.")
+        given = reprlib.repr(header["kind"])
+        raise CertificateError(f"unknown kind of evidence {given}: expected {', '.join(KINDS)}.")
     if not isinstance(header["settings"], dict):
         raise CertificateError(f"the settings are a {type(header['settings']).__name__}: expected names and values.")
     evidence = {n.removeprefix(_PREFIX): a for n, a in arrays.items() if n.startswith(_PREFIX)}
     rest = {n: a for n, a in arrays.items() if not n.startswith(_PREFIX)}
+    _check_id_lengths(rest)
     budgets, broken = _statements(header["statements"])
+    claim = Claim.from_json(header["claim"], header["version"])
+    odd = [name for name, digest in claim.digests.items() if not _SHA256.fullmatch(digest)]
+    if odd:
+        raise CertificateError(f"the claim's digests of {reprlib.repr(odd)} are no SHA-256 in lower-case hex digits.")
     return Contents(
         kind=header["kind"],
         settings=header["settings"],
-        claim=Claim.from_json(header["claim"]),
+        claim=claim,
         budgets=budgets,
         broken_at_most=broken,
         evidence=evidence,
         arrays=_checked(_arrays_to_ids(rest), len(budgets)),
+        version=header["version"],
     )
+
+
+def _check_plain(value: Any, depth: int = 0) -> None:
+    """Refuses a header that is too deep, has numbers or texts beyond measure, or texts that take over a terminal."""
+    if depth > DEEPEST:
+        raise CertificateError(f"the header has lists within lists, more than {DEEPEST} deep.")
+    if isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            raise CertificateError(f"a text has {len(value):,} characters: expected at most {LONGEST_TEXT:,}.")
+        if not value.isprintable() and any(map(_commands, value)):
+            raise CertificateError(f"a text has control characters: {reprlib.repr(value)}.")
+    elif isinstance(value, int | float):
+        if abs(value) >= LARGEST_NUMBER:
+            raise CertificateError(f"a number is too large: {reprlib.repr(value)}.")
+    elif isinstance(value, dict):
+        _check_plain(list(value), depth)
+        _check_plain(list(value.values()), depth)
+    elif isinstance(value, list):
+        for item in value:
+            _check_plain(item, depth + 1)
+
+
+def _commands(character: str) -> bool:
+    """Whether a character is no text: a control character, half of a pair of surrogates, or one that turns the text."""
+    turns = unicodedata.bidirectional(character) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+    return turns or (unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t")
+
+
+def _check_id_lengths(arrays: Arrays) -> None:
+    """Refuses ids that are text if together, each padded to the longest one, they need far more room than the file."""
+    text, ends = arrays.get("target.text"), arrays.get("target.ptr")
+    if text is None or ends is None or ends.dtype != np.int64 or ends.ndim != 1 or not len(ends):
+        return  # whatever else is wrong is said where ids are read
+    if (ends < 0).any() or (ends > text.size).any() or (ends[1:] < ends[:-1]).any():
+        raise CertificateError("the ids of the targets cannot be read: wrong lengths.")
+    room = int(np.diff(ends).max(initial=0)) * len(ends)
+    if room > max(ROOM_FOR_IDS, 16 * text.size):
+        raise CertificateError(f"ids of such different lengths need room for {room:,} characters: too many.")
 
 
 def _checked(arrays: Arrays, num_budgets: int) -> Arrays:
     """The arrays of the statements, with the names, types and lengths that they must have."""
     expected = {"target", "holds", *PER_TARGET}
     if not expected <= set(arrays) <= expected | set(OPTIONAL):
-        raise CertificateError(f"the arrays are {sorted(arrays)}: expected {sorted(expected)}.")
+        raise CertificateError(f"the arrays are {reprlib.repr(sorted(arrays))}: expected {sorted(expected)}.")
     for name, dtype in (PER_TARGET | OPTIONAL | {"holds": np.bool_}).items():
         shape = (num_budgets, len(arrays["target"])) if name == "holds" else (len(arrays["target"]),)
         array = arrays.get(name)
@@ -137,10 +200,14 @@ def _statements(stored: Any) -> tuple[tuple[Budget, ...], tuple[int, ...]]:
     )
     if not good:
         raise CertificateError("the statements are not pairs of a budget and a number of broken targets.")
+    if len(stored) > MOST_STATEMENTS:
+        raise CertificateError(
+            f"there are statements about {len(stored):,} budgets: at most {MOST_STATEMENTS} are read."
+        )
     try:
         budgets = tuple(_budget_from_json(statement["budget"]) for statement in stored)
     except (BudgetError, TypeError) as error:
-        raise CertificateError(f"a statement is about a budget that makes no sense: {error}") from error
+        raise CertificateError(f"a statement is about a budget that makes no sense: {str(error)[:300]}") from error
     return budgets, tuple(statement["broken_at_most"] for statement in stored)
 
 
@@ -153,21 +220,25 @@ def _budget_to_json(budget: Budget) -> dict[str, Any]:
 
 def _budget_from_json(stored: dict[str, Any]) -> Budget:
     fields: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in stored.items()}
-    if any(not isinstance(value, bool) and value != math.inf and value > _EXACT for value in fields.values()):
+    budget = Budget(**fields)
+    if any(getattr(budget, name) > _EXACT and getattr(budget, name) != math.inf for name in COUNTS):
         raise BudgetError(f"a number is larger than {_EXACT:,}, but not infinite.")
-    return Budget(**fields)
+    if json.dumps(_budget_to_json(budget), sort_keys=True) != json.dumps(stored, sort_keys=True):
+        raise BudgetError(f"{reprlib.repr(stored)} is not how a budget is written.")
+    return budget
 
 
 def _ids_to_arrays(target: npt.NDArray[Any]) -> Arrays:
-    if target.dtype.kind != "U":
+    """Integers of 64 bits as they are; else every id as its text, from which its canonical form can be told."""
+    if target.dtype == np.int64:
         return {"target": target}
-    encoded = [name.encode() for name in target.tolist()]
+    encoded = [str(name).encode() for name in target.tolist()]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     return {"target.text": np.frombuffer(b"".join(encoded), dtype=np.uint8), "target.ptr": ends}
 
 
 def _arrays_to_ids(arrays: Arrays) -> Arrays:
-    """The same arrays, with ids that are text put together again as ``target``."""
+    """The same arrays, with ids that are text put together again as ``target``, in canonical form."""
     if "target" in arrays and arrays["target"].dtype == np.int64 and arrays["target"].ndim == 1:
         return arrays
     try:
@@ -175,10 +246,10 @@ def _arrays_to_ids(arrays: Arrays) -> Arrays:
         text, ends = rest.pop("target.text"), rest.pop("target.ptr")
         if text.dtype != np.uint8 or ends.dtype != np.int64 or ends.ndim != 1 or text.ndim != 1:
             raise ValueError("wrong types")
-        if ends[0] != 0 or ends[-1] != len(text) or (np.diff(ends) < 0).any():
+        if ends[0] != 0 or ends[-1] != len(text) or (ends[1:] < ends[:-1]).any():
             raise ValueError("wrong lengths")
         joined = text.tobytes()
-        ids = [joined[start:end].decode() for start, end in pairwise(ends)]
+        ids = id_array([joined[start:end].decode() for start, end in pairwise(ends.tolist())])
     except (KeyError, ValueError, IndexError) as error:
         raise CertificateError(f"the ids of the targets cannot be read: {error}.") from error
-    return rest | {"target": np.array(ids, dtype=np.str_)}
+    return rest | {"target": ids}

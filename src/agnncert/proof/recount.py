@@ -1,8 +1,11 @@
 """The ballots counted a second time, for the verifier.
 
 This module shares no code with ``theorems`` and ``evidence``, which made the statements, and works differently on
-purpose: it spells out what each division covers instead of reading it from the table in ``rules``, lays out ballots one
-by one, and finds the worst attack by trying how many ballots are moved in each tier instead of by a closed formula.
+purpose: it spells out what each division covers instead of reading it from the table in ``rules``, and finds the worst
+attack by moving ballots pile by pile, the most harmful ones first, instead of by a closed formula.
+
+A file lists few ballots and counts the others, so nothing here is laid out per subgraph or per class: time and memory
+follow the number of listed ballots and targets.
 """
 
 import math
@@ -18,7 +21,7 @@ from agnncert.proof.budget import COUNTS, Budget
 
 Numbers = npt.NDArray[Any]
 
-BALLOTS_AT_ONCE = 10_000_000
+BALLOTS_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -38,101 +41,158 @@ class Limits:
 class Piles:
     """The ballots of some targets, sorted by tier: 0 reached, 1 listed but not reached, 2 unlisted.
 
+    A *rival* is a class that might win instead of a target's label. Classes with equally many ballots in every pile are
+    equally far from winning, but for ties, which the smallest of them wins first; so only that one is kept. In
+    particular one class stands for all those that nobody voted for.
+
     Attributes:
         ballots: The ballots of all targets.
         targets: Which of the targets are sorted here.
         label: Winner of the ballots as cast, shape ``[n]``.
-        lead: Votes by which the winner is ahead of each class when all unstable ballots go to that class,
-            less one if the class wins ties; shape ``[n, C]``.
-        for_class: Stable ballots for each class in each tier, shape ``[n, 3, C]``.
-        size: Stable ballots in each tier, abstentions included, shape ``[n, 3]``.
         num_reached: Ballots in the first tier, stable or not, shape ``[n]``.
+        owner: Whose rival it is: a number below ``n``, ascending, shape ``[r]``.
+        lead: Votes by which the winner is ahead of each rival when all unstable ballots go to that rival, less one if
+            the rival wins ties, shape ``[r]``.
+        two: Stable ballots in each tier that gain the rival two when moved (they were for the winner), ``[3, r]``.
+        one: Stable ballots in each tier that gain it one (they were for a third class, or abstained), ``[3, r]``.
     """
 
     ballots: Ballots
     targets: slice
     label: Numbers
-    lead: Numbers
-    for_class: Numbers
-    size: Numbers
     num_reached: Numbers
+    owner: Numbers
+    lead: Numbers
+    two: Numbers
+    one: Numbers
 
     def radius(self) -> Numbers:
         """How many ballots may change, each closing a lead by two, before another class wins; -1 if one already may."""
         radius = np.full(len(self.label), self.ballots.votes.num_groups)
-        for k in range(self.lead.shape[1]):
-            rival = self.label != k
-            radius[rival] = np.minimum(radius[rival], np.floor_divide(self.lead[rival, k], 2))
+        np.minimum.at(radius, self.owner, np.floor_divide(self.lead, 2))
         return np.asarray(np.maximum(radius, -1))
 
     def holds(self, limits: Limits) -> npt.NDArray[np.bool_]:
         """Whether no allowed choice of moved ballots lets another class win, shape ``[n]``."""
-        safe = limits.covered.copy()
-        two = np.take_along_axis(self.for_class, self.label[:, None, None], axis=2)[:, :, 0]
-        for k in range(self.lead.shape[1]):
-            rival = self.label != k
-            one = self.size - two - self.for_class[:, :, k]
-            safe &= ~rival | (self.lead[:, k] >= self._worst(two, one, limits))
-        return np.asarray(safe)
+        return np.asarray(limits.covered & ~self.marked(self.wins(limits)))
 
-    def _worst(self, two: Numbers, one: Numbers, limits: Limits) -> Numbers:
-        """The largest gain of a rival on the winner.
+    def wins(self, limits: Limits) -> npt.NDArray[np.bool_]:
+        """Which rivals win if as many ballots move as ``limits`` allow, shape ``[r]``."""
+        everyone = np.arange(len(self.owner))
+        allowed = (limit[self.owner] for limit in (limits.all, limits.beyond, limits.unlisted))
+        return np.asarray(self.gain(everyone, *allowed) > self.lead)
 
-        Args:
-            two: Ballots in each tier that gain two when moved (they were for the winner), shape ``[n, 3]``.
-            one: Ballots in each tier that gain one, same shape. The others gain nothing.
-            limits: How many can move.
+    def marked(self, rivals: Numbers) -> npt.NDArray[np.bool_]:
+        """Which targets have one of the rivals that are marked, shape ``[n]``."""
+        marked = np.zeros(len(self.label), dtype=bool)
+        marked[self.owner[rivals]] = True
+        return marked
+
+    def gain(self, rivals: Numbers, in_all: Numbers, beyond: Numbers, unlisted: Numbers) -> Numbers:
+        """The most that some rivals gain on the winner, when so many ballots move; all of shape ``[len(rivals)]``.
+
+        Ballots that gain two are moved before those that gain one. Since the limits lie one within the other, it
+        does not matter from which tier: whichever are moved first, equally many can be moved.
         """
-        worst = np.zeros(len(self.label))
-        for middle in range(int(self.size[:, 1].max(initial=0)) + 1):
-            possible = (middle <= self.size[:, 1]) & (middle <= limits.beyond) & (middle <= limits.all)
-            most = np.minimum(self.size[:, 2], np.minimum(limits.unlisted, limits.beyond - middle))
-            most = np.maximum(np.minimum(most, limits.all - middle), 0)
-            left = limits.all - middle
-            # The gain is concave in the number of unlisted ballots moved, and bends only at these numbers.
-            for bend in (0, most, two[:, 2], two[:, 2] + one[:, 2], left - two[:, 0], left - two[:, 0] - one[:, 0]):
-                outside = np.clip(bend, 0, most)
-                gain = _top(two[:, 0], one[:, 0], left - outside)
-                gain = gain + _top(two[:, 1], one[:, 1], middle) + _top(two[:, 2], one[:, 2], outside)
-                worst = np.where(possible, np.maximum(worst, gain), worst)
-        return worst
-
-
-def _top(two: Numbers, one: Numbers, moved: Any) -> Numbers:
-    """The gain from the ``moved`` ballots of a pile that gain most."""
-    return np.asarray(2 * np.minimum(moved, two) + np.minimum(np.maximum(moved - two, 0), one))
+        gain = np.zeros(len(rivals))
+        for worth, piles in ((2, self.two), (1, self.one)):
+            for tier in (0, 1, 2):
+                moved = np.minimum(piles[tier, rivals], in_all)
+                if tier > 0:
+                    moved = np.minimum(moved, beyond)
+                    if tier > 1:
+                        moved = np.minimum(moved, unlisted)
+                        unlisted = unlisted - moved
+                    beyond = beyond - moved
+                in_all = in_all - moved
+                gain += worth * moved
+        return gain
 
 
 def sort_ballots(ballots: Ballots) -> Iterator[Piles]:
-    """Lays out all ballots and sorts them into piles, some targets at a time."""
-    step = max(1, BALLOTS_AT_ONCE // ballots.votes.num_groups)
-    for start in range(0, ballots.num_targets, step):
-        yield _sort(ballots, slice(start, min(start + step, ballots.num_targets)))
+    """Sorts all ballots into piles, some targets at a time."""
+    entries = ballots.votes.indptr + np.arange(ballots.num_targets + 1)  # each target also has unlisted ballots
+    start = 0
+    while start < ballots.num_targets:
+        stop = int(np.searchsorted(entries, entries[start] + BALLOTS_AT_ONCE, side="right")) - 1
+        stop = min(max(stop, start + 1), ballots.num_targets)
+        yield _sort(ballots, slice(start, stop))
+        start = stop
 
 
 def _sort(ballots: Ballots, targets: slice) -> Piles:
     votes, n = ballots.votes, targets.stop - targets.start
-    ballot = np.tile(votes.default[targets, None], (1, votes.num_groups))
-    stable = np.tile(votes.default_stable[targets, None], (1, votes.num_groups))
-    tier = np.full(ballot.shape, 2, dtype=np.int8)
-    for_targets = votes.indptr[targets.start : targets.stop + 1]
-    listed = slice(for_targets[0], for_targets[-1])
-    place = np.repeat(np.arange(n), np.diff(for_targets)), votes.group[listed]
-    ballot[place], stable[place] = votes.ballot[listed], votes.stable[listed]
-    tier[place] = np.where(votes.reached[listed], 0, 1)
+    ends = votes.indptr[targets.start : targets.stop + 1]
+    listed, of_target = slice(ends[0], ends[-1]), np.repeat(np.arange(n), np.diff(ends))
+    # One entry for each listed ballot, and one for all unlisted ballots of a target, which are alike.
+    owner = np.concatenate([of_target, np.arange(n)])
+    ballot = np.concatenate([votes.ballot[listed], votes.default[targets]]).astype(np.int64)
+    stable = np.concatenate([votes.stable[listed], votes.default_stable[targets]])
+    tier = np.concatenate([np.where(votes.reached[listed], 0, 1), np.full(n, 2)])
+    number = np.concatenate([np.ones(len(of_target), dtype=np.int64), votes.num_groups - np.diff(ends)])
 
-    columns = votes.num_classes + 1  # column 0 is for abstentions
-    pile = (np.arange(n)[:, None] * 3 + tier) * columns + ballot + 1
-    counted = np.bincount(pile[stable], minlength=n * 3 * columns).reshape(n, 3, columns)
-    cast = np.bincount(pile.ravel(), minlength=n * 3 * columns).reshape(n, 3, columns).sum(axis=1)[:, 1:]
+    voting = (ballot >= 0) & (number > 0)
+    pair, place = np.unique(owner[voting] * votes.num_classes + ballot[voting], return_inverse=True)
+    voter, choice = pair // votes.num_classes, pair % votes.num_classes
+    cast = _add_up(place, number[voting], len(pair))
+    firm = _add_up(place * 3 + tier[voting], np.where(stable, number, 0)[voting], len(pair) * 3).reshape(-1, 3)
+    label = _winners(voter, choice, cast, n)
+    own = voter[choice == label[voter]]
+    for_label = np.zeros((n, 3), dtype=np.int64)
+    for_label[own] = firm[choice == label[voter]]
+    size = _add_up(owner * 3 + tier, np.where(stable, number, 0), n * 3).reshape(n, 3)
+
+    nobody, unvoted = _unvoted(voter, choice, label, votes.num_classes)
+    rival = choice != label[voter]
+    who, which = np.concatenate([voter[rival], nobody]), np.concatenate([choice[rival], unvoted])
+    firm = np.concatenate([firm[rival], np.zeros((len(nobody), 3), dtype=np.int64)])
+    kept = _smallest_of_equals(who, which, firm)
+    who, which, firm = who[kept], which[kept], firm[kept]
+    unstable = votes.num_groups - size.sum(axis=1)
+    lead = (for_label.sum(axis=1) - unstable)[who] - firm.sum(axis=1) - (which < label[who])
+    reached = np.bincount(of_target[votes.reached[listed]], minlength=n)
+    two = np.ascontiguousarray(for_label[who].T, dtype=np.float64)
+    one = np.ascontiguousarray((size[who] - for_label[who] - firm).T, dtype=np.float64)
+    return Piles(ballots, targets, label, reached, who, lead, two, one)
+
+
+def _add_up(place: Numbers, number: Numbers, length: int) -> Numbers:
+    """Sums of numbers by place. They are ballots of one target, 2**24 at most, so that floats hold them exactly."""
+    return np.bincount(place, weights=number, minlength=length).astype(np.int64)
+
+
+def _winners(voter: Numbers, choice: Numbers, cast: Numbers, n: int) -> Numbers:
+    """The class with most votes of each target, the smaller one if several have; 0 if nobody voted."""
     label = np.zeros(n, dtype=np.int64)
-    for k in range(votes.num_classes):  # a later class must be strictly ahead: ties stay with the smaller one
-        label[cast[:, k] > cast[np.arange(n), label]] = k
-    firm = counted.sum(axis=1)[:, 1:]
-    lead = firm[np.arange(n), label][:, None] - firm - (~stable).sum(axis=1)[:, None]
-    lead -= label[:, None] > np.arange(votes.num_classes)
-    size = counted.sum(axis=2)
-    return Piles(ballots, targets, label, lead, counted[:, :, 1:], size, (tier == 0).sum(axis=1))
+    order = np.lexsort((choice, -cast, voter))
+    first = np.concatenate([[True], np.diff(voter[order]) > 0])[: len(order)]
+    label[voter[order][first]] = choice[order][first]
+    return label
+
+
+def _unvoted(voter: Numbers, choice: Numbers, label: Numbers, num_classes: int) -> tuple[Numbers, Numbers]:
+    """The smallest class that nobody voted for and that is not the label, with its target; some targets have none.
+
+    Args:
+        voter: Targets, ascending, each with the classes that it has votes for, ascending, in ``choice``.
+        choice: These classes.
+        label: Label of each target.
+        num_classes: Number of classes.
+    """
+    starts = np.searchsorted(voter, np.arange(len(label)))
+    in_a_row = choice == np.arange(len(voter)) - starts[voter]  # 0, 1, 2, … without a gap
+    smallest = np.bincount(voter[in_a_row], minlength=len(label))
+    smallest = np.where(smallest == label, label + 1, smallest)  # the label has no votes only if nobody voted
+    target = np.flatnonzero(smallest < num_classes)
+    return target, smallest[target]
+
+
+def _smallest_of_equals(who: Numbers, which: Numbers, firm: Numbers) -> Numbers:
+    """Places of the rivals to keep: of those of one target with equal piles, the smallest class."""
+    order = np.lexsort((which, firm[:, 2], firm[:, 1], firm[:, 0], who))
+    keys = np.column_stack([who, firm])[order]
+    first = np.concatenate([[True], (np.diff(keys, axis=0) != 0).any(axis=1)])[: len(order)]
+    return np.asarray(order[first])
 
 
 def limits(piles: Piles, budget: Budget, **instead: Numbers) -> Limits:
@@ -213,17 +273,16 @@ def _limits(moved: Numbers, beyond: Numbers, unlisted: Numbers, covered: Numbers
 
 
 def _product(a: Numbers, b: Numbers) -> Numbers:
-    return np.array([x * y if x and y else 0.0 for x, y in zip(a.tolist(), b.tolist(), strict=True)])
+    none = (a == 0) | (b == 0)  # also of infinitely many
+    return np.where(none, 0.0, np.where(none, 1.0, a) * np.where(none, 1.0, b))
 
 
 def _covered(piles: Piles, nodes: Numbers) -> Numbers:
     """How many ballots that many nodes reach at worst: one row of the cover table per target."""
-    cover = piles.ballots.cover
-    ends = piles.ballots.cover_ptr[piles.targets.start : piles.targets.stop + 1].tolist()
-    reached = []
-    for start, stop, k in zip(ends[:-1], ends[1:], nodes.tolist(), strict=True):
-        reached.append(cover[start + int(min(k, stop - start)) - 1] if k and stop > start else 0)
-    return np.array(reached, dtype=np.float64)
+    ends = piles.ballots.cover_ptr[piles.targets.start : piles.targets.stop + 1]
+    entry = np.minimum(nodes, np.diff(ends)).astype(np.int64)  # 0 if there are no nodes, or nothing to reach
+    cover = np.append(piles.ballots.cover, 0)
+    return np.where(entry > 0, cover[ends[:-1] + np.maximum(entry, 1) - 1], 0).astype(np.float64)
 
 
 def right_neighbours(piles: Piles, stated: Numbers) -> npt.NDArray[np.bool_]:
@@ -248,16 +307,23 @@ def prices(piles: Piles, budget: Budget) -> Numbers:
     if budget.target_features:
         budget = budget.but(target_features=False, change_features=budget.change_features + 1)
     full = limits(piles, budget)
-    fails = ~piles.holds(full)
-    if piles.ballots.rule not in ("edge-centric/node", "node-centric/node", "gated/node") or not fails.any():
+    wins = piles.wins(full)
+    fails = ~full.covered | piles.marked(wins)
+    if piles.ballots.rule not in ("edge-centric/node", "node-centric/node", "gated/node"):
         return np.where(fails, 0.0, math.inf)
-    low, high = np.zeros(len(fails)), np.minimum(full.beyond, piles.ballots.votes.num_groups)
-    while (low < high).any():
-        middle = np.floor((low + high) / 2)
-        within = Limits(full.all, np.minimum(full.beyond, middle), np.minimum(full.unlisted, middle), full.covered)
-        enough = ~piles.holds(within)
-        low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
-    return np.where(fails, low, math.inf)
+    # Each further ballot beyond the reached ones gains a rival two, then one, then nothing. So half the missing gain is
+    # the least number of them; where it does not suffice, the remaining ones gain one each.
+    rivals = np.flatnonzero(wins)
+    owner = piles.owner[rivals]
+
+    def missing(beyond: Numbers) -> Numbers:
+        within = np.minimum(full.beyond[owner], beyond), np.minimum(full.unlisted[owner], beyond)
+        return np.asarray(np.maximum(piles.lead[rivals] + 1 - piles.gain(rivals, full.all[owner], *within), 0))
+
+    half = np.ceil(missing(np.zeros(len(rivals))) / 2)
+    cheapest = np.where(full.covered, math.inf, 0.0)
+    np.minimum.at(cheapest, owner, half + missing(half))
+    return cheapest
 
 
 def broken(task: str, budget: Budget, prices: Numbers, fails: Numbers) -> int:

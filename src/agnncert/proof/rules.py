@@ -4,7 +4,10 @@ A rule says what a division's theorem speaks about, not what the theorem is: ``t
 counts again in code of its own, and files, claims and reports read the facts from here.
 """
 
+import math
+import re
 from dataclasses import dataclass
+from typing import Any
 
 from agnncert.proof.budget import COUNTS
 
@@ -98,3 +101,41 @@ RULES = {
     "custom/node": Rule("node", _CUSTOM, target_features=True, prices=(*COUNTS, "target_features")),
     "custom/graph": Rule("graph", _CUSTOM, prices=COUNTS),
 }
+
+# What an edge-centric division proves for a model that mixes nodes: one changed pair moves one ballot, and no more.
+EDGES_ONLY = {"add_edges": 1, "delete_edges": 1, "change_edges": 1}
+
+_PRINTED = re.compile(
+    r"(edge-centric|node-centric|gnncert-e|gnncert-n|gnncert-en)\(T=([1-9]\d{0,18})(?:x([1-9]\d{0,18}))?, "
+    r"hash=(?:md5|sha1|sha256|blake2b), key=u64le(, gated features)?(?:, self-loops kept)?\)"
+)
+
+
+def why_not(rule: str, division: str, num_groups: int, parameters: dict[str, Any]) -> str:
+    """Why a rule does not belong to a division that prints as ``division``; empty if it does.
+
+    A built-in division has one theorem per task. Anything else that prints in another way is somebody's own, and all
+    that is known about it are the prices that it states.
+
+    Example:
+        >>> why_not("gated/node", "node-centric(T=60, hash=md5, key=u64le)", 60, {})
+        'the division node-centric(T=60, hash=md5, key=u64le) goes with the rule "node-centric/node", not "gated/node"'
+    """
+    task, printed = RULES[rule].task, _PRINTED.fullmatch(division)
+    if printed is None:
+        own = f"custom/{task}"
+        return (
+            "" if rule == own else f'only the rule "{own}" goes with a division that is not built in: {division!r:.99}'
+        )
+    name, *sides = printed.groups()[:3]
+    numbers = [int(side) for side in sides if side]
+    right = "gated" if printed[4] and task == "node" else name
+    if rule == f"custom/{task}" and name == "edge-centric" and task == "node":  # as certify(..., attacks="edges")
+        wanted = EDGES_ONLY
+    elif rule == f"{right}/{task}":
+        wanted = dict(zip(_GRID, numbers, strict=False)) if name == "gnncert-en" else {}
+    else:
+        return f'the division {division} goes with the rule "{right}/{task}", not "{rule}"'
+    if parameters != wanted or math.prod(numbers) != num_groups or len(numbers) != (2 if name == "gnncert-en" else 1):
+        return f"the division {division} does not have {num_groups} groups and the parameters {parameters}"
+    return ""

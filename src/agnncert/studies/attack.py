@@ -18,7 +18,7 @@ from agnncert.studies.inputs import row_origin, study_of_run
 from agnncert.studies.report import UNDER_ATTACK, report_run
 from agnncert.studies.run import Study
 from agnncert.studies.settings import CertifySettings, require_one_of
-from agnncert.voting.call import model_digest
+from agnncert.voting.digest import model_digest
 
 log = logging.getLogger(__name__)
 

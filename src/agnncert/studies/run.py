@@ -30,7 +30,8 @@ from agnncert.storage import write_atomic
 from agnncert.studies.settings import GRAPH_FREE, MAJORITY, UNDEFENDED
 from agnncert.training import fit
 from agnncert.training.settings import recipe
-from agnncert.voting.call import bind, model_digest
+from agnncert.voting.call import bind
+from agnncert.voting.digest import model_digest
 
 BaseModel: TypeAlias = str | torch.nn.Module | Callable[[], torch.nn.Module]
 Defence: TypeAlias = Division | Smoothing | str

@@ -35,6 +35,7 @@ class AuditReport:
     findings: tuple[Finding, ...]
     deviation: float
     tolerance: float
+    locality: str = "test"
 
     @property
     def ok(self) -> bool:

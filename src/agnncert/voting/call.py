@@ -1,6 +1,5 @@
 """How a module is called: what its ``forward`` takes, what it must return, and which ballots follow from its logits."""
 
-import hashlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -171,13 +170,3 @@ def _dtype(model: Callable[..., Any], x: Tensor) -> torch.dtype:
                 f"other, e.g. model.to('{x.device}')."
             )
     return next((p.dtype for p in model.parameters() if p.is_floating_point()), x.dtype)
-
-
-def model_digest(model: Any) -> str:
-    """sha256 of a module: its architecture as printed and all its weights."""
-    digest = hashlib.sha256(f"{type(model).__module__}.{type(model).__qualname__}\n{model}".encode())
-    if isinstance(model, torch.nn.Module):
-        for name, value in sorted(model.state_dict().items()):
-            array = np.ascontiguousarray(value.detach().cpu().numpy())
-            digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode() + array.tobytes())
-    return digest.hexdigest()

@@ -1,9 +1,10 @@
 """Casting ballots with either engine, and storing them as ``Votes``: a default ballot and listed exceptions."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
@@ -64,6 +65,23 @@ def cast(
     return _votes(call, division, len(rows), listing, default, listed), _cover(layout.pieces, division, rows, graph)
 
 
+def structure(graph: Data, division: Division, rows: IntArray) -> dict[str, npt.NDArray[Any]]:
+    """What ``cast`` finds out about the graph alone, by the names that evidence uses; arguments as there."""
+    if hasattr(division, "pieces"):
+        pieces = fast.plan(graph, division, None if is_graph_task(graph) else rows).pieces
+        listing = _listing(pieces, rows, division.num_groups, graph)
+        cover_ptr, cover = _cover(pieces, division, rows, graph)
+    else:
+        listing, (cover_ptr, cover) = _everything(len(rows), division.num_groups), _no_cover(len(rows))
+    return {
+        "indptr": _pointers(listing, len(rows)),
+        "group": listing.group,
+        "reached": listing.reached,
+        "cover_ptr": cover_ptr,
+        "cover": cover,
+    }
+
+
 def _fast_ballots(
     call: Caller, layout: fast.Plan, rows: IntArray, listing: Listing, tolerance: float, memory_limit: int | None
 ) -> tuple[Ballots, Ballots]:
@@ -121,18 +139,21 @@ def _listing(pieces: Pieces, rows: IntArray, num_groups: int, graph: Data) -> Li
 def _votes(
     call: Caller, division: Division, num_targets: int, listing: Listing, default: Ballots, listed: Ballots
 ) -> Votes:
-    counts = np.bincount(listing.owner, minlength=num_targets)
     return Votes(
         num_groups=division.num_groups,
         num_classes=call.num_classes,
         default=default[0],
         default_stable=default[1],
-        indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        indptr=_pointers(listing, num_targets),
         group=listing.group.astype(np.int32),
         ballot=listed[0],
         stable=listed[1],
         reached=listing.reached,
     )
+
+
+def _pointers(listing: Listing, num_targets: int) -> IntArray:
+    return np.concatenate([[0], np.cumsum(np.bincount(listing.owner, minlength=num_targets))]).astype(np.int64)
 
 
 def _all_listed(
@@ -149,10 +170,13 @@ def _all_listed(
         ballots, stable = fast.custom_table(call, graph, division, rows, tolerance, memory_limit)
     else:
         ballots, stable = _naive_table(call, graph, division, rows, tolerance)
-    owner, group = (index.reshape(-1) for index in np.indices(ballots.shape))
-    everywhere = np.ones(len(owner), dtype=bool)
-    listing = Listing(owner, group, everywhere, np.arange(len(owner)))
+    listing = _everything(*ballots.shape)
     return _votes(call, division, len(rows), listing, _abstaining(len(rows)), (ballots.reshape(-1), stable.reshape(-1)))
+
+
+def _everything(num_targets: int, num_groups: int) -> Listing:
+    owner, group = (index.reshape(-1) for index in np.indices((num_targets, num_groups)))
+    return Listing(owner, group, np.ones(len(owner), dtype=bool), np.arange(len(owner)))
 
 
 def _cover(pieces: Pieces, division: Division, rows: IntArray, graph: Data) -> Cover:

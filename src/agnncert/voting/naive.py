@@ -1,5 +1,7 @@
 """The oracle: one subgraph at a time, exactly as the method is defined. Slow, and meant to be believed."""
 
+from collections.abc import Collection
+
 import numpy as np
 import torch
 from torch_geometric.data import Data
@@ -42,12 +44,14 @@ def graph_table(call: Caller, joined: Data, division: Division, rows: IntArray, 
     return np.stack(ballots), np.stack(stable)
 
 
-def graph_ballots(call: Caller, graph: Data, division: Division, tolerance: float) -> Ballots:
-    """Ballots of one graph in all its subgraphs, both of shape ``[num_groups]``."""
+def graph_ballots(
+    call: Caller, graph: Data, division: Division, tolerance: float, only: Collection[int] | None = None
+) -> Ballots:
+    """Ballots of one graph in all its subgraphs, both of shape ``[num_groups]``; or in some, and nothing elsewhere."""
     groups = division.groups(graph)
     ballots = np.full(division.num_groups, ABSTAIN, dtype=np.int16)
     stable = np.ones(division.num_groups, dtype=bool)
-    for index in range(division.num_groups):
+    for index in range(division.num_groups) if only is None else only:
         part = division.subgraph(graph, groups, index)
         if part.x.size(0) == 0:
             continue  # nothing to read out: no ballot

@@ -8,8 +8,21 @@ import torch
 from torch_geometric.data import Batch, Data, HeteroData
 
 from agnncert.errors import AgnncertError, GraphError, IdError
-from agnncert.graphs.graph import canonical, canonical_set, graph_digest, infer_task, node_keys, one_graph
+from agnncert.graphs.graph import (
+    canonical,
+    canonical_set,
+    digests_beyond_keys,
+    exact_ids,
+    graph_digest,
+    infer_task,
+    node_keys,
+    one_graph,
+)
 from agnncert.graphs.targets import target_rows
+
+from ...support.graphs import twin_of
+
+KNOWN_V1 = "f705c382b1c7bb0ba4435f695e3b04607018c2a4f6e77da3178d2d83472686c5"  # in files of version 1
 
 
 def data(**changes):
@@ -259,3 +272,56 @@ def test_targets_are_a_mask_an_index_or_everything(targets, expected):
 def test_senseless_targets_are_refused(targets, message):
     with pytest.raises(GraphError, match=message):
         target_rows(targets, 4)
+
+
+def test_other_ids_with_the_same_keys_give_another_digest():
+    named, twins = data(node_id=["x", 1, 2, 3]), data(node_id=[twin_of("x"), 1, 2, 3])
+    assert canonical(named).node_key.tolist() == canonical(twins).node_key.tolist()
+    assert graph_digest(canonical(named)) != graph_digest(canonical(twins))
+    assert graph_digest(canonical(named), version=1) == graph_digest(canonical(twins), version=1)
+    sets = [canonical_set([data(), one]) for one in (named, twins)]
+    assert graph_digest(sets[0]) != graph_digest(sets[1])
+
+
+def test_row_numbers_as_ids_and_no_ids_give_other_digests():
+    rows, ids = data(node_id=None), data(node_id=torch.arange(4))
+    assert graph_digest(canonical(rows)) != graph_digest(canonical(ids))
+    assert graph_digest(canonical(rows), version=1) == graph_digest(canonical(ids), version=1)
+
+
+def test_the_digest_of_version_one_never_changes():
+    known = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), node_id=["a", 7])
+    assert graph_digest(canonical(known), version=1) == KNOWN_V1
+
+
+def test_every_graph_of_a_set_has_a_digest_of_its_ids():
+    graphs = [data(), data(node_id=None), data(node_id=["a", "a\0", "", 2**63])]
+    joined = canonical_set(graphs)
+    assert joined.id_digests == tuple(canonical(graph).id_digests[0] for graph in graphs)
+    assert one_graph(joined, 2).id_digests == joined.id_digests[2:]
+    assert digests_beyond_keys(joined) == [joined.id_digests[2]]
+    assert digests_beyond_keys(canonical(graphs[0])) == digests_beyond_keys(canonical(graphs[1])) == []
+
+
+def test_neighbours_that_share_a_key_are_ordered_by_their_ids():
+    text, twin = "x", twin_of("x")
+    arcs = torch.tensor([[1, 2, 3], [0, 0, 0]])
+    for first, second in ((text, twin), (twin, text)):
+        graph = data(node_id=["hub", first, second, 5], edge_index=arcs)
+        for ordered in (canonical(graph), one_graph(canonical_set([data(), graph]), 1)):
+            names = [graph.node_id[u] for u in ordered.edge_index[0].tolist() if u != 3]
+            assert names == [twin, text]
+
+
+@pytest.mark.parametrize(
+    "ids", [[-1, 2**63, "a", "a\0"], np.array([0, 1, 2**63, 2**64 - 1], dtype=np.uint64), (7, "07", " 7", "+7")]
+)
+def test_ids_are_taken_as_they_are(ids):
+    assert list(exact_ids(data(node_id=ids))) == list(ids)
+    assert list(exact_ids(data(node_id=None))) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("bad", [torch.ones(4, dtype=torch.bfloat16), torch.ones(4).bool(), torch.tensor(3)])
+def test_tensors_that_hold_no_ids_are_refused(bad):
+    with pytest.raises(IdError, match=r"node_id|node id"):
+        exact_ids(data(node_id=bad))

@@ -12,6 +12,8 @@ from agnncert.graphs.graph import canonical
 from agnncert.graphs.perturbation import Perturbation
 from agnncert.proof.budget import Budget
 
+from ...support.graphs import twin_of
+
 
 def data(**changes):
     """A path 10 - 11 - 12 and a lone 13."""
@@ -109,7 +111,36 @@ def test_string_ids_and_ids_beyond_64_bits_survive():
     assert (4, 2) in {tuple(arc) for arc in grown.edge_index.t().tolist()}
     huge = Perturbation(inject_nodes={2**70: [0.0, 0.0]}).apply(data())
     assert canonical(huge).node_key.tolist()[:4] == [10, 11, 12, 13]
-    assert huge.node_id[4] == str(2**70)
+    assert huge.node_id == [10, 11, 12, 13, 2**70]
+
+
+@pytest.mark.parametrize(
+    "ids", [[1, 2**63, -5, 2**64 - 1], np.array([1, 2**63, 5, 2**64 - 1], dtype=np.uint64), ["a", "a\0", "", 2**200]]
+)
+def test_the_ids_of_untouched_nodes_stay_exactly_as_they_were(ids):
+    named = data(node_id=ids)
+    grown = Perturbation(inject_nodes={-7: [0.0, 0.0]}).apply(named)
+    assert list(grown.node_id) == [*ids, -7]
+    assert canonical(grown).node_key[:4].tolist() == canonical(named).node_key.tolist()
+
+
+def test_two_ids_with_one_key_are_two_nodes():
+    text, twin = "x", twin_of("x")
+    named = data(node_id=[text, twin, "b", "c"])
+    assert canonical(named).node_key[0] == canonical(named).node_key[1]
+    for row, name in enumerate(named.node_id):
+        left = Perturbation(delete_nodes=[name]).apply(named)
+        assert left.node_id == [other for other in named.node_id if other != name]
+        changed = Perturbation(change_features={name: [50.0, 50.0]}).apply(named)
+        assert (changed.x == 50).all(1).nonzero().view(-1).tolist() == [row]
+    assert Perturbation(delete_edges=[(twin, "b")]).apply(named).edge_index.tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_node_may_be_injected_under_another_id_with_the_key_of_a_living_one():
+    named = data(node_id=["x", "a", "b", "c"])
+    grown = Perturbation(inject_nodes={twin_of("x"): [0.0, 0.0]}, add_edges=[(twin_of("x"), "x")]).apply(named)
+    assert grown.node_id == ["x", "a", "b", "c", twin_of("x")]
+    assert grown.edge_index[:, -2:].tolist() == [[0, 4], [4, 0]]
 
 
 def test_a_vacated_id_may_be_taken_by_another_node():
@@ -173,6 +204,17 @@ def test_each_kind_is_counted_once_however_it_is_written():
     )
     assert change.cost() == Budget(add_edges=1, delete_edges=1, change_edges=1, delete_nodes=1, change_features=2)
     assert Perturbation().cost() == Budget()
+
+
+def test_nodes_and_pairs_that_share_keys_are_counted_apart():
+    text, twin = "x", twin_of("x")
+    assert Perturbation(delete_nodes=[text, twin]).cost() == Budget(delete_nodes=2)
+    assert Perturbation(change_features={text: [0], twin: [0]}).cost() == Budget(change_features=2)
+    assert Perturbation(delete_edges=[(text, 1), (1, twin)]).cost() == Budget(delete_edges=2)
+    assert Perturbation(change_edges=[(text, 1, 2), (1, twin, 2)]).cost() == Budget(change_edges=2)
+    assert Perturbation(add_edges=[(text, 1), (twin, 1), (text, twin)]).cost() == Budget(add_edges=3)
+    injected = Perturbation(inject_nodes={twin: [0]}, add_edges=[(text, 1), (twin, 1)])
+    assert injected.cost() == Budget(inject_nodes=1, edges_per_injected=1, add_edges=1)
 
 
 def test_edges_of_injected_nodes_are_theirs_and_not_added_edges():

@@ -8,7 +8,7 @@ from agnncert.errors import GraphError
 from agnncert.graphs.graph import canonical, canonical_set, graph_digest
 from agnncert.graphs.targets import Prepared, prepared
 
-from ...support.graphs import random_data
+from ...support.graphs import make_data, random_data
 
 
 def graphs_of(count: int, seed: int) -> list:
@@ -58,6 +58,23 @@ def test_a_prepared_graph_is_the_canonical_one_and_is_made_once(loops: bool) -> 
     same(targets.graph, canonical(graph, loops))
     assert ready.targets(np.arange(graph.num_nodes), loops) is targets
     assert prepared(ready) is ready
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [[-1, 2**63, 5], ["a", "a\0", "a\0\0"], [7, "seven", 2**80], np.array([0, 2**63, 2**64 - 1], dtype=np.uint64)],
+    ids=repr,
+)
+def test_the_ids_of_targets_are_those_of_the_data(ids) -> None:
+    graph = make_data([(0, 1), (1, 0)], 3, ids=ids)
+    assert Prepared.of(graph).targets([2, 1]).ids.tolist() == [ids[2], ids[1]]
+
+
+def test_ids_of_whole_numbers_are_an_array_of_them_however_they_are_spelled() -> None:
+    for ids in ([5, "6", -7], ["5", "6", "-7"], torch.tensor([5, 6, -7], dtype=torch.int16), (5, 6, -7)):
+        found = Prepared.of(make_data([], 3, ids=ids)).targets().ids
+        assert found.dtype == np.int64
+        assert found.tolist() == [5, 6, -7]
 
 
 def test_of_a_set_only_the_targets_need_to_be_prepared() -> None:

@@ -103,7 +103,13 @@ def test_a_target_named_twice_is_refused(rng):
         certificate_of(proof, target=[5])
     with pytest.raises(CertificateError, match="expected integers or strings"):
         certificate_of(proof, target=[0.5, 1.5])
+    with pytest.raises(CertificateError, match='"target" names 5 more than once'):
+        certificate_of(proof, target=[5, "5"])
+    with pytest.raises(CertificateError, match="not valid Unicode"):
+        certificate_of(proof, target=["a", "\udc80"])
     assert certificate_of(proof, target=["a", "b"]).target.tolist() == ["a", "b"]
+    assert certificate_of(proof, target=["a", "a\0"]).target.tolist() == ["a", "a\0"]
+    assert certificate_of(proof, target=np.array([1, 2**63], dtype=np.uint64)).target.tolist() == [1, 2**63]
 
 
 def test_a_claim_that_contradicts_its_ballots_is_refused(cert):

@@ -11,7 +11,7 @@ import safetensors.numpy
 from agnncert.errors import CertificateError
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate, load_certificate, usual_budgets
-from agnncert.proof.file import read_contents
+from agnncert.proof.file import VERSION, read_contents
 from agnncert.proof.rules import RULES
 from agnncert.proof.samples.deletions import DeletionNoise
 from agnncert.proof.samples.evidence import SampleEvidence, sample_claim
@@ -93,10 +93,51 @@ def test_a_sampled_certificate_comes_back_whole(rng, tmp_path):
 
 
 def test_ids_may_be_any_text(rng, tmp_path):
-    names = ["", "user 7", "Ünïcödé", "点", "a" * 300, "\n", "0", "NaN"]
-    cert = certificate_of(random_evidence(rng, "gated/node", num_targets=8), target=names)
+    names = ["", "user 7", "Ünïcödé", "点", "a" * 70_000, "\n", "00", "NaN", "\0", "a", "a\0", "\u00e9", "e\u0301"]
+    cert = certificate_of(random_evidence(rng, "gated/node", num_targets=len(names)), target=names)
+    assert cert.target.tolist() == names
     cert.save(tmp_path / "a.cert")
     assert load_certificate(tmp_path / "a.cert").target.tolist() == names
+    assert verify(tmp_path / "a.cert").holds
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [-1, 2**63, 0],
+        np.array([2**63, 1, 2**64 - 1], dtype=np.uint64),
+        [2**200, -(2**200), "a"],
+        [2**63 - 1, -(2**63), 7],
+        np.array([7, "seven", 2**80], dtype=object),
+    ],
+    ids=repr,
+)
+def test_ids_may_be_any_integer(ids, rng, tmp_path):
+    cert = certificate_of(random_evidence(rng, "gated/node", num_targets=3), target=ids)
+    cert.save(tmp_path / "a.cert")
+    again = load_certificate(tmp_path / "a.cert")
+    assert again.target.tolist() == cert.target.tolist() == list(ids)
+    assert again.target.dtype == cert.target.dtype
+    assert verify(tmp_path / "a.cert").holds
+
+
+def test_the_decimal_text_of_an_integer_is_that_integer_in_files_of_any_age(rng, tmp_path):
+    cert = certificate_of(random_evidence(rng, "gated/node", num_targets=3), target=["7", str(2**70), "x"])
+    cert.save(tmp_path / "a.cert")
+    header, arrays = open_up(tmp_path / "a.cert")
+    assert arrays["target.text"].tobytes() == b"7" + str(2**70).encode() + b"x"
+    assert load_certificate(tmp_path / "a.cert").target.tolist() == [7, 2**70, "x"]
+    text = np.frombuffer(b"1020", dtype=np.uint8)
+    forge(tmp_path / "a.cert", header, arrays | {"target.text": text, "target.ptr": np.array([0, 2, 3, 4])})
+    assert load_certificate(tmp_path / "a.cert").target.dtype == np.int64
+
+
+def test_ids_that_are_one_are_refused_however_they_are_spelled(rng, tmp_path):
+    cert = certificate_of(random_evidence(rng, "gated/node", num_targets=3), target=["7", "8", "x"])
+    cert.save(tmp_path / "a.cert")
+    header, arrays = open_up(tmp_path / "a.cert")
+    forge(tmp_path / "a.cert", header, arrays | {"target.text": np.frombuffer(b"77x", dtype=np.uint8)})
+    assert "twice" in refusal(tmp_path / "a.cert")
 
 
 def test_no_targets_can_be_stored(rng, tmp_path):
@@ -167,7 +208,7 @@ def test_a_plain_safetensors_file_is_no_certificate(tmp_path):
 
 def test_a_future_version_asks_for_an_update(path):
     header, arrays = open_up(path)
-    forge(path, header | {"version": 2}, arrays)
+    forge(path, header | {"version": VERSION + 1}, arrays)
     assert "update agnncert" in refusal(path)
     for version in (0, -1, "1", None, True, 1.0):
         forge(path, header | {"version": version}, arrays)

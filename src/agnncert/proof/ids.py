@@ -1,0 +1,182 @@
+"""What a node id is: an integer or a text of any length, in one canonical form; knows no graph and no torch.
+
+Identity is decided here, on the ids themselves: never on a 64-bit key, which two ids may share, never on an array of
+numpy text, which loses trailing NULs, and never on floats, which stand for many integers at once.
+
+The canonical form of an id is an integer if it is one, or the plain decimal text of one (``"7"`` is the id ``7``, but
+``"07"``, ``"+7"`` and ``"7 "`` are ids of their own); else its text. So two ids are one node if and only if their
+canonical forms are equal, and if and only if these are equal as text.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.errors import IdError
+
+Id = int | str
+Ids = Sequence[Id] | npt.NDArray[Any]
+EncodedIds = npt.NDArray[np.int64] | list[Id]
+
+INT64 = range(-(2**63), 2**63)
+_LONGEST_INTEGER = 4096  # bits; Python itself refuses to write out much longer ones
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,1233}")  # longer ones have more bits than that
+
+
+def encode_ids(ids: Ids) -> EncodedIds:
+    """Ids in canonical form: two ids are the same node if and only if their canonical forms are equal.
+
+    Args:
+        ids: Integers or strings, in a sequence or an array of one dimension.
+
+    Returns:
+        An int64 array if every id is an integer of that range, or the plain decimal text of one; else a list
+        of integers and, for all other ids, strings.
+
+    Raises:
+        IdError: An id is of another type (float, bool, None, bytes, …); the message tells which.
+
+    Example:
+        >>> encode_ids(["1", 2])
+        array([1, 2])
+        >>> encode_ids(["1", 2, "01", str(2**63)])
+        [1, 2, '01', 9223372036854775808]
+    """
+    fast = _int64_array(ids)
+    if fast is not None:
+        return fast
+    encoded = [_canonical(row, value) for row, value in enumerate(_one_per_node(ids))]
+    if all(isinstance(value, int) and value in INT64 for value in encoded):
+        return np.array(encoded, dtype=np.int64)
+    return encoded
+
+
+def encode_id(value: Any) -> Id:
+    """One id in canonical form.
+
+    Example:
+        >>> encode_id("7"), encode_id("07")
+        (7, '07')
+    """
+    return _canonical(0, value)
+
+
+def id_array(ids: Ids) -> npt.NDArray[Any]:
+    """Ids in canonical form as an array that loses nothing: of int64 if that holds all of them, else of objects.
+
+    Raises:
+        IdError: As in :func:`encode_ids`.
+
+    Example:
+        >>> id_array([2**63, "a"])
+        array([9223372036854775808, 'a'], dtype=object)
+    """
+    encoded = encode_ids(ids)
+    return encoded if isinstance(encoded, np.ndarray) else np.array(encoded, dtype=object)
+
+
+def same_ids(first: Ids, second: Ids) -> bool:
+    """Whether two lists name the same nodes in the same order.
+
+    Example:
+        >>> same_ids([7, "a"], ["7", "a"]), same_ids(["7"], ["07"])
+        (True, False)
+    """
+    return bool(id_array(first).tolist() == id_array(second).tolist())
+
+
+def refuse_duplicates(encoded: EncodedIds) -> None:
+    """Raises, naming a few, if an id in canonical form occurs twice."""
+    if isinstance(encoded, np.ndarray):
+        ordered = np.sort(encoded)  # np.unique takes 25 times as long on two million ids
+        distinct = not np.any(ordered[1:] == ordered[:-1])
+    else:
+        distinct = len(set(encoded)) == len(encoded)
+    if distinct:
+        return
+    rows: dict[Id, list[int]] = {}
+    for row, value in enumerate(encoded.tolist() if isinstance(encoded, np.ndarray) else encoded):
+        rows.setdefault(value, []).append(row)
+    repeated = {value: where for value, where in rows.items() if len(where) > 1}
+    named = [f"id {value!r} appears at rows {where[0]} and {where[1]}" for value, where in list(repeated.items())[:3]]
+    more = f", and {len(repeated) - 3} more ids are repeated" if len(repeated) > 3 else ""
+    raise IdError(
+        f"node ids are not unique: {'; '.join(named)}{more}. An id is a node's identity, so give every node its own (1 "
+        "and '1' are the same id)."
+    )
+
+
+def order_of(value: Id) -> tuple[bool, Id]:
+    """By this, ids in canonical form can be sorted: integers first."""
+    return isinstance(value, str), value
+
+
+def id_digest(encoded: EncodedIds) -> str:
+    """sha256 of ids in canonical form, in their order: two lists share it only if they are equal.
+
+    Before the ids stands what they are and how many. Integers of the int64 range are 8 bytes each, little-endian; if
+    not all ids are such, each of them is the length of its text, likewise, and its text in UTF-8.
+    """
+    if isinstance(encoded, np.ndarray):
+        return _sha256("int64", len(encoded), encoded.astype("<i8").tobytes())
+    texts = [str(value).encode() for value in encoded]
+    return _sha256("text", len(texts), b"".join([len(text).to_bytes(8, "little") + text for text in texts]))
+
+
+def row_digest(count: int) -> str:
+    """As ``id_digest``, of nodes that have no ids but row numbers: not that of the ids 0, 1, 2, …, which stay."""
+    return _sha256("row", count, b"")
+
+
+def _sha256(kind: str, count: int, content: bytes) -> str:
+    return hashlib.sha256(f"agnncert-ids:{kind}:{count};".encode() + content).hexdigest()
+
+
+def _int64_array(ids: Ids) -> npt.NDArray[np.int64] | None:
+    """The common case, without a loop in Python: everything is an integer of the int64 range."""
+    if isinstance(ids, np.ndarray):
+        fits = ids.ndim == 1 and ids.dtype.kind in "iu" and (ids.size == 0 or int(ids.max()) in INT64)
+        return np.array(ids, dtype=np.int64) if fits else None
+    if isinstance(ids, (list, tuple, range)) and all(type(value) is int for value in ids):
+        try:
+            return np.fromiter(ids, dtype=np.int64, count=len(ids))
+        except OverflowError:
+            return None
+    return None
+
+
+def _one_per_node(ids: Ids) -> Iterable[Any]:
+    if isinstance(ids, np.ndarray):
+        if ids.ndim != 1:
+            raise IdError(f"node ids must have one dimension, one entry per node; found shape {ids.shape}.")
+        return cast(list[Any], ids.tolist())
+    if isinstance(ids, (str, bytes, Set, Mapping)) or not isinstance(ids, Iterable):
+        kind = type(ids).__name__
+        raise IdError(f"node ids must be a list or an array, one entry per node in order; found a {kind}.")
+    return ids
+
+
+def _canonical(row: int, value: Any) -> Id:
+    if isinstance(value, str):
+        text = str.__str__(value)  # what it holds, also where a kind of text of its own prints something else
+        if _DECIMAL.fullmatch(text) and int(text).bit_length() <= _LONGEST_INTEGER:
+            return int(text)
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise IdError(f"the node id in row {row}, {text!r:.60}, is not valid Unicode: {error.reason}.") from None
+        return text
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        number = int(value)
+        if number.bit_length() <= _LONGEST_INTEGER:
+            return number
+        raise IdError(f"the node id in row {row} has {number.bit_length()} bits: give a shorter one, or a string.")
+    shown = f"{value!r:.60} ({type(value).__name__})"
+    raise IdError(
+        f"the node id in row {row} is {shown}; ids must be integers or strings, because only those "
+        "read the same on every machine. Convert them, and give every node one."
+    )

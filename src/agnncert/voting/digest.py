@@ -1,0 +1,99 @@
+"""``model_digest``: which module cast the ballots; its weights, and every setting that it keeps."""
+
+import enum
+import hashlib
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+# What every module has. Whether it trains is no setting, and hooks, which can alter what it computes, are listed apart.
+_OF_EVERY_MODULE = set(vars(torch.nn.Module()))
+_HOOKS = ("_forward_pre_hooks", "_forward_hooks")
+
+
+def model_digest(model: Any, version: int = 2) -> str:
+    """sha256 of a module: its classes, all settings that its layers keep, and all weights and buffers.
+
+    A tensor that a layer keeps as a plain attribute is left out: such tensors are results of the last call as often as
+    they are settings. Nothing here protects against a forger, who can state any digest; ballots that are cast again do.
+
+    Args:
+        model: The module, or any callable.
+        version: 2, or 1 as in files of version 1, which name only what a module prints about itself.
+    """
+    digest = hashlib.sha256()
+    lines = settings_of(model).items() if version > 1 else [(_path(type(model)), f"\n{model}")]
+    separator = " = " if version > 1 else ""
+    digest.update("\n".join(f"{name}{separator}{value}" for name, value in lines).encode())
+    for name, value in _tensors(model, version):
+        array = np.ascontiguousarray(value.detach().cpu().numpy())
+        digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def settings_of(model: Any) -> dict[str, str]:
+    """Every setting of a module and its layers by name, written out."""
+    if not isinstance(model, torch.nn.Module):
+        return {"model": _written(model)}
+    found = {}
+    for place, layer in model.named_modules(prefix="model", remove_duplicate=False):
+        found[place] = _path(type(layer))
+        own = {name: value for name, value in vars(layer).items() if _is_setting(layer, name, value)}
+        hooks = {name: list(getattr(layer, name).values()) for name in _HOOKS if getattr(layer, name)}
+        for name, value in sorted({**own, **hooks}.items()):
+            found[f"{place}.{name}"] = _written(value)
+    return found
+
+
+def _is_setting(layer: torch.nn.Module, name: str, value: Any) -> bool:
+    if name in _OF_EVERY_MODULE or value is None or isinstance(value, Tensor):
+        return False
+    # What torch and PyG keep for themselves differs between their versions and says nothing about the model.
+    return not (name.startswith("_") and type(layer).__module__.split(".")[0] in ("torch", "torch_geometric"))
+
+
+def _tensors(model: Any, version: int) -> Iterator[tuple[str, Tensor]]:
+    if isinstance(model, torch.nn.Module):
+        stored = model.state_dict()
+        rest = {name: value for name, value in model.named_buffers() if name not in stored} if version > 1 else {}
+        yield from sorted({**stored, **rest}.items())
+
+
+def _written(value: Any, depth: int = 0) -> str:
+    """A setting as text that is the same in every process; what cannot be written out, as the name of its type."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes | torch.dtype):
+        return f"{type(value).__name__} {value!r}"
+    if isinstance(value, enum.Enum):
+        return f"{_path(type(value))}.{value.name}"
+    if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
+        return _path(value)
+    if isinstance(value, types.MethodType):
+        return f"{_path(type(value.__self__))}.{value.__name__}"
+    if depth > 8:
+        return "…"
+    if isinstance(value, partial):
+        return f"partial({_written([value.func, value.args, value.keywords], depth + 1)})"
+    if isinstance(value, Mapping):
+        return (
+            "{" + _joined((f"{_written(k, depth + 1)}: {_written(v, depth + 1)}" for k, v in value.items()), True) + "}"
+        )
+    if isinstance(value, set | frozenset):
+        return "{" + _joined((_written(item, depth + 1) for item in value), True) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + _joined(_written(item, depth + 1) for item in value) + "]"
+    if isinstance(value, torch.nn.Module):  # kept in a plain list, say: not among the layers
+        return model_digest(value)
+    return _path(type(value))
+
+
+def _joined(parts: Iterable[str], ordered: bool = False) -> str:
+    return ", ".join(sorted(parts) if ordered else parts)
+
+
+def _path(named: Any) -> str:
+    return f"{getattr(named, '__module__', '')}.{getattr(named, '__qualname__', named)}"

@@ -1,0 +1,137 @@
+"""What the example certificates are made from: one of each kind.
+
+Graphs and models are written out by formulas, so that they are the same everywhere and files can be checked with them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch_geometric.data import Data
+
+import agnncert as ac
+from agnncert.baselines import RS, BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
+from agnncert.proof.budget import Budget
+from agnncert.proof.certificate import Certificate
+
+NAMES = ["ann", "bob", "Çelik", "点", "7 of 9", "", "eve", "fay", "gus", "hal", "ivy", "joe", "kim", "lee"]
+
+
+class Parity:
+    """A user's own division: nodes with an even id in one subgraph, the others in another one; edges across are cut."""
+
+    num_groups = 2
+    unit_costs: ClassVar = {"add_edges": 1, "delete_edges": 1, "change_edges": 1}
+
+    def __str__(self) -> str:
+        return "by parity"
+
+    def groups(self, graph: Data) -> torch.Tensor:
+        """The parity of both ends."""
+        source, head = graph.node_key[graph.edge_index] % 2
+        return torch.where(source == head, source, -1)
+
+    def subgraph(self, graph: Data, groups: torch.Tensor, index: int) -> Data:
+        """All nodes, and the edges of one parity."""
+        return Data(x=graph.x, edge_index=graph.edge_index[:, groups == index])
+
+    def votes_moved(self, change: Any, graph: Data, target: int | None) -> int:
+        """One of the two, or both."""
+        return 2
+
+
+class Centred(torch.nn.Module):
+    """Looks at all nodes at once, so that only changes of edges can be certified."""
+
+    def __init__(self, inner: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """The inner model's logits, less their mean."""
+        logits: torch.Tensor = self.inner(x, edge_index)
+        return logits - logits.mean(0)
+
+
+def graph(size: int, shift: int = 0, ids: str | None = None) -> Data:
+    """A ring with chords; features lean to the class."""
+    ring = torch.arange(size)
+    ends = torch.cat([torch.stack([ring, (ring + 1) % size]), torch.stack([ring[::3], (ring[::3] + 5) % size])], dim=1)
+    y = (ring * 7 + shift) % 3
+    x = torch.nn.functional.one_hot(y, 3).float() + 0.25 * ((ring[:, None] * torch.tensor([3, 5, 7]) + shift) % 4)
+    data = Data(x=x, edge_index=torch.cat([ends, ends.flip(0)], dim=1), y=y)
+    if ids == "numbers":
+        data.node_id = 10 * ring + shift
+    if ids == "names":
+        data.node_id = NAMES[:size]
+    return data
+
+
+def graphs(ids: str | None = "numbers") -> list[Data]:
+    """Graphs of different sizes, each with a class."""
+    made = [graph(size, shift, ids) for shift, size in enumerate((6, 9, 12, 7, 11, 8))]
+    for k, one in enumerate(made):
+        one.y = torch.tensor([k % 2])
+    return made
+
+
+def model(data: Any) -> torch.nn.Module:
+    """A small GNN with weights from a formula."""
+    made = ac.build_model("sage", data, hidden_channels=8)
+    with torch.no_grad():
+        for number, weight in enumerate(made.parameters()):
+            weight.copy_(torch.sin(1.7 * torch.arange(weight.numel()) + number).reshape(weight.shape))
+    return made.eval()
+
+
+def binary(data: Data) -> Data:
+    """The same graph with features of 0 and 1."""
+    data.x = (data.x >= 1).float()
+    return data
+
+
+@dataclass(frozen=True)
+class Example:
+    """What a certificate is made from."""
+
+    data: Callable[[], Any]
+    division: Any
+    settings: dict[str, Any] = field(default_factory=dict)
+    budgets: tuple[Budget, ...] = ()
+    mixes: bool = False
+
+    def model(self) -> torch.nn.Module:
+        """The model."""
+        made = model(self.data())
+        return Centred(made).eval() if self.mixes else made
+
+    def certify(self) -> Certificate:
+        """The certificate."""
+        return ac.certify(self.model(), self.data(), self.division, **self.settings)
+
+
+def numbered() -> Data:
+    """Nodes with numbers for ids."""
+    return graph(14, ids="numbers")
+
+
+FEW = {"n0": 20, "n": 200, "alpha": 0.05}
+OWN = Budget(target_features=True, delete_nodes=1, change_features=1)
+FLIPS = (Budget(delete_edges=1), Budget(add_edges=1), Budget(delete_edges=1, change_features=1))
+EXAMPLES = {
+    "edge-centric-node": Example(numbered, ac.EdgeCentric(12)),
+    "edge-centric-loops": Example(numbered, ac.EdgeCentric(12, "sha256", self_loops=True), {"targets": [3, 1, 8]}),
+    "node-centric-node": Example(lambda: graph(14), ac.NodeCentric(12)),
+    "gated-node": Example(lambda: graph(14, ids="names"), ac.NodeCentric(12, gate_features=True)),
+    "edge-centric-graph": Example(graphs, ac.EdgeCentric(5)),
+    "node-centric-graph": Example(graphs, ac.NodeCentric(5)),
+    "gnncert-e-node": Example(numbered, GNNCertE(5)),
+    "gnncert-n-node": Example(numbered, GNNCertN(5)),
+    "gnncert-en-graph": Example(lambda: graphs(None), GNNCertEN(3, 4)),
+    "custom-node": Example(numbered, Parity()),
+    "edges-only-node": Example(numbered, ac.EdgeCentric(12), {"attacks": "edges"}, mixes=True),
+    "rs": Example(numbered, RS(0.9), FEW, (Budget(add_edges=1),)),
+    "bi-rs": Example(numbered, BiRS(0.6, 0.7), {**FEW, "scope": "all targets together", "seed": 3}),
+    "sparse-rs": Example(lambda: binary(numbered()), SparseRS(0.05, 0.3, 0.1, 0.1), FEW, FLIPS),
+}
