@@ -14,9 +14,9 @@ SILENT = Verdict(True, (), ())
 SOMETIMES_TRUE = {
     "no_truth", "no_degree", "fewer_targets", "no_targets", "other_order", "no_statements", "other_budgets", "borrowed",
     "merged", "sampling", "noise", "other_version", "division_text", "another_kind", "tolerance", "larger_budget",
-    "any_header", "any_statement",
+    "any_header", "any_statement", "retyped_ids",
 }  # fmt: skip
-ALWAYS_TRUE = {"no_truth", "no_degree", "other_order", "no_statements", "other_version"}
+ALWAYS_TRUE = {"no_truth", "no_degree", "other_order", "no_statements"}
 
 
 @pytest.mark.parametrize("alteration", sorted((EARLY | LATE).keys() - ALWAYS_TRUE))
@@ -36,9 +36,7 @@ def test_the_judge_finds_a_lie(alteration):
     assert found or alteration == "no_targets"
 
 
-@pytest.mark.parametrize(
-    "alteration", ["no_truth", "no_degree", "fewer_targets", "other_order", "no_statements", "other_version"]
-)
+@pytest.mark.parametrize("alteration", ["no_truth", "no_degree", "fewer_targets", "other_order", "no_statements"])
 @pytest.mark.parametrize("name", ["edge", "node", "gated", "gnncert-e", "edges-only"])
 def test_the_judge_lets_pass_what_leaves_something_out(name, alteration):
     world = world_of(name)

@@ -41,25 +41,25 @@ def swapped_ids(draft: Draft, rng: Random, world: World) -> None:
     """Two targets bear each other's names."""
     ids = ids_of(draft)
     require(len(ids) > 1)
-    a, b = rng.choice(len(ids), 2, replace=False)
-    ids[[a, b]] = ids[[b, a]]
+    a, b = rng.choice(len(ids), 2, replace=False).tolist()
+    ids[a], ids[b] = ids[b], ids[a]
     set_ids(draft, ids)
 
 
 def renamed_ids(draft: Draft, rng: Random, world: World) -> None:
     """A target, or all of them, bear other names."""
     ids = ids_of(draft)
-    chosen = [int(rng.integers(len(ids)))] if rng.random() < 0.6 else range(len(ids))
-    names = ids.tolist()
-    for k in chosen:
-        names[k] = f"{names[k]}x" if isinstance(names[k], str) else names[k] + pick(rng, (1, 1000, -10_000))
-    set_ids(draft, np.array(names))
+    for k in [int(rng.integers(len(ids)))] if rng.random() < 0.6 else range(len(ids)):
+        old = ids[k]
+        ids[k] = old + pick(rng, ("x", "\0", "\u0301")) if isinstance(old, str) else old + pick(rng, (1, 1000, -10_000))
+    set_ids(draft, ids)
 
 
 def retyped_ids(draft: Draft, rng: Random, world: World) -> None:
-    """Names become numbers, or numbers names."""
+    """Names become numbers, or numbers names; a number in plain digits is the same id either way."""
     ids = ids_of(draft)
-    set_ids(draft, ids.astype(str) if ids.dtype.kind in "iu" else np.arange(len(ids)))
+    written = pick(rng, (str, "{} ".format, "0{}".format, "+{}".format))
+    set_ids(draft, list(range(len(ids))) if isinstance(ids[0], str) else [written(name) for name in ids])
 
 
 def other_rows(draft: Draft, rng: Random, world: World) -> None:
@@ -78,12 +78,10 @@ def other_targets(draft: Draft, rng: Random, world: World) -> None:
     rows, ids = draft.arrays["row"], ids_of(draft)
     free = set(range(world.case.total)) - set(rows.tolist())
     k, row = int(rng.integers(len(rows))), pick(rng, free)
-    names = ids.tolist()
     known = getattr(world.case.data, "node_id", None) if not isinstance(world.case.data, list) else None
-    names[k] = row if known is None else (int(known[row]) if not isinstance(known[row], str) else known[row])
+    ids[k] = row if known is None else (int(known[row]) if not isinstance(known[row], str) else known[row])
     rows[k] = row
-    require(len({type(name) for name in names}) == 1)
-    set_ids(draft, np.array(names))
+    set_ids(draft, ids)
 
 
 def shuffled_evidence(draft: Draft, rng: Random, world: World) -> None:
@@ -151,8 +149,7 @@ def doubled_targets(draft: Draft, rng: Random, world: World) -> None:
     if rng.random() < 0.8:
         draft.arrays["row"][-1] = pick(rng, set(range(world.case.total + 1)) - set(rows.tolist()))
     if rng.random() < 0.8:
-        names = [*ids.tolist(), "another" if ids.dtype.kind == "U" else int(ids.max()) + 1]
-        set_ids(draft, np.array(names))
+        set_ids(draft, [*ids, "another" if isinstance(ids[0], str) else max(ids) + 1])
 
 
 # Tolerance and digests
@@ -302,7 +299,6 @@ def merged(draft: Draft, rng: Random, world: World) -> None:
     require(free)
     select(other, free)
     ids, others = ids_of(draft), ids_of(other)
-    require(ids.dtype.kind == others.dtype.kind)
     ends = {PREFIX + "indptr", PREFIX + "cover_ptr"}
     for name, array in draft.arrays.items():
         if name.startswith("target"):
@@ -311,7 +307,7 @@ def merged(draft: Draft, rng: Random, world: World) -> None:
         require(array.ndim == more.ndim and (array.ndim == 1 or array.shape[1 - axis] == more.shape[1 - axis]))
         joined = np.concatenate([array, more[1:] + array[-1]]) if name in ends else np.concatenate([array, more], axis)
         draft.arrays[name] = joined.astype(array.dtype)
-    set_ids(draft, np.concatenate([ids, others]))
+    set_ids(draft, ids + others)
 
 
 def other_version(draft: Draft, rng: Random, world: World) -> None:

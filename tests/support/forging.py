@@ -108,17 +108,19 @@ def drafted(certificate: Certificate, budgets: tuple[Budget, ...] | None = None)
         return lay_open(path)
 
 
-def ids_of(draft: Draft) -> Any:
+def ids_of(draft: Draft) -> list[int | str]:
     """The ids of the targets, read as the library reads them."""
     with scratch_folder() as folder:
         path = Path(folder) / "ids.cert"
         seal(draft, path)
-        return read_contents(path).arrays["target"]
+        names: list[int | str] = read_contents(path).arrays["target"].tolist()
+        return names
 
 
-def set_ids(draft: Draft, ids: Any) -> None:
+def set_ids(draft: Draft, names: list[int | str]) -> None:
     """Names the targets, written as the library writes them."""
-    ids = np.asarray(ids)
+    ids = np.array(names if len({type(name) for name in names}) < 2 else list(map(str, names)))
+    ids = ids if len(names) else np.zeros(0, dtype=np.int64)
     template = _template()
     kept = {name: np.resize(array, (*array.shape[:-1], len(ids))) for name, array in template.arrays.items()}
     with scratch_folder() as folder:
@@ -147,7 +149,8 @@ def select(draft: Draft, order: Any) -> None:
     """Keeps these targets, in this order, in all arrays alike; a target may be named twice."""
     order, n = np.asarray(order, dtype=np.int64), draft.num_targets
     rows = {"indptr": LISTED, "cover_ptr": ("cover",)}
-    ids, pointed = ids_of(draft)[order], {PREFIX + name for ptr, names in rows.items() for name in (ptr, *names)}
+    ids = ids_of(draft)
+    pointed = {PREFIX + name for ptr, names in rows.items() for name in (ptr, *names)}
     for ptr, names in rows.items():
         if draft.has(ptr):
             ends = draft[ptr]
@@ -160,7 +163,7 @@ def select(draft: Draft, order: Any) -> None:
         if name not in pointed and not name.startswith("target") and name != "holds" and array.shape[:1] == (n,):
             draft.arrays[name] = array[order]
     draft.arrays["holds"] = draft.arrays["holds"][:, order]
-    set_ids(draft, ids)
+    set_ids(draft, [ids[k] for k in order.tolist()])
 
 
 def derive(draft: Draft) -> bool:

@@ -27,7 +27,7 @@ from agnncert.verifier import Verdict, verify
 
 from .alterations import EARLY, LATE, Alteration
 from .forgers_world import Pointless, Random, World, pick, world_of
-from .forging import Draft, at, budget_of, derive, drafted, ids_of, leaves, seal
+from .forging import Draft, at, budget_of, derive, drafted, ids_of, leaves, seal, select
 
 SITUATIONS = ("file", "graph", "model", "some ballots", "all ballots")
 # Where an accepted file may differ from what certify writes, if the verdict says in such words that nobody looked.
@@ -83,7 +83,7 @@ def lies(world: World, draft: Draft, verdict: Verdict | None = None) -> list[str
 def _names(draft: Draft) -> Any:
     """The targets' ids as they are read: there may be more than one way to store them."""
     try:
-        return [(type(name), name) for name in ids_of(draft).tolist()]
+        return [(type(name), name) for name in ids_of(draft)]
     except AgnncertError:
         return None
 
@@ -128,7 +128,7 @@ def _stated(draft: Draft) -> dict[str, Any]:
     stated = {"budgets": [statement["budget"] for statement in draft.header["statements"]]}
     if draft.header["kind"] == "ballots":
         return stated | {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"]}
-    counts = {name: int(draft[place][0].sum()) for name, place in (("n0", "selection"), ("n", "estimation"))}
+    counts = {name: int(draft[place][:1].sum()) or 1 for name, place in (("n0", "selection"), ("n", "estimation"))}
     return stated | {"settings": draft.settings, **counts}
 
 
@@ -153,8 +153,12 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
         if asked["tolerance"] != world.least_tolerance:
             given = {"tolerance": asked["tolerance"]}
         case = replace(case, settings={name: value for name, value in case.settings.items() if name == "attacks"})
-    certificate = case.certify(rows, **given)
-    return drafted(certificate, tuple(budget_of(stored) for stored in asked["budgets"]))
+    certificate = case.certify(rows or world.honest.arrays["row"][:1], **given)
+    draft = drafted(certificate, tuple(budget_of(stored) for stored in asked["budgets"]))
+    if not rows:  # a file about no target says what it assumes and covers, and nothing else
+        select(draft, [])
+        derive(draft)
+    return draft
 
 
 def _smoothing(method: str, noise: dict[str, Any]) -> Any:
