@@ -13,7 +13,7 @@ the prover does, so that rounding neither certifies too much nor makes the two d
 
 import math
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -31,6 +31,7 @@ Noise = Mapping[str, Any]  # kind and parameters, as files store them
 MARGIN = 1e-12
 MOST_SAMPLES = 10**7  # up to here bounds were compared with exact ones
 MOST_CLASSES = 32_767
+MOST_STEPS = 12_000_000  # of work on all stated budgets together, see steps; a few seconds
 LEAST_ALPHA = 1e-100  # divided by the number of targets and classes it must still be a positive float
 MOST_ALPHA = 0.9  # up to here bounds were compared with exact ones
 MOST_FLIPS = 2000  # larger attacks are never certified
@@ -296,6 +297,29 @@ def holds(noise: Noise, bounds: Bounds, budget: Budget) -> Flags:
     return _withstands_flips(noise, bounds, [(add, delete, *mix) for mix in _mixes(int(entries))])
 
 
+def check_work(noise: Noise, budgets: Iterable[Budget], num_targets: int) -> None:
+    """Refuses budgets that would take too long to check, before any of them is.
+
+    Raises:
+        CertificateError: Names the work and the limit.
+    """
+    total = sum(steps(noise, budget, num_targets) for budget in budgets)
+    _require(total <= MOST_STEPS, f"its budgets take {total:,} steps to check, at most {MOST_STEPS:,} are made")
+
+
+def steps(noise: Noise, budget: Budget, num_targets: int) -> int:
+    """How much work :func:`holds` is at most: for each mix of flips, its regions, and all targets."""
+    if noise["kind"] == "deletions":
+        return num_targets
+    edges = budget.add_edges + budget.delete_edges
+    nodes = budget.change_features + budget.target_features
+    entries = nodes * noise["num_features"] if nodes else 0
+    if max(edges, entries) > MOST_FLIPS:
+        return num_targets
+    regions = (edges + 1) * (entries + 1) + (edges**2 + entries**2) // 400
+    return int((entries + 1) * (regions + num_targets))
+
+
 def _withstands_size(noise: Noise, bounds: Bounds, size: Numbers, last: int) -> Flags:
     """Whether each target withstands all attacks of its own size, shape ``[n]``; sizes are steps of the radius."""
     if noise["kind"] == "deletions":
@@ -331,7 +355,9 @@ def _withstands_flips(noise: Noise, bounds: Bounds, attacks: list[tuple[int, int
         of_edges = _regions(edges_added, edges_deleted, noise["p_add"], noise["p_delete"])
         of_entries = _regions(added, deleted, noise["p_add_feature"], noise["p_delete_feature"])
         clean, attacked = (np.outer(a, b).ravel() for a, b in zip(of_edges, of_entries, strict=True))
-        alive = alive[_label_stays(clean, attacked, bounds.top[alive], bounds.other[alive])]
+        worst = bounds.top[alive].min(keepdims=True), bounds.other[alive].max(keepdims=True)
+        if not _label_stays(clean, attacked, *worst).all():  # else all others stay too
+            alive = alive[_label_stays(clean, attacked, bounds.top[alive], bounds.other[alive])]
     return np.isin(np.arange(len(bounds.label)), alive)
 
 
