@@ -13,7 +13,7 @@ from agnncert.proof import recount
 from agnncert.proof.ballots import Ballots
 from agnncert.proof.claim import Claim, make_claim, make_sample_claim
 from agnncert.proof.file import Contents
-from agnncert.proof.recount_samples import bound_classes, check_samples, holds, right_radius
+from agnncert.proof.recount_samples import bound_classes, check_samples, check_work, holds, right_radius
 from agnncert.proof.rules import why_not
 
 # What a claim says that its evidence does not imply: whoever has the graph and the model can check it.
@@ -105,6 +105,7 @@ def _check_samples(contents: Contents) -> list[str]:
     settings, claim = contents.settings, contents.claim
     selection, estimation = (contents.evidence[name].astype(np.int64) for name in ("selection", "estimation"))
     noise, alpha, num_targets = settings["noise"], settings["alpha"], len(estimation)
+    check_work(noise, contents.budgets, num_targets)
     expected = make_sample_claim(
         method=settings["method"],
         noise=noise,
