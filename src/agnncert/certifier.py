@@ -58,7 +58,8 @@ def certify(
         engine: "fast" or "naive"; the ballots are the same.
         attacks: "any", or "edges": with ``EdgeCentric``, a model that mixes all nodes can still be certified against
             changes of edges alone.
-        tolerance: How far two computations of a logit may lie apart, relative to the largest; measured when not given.
+        tolerance: How far two computations of a logit may lie apart, relative to the largest; more than what the audit
+            says, which is what counts when it is not given.
         memory_limit: About how many bytes one chunk of work may take.
         n0: Random defences: samples that choose the label; 100 when not given.
         n: Random defences: samples that bound its probability; 10,000 when not given.
@@ -135,10 +136,10 @@ def assemble(
 
 
 def _tolerance(given: float | None, report: AuditReport) -> float:
-    if given is not None and given < report.deviation:
+    if given is not None and given < report.tolerance:
         raise SettingsError(
-            f"tolerance={given:g}: two computations of one score were seen to lie {report.deviation:.2g} of the "
-            "largest apart, so a certificate that assumes less would be refuted at once. Leave it out, or give more."
+            f"tolerance={given:g}: two computations of one score may lie {report.tolerance:.3g} of the largest apart, and "
+            "a certificate that assumes less would not be verified. Leave it out, or give more."
         )
     return report.tolerance if given is None else given
 

@@ -155,10 +155,10 @@ def _wrong_model(contents: Contents, model: Any, audited: AuditReport, edges_onl
     needed = ("edges",) if edges_only else ("edges", "nodes", "features")
     if not set(needed) <= set(audited.fit_for):
         yield f"the model is not fit for what is claimed: {audited}"
-    if claim.tolerance < audited.deviation:
+    if claim.tolerance < audited.tolerance:
         yield (
-            f"the claim assumes that no score moves by more than {claim.tolerance:g} of the largest, and here one "
-            f"moved by {audited.deviation:.2g}"
+            f"the claim assumes that no score moves by more than {claim.tolerance:g} of the largest, which is less than "
+            f"{audited.tolerance:g}"
         )
     if claim.locality == "construction" != audited.locality:
         yield "the claim says that locality is known by construction, and here it is known by test alone"

@@ -32,7 +32,9 @@ def check_contents(contents: Contents) -> tuple[list[str], list[str]]:
     return wrong, checked + ([f"{stated} stated budgets"] if stated else [])
 
 
-def _check_claim(claim: Claim, expected: Claim) -> Iterator[str]:
+def _check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[str]:
+    for name in set(claim.digests) - digests:
+        yield f"the claim has a digest of {name!r}, which nobody could check"
     for name, value in vars(expected).items():
         if name not in _TAKEN_AS_STATED and getattr(claim, name) != value:
             yield f'the claim\'s "{name}" is not what its evidence allows it to say'
@@ -60,7 +62,10 @@ def _check_ballots(contents: Contents) -> list[str]:
         parameters=ballots.parameters,
         locality=claim.locality,
     )
-    wrong = [*_check_targets(contents, ballots.num_targets), *_check_claim(claim, expected)]
+    wrong = [
+        *_check_targets(contents, ballots.num_targets),
+        *_check_claim(claim, expected, {"graph", "model", "division"}),
+    ]
     wrong += _check_division(claim, ballots)
     return wrong or _check_votes(contents, ballots)
 
@@ -114,7 +119,7 @@ def _check_samples(contents: Contents) -> list[str]:
         scope=settings["scope"],
         ids=claim.ids,
     )
-    wrong = [*_check_targets(contents, num_targets), *_check_claim(claim, expected)]
+    wrong = [*_check_targets(contents, num_targets), *_check_claim(claim, expected, {"graph", "model"})]
     if wrong:
         return wrong
     # What one attacked graph can break speaks about all targets at once, whatever the scope.
