@@ -1,6 +1,7 @@
 """A module written outside of the project, and a graph in CSV with names for ids, each certified in one call."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -109,3 +110,20 @@ def test_without_labels_the_share_of_labels_that_stay_is_told(agnncert, weights)
     assert answer.status == 0, answer.err
     assert "stay the same" in answer.out
     assert "no known labels" in answer.out
+
+
+def test_large_numbers_stay_ids_to_the_last_digit_in_all_that_a_command_writes(agnncert, place, weights) -> None:
+    for table in (place / "tables").glob("*.csv"):
+        text = table.read_text()
+        table.write_text(re.sub(r"user(\d+)", lambda found: str(2**63 + int(found[1])), text))
+    answer = agnncert("certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 7)
+    assert answer.status == 0, answer.err
+    run = place / "runs" / "tables-mine-build-node-7"
+    data = ac.load_tables("tables")
+    expected = [name for name, chosen in zip(data.node_id, data.test_mask.tolist(), strict=True) if chosen]
+    certificate = ac.load_certificate(run / "certificate.cert")
+    assert certificate.target.tolist() == [int(name) for name in expected]
+    assert min(certificate.target) >= 2**63
+    assert ac.verify(run / "certificate.cert", data=data).holds
+    *_, targets = ac.save_tables(certificate, place / "paper")
+    assert [line.split(",")[0] for line in targets.read_text().splitlines()[1:]] == expected
