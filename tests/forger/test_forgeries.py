@@ -18,7 +18,7 @@ from ..support.ballot_alterations import take_rule
 from ..support.forgers_world import World, all_cases, world_of
 from ..support.forging import Draft, derive, drafted, ids_of, lay_open, seal, select, set_ids
 from ..support.honest import a_graph, decisive, node_model
-from ..support.judging import lies, verdict_on
+from ..support.judging import SITUATIONS, lies, verdict_on
 
 NAMES = list(all_cases())
 KNOWN = [name for name in NAMES if "truth" in world_of(name).honest.arrays]
@@ -144,6 +144,49 @@ def test_default_ballots(name, tmp_path):
     draft["default"][0] = (draft["default"][0] + 1) % 3
     assert derive(draft)
     refuse(world, draft, tmp_path)
+
+
+def test_a_label_that_only_ballots_near_a_tie_decide(tmp_path):
+    """A conceded ballot may be read as either of two classes that are close, never as a third one."""
+    world, draft = opened("edge-wary")
+    unsure = np.flatnonzero(~draft["default_stable"])
+    for target in unsure.tolist():
+        for ballot in range(3):
+            draft = world.honest.copy()
+            draft["default"][target] = ballot
+            assert derive(draft)
+            assert draft.arrays["radius"][target] == -1  # nothing is proved, but a label is stated all the same
+    scores = world.case.model(world.case.data.x, torch.zeros(2, 0, dtype=torch.int64))  # without edges, as defaults are
+    target = int(unsure[0])
+    draft["default"][target] = int(scores[world.honest.arrays["row"][target]].argmin())
+    assert derive(draft)
+    refuse(world, draft, tmp_path)
+
+
+def test_a_flag_within_a_tenth_of_the_tolerance(tmp_path):
+    """How far machines differ is measured; it is no share of a tolerance that somebody chose."""
+    world = world_of("edge-wary")
+    for target in np.flatnonzero(~world.honest["default_stable"]).tolist():
+        draft = world.honest.copy()
+        draft["default_stable"][target] = True
+        assert derive(draft)
+        refuse(world, draft, tmp_path)
+    for ballot in np.flatnonzero(~world.honest["stable"]).tolist():
+        draft = world.honest.copy()
+        draft["stable"][ballot] = True
+        assert derive(draft)
+        refuse(world, draft, tmp_path)
+
+
+@pytest.mark.parametrize("name", BALLOTS)
+def test_another_reason_for_locality(name, tmp_path):
+    world, draft = opened(name)
+    if not draft.claim.get("locality"):
+        return
+    for locality in {"", "test", "construction"} - {draft.claim["locality"]}:
+        draft.claim["locality"] = locality
+        assert derive(draft)
+        refuse(world, draft, tmp_path)
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.1, 10.0, 1e12])
@@ -369,6 +412,24 @@ def test_noise_that_these_features_cannot_have(name, tmp_path):
     draft.settings["noise"] |= {"p_add_feature": 0.1, "p_delete_feature": 0.1, "num_features": 3}
     draft.settings["method"] = "sparse-rs"
     assert derive(draft)
+    refuse(world, draft, tmp_path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_about_no_target_is_true_or_refused(name, tmp_path):
+    world, draft = opened(name)
+    select(draft, [])
+    assert derive(draft)
+    assert seal(draft, tmp_path / "empty.cert")
+    for situation in SITUATIONS:
+        verdict = verdict_on(tmp_path / "empty.cert", world, situation)  # and no traceback
+        assert not verdict.holds or situation != "all ballots" or lies(world, draft, verdict) == []
+
+
+@pytest.mark.parametrize("name", BALLOTS)
+def test_the_digest_of_the_division_left_out(name, tmp_path):
+    world, draft = opened(name)
+    del draft.claim["digests"]["division"]
     refuse(world, draft, tmp_path)
 
 

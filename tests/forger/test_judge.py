@@ -32,6 +32,8 @@ def test_the_judge_finds_a_lie(alteration):
             wrong = lies(world, draft, SILENT)
             assert wrong or alteration in SOMETIMES_TRUE, f"{alteration} of {name} went unnoticed"
             tried, found = tried + 1, found + bool(wrong)
+            if found == 3:
+                return
     assert tried
     assert found or alteration == "no_targets"
 

@@ -75,7 +75,7 @@ def lies(world: World, draft: Draft, verdict: Verdict | None = None) -> list[str
         ours, theirs = draft.arrays.get(name), expected.arrays.get(name)
         if ours is None and name in OPTIONAL:
             continue
-        if ours is None or theirs is None or ours.dtype != theirs.dtype or not np.array_equal(ours, theirs):
+        if ours is None or theirs is None or ours.dtype.kind != theirs.dtype.kind or not np.array_equal(ours, theirs):
             found.append(name)
     return found
 
