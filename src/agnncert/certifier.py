@@ -138,8 +138,8 @@ def assemble(
 def _tolerance(given: float | None, report: AuditReport) -> float:
     if given is not None and given < report.tolerance:
         raise SettingsError(
-            f"tolerance={given:g}: two computations of one score may lie {report.tolerance:.3g} of the largest apart, and "
-            "a certificate that assumes less would not be verified. Leave it out, or give more."
+            f"tolerance={given:g}: two computations of one score may lie {report.tolerance:.3g} of the largest apart, "
+            "and a certificate that assumes less would not be verified. Leave it out, or give more."
         )
     return report.tolerance if given is None else given
 

@@ -22,6 +22,7 @@ from agnncert.proof.ballots import Ballots, Votes
 from agnncert.proof.certificate import Certificate, as_ids
 from agnncert.proof.claim import Claim
 from agnncert.proof.file import Contents
+from agnncert.proof.rules import RULES
 from agnncert.proof.samples.evidence import SampleEvidence
 from agnncert.voting.auditing import AuditReport, audit
 from agnncert.voting.call import Caller, bind
@@ -48,6 +49,9 @@ def check_against_graph(
     task, rows = contents.claim.task, contents.arrays["row"]
     if infer_task(data) != task:
         found.wrong.append(f"the certificate is about {task} classification, the data is for the other task")
+        return found
+    if task == "graph" and not len(rows):
+        found.wrong.append("the certificate is about no graph at all")
         return found
     total = len(data) if task == "graph" else data.num_nodes
     if rows.max(initial=-1) >= total:
@@ -111,10 +115,11 @@ def _wrong_targets(contents: Contents, chosen: Targets) -> Iterator[str]:
     stated, claim = contents.arrays, contents.claim
     if claim.ids != chosen.id_kind:
         yield f'the claim says that nodes are known by "{claim.ids}", the data says by "{chosen.id_kind}"'
-    named = claim.digests.get("graph")
-    if named is None:
-        yield "the file does not say which graph was certified: it has no digest"
-    elif named != graph_digest(chosen.graph, contents.version):
+    expected = ("graph", "model", "division") if contents.kind == "ballots" else ("graph", "model")
+    missing = [name for name in expected if name not in claim.digests]
+    if missing:
+        yield f"the file does not say which {missing[0]} was certified: it has no digest of it"
+    elif claim.digests["graph"] != graph_digest(chosen.graph, contents.version):
         yield "the graph is not the one that was certified (its digest differs)"
     known = {"target": as_ids(chosen.ids), "truth": chosen.truth, "degree": chosen.degree}
     for name, values in known.items():
@@ -147,21 +152,19 @@ def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen:
 
 def _wrong_model(contents: Contents, model: Any, audited: AuditReport, edges_only: bool) -> Iterator[str]:
     claim = contents.claim
-    named = claim.digests.get("model")
-    if named is None:
-        yield "the file does not say which model was certified: it has no digest"
-    elif named != model_digest(model, contents.version):
+    if claim.digests["model"] != model_digest(model, contents.version):
         yield "the model is not the one that was certified (its digest differs)"
     needed = ("edges",) if edges_only else ("edges", "nodes", "features")
     if not set(needed) <= set(audited.fit_for):
         yield f"the model is not fit for what is claimed: {audited}"
     if claim.tolerance < audited.tolerance:
         yield (
-            f"the claim assumes that no score moves by more than {claim.tolerance:g} of the largest, which is less than "
-            f"{audited.tolerance:g}"
+            f"the claim assumes that no score moves by more than {claim.tolerance:g} of the largest, which is less "
+            f"than {audited.tolerance:g}"
         )
-    if claim.locality == "construction" != audited.locality:
-        yield "the claim says that locality is known by construction, and here it is known by test alone"
+    known = audited.locality if RULES[contents.settings["rule"]].division.whole_graph else ""
+    if contents.version > 1 and claim.locality != known:
+        yield f'the claim says that locality is known by "{claim.locality}"; here, with this PyG, it is by "{known}"'
 
 
 def _wrong_ballots(
@@ -202,7 +205,11 @@ def _check_samples(
         found.wrong.append(f"the claim does not name the defence as it is, {defence}")
     found.checked.append("the graph, the targets with their ids, and the noise")
     found.not_checked.append("that the seed was fixed before any count was seen")
-    if model is not None and contents.claim.digests.get("model") != model_digest(model, contents.version):
+    if (
+        model is not None
+        and not found.wrong
+        and contents.claim.digests["model"] != model_digest(model, contents.version)
+    ):
         found.wrong.append("the model is not the one that was certified (its digest differs)")
     if model is None or not ballots or not evidence.num_targets:
         found.not_checked.append("that the samples were drawn from this model and noise: have them drawn again")
