@@ -65,7 +65,10 @@ class Caller:
         """Calls the model; neither what it returns nor whether it wrote into ``x`` is checked."""
         extra = {name: _floats_as(self.dtype, values[name]) for name in self.takes}
         inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
-        return self.model(*inputs, **extra)  # type: ignore[no-any-return]
+        try:
+            return self.model(*inputs, **extra)  # type: ignore[no-any-return]
+        except SystemExit as error:  # else a command would end here, perhaps with the status of success
+            raise ModelContractError(f"the model ends the program (sys.exit({error.code!r}) in forward).") from error
 
     def edge_values(self, graph: Data, edge: Tensor | None = None) -> dict[str, Tensor]:
         """The edge values that the model takes, of all edges or of some."""
