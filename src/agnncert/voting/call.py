@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from agnncert.errors import DivisionError, GraphError, ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, Task
-from agnncert.voting.lazy_rows import LazyRows
+from agnncert.voting.lazy_rows import LazyRows, Shake
 
 Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
 
@@ -32,6 +32,7 @@ class Caller:
     dtype: torch.dtype
     num_classes: int
     writes_input: bool = False
+    _shaken: "dict[Shake, Caller]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(
         self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
@@ -67,6 +68,12 @@ class Caller:
         extra = {name: _floats_as(self.dtype, values[name]) for name in self.takes}
         inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
         return self.model(*inputs, **extra)  # type: ignore[no-any-return]
+
+    def shaken(self, shake: Shake, shaken_model: Callable[[Any, Shake], Any]) -> "Caller":
+        """The same with a shaken model, which is made once."""
+        if shake not in self._shaken:
+            self._shaken[shake] = replace(self, model=shaken_model(self.model, shake))
+        return self._shaken[shake]
 
     def edge_values(self, graph: Data, edge: Tensor | None = None) -> dict[str, Tensor]:
         """The edge values that the model takes, of all edges or of some."""
@@ -127,17 +134,19 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     return Caller(model, task, takes, dtype, int(logits.size(1)), writes_input=_version(x) != untouched)
 
 
-def judge(logits: Tensor, tolerance: float) -> Ballots:
+def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None) -> Ballots:
     """The class each row votes for, and whether the vote is beyond numerical doubt.
 
-    A vote is stable when the best class leads the next by more than twice the tolerance, which bounds how far two ways
-    of computing the same logits can lie apart (relative to the largest logit of the row, absolute below 1).
+    A vote is stable when the best class leads the next by more than twice the distance that two ways of computing the
+    same logits can lie apart: the tolerance (relative to the largest logit of the row, absolute below 1), or the
+    deviation of that row if it is larger.
     """
     best, ballot = logits.max(dim=1)
     runner_up = logits.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
     scale = logits.abs().amax(dim=1).clamp(min=1.0)
     # Comparisons with NaN are false: a logit that is not finite is never stable.
-    stable = (best - runner_up > 2 * tolerance * scale) & torch.isfinite(scale)
+    apart = tolerance * scale if deviation is None else torch.maximum(tolerance * scale, deviation)
+    stable = (best - runner_up > 2 * apart) & torch.isfinite(scale)
     return ballot.numpy().astype(np.int16), stable.numpy()
 
 
