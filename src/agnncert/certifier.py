@@ -17,7 +17,7 @@ from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.voting.auditing import AuditReport, audit
 from agnncert.voting.call import bind, model_digest
-from agnncert.voting.cast import EngineName, cast
+from agnncert.voting.cast import EngineName, cast, require_tolerance
 
 Attacks = Literal["any", "edges"]
 
@@ -53,7 +53,8 @@ def certify(
         engine: "fast" or "naive"; the ballots are the same.
         attacks: "any", or "edges": with ``EdgeCentric``, a model that mixes all nodes can still be certified against
             changes of edges alone.
-        tolerance: How far two computations of a logit may lie apart, relative to the largest; measured when not given.
+        tolerance: How far two computations of a logit may lie apart at least, relative to the largest; measured when
+            not given. What each ballot shows under shaking counts if it is more.
         memory_limit: About how many bytes one chunk of work may take.
         n0: Random defences: samples that choose the label; 100 when not given.
         n: Random defences: samples that bound its probability; 10,000 when not given.
@@ -78,6 +79,7 @@ def certify(
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
         return division.certify(model, data, targets, engine=engine, progress=progress, **_given(sampling))
     _refuse_given(sampling, f"{division} casts every ballot once: these are settings of random defences")
+    require_tolerance(tolerance)
     ready = prepared(data, targets)
     chosen = ready.targets(targets, bool(getattr(division, "self_loops", False)))
     report = audit(model, chosen.task, division, ready.data)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.errors import DivisionError, GraphError, ModelContractError
+from agnncert.errors import AgnncertError, DivisionError, GraphError, ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, Task
 from agnncert.voting.lazy_rows import LazyRows, Shake
 
@@ -23,7 +23,8 @@ Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes vot
 class Caller:
     """A model bound to one kind of graph: casts inputs to its type and passes the edge values it asks for.
 
-    A model that writes into its input (``x.relu_()``) gets a copy, or it would alter the graph for every later call.
+    A model gets copies of its own. One that writes into its inputs (``x.relu_()``, ``edge_weight.data.clamp_()``) would
+    else alter the graph for every later call, and the user's data with it; such writes leave no trace to look for.
     """
 
     model: Callable[..., Any]
@@ -31,7 +32,6 @@ class Caller:
     takes: tuple[str, ...]
     dtype: torch.dtype
     num_classes: int
-    writes_input: bool = False
     _shaken: "dict[Shake, Caller]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(
@@ -51,23 +51,20 @@ class Caller:
         """Calls the model; what it returns is not checked.
 
         Raises:
-            ModelContractError: The model wrote into ``x``, which it did not do when it was bound.
+            ModelContractError: The model failed.
         """
-        x = x.clone() if self.writes_input else x
-        before = _version(x)
-        logits = self.bare(x, edge_index, values, batch)
-        if not self.writes_input and _version(x) != before:
+        extra = {name: _floats_as(self.dtype, values[name]).clone() for name in self.takes}
+        inputs = (x if isinstance(x, LazyRows) else x.clone(), edge_index.clone())
+        try:
+            return self.model(*inputs, *([] if batch is None else [batch.clone()]), **extra)  # type: ignore[no-any-return]
+        except (AgnncertError, MemoryError):
+            raise
+        except Exception as error:
             raise ModelContractError(
-                "the model writes into the features x on some graphs, which alters them for every later subgraph: "
-                "leave x as it is in forward (x = x.relu() instead of x.relu_())."
-            )
-        return logits
-
-    def bare(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
-        """Calls the model; neither what it returns nor whether it wrote into ``x`` is checked."""
-        extra = {name: _floats_as(self.dtype, values[name]) for name in self.takes}
-        inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
-        return self.model(*inputs, **extra)  # type: ignore[no-any-return]
+                f"the model failed on a graph of {x.size(0)} nodes and {edge_index.size(1)} edges: {_told(error)} "
+                "It must accept every graph that an attacker may make of the data: any features (not only codes that "
+                "it knows), and as few edges as none at all."
+            ) from error
 
     def shaken(self, shake: Shake, shaken_model: Callable[[Any, Shake], Any]) -> "Caller":
         """The same with a shaken model, which is made once."""
@@ -111,17 +108,17 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
             )
     none, no_values = no_edges(graph, takes)
     batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
-    x = graph.x[:1].to(dtype).clone()
-    untouched = _version(x)
+    x = graph.x[:1].to(dtype)
     caller = Caller(model, task, takes, dtype, num_classes=0)
     signature = "x, edge_index, batch" if task == "graph" else "x, edge_index"
     try:
         with torch.no_grad():
-            logits = caller.bare(x, none, no_values, batch)
-    except Exception as error:
+            logits = caller.run(x, none, no_values, batch)
+    except ModelContractError as error:
         raise ModelContractError(
-            f"model({signature}) failed on a single node without edges, with x of shape [1, {graph.x.size(1)}]: "
-            f"{type(error).__name__}: {error}. Subgraphs can be this small: the model must accept them."
+            f"model({signature}) failed on a single node without edges, with x of type {dtype} and shape "
+            f"[1, {graph.x.size(1)}]: {_told(error.__cause__ or error)} Subgraphs can be this small: the model must "
+            "accept them."
         ) from error
     expected = f"logits of shape [num_{'graphs' if task == 'graph' else 'nodes'}, num_classes]"
     if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.size(0) != 1 or not logits.is_floating_point():
@@ -131,7 +128,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
         raise ModelContractError(
             f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two."
         )
-    return Caller(model, task, takes, dtype, int(logits.size(1)), writes_input=_version(x) != untouched)
+    return Caller(model, task, takes, dtype, int(logits.size(1)))
 
 
 def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None) -> Ballots:
@@ -161,9 +158,9 @@ def _floats_as(dtype: torch.dtype, value: Tensor) -> Tensor:
     return value.to(dtype) if value.is_floating_point() else value
 
 
-def _version(x: Tensor) -> int:
-    """A number that grows whenever something is written into the tensor."""
-    return 0 if isinstance(x, LazyRows) or x.is_inference() else x._version
+def _told(error: BaseException) -> str:
+    """What went wrong inside a model, in one sentence."""
+    return f"{type(error).__name__}: {error}".rstrip(". ") + "."
 
 
 def _dtype(model: Callable[..., Any], x: Tensor) -> torch.dtype:

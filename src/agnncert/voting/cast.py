@@ -1,7 +1,9 @@
 """Casting ballots with either engine, and storing them as ``Votes``: a default ballot and listed exceptions."""
 
+import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from numbers import Real
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -54,6 +56,7 @@ def cast(
     """
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
+    require_tolerance(tolerance)
     call = replace(call)  # nothing that was derived from the model before: it may have been trained since
     if not hasattr(division, "pieces"):
         return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit), _no_cover(len(rows))
@@ -64,6 +67,20 @@ def cast(
     else:
         default, listed = _fast_ballots(call, layout, rows, listing, tolerance, memory_limit)
     return _votes(call, division, len(rows), listing, default, listed), _cover(layout.pieces, division, rows, graph)
+
+
+def require_tolerance(tolerance: Any) -> None:
+    """Refuses what would switch the guard against rounding off, or makes no sense.
+
+    Raises:
+        SettingsError: It is neither ``None`` nor a finite number from 0 on.
+    """
+    if tolerance is None:
+        return
+    if isinstance(tolerance, bool) or not isinstance(tolerance, Real) or not 0 <= float(tolerance) < math.inf:
+        raise SettingsError(
+            f"tolerance={tolerance!r}: expected a finite number from 0 on; leave it out to have it measured."
+        )
 
 
 def _fast_ballots(
@@ -81,7 +98,7 @@ def _fast_ballots(
 
 
 def _naive_ballots(
-    call: Caller, graph: Data, division: Division, rows: IntArray, listing: Listing, tolerance: float
+    call: Caller, graph: Data, division: Division, rows: IntArray, listing: Listing, tolerance: float | None
 ) -> tuple[Ballots, Ballots]:
     """As ``_fast_ballots``; also checks that every ballot that is not listed equals the default."""
     default = _abstaining(len(rows))

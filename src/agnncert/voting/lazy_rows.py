@@ -187,13 +187,14 @@ class LazyRows(Tensor):
     features: Features
     index: Tensor  # type: ignore[assignment]  # hides Tensor.index, which nothing calls
     _copied: Tensor | None
+    _given_away: bool
 
     @staticmethod
     def __new__(cls, features: Features, index: Tensor) -> "LazyRows":
         """A tensor with shape and type but no storage."""
         shape = (index.numel(), features.x.size(1))
         rows: LazyRows = Tensor._make_wrapper_subclass(cls, shape, dtype=features.x.dtype, device=features.x.device)
-        rows.features, rows.index, rows._copied = features, index, None
+        rows.features, rows.index, rows._copied, rows._given_away = features, index, None, False
         return rows
 
     def copied(self) -> Tensor:
@@ -203,8 +204,10 @@ class LazyRows(Tensor):
         return self._copied
 
     def written(self) -> bool:
-        """Whether something has been written into the copied rows, so that they are no longer those of the matrix."""
-        return self._copied is not None and (self._copied.is_inference() or self._copied._version > 0)
+        """Whether the copied rows may have been written to, so that they are no longer those of the matrix."""
+        if self._copied is None:
+            return False
+        return self._given_away or self._copied.is_inference() or self._copied._version > 0
 
     @classmethod
     def __torch_function__(
@@ -230,8 +233,33 @@ class LazyRows(Tensor):
 
 
 def _on_copies(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    plain = torch.utils._pytree.tree_map(lambda a: a.copied() if isinstance(a, LazyRows) else a, (args, kwargs))
-    return func(*plain[0], **plain[1])
+    used: list[LazyRows] = []
+
+    def plain(value: Any) -> Any:
+        if not isinstance(value, LazyRows):
+            return value
+        used.append(value)
+        return value.copied()
+
+    plain_args, plain_kwargs = torch.utils._pytree.tree_map(plain, (args, kwargs))
+    result = func(*plain_args, **plain_kwargs)
+    for rows in used:
+        rows._given_away |= func is Tensor.data_ptr or _shares_memory(result, rows.copied())
+    return result
+
+
+def _shares_memory(result: Any, copied: Tensor) -> bool:
+    """Whether what an operation returned may lead to the copied rows, past every count of writes (``x.data``)."""
+    if isinstance(result, Tensor):
+        if result.layout != torch.strided:
+            return False
+        try:
+            return result.untyped_storage().data_ptr() == copied.untyped_storage().data_ptr()
+        except (RuntimeError, NotImplementedError):  # inside a transformation of torch.func
+            return True
+    if isinstance(result, tuple | list):
+        return any(_shares_memory(part, copied) for part in result if not isinstance(part, bool | int | float | list))
+    return not isinstance(result, bool | int | float | str | torch.dtype | torch.device | None)
 
 
 def _project(func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor | None:

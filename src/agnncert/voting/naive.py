@@ -20,7 +20,7 @@ def node_table(call: Caller, graph: Data, division: Division, rows: IntArray, to
 
 
 def node_ballots(
-    call: Caller, graph: Data, division: Division, groups: torch.Tensor, index: int, tolerance: float
+    call: Caller, graph: Data, division: Division, groups: torch.Tensor, index: int, tolerance: float | None
 ) -> Ballots:
     """Ballot of every node in one subgraph."""
     part = division.subgraph(graph, groups, index)
