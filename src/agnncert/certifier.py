@@ -19,7 +19,7 @@ from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import EDGES_ONLY
 from agnncert.voting.auditing import AuditReport, audit
 from agnncert.voting.call import Caller, bind
-from agnncert.voting.cast import EngineName, cast
+from agnncert.voting.cast import EngineName, cast, require_tolerance
 from agnncert.voting.cover import Cover
 from agnncert.voting.digest import model_digest, settings_of
 from agnncert.voting.recast import choose_few, differing
@@ -58,8 +58,8 @@ def certify(
         engine: "fast" or "naive"; the ballots are the same.
         attacks: "any", or "edges": with ``EdgeCentric``, a model that mixes all nodes can still be certified against
             changes of edges alone.
-        tolerance: How far two computations of a logit may lie apart, relative to the largest; more than what the audit
-            says, which is what counts when it is not given.
+        tolerance: How far two computations of a logit may lie apart at least, relative to the largest; that of the
+            audit when not given, and no less. What a ballot shows under shaking counts where it is more.
         memory_limit: About how many bytes one chunk of work may take.
         n0: Random defences: samples that choose the label; 100 when not given.
         n: Random defences: samples that bound its probability; 10,000 when not given.
@@ -84,6 +84,7 @@ def certify(
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
         return division.certify(model, data, targets, engine=engine, progress=progress, **_given(sampling))
     _refuse_given(sampling, f"{division} casts every ballot once: these are settings of random defences")
+    require_tolerance(tolerance)
     ready = prepared(data, targets)
     chosen = ready.targets(targets, bool(getattr(division, "self_loops", False)))
     settings = settings_of(model)
