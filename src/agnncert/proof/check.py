@@ -61,6 +61,7 @@ def _check_ballots(contents: Contents) -> list[str]:
         digests=claim.digests,
         parameters=ballots.parameters,
         locality=claim.locality,
+        version=contents.version,
     )
     wrong = [
         *_check_targets(contents, ballots.num_targets),

@@ -130,6 +130,7 @@ def make_claim(
     parameters: Mapping[str, int] | None = None,
     locality: str = "",
     notes: tuple[str, ...] = (),
+    version: int = 2,
 ) -> Claim:
     """The claim that belongs to ballots.
 
@@ -143,10 +144,13 @@ def make_claim(
         parameters: Whole numbers of the rule.
         locality: How it is known that the model looks along edges only; dropped where the rule does not assume it.
         notes: Further remarks, stored as they are.
+        version: Version of the file that it stands in; before 2, ballots were not watched one by one.
     """
     digests = dict(digests or {})
     locality = locality if RULES[rule].division.whole_graph else ""
-    facts = ClaimFacts(RULES[rule], ids == "row", tolerance, digests.get("model", ""), dict(parameters or {}), locality)
+    facts = ClaimFacts(
+        RULES[rule], ids == "row", tolerance, digests.get("model", ""), dict(parameters or {}), locality, version > 1
+    )
     return Claim(
         task=facts.task,
         method=facts.rule.division.method,
@@ -189,6 +193,7 @@ class ClaimFacts:
         model_digest: SHA-256 of the model, or empty.
         parameters: Whole numbers of the rule.
         locality: How locality is known, a key of ``LOCALITY``.
+        watched: Whether each ballot was shaken to see how far rounding moves it.
     """
 
     rule: Rule
@@ -197,6 +202,7 @@ class ClaimFacts:
     model_digest: str
     parameters: dict[str, int]
     locality: str = ""
+    watched: bool = True
 
     @property
     def task(self) -> str:
@@ -251,8 +257,9 @@ class ClaimFacts:
             known = LOCALITY[self.locality]
             yield f"The model sees one subgraph at a time: the nodes of that subgraph and no others{known}."
         if self.tolerance > 0:
+            shaken = ", or than four times as far as shaking moves it," if self.watched else ""
             yield (
-                f"No score moves by more than {self.tolerance:g} of the largest when the same subgraph is "
+                f"No score moves by more than {self.tolerance:g} of the largest{shaken} when the same subgraph is "
                 "evaluated again, on any machine; ballots closer to a tie than twice that are conceded "
                 "to the attacker."
             )

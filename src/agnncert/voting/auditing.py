@@ -31,7 +31,8 @@ class AuditReport:
         division: The division it was asked about.
         findings: Everything that breaks the guarantee; empty when the model is fit.
         deviation: Largest relative difference seen between two ways of computing the same logits.
-        tolerance: What ``certify`` allows for such differences: ten times the deviation, at least 32 units of rounding.
+        tolerance: What ``certify`` always allows for such differences, 32 units of rounding; it watches each ballot for
+            larger ones.
         locality: How it is known that the model looks no further than it may: ``"construction"`` if all its modules are
             of classes that were read and are local as they are set (``known_layers``), ``"test"`` if it withstood
             the probes, which can refute but not prove.
@@ -105,8 +106,7 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
             findings += [f for f in probed if f.leaves not in [named.leaves for named in findings]]
             deviation, rounding = probe.deviation, torch.finfo(probe.call.dtype).eps
     locality: Locality = "construction" if not findings and by_construction(model) else "test"
-    tolerance = max(10 * deviation, 32 * rounding)
-    return AuditReport(task, str(division), tuple(findings), deviation, tolerance, locality)
+    return AuditReport(task, str(division), tuple(findings), deviation, 32 * rounding, locality)
 
 
 _MIXING_NORMS = {"PairNorm", "GraphNorm", "InstanceNorm", "InstanceNorm1d", "GraphSizeNorm", "MeanSubtractionNorm"}

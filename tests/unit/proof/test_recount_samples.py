@@ -84,6 +84,15 @@ def test_least_probabilities_solve_the_tail_equation_and_are_those_of_the_librar
     assert least[0] == 0
 
 
+def test_bounds_of_very_many_samples_are_bounds_on_both_sides():
+    """An inverse beta function alone is too high here, by more than the margin."""
+    trials, alpha = 10**7, 1e-30
+    successes = np.unique(np.random.default_rng(0).integers(0, trials + 1, 3000))
+    least, proved = _least_probability(successes, trials, alpha), lower_bound(successes, trials, alpha)
+    assert (binom.sf(successes - 1, trials, proved) <= alpha * (1 + 1e-9)).all()
+    assert np.abs(least - proved).max() < MARGIN
+
+
 @pytest.mark.parametrize("p", [0.0, 1e-9, 0.2, 0.5, 0.999, 1.0])
 @pytest.mark.parametrize("trials", [0, 1, 7, 300])
 def test_binomial_probabilities_agree_with_exact_fractions(trials, p):
