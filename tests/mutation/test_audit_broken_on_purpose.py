@@ -35,6 +35,7 @@ def no_finite_poison(patch):
     patch.setattr(
         scenes.Table, "poison", lambda table, count, finite, generator: poison(table, count, False, generator)
     )
+    patch.setattr(scenes.Table, "large", scenes.Table.borrowed)
 
 
 def values_left_as_they_are(patch):
@@ -82,7 +83,14 @@ def any_class_will_do(patch):
     only_small_graphs(patch)
 
 
-SLY = {"a leak of small graphs only": leaking(lambda x, h, e: 1e-8 * h.nan_to_num().clamp(-1, 1).mean(0))}
+def extreme(x, hidden, edge_index):
+    return hidden * (x.nan_to_num(0, 0, 0).abs().amax() > 50).to(x.dtype)
+
+
+SLY = {
+    "only if somebody is large": leaking(extreme),
+    "a bounded part of the mean": leaking(lambda x, h, e: 1e-8 * h.nan_to_num().clamp(-1, 1).mean(0)),
+}
 
 MUTATIONS = [
     (harmless_poison, "dense matrix"),
@@ -96,7 +104,7 @@ MUTATIONS = [
     (only_small_graphs, "polite to small graphs"),
     (no_more_digits, "number of nodes"),
     (rounding_forgives, "a tiny part of the mean"),
-    (rounding_forgives, "a leak of small graphs only"),
+    (rounding_forgives, "a bounded part of the mean"),
     (no_second_look, "chance"),
     (any_class_will_do, "polite to small graphs"),
 ]
