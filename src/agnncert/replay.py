@@ -6,7 +6,7 @@ many as are asked for once more by the plain one. What comes out is what ``certi
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from agnncert.divisions import Division, EdgeCentric, parse_division, rule_of
 from agnncert.errors import DivisionError, ModelContractError
 from agnncert.graphs.graph import graph_digest, infer_task
 from agnncert.graphs.targets import Targets, prepared
-from agnncert.proof.ballots import Ballots, Votes
+from agnncert.proof.ballots import ABSTAIN, Ballots, Votes
 from agnncert.proof.certificate import Certificate, as_ids
 from agnncert.proof.claim import Claim
 from agnncert.proof.file import Contents
@@ -170,26 +170,46 @@ def _wrong_model(contents: Contents, model: Any, audited: AuditReport, edges_onl
 def _wrong_ballots(
     contents: Contents, evidence: Ballots, call: Caller, chosen: Targets, division: Division, engine: EngineName
 ) -> Iterator[str]:
-    """Compares all ballots and flags; where flags differ, a margin near the tolerance may be due to another machine."""
-    votes, tolerance = evidence.votes, contents.claim.tolerance
+    """Compares all ballots and flags; a lead that just suffices here may just not have sufficed on another machine."""
+    votes = evidence.votes
 
-    def again(tolerance: float) -> Votes:
-        return cast(call, chosen.graph, division, chosen.places, engine, tolerance)[0]
+    def again(call: Caller) -> Votes:
+        return cast(call, chosen.graph, division, chosen.places, engine, contents.claim.tolerance)[0]
 
-    here = again(tolerance)
+    here = again(call)
     if here.num_classes != votes.num_classes:
         yield f"the model has {here.num_classes} classes, the ballots {votes.num_classes}"
         return
     for kind, name, flag in (("default", "default", "default_stable"), ("listed", "ballot", "stable")):
         stable, sure = getattr(votes, flag), getattr(here, flag)
-        differ = (getattr(votes, name) != getattr(here, name)) & (stable | sure)
+        ballots, ours = getattr(votes, name), getattr(here, name)
+        differ = (ballots != ours) & (stable | sure | (ballots == ABSTAIN) | (ours == ABSTAIN))
         if differ.any():
             yield f"{differ.sum():,} of {len(differ):,} {kind} ballots are not those that the model casts"
-        elif (stable != sure).any():
-            strict, lenient = getattr(again(1.1 * tolerance), flag), getattr(again(0.9 * tolerance), flag)
+            continue
+        if (stable != sure).any():
+            strict, lenient = (getattr(again(replace(call, strictness=by)), flag) for by in (1, -1))
             invented = (stable & ~lenient) | (strict & ~stable)
             if invented.any():
                 yield f"{invented.sum():,} ballots are not as close to a tie, or as far from one, as their flags say"
+        for label in np.unique(ballots[ballots != ours]).tolist():
+            against = again(replace(call, model=_Against(call.model, label), num_classes=2))
+            beaten = (ballots == label) & (getattr(against, name) == 0) & getattr(against, flag)
+            if beaten.any():
+                yield f"{beaten.sum():,} ballots close to a tie are for class {label}, which does not come close"
+
+
+class _Against(torch.nn.Module):
+    """Whether one class may be the best of a model: scores of the best of all others, and of this one."""
+
+    def __init__(self, model: Any, label: int) -> None:
+        super().__init__()
+        self.model, self.label = model, label
+
+    def forward(self, *inputs: Any, **values: Any) -> torch.Tensor:
+        logits = self.model(*inputs, **values)
+        others = torch.cat([logits[:, : self.label], logits[:, self.label + 1 :]], dim=1)
+        return torch.stack([others.amax(dim=1), logits[:, self.label]], dim=1)
 
 
 def _check_samples(

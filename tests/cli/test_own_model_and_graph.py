@@ -96,6 +96,26 @@ def test_an_unfit_model_is_audited_with_status_1(agnncert) -> None:
     assert told["findings"][0]["remedy"]
 
 
+LEAVES = {
+    "a factory": "import sys\n\n\ndef build():\n    sys.exit(0)\n",
+    "an import": "import sys\n\nsys.exit(0)\n",
+    "a strange error": "class Odd(BaseException): ...\n\n\ndef build():\n    raise Odd('no')\n",
+    "a forward": "import sys, torch\n\n\nclass Net(torch.nn.Linear):\n    def forward(self, x, e):\n        sys.exit(0)\n\n\n"
+    "def build():\n    return Net(2, 2)\n",
+}
+
+
+@pytest.mark.parametrize("what", LEAVES)
+@pytest.mark.parametrize("spec", ["leaves_{}:build", "leaves_{}.py:build"])
+def test_code_that_ends_the_program_does_not_pass_for_fit(agnncert, what, spec) -> None:
+    name = what.replace(" ", "_")
+    Path(f"leaves_{name}.py").write_text(LEAVES[what])
+    answer = agnncert("audit", spec.format(name), "--data", "tables")
+    assert answer.status == 2
+    assert "error: " in answer.err
+    assert "Traceback" not in answer.err
+
+
 def test_columns_may_have_other_names(agnncert, weights) -> None:
     nodes = Path("tables/nodes.csv")
     nodes.write_text(nodes.read_text().replace("id,label,a,b", "name,kind,a,b"))

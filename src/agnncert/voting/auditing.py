@@ -90,9 +90,10 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
         task = infer_task(data)
     findings = list(_inspect(model, task, division))
     deviation, rounding = 0.0, torch.finfo(torch.float32).eps
+    known = not findings and by_construction(model)
     if all(finding.leaves for finding in findings):  # else no attack is left that a certificate could speak about
         try:
-            probe = Probe(model, task, data, division)
+            probe = Probe(model, task, data, division, brief=known)
             probed = list(probe.findings())
         except ModelContractError as error:
             if not findings and data is None:
@@ -105,7 +106,7 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
             # A failed probe that allows the same attacks as a layer named by inspection says nothing new.
             findings += [f for f in probed if f.leaves not in [named.leaves for named in findings]]
             deviation, rounding = probe.deviation, torch.finfo(probe.call.dtype).eps
-    locality: Locality = "construction" if not findings and by_construction(model) else "test"
+    locality: Locality = "construction" if known and not findings else "test"
     return AuditReport(task, str(division), tuple(findings), deviation, 32 * rounding, locality)
 
 

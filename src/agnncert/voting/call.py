@@ -22,6 +22,8 @@ Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes vot
 class Caller:
     """A model bound to one kind of graph: casts inputs to its type and passes the edge values it asks for.
 
+    ``strictness`` is for comparisons with another machine: 1 asks a little more of a stable ballot, -1 a little less.
+
     A model gets copies of its own. One that writes into its inputs (``x.relu_()``, ``edge_weight.data.clamp_()``) would
     else alter the graph for every later call, and the user's data with it; such writes leave no trace to look for.
     """
@@ -31,6 +33,7 @@ class Caller:
     takes: tuple[str, ...]
     dtype: torch.dtype
     num_classes: int
+    strictness: int = 0
     _shaken: "dict[Shake, Caller]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(
@@ -132,18 +135,21 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     return Caller(model, task, takes, dtype, int(logits.size(1)))
 
 
-def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None) -> Ballots:
+def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, strictness: int = 0) -> Ballots:
     """The class each row votes for, and whether the vote is beyond numerical doubt.
 
     A vote is stable when the best class leads the next by more than twice the distance that two ways of computing the
     same logits can lie apart: the tolerance (relative to the largest logit of the row, absolute below 1), or the
-    deviation of that row if it is larger.
+    deviation of that row if it is larger. Machines may disagree by 4 units of rounding about the former and by an
+    eighth about the latter: ``strictness`` moves both by as much.
     """
     best, ballot = logits.max(dim=1)
     runner_up = logits.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
     scale = logits.abs().amax(dim=1).clamp(min=1.0)
     # Comparisons with NaN are false: a logit that is not finite is never stable.
-    apart = tolerance * scale if deviation is None else torch.maximum(tolerance * scale, deviation)
+    apart = (tolerance + strictness * 4 * torch.finfo(logits.dtype).eps) * scale
+    if deviation is not None:
+        apart = torch.maximum(apart, (1 + strictness / 8) * deviation)
     stable = (best - runner_up > 2 * apart) & torch.isfinite(scale)
     return ballot.numpy().astype(np.int16), stable.numpy()
 

@@ -52,7 +52,7 @@ def guarded(
     if not bool((moved <= DOUBT * logits.abs().amax(dim=1).clamp(min=1.0)).all()):
         for seed in range(1, 1 + MORE_LOOKS):
             moved = torch.maximum(moved, _moved(call, logits, (x, edge_index, values, batch), seed))
-    return judge(logits, tolerance, SAFETY * moved)
+    return judge(logits, tolerance, SAFETY * moved, call.strictness)
 
 
 def _moved(call: Caller, logits: Tensor, inputs: tuple[Any, ...], seed: int) -> Tensor:

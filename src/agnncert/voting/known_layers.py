@@ -50,10 +50,6 @@ def _last_dimension(layer: Any) -> bool:
     return layer.dim in (1, -1)
 
 
-def _no_batch(layer: Any) -> bool:
-    return isinstance(layer.act, nn.Module | None) and not layer.supports_norm_batch
-
-
 _AGGREGATIONS = (pyg.SumAggregation, pyg.MeanAggregation, pyg.MaxAggregation, pyg.MinAggregation)
 _ENTRYWISE = (
     nn.Identity, nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.CELU, nn.GELU, nn.SiLU, nn.Mish,
@@ -93,11 +89,11 @@ KNOWN: dict[type, tuple[str, Settings]] = {
     pyg.GINEConv: ("as GINConv; a network for each edge", _forward_arcs),
     pyg.GATConv: ("scores of arcs, softmax over the arcs of one head, sum by head", _forward_arcs),
     pyg.GATv2Conv: ("scores of arcs, softmax over the arcs of one head, sum by head", _forward_arcs),
-    pyg.GCN: ("layers, norms and activations one after the other", _no_batch),
-    pyg.GraphSAGE: ("layers, norms and activations one after the other", _no_batch),
-    pyg.GIN: ("layers, norms and activations one after the other", _no_batch),
-    pyg.GAT: ("layers, norms and activations one after the other", _no_batch),
-    pyg.MLP: ("linear layers, norms and activations one after the other", lambda layer: not layer.supports_norm_batch),
+    pyg.GCN: ("layers, norms and activations one after the other", _always),
+    pyg.GraphSAGE: ("layers, norms and activations one after the other", _always),
+    pyg.GIN: ("layers, norms and activations one after the other", _always),
+    pyg.GAT: ("layers, norms and activations one after the other", _always),
+    pyg.MLP: ("linear layers, norms and activations one after the other", _always),
     TrimToLayer: ("does nothing unless told the sizes of a sample, which nobody does", _always),
     # this library
     gnn.ProjectedSAGEConv: ("SAGEConv with the projection first", _forward_arcs),

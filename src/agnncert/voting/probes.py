@@ -22,6 +22,8 @@ from agnncert.graphs.graph import Task
 from agnncert.voting.call import Caller, bind
 from agnncert.voting.lazy_rows import Features
 from agnncert.voting.scenes import (
+    LEAST_ROWS,
+    MOST_ROWS,
     Scene,
     Table,
     has_loops,
@@ -263,9 +265,17 @@ def apart(a: Tensor, b: Tensor) -> float:
 
 
 class Probe:
-    """A model whose outputs are watched, on the user's own graph and on others."""
+    """A model whose outputs are watched, on the user's own graph and on others.
 
-    def __init__(self, model: Any, task: Task, data: Any, division: Division | None) -> None:
+    Args:
+        model: The module.
+        task: "node" or "graph".
+        data: The user's graph or graphs, if there are any.
+        division: The division that is going to be used; ``None`` means the strictest.
+        brief: Whether a small piece of the user's graph will do.
+    """
+
+    def __init__(self, model: Any, task: Task, data: Any, division: Division | None, brief: bool = False) -> None:
         self.task, self.division, self.loops = task, division, has_loops(division)
         self.generator = torch.Generator().manual_seed(1)
         own = None
@@ -273,7 +283,8 @@ class Probe:
             x = torch.randn(64, _num_features(model), generator=self.generator)
             self.values = {"edge_weight": torch.rand(64, generator=self.generator) + 0.5}
         else:
-            x, own = (own_nodes if task == "node" else own_graphs)(data, division, self.generator)
+            piece = own_nodes if task == "node" else own_graphs
+            x, own = piece(data, division, self.generator, LEAST_ROWS if brief else MOST_ROWS)
             self.values = {n: _some(v, self.generator) for n, v in own.values.items()}
         self.untouched = fresh_copy(model)
         few = x[:64]  # few distinct rows: wide features are then projected once for all scenes that are made up
@@ -405,8 +416,6 @@ class Probe:
             compare = ground.moved if ground is self.small else ground.strays
             if compare(change, kept, there):
                 yield "places" if self._places_matter() else "numbers"
-        if self._places_matter():
-            yield "places"
 
     def _places_matter(self) -> bool:
         """Whether outputs depend on where in the list the edges of other nodes stand."""
@@ -423,7 +432,7 @@ class Probe:
     def _one_by_one(self) -> Iterator[str]:
         """Nodes without edges, together and alone."""
         scene = self.small.scene
-        nodes = torch.arange(0, len(scene.rows), 97)
+        nodes = torch.arange(0, len(scene.rows), 200)
         bare = replace(scene, edge_index=scene.edge_index[:, :0], values={n: v[:0] for n, v in scene.values.items()})
         bare = bare.selected(nodes)
         together = self.small.stage.show(bare)

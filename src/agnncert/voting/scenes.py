@@ -14,11 +14,12 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch_geometric.data import Data
 
+from agnncert.divisions import EdgeCentric
 from agnncert.graphs.graph import EDGE_VALUES, canonical, canonical_set
 
-# Most numbers that one scene of the user's graph may show to a layer, so that an audit costs a few plain forwards.
-MOST_NUMBERS = 2**24
-MOST_ROWS = 16384
+# How much of the user's graph a scene may show, in rows and in numbers: an audit may cost a few plain forwards.
+MOST_ROWS, MOST_NUMBERS = 12288, 3 * 2**22
+LEAST_ROWS = 1024
 HUGE = 1e30
 
 
@@ -211,18 +212,24 @@ def picked_values(values: dict[str, Tensor], count: int, generator: torch.Genera
 # The user's own graph
 
 
-def own_nodes(data: Data, division: Any, generator: torch.Generator) -> tuple[Tensor, Scene]:
+def own_nodes(data: Data, division: Any, generator: torch.Generator, most: int = MOST_ROWS) -> tuple[Tensor, Scene]:
     """A piece of the union of subgraphs that the fast engine evaluates, and the features that it shows.
 
     Groups are drawn instead of hashed, and there may be more of them: a model must be local in every subgraph.
+
+    Args:
+        data: The user's graph.
+        division: The division that is going to be used.
+        generator: Source of randomness.
+        most: How many nodes to show, about.
     """
     x, arcs, values = _checked(data, has_loops(division))
     count, total = x.size(0), arcs.size(1)
-    limit = max(1024, min(MOST_ROWS, MOST_NUMBERS // max(1, x.size(1))))
+    limit = _limit(x.size(1), most)
     groups = max(int(getattr(division, "num_groups", 1)), 2 * total // count + 2, 2 * total // limit + 2)
     draw = torch.randint(0, 2**31, (count,), generator=generator)
-    node_centric = bool(getattr(division, "node_groups", None)) or division is None
-    cell = (draw[arcs[0]] if node_centric else draw[arcs[0]] + draw[arcs[1]]) % groups
+    edge_centric = isinstance(division, EdgeCentric)
+    cell = (draw[arcs[0]] + draw[arcs[1]] if edge_centric else draw[arcs[0]]) % groups
     if total > limit:
         fits = torch.cumsum(torch.bincount(cell, minlength=groups), 0) <= limit
         kept = fits[cell].nonzero().view(-1)
@@ -240,12 +247,12 @@ def own_nodes(data: Data, division: Any, generator: torch.Generator) -> tuple[Te
     return x[shown], replace(scene, side=drawn[connected(scene)])
 
 
-def own_graphs(data: Any, division: Any, generator: torch.Generator) -> tuple[Tensor, Scene]:
+def own_graphs(data: Any, division: Any, generator: torch.Generator, most: int = MOST_ROWS) -> tuple[Tensor, Scene]:
     """Some of the user's graphs in one batch, on either side in turn, and their features."""
     chosen: list[Data] = []
     rows = 0
     width = int(data[0].x.size(1)) if len(data) and data[0].x is not None and data[0].x.dim() == 2 else 1
-    limit = max(1024, min(MOST_ROWS, MOST_NUMBERS // max(1, width)))
+    limit = _limit(width, most)
     for k in torch.randperm(len(data), generator=generator).tolist():
         if chosen and rows + data[k].num_nodes > limit:
             break
@@ -256,15 +263,21 @@ def own_graphs(data: Any, division: Any, generator: torch.Generator) -> tuple[Te
     return joined.x, Scene(torch.arange(joined.x.size(0)), joined.edge_index, values, joined.batch % 2, joined.batch)
 
 
+def _limit(width: int, most: int) -> int:
+    return max(LEAST_ROWS, min(most, MOST_NUMBERS // max(1, width)))
+
+
 def _checked(data: Data, loops: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Features, edges and edge values, as far as a model may see them."""
     x, arcs = data.x, data.edge_index
     ready = isinstance(x, Tensor) and x.dim() == 2 and x.is_floating_point() and isinstance(arcs, Tensor)
     inside = ready and arcs.dtype == torch.int64 and arcs.dim() == 2 and x.size(0) > 0
-    if not inside or (arcs.numel() and (int(arcs.min()) < 0 or int(arcs.max()) >= x.size(0))):
+    values = {n: v for n in EDGE_VALUES if (v := getattr(data, n, None)) is not None}
+    fits = all(isinstance(v, Tensor) and v.dim() > 0 and inside and v.size(0) == arcs.size(1) for v in values.values())
+    if not inside or not fits or (arcs.numel() and (int(arcs.min()) < 0 or int(arcs.max()) >= x.size(0))):
         data = canonical(data, loops)  # says what is wrong, or casts it
         x, arcs = data.x, data.edge_index
-    values = {n: v for n in EDGE_VALUES if isinstance(v := getattr(data, n, None), Tensor)}
+        values = {n: data[n] for n in EDGE_VALUES if n in data}
     if not loops and arcs.numel() and bool((arcs[0] == arcs[1]).any()):
         kept = arcs[0] != arcs[1]
         arcs, values = arcs[:, kept], {n: v[kept] for n, v in values.items()}
