@@ -116,7 +116,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
             logits = caller.run(x, none, no_values, batch)
     except ModelContractError as error:
         raise ModelContractError(
-            f"model({signature}) failed on a single node without edges, with x of type {dtype} and shape "
+            f"model({signature}) failed on a single node without edges, with {dtype} x of shape "
             f"[1, {graph.x.size(1)}]: {_told(error.__cause__ or error)} Subgraphs can be this small: the model must "
             "accept them."
         ) from error
