@@ -3,6 +3,7 @@
 import hashlib
 import math
 import os
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import EDGES_ONLY
 from agnncert.voting.auditing import AuditReport, audit
 from agnncert.voting.call import Caller, bind
-from agnncert.voting.cast import EngineName, cast, require_tolerance
+from agnncert.voting.cast import EngineName, cast
 from agnncert.voting.cover import Cover
 from agnncert.voting.digest import model_digest, settings_of
 from agnncert.voting.recast import choose_few, differing
@@ -84,7 +85,7 @@ def certify(
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
         return division.certify(model, data, targets, engine=engine, progress=progress, **_given(sampling))
     _refuse_given(sampling, f"{division} casts every ballot once: these are settings of random defences")
-    require_tolerance(tolerance)
+    _require_tolerance(tolerance)
     ready = prepared(data, targets)
     chosen = ready.targets(targets, bool(getattr(division, "self_loops", False)))
     settings = settings_of(model)
@@ -134,6 +135,20 @@ def assemble(
     )
     evidence = BallotEvidence(votes, rule, cover[0], cover[1].astype(np.int32), chosen.id_kind, parameters)
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+
+def _require_tolerance(tolerance: Any) -> None:
+    """Refuses what would switch the guard against rounding off, or makes no sense.
+
+    Raises:
+        SettingsError: It is neither ``None`` nor a finite number from 0 on.
+    """
+    if tolerance is None:
+        return
+    if isinstance(tolerance, bool) or not isinstance(tolerance, Real) or not 0 <= float(tolerance) < math.inf:
+        raise SettingsError(
+            f"tolerance={tolerance!r}: expected a finite number from 0 on; leave it out to have it measured."
+        )
 
 
 def _tolerance(given: float | None, report: AuditReport) -> float:

@@ -119,8 +119,10 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
         with torch.no_grad():
             logits = caller.run(x, none, no_values, batch)
     except ModelContractError as error:
+        if isinstance(error.__cause__, SystemExit):
+            raise
         raise ModelContractError(
-            f"model({signature}) failed on a single node without edges, with x of type {dtype} and shape "
+            f"model({signature}) failed on a single node without edges, with {dtype} x of shape "
             f"[1, {graph.x.size(1)}]: {_told(error.__cause__ or error)} Subgraphs can be this small: the model must "
             "accept them."
         ) from error

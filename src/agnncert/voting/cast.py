@@ -1,8 +1,6 @@
 """Casting ballots with either engine, and storing them as ``Votes``: a default ballot and listed exceptions."""
 
-import math
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -57,7 +55,6 @@ def cast(
     """
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
-    require_tolerance(tolerance)
     call = replace(call)  # nothing that was derived from the model before: it may have been trained since
     if not hasattr(division, "pieces"):
         return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit), _no_cover(len(rows))
@@ -85,20 +82,6 @@ def structure(graph: Data, division: Division, rows: IntArray) -> dict[str, npt.
         "cover_ptr": cover_ptr,
         "cover": cover,
     }
-
-
-def require_tolerance(tolerance: Any) -> None:
-    """Refuses what would switch the guard against rounding off, or makes no sense.
-
-    Raises:
-        SettingsError: It is neither ``None`` nor a finite number from 0 on.
-    """
-    if tolerance is None:
-        return
-    if isinstance(tolerance, bool) or not isinstance(tolerance, Real) or not 0 <= float(tolerance) < math.inf:
-        raise SettingsError(
-            f"tolerance={tolerance!r}: expected a finite number from 0 on; leave it out to have it measured."
-        )
 
 
 def _fast_ballots(

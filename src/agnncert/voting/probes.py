@@ -165,10 +165,10 @@ class Stage:
         batch = scene.place.clone() if call.task == "graph" else None
         try:
             return call(x, scene.edge_index.clone(), values, batch)
-        except ModelContractError:
-            raise
-        except Exception as error:
-            raise Failed(scene, error) from error
+        except ModelContractError as error:
+            if not isinstance(error.__cause__, Exception):  # of the kind that the model itself raised
+                raise
+            raise Failed(scene, error.__cause__) from error
 
     def shaken(self) -> "Stage":
         """The same with features altered by about one unit of rounding."""

@@ -227,7 +227,7 @@ class Codes(nn.Module):
 
 @pytest.mark.parametrize(
     ("read", "message"),
-    [(torch.clone, "x of type torch.float32 and shape"), (Tensor.long, "any features .not only codes")],
+    [(torch.clone, "with torch.float32 x of shape"), (Tensor.long, "any features .not only codes")],
     ids=["as they come", "as integers"],
 )
 def test_codes_are_refused_with_a_reason_before_any_ballot_is_cast(read, message):
