@@ -225,7 +225,7 @@ class Ground:
             if torch.equal(before, after):
                 return False
             if self.double is None:
-                return self._noted(apart(before, after))
+                return self.noted(apart(before, after))
         assert self.double is not None
         # A model that drops some edges by itself does not keep shapes: whether this is rounding, more digits tell.
         stage, base, bound = self.double
@@ -235,7 +235,7 @@ class Ground:
         """Whether the model says the same about the scene as it did before."""
         if torch.equal(self.base, again := self.stage.show(self.scene)):
             return True
-        if self._noted(apart(self.base, again)):
+        if self.noted(apart(self.base, again)):
             return False
         if self.double is None:
             return True
@@ -245,9 +245,9 @@ class Ground:
     def strays(self, change: Scene, here: Tensor, there: Tensor) -> bool:
         """As ``moved``, in the model's own precision; whether more than rounding can tell, more digits decide."""
         before, after = self.base[here], self.stage.show(change)[there]
-        return self._noted(apart(before, after)) and (self.double is None or self.moved(change, here, there))
+        return self.noted(apart(before, after)) and (self.double is None or self.moved(change, here, there))
 
-    def _noted(self, distance: float) -> bool:
+    def noted(self, distance: float) -> bool:
         """Whether outputs lie further apart than rounding explains; if not, how far is kept."""
         if distance > 1000 * torch.finfo(self.stage.call.dtype).eps:
             return True
@@ -336,7 +336,7 @@ class Probe:
         values = {n: v[::3] for n, v in scene.values.items()}
         other = replace(scene, edge_index=scene.edge_index[:, ::3], values=values)
         fresh = self.small.stage.show(other, self.untouched)
-        if self.small._noted(apart(fresh, self.small.stage.show(other))):
+        if self.small.noted(apart(fresh, self.small.stage.show(other))):
             yield "memory"
         if self.task == "node":
             order = torch.randperm(len(scene.rows), generator=self.generator)
@@ -437,7 +437,7 @@ class Probe:
         bare = bare.selected(nodes)
         together = self.small.stage.show(bare)
         each = torch.cat([self.small.stage.show(bare.selected(torch.tensor([k]))) for k in range(len(nodes))])
-        if self.small._noted(apart(together, each)):
+        if self.small.noted(apart(together, each)):
             yield "alone"
 
     def _outgoing_moves(self) -> Iterator[bool]:
@@ -497,7 +497,7 @@ class Probe:
             replace(one := scene.selected((scene.place == g).nonzero().view(-1)), place=one.place * 0) for g in range(8)
         ]
         separate = torch.cat([self.small.stage.show(one) for one in each])
-        yield self.small._noted(apart(self.small.base[:8], separate))
+        yield self.small.noted(apart(self.small.base[:8], separate))
 
     # Setting up
 
