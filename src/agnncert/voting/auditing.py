@@ -16,8 +16,9 @@ from torch_geometric.nn import MessagePassing
 from agnncert.divisions import Division, EdgeCentric
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import Task, infer_task
+from agnncert.voting.findings import ALL_ATTACKS, Finding
 from agnncert.voting.known_layers import by_construction
-from agnncert.voting.probes import ALL_ATTACKS, Finding, Probe
+from agnncert.voting.probes import Probe
 
 Locality = Literal["construction", "test"]
 

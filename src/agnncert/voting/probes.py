@@ -8,7 +8,7 @@ differ, and outputs are compared in double precision. Probes can refute a model,
 
 import copy
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from agnncert.divisions import Division, EdgeCentric
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import Task
 from agnncert.voting.call import Caller, bind
+from agnncert.voting.findings import ALL_ATTACKS, Finding, finding
 from agnncert.voting.lazy_rows import Features
 from agnncert.voting.scenes import (
     LEAST_ROWS,
@@ -34,101 +35,8 @@ from agnncert.voting.scenes import (
     poisoned_values,
 )
 
-ALL_ATTACKS = ("edges", "nodes", "features")
 # Above this many numbers, features are handed over as the fast engine does: unevaluated until a layer projects them.
 MOST_PLAIN_NUMBERS = 2**20
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that breaks the guarantee.
-
-    Attributes:
-        where: Name of the layer, or of the probe.
-        what: The layer with the setting at fault, or what was done to the graph.
-        why: Why it breaks the guarantee.
-        remedy: What to do.
-        leaves: Attacks for which the guarantee still holds.
-        alone: Whether the fault lies only in evaluating several graphs at once, which ``engine="naive"`` does not do.
-    """
-
-    where: str
-    what: str
-    why: str
-    remedy: str
-    leaves: tuple[str, ...] = ()
-    alone: bool = False
-
-
-_ELSEWHERE = "moved the output of nodes it is not connected to"
-_REASONS = {
-    "features": (
-        "other features elsewhere",
-        _ELSEWHERE,
-        "Remove whatever looks at all nodes at once (norms over nodes, virtual nodes, global pooling or attention).",
-    ),
-    "overflow": (
-        "infinite features elsewhere",
-        "0 times infinity is NaN: features that overflow spoil nodes they are not connected to",
-        "Multiply by a sparse adjacency matrix, or choose with torch.where instead of multiplying by zeros.",
-    ),
-    "values": (
-        "other edge values elsewhere",
-        _ELSEWHERE,
-        "Treat edge values edge by edge or node by node: no maximum, norm, softmax or ranking over all edges.",
-    ),
-    "edges": (
-        "other edges elsewhere",
-        _ELSEWHERE,
-        "Remove whatever counts, ranks or sums up all edges or nodes at once.",
-    ),
-    "places": (
-        "edges at other places of the list",
-        "moved the output of nodes whose own edges kept their order",
-        "Let nothing depend on the place of an edge in the list (edge dropout, neighbour sampling, weights by number).",
-    ),
-    "numbers": (
-        "more nodes and edges elsewhere",
-        _ELSEWHERE,
-        "Remove whatever depends on the number or the rows of all nodes or edges (sizes, padding, positions).",
-    ),
-    "rows": (
-        "nodes and edges in another order",
-        "the output depends on the order",
-        "Use aggregations that do not depend on order, and nothing that depends on the row of a node.",
-    ),
-    "memory": ("another graph in between", "the model remembers earlier graphs", "Switch off caching between calls."),
-    "chance": (
-        "the same graph twice",
-        "gives two different outputs",
-        "Call model.eval(), and switch off sampling and dropout.",
-    ),
-    "alone": (
-        "nodes without edges one by one",
-        _ELSEWHERE,
-        "Remove whatever looks at all nodes at once (norms over nodes, virtual nodes, global pooling or attention).",
-    ),
-    "outgoing": (
-        "arcs that leave a node",
-        "moved the output of the node that they leave",
-        "Use EdgeCentric, or layers that read incoming edges only.",
-    ),
-    "batch": (
-        "other graphs in one batch",
-        "graphs of a batch influence each other",
-        'Evaluate one graph at a time: certify(..., engine="naive").',
-    ),
-    "not finite": (
-        "the graph as it is",
-        "gives scores that are not finite (NaN or infinite), so there is no best class",
-        "Look for overflow, logarithms of 0 and divisions by 0 in forward, or scale the features.",
-    ),
-}
-
-
-def finding(reason: str, leaves: tuple[str, ...] = (), alone: bool = False) -> Finding:
-    """What to say about one thing that a probe has found."""
-    return Finding("behaviour", *_REASONS[reason], leaves, alone)
 
 
 class Failed(ModelContractError):  # noqa: N818 - it is caught and becomes a finding
@@ -225,7 +133,7 @@ class Ground:
             if torch.equal(before, after):
                 return False
             if self.double is None:
-                return self._noted(apart(before, after))
+                return self.noted(apart(before, after))
         assert self.double is not None
         # A model that drops some edges by itself does not keep shapes: whether this is rounding, more digits tell.
         stage, base, bound = self.double
@@ -235,7 +143,7 @@ class Ground:
         """Whether the model says the same about the scene as it did before."""
         if torch.equal(self.base, again := self.stage.show(self.scene)):
             return True
-        if self._noted(apart(self.base, again)):
+        if self.noted(apart(self.base, again)):
             return False
         if self.double is None:
             return True
@@ -245,9 +153,9 @@ class Ground:
     def strays(self, change: Scene, here: Tensor, there: Tensor) -> bool:
         """As ``moved``, in the model's own precision; whether more than rounding can tell, more digits decide."""
         before, after = self.base[here], self.stage.show(change)[there]
-        return self._noted(apart(before, after)) and (self.double is None or self.moved(change, here, there))
+        return self.noted(apart(before, after)) and (self.double is None or self.moved(change, here, there))
 
-    def _noted(self, distance: float) -> bool:
+    def noted(self, distance: float) -> bool:
         """Whether outputs lie further apart than rounding explains; if not, how far is kept."""
         if distance > 1000 * torch.finfo(self.stage.call.dtype).eps:
             return True
@@ -336,7 +244,7 @@ class Probe:
         values = {n: v[::3] for n, v in scene.values.items()}
         other = replace(scene, edge_index=scene.edge_index[:, ::3], values=values)
         fresh = self.small.stage.show(other, self.untouched)
-        if self.small._noted(apart(fresh, self.small.stage.show(other))):
+        if self.small.noted(apart(fresh, self.small.stage.show(other))):
             yield "memory"
         if self.task == "node":
             order = torch.randperm(len(scene.rows), generator=self.generator)
@@ -437,7 +345,7 @@ class Probe:
         bare = bare.selected(nodes)
         together = self.small.stage.show(bare)
         each = torch.cat([self.small.stage.show(bare.selected(torch.tensor([k]))) for k in range(len(nodes))])
-        if self.small._noted(apart(together, each)):
+        if self.small.noted(apart(together, each)):
             yield "alone"
 
     def _outgoing_moves(self) -> Iterator[bool]:
@@ -497,7 +405,7 @@ class Probe:
             replace(one := scene.selected((scene.place == g).nonzero().view(-1)), place=one.place * 0) for g in range(8)
         ]
         separate = torch.cat([self.small.stage.show(one) for one in each])
-        yield self.small._noted(apart(self.small.base[:8], separate))
+        yield self.small.noted(apart(self.small.base[:8], separate))
 
     # Setting up
 
