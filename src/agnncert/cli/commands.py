@@ -173,7 +173,12 @@ def verify(
 
         with screen.following():
             verdict = verify_named(certificate, named, num_ballots, trust)
-    outcome = {"holds": verdict.holds, "reasons": verdict.reasons, "checked": verdict.checked}
+    outcome = {
+        "holds": verdict.holds,
+        "reasons": verdict.reasons,
+        "checked": verdict.checked,
+        "not_checked": verdict.not_checked,
+    }
     screen.result({"file": certificate, **outcome}, str(verdict))
     raise typer.Exit(0 if verdict.holds else 1)
 
@@ -214,7 +219,7 @@ def audit(
     outcome = {
         "fit": audited.ok, "fit_for": audited.fit_for, "task": audited.task, "division": audited.division,
         "findings": [asdict(finding) for finding in audited.findings],
-        "deviation": audited.deviation, "tolerance": audited.tolerance,
+        "deviation": audited.deviation, "tolerance": audited.tolerance, "locality": audited.locality,
     }  # fmt: skip
     Screen(json).result(outcome, str(audited))
     raise typer.Exit(0 if audited.ok else 1)

@@ -28,7 +28,7 @@ def test_an_unknown_engine_is_met_with_the_nearest():
 
 @pytest.mark.parametrize("tolerance", [-1, -1e-9, float("nan"), float("inf"), True, "x", [0.1]], ids=repr)
 def test_a_tolerance_that_makes_no_sense_is_refused(tolerance):
-    with pytest.raises(SettingsError, match="tolerance=.* expected a finite number from 0 on"):
+    with pytest.raises(SettingsError, match=r"tolerance=.* expected a finite number from 0 on"):
         ac.certify(build("gcn", "node").eval(), DATA, EdgeCentric(3), tolerance=tolerance)
 
 
