@@ -11,12 +11,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.support.forgers_world import all_cases
+from tests.support.forgers_world import all_cases, all_old_cases
 from tests.support.forging import scratch_folder
 from tests.support.judging import Outcome, numbered
+from tests.support.remembering import remembering
 
 FATES = ("tried", "refused", "true", "unchanged", "unwritable", "LIE", "CRASH")
 EVERY = 500
+NAMES = [*all_cases(), *all_old_cases()]
 
 
 def row_of(outcome: Outcome) -> str:
@@ -43,11 +45,11 @@ def run(count: int, seed: int, state: Path, progress: bool = True) -> tuple[Coun
     kept = json.loads(state.read_text()) if state.exists() else {"seed": seed, "done": 0, "counts": {}, "bad": []}
     if kept["seed"] != seed:
         raise SystemExit(f"{state} belongs to seed {kept['seed']}: give another --state, or that seed.")
-    counts, bad, names = Counter(kept["counts"]), kept["bad"], list(all_cases())
+    counts, bad = Counter(kept["counts"]), kept["bad"]
     start, first = time.time(), kept["done"]
-    with scratch_folder() as folder:
+    with scratch_folder() as folder, remembering():
         for number in range(first, count):
-            name, outcome = numbered(seed, number, Path(folder) / "forged.cert", names)
+            name, outcome = numbered(seed, number, Path(folder) / "forged.cert", NAMES)
             counts[f"{name}|{row_of(outcome)}|{outcome.fate}"] += 1
             if outcome.fate in ("LIE", "CRASH"):
                 bad.append(f"{number} {name}: {outcome.fate} after {', '.join(outcome.alterations)}: {outcome.why}")
@@ -70,7 +72,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.show is not None:
         with scratch_folder() as folder:
-            print(*numbered(given.seed, given.show, Path(folder) / "forged.cert", list(all_cases())), sep="\n")
+            print(*numbered(given.seed, given.show, Path(folder) / "forged.cert", NAMES), sep="\n")
         return 0
     state = given.state or Path(".cache") / f"forger-{given.seed}.json"
     state.parent.mkdir(exist_ok=True)

@@ -147,20 +147,19 @@ def test_default_ballots(name, tmp_path):
 
 
 def test_a_label_that_only_ballots_near_a_tie_decide(tmp_path):
-    """A conceded ballot may be read as either of two classes that are close, never as a third one."""
+    """A conceded ballot is still the one that was cast, unless rounding itself could have cast another one."""
     world, draft = opened("edge-wary")
-    unsure = np.flatnonzero(~draft["default_stable"])
-    for target in unsure.tolist():
-        for ballot in range(3):
-            draft = world.honest.copy()
-            draft["default"][target] = ballot
-            assert derive(draft)
-            assert draft.arrays["radius"][target] == -1  # nothing is proved, but a label is stated all the same
-    scores = world.case.model(world.case.data.x, torch.zeros(2, 0, dtype=torch.int64))  # without edges, as defaults are
-    target = int(unsure[0])
-    draft["default"][target] = int(scores[world.honest.arrays["row"][target]].argmin())
-    assert derive(draft)
-    refuse(world, draft, tmp_path)
+    for name, flag in (("default", "default_stable"), ("ballot", "stable")):
+        unsure = np.flatnonzero(~world.honest[flag])
+        assert unsure.size
+        for place in unsure.tolist():
+            for ballot in {0, 1, 2} - {int(world.honest[name][place])}:
+                draft = world.honest.copy()
+                draft[name][place] = ballot
+                assert derive(draft)
+                refuse(world, draft, tmp_path)
+        for target in unsure.tolist() if name == "default" else []:
+            assert world.honest.arrays["radius"][target] == -1  # nothing is proved, but a label is stated all the same
 
 
 def test_a_flag_within_a_tenth_of_the_tolerance(tmp_path):
@@ -312,6 +311,24 @@ def test_samples_of_one_defence_under_the_name_of_another(name, tmp_path):
     draft.settings["noise"] = {"kind": "deletions", "p_edge": 0.5, "p_node": 0.5, "test": "B2", "edges_per_injected": 2}
     if derive(draft):
         refuse(world, draft, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["rs", "graphs-rs"])
+def test_noise_that_no_defence_has(name, tmp_path):
+    world, draft = opened(name)
+    draft.settings["noise"]["p_add"] = 0.0
+    assert derive(draft)
+    refuse(world, draft, tmp_path, "graph")
+
+
+@pytest.mark.parametrize("name", ["rs", "sparse-rs", "bi-rs"])
+def test_classes_that_the_model_does_not_have_in_a_file_about_no_target(name, tmp_path):
+    world, draft = opened(name)
+    select(draft, [])
+    for counts in ("selection", "estimation"):
+        draft[counts] = np.zeros((0, 4), dtype=np.int64)
+    assert derive(draft)
+    refuse(world, draft, tmp_path, "model")
 
 
 @pytest.mark.parametrize("name", SAMPLES)
