@@ -52,8 +52,8 @@ def _memories() -> dict[str, _Remembered]:
     )  # fmt: skip
     plain = _Remembered(
         recast._cast,
-        lambda call, graph, division, rows, pairs, tolerance: (
-            _call(call), id(graph), _division(division), rows.tobytes(), pairs.tobytes(), tolerance
+        lambda call, graph, division, rows, pairs: (
+            _call(call), id(graph), _division(division), rows.tobytes(), pairs.tobytes()
         ),
     )  # fmt: skip
     drawn = _Remembered(
