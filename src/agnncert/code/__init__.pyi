@@ -1,6 +1,7 @@
 from .budgets import Edits as Edits
 from .budgets import difference as difference
 from .budgets import edits as edits
+from .encoder import StatementEncoder as StatementEncoder
 from .hashed import features as features
 from .reading import FunctionGraph as FunctionGraph
 from .reading import Functions as Functions

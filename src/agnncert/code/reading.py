@@ -7,7 +7,7 @@ happens to the others: not even rounding differs.
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.code import flows
-from agnncert.code.hashed import features
+from agnncert.code.hashed import FloatArray, features
 from agnncert.code.names import name_edges
 from agnncert.code.syntax import Language, Syntax, function_nodes, parser, statements_of
 from agnncert.code.tokens import numbered
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 VERSION = 1  # of the extractor: raised with every change of ids, edges or features, so that no stored graph is mixed up
+Embed = Callable[[Sequence[str]], FloatArray]
 KINDS = (*flows.KINDS, "names")
 Edges = Literal["flow", "names", "none"]
 SUFFIXES = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx")
@@ -55,13 +56,17 @@ class FunctionGraph:
     partial: bool
     name: str = ""
 
-    def to_data(self, columns: int = 256) -> "Data":
-        """As PyTorch Geometric's ``Data``, with ``node_id`` and one-hot ``edge_attr`` (in the order of ``KINDS``)."""
+    def to_data(self, embed: Embed = features) -> "Data":
+        """As PyTorch Geometric's ``Data``, with ``node_id`` and one-hot ``edge_attr`` (in the order of ``KINDS``).
+
+        Args:
+            embed: Makes features from normalised texts, each from its own text alone.
+        """
         import torch
         from torch_geometric.data import Data
 
         return Data(
-            x=torch.from_numpy(features(self.texts, columns)),
+            x=torch.from_numpy(embed(self.texts)),
             edge_index=torch.from_numpy(self.edges),
             edge_attr=torch.from_numpy(np.eye(len(KINDS), dtype=np.float32)[self.kinds]),
             node_id=self.ids,
@@ -150,11 +155,19 @@ def read_functions(
     folder: str | os.PathLike[str],
     language: Language = "cpp",
     edges: Edges = "flow",
+    embed: Embed = features,
     suffixes: Sequence[str] = SUFFIXES,
 ) -> Functions:
     """Reads every function that is defined in the C and C++ files below a folder, or in one file.
 
     Files that cannot be read or are not UTF-8 are named in ``skipped`` and in the log.
+
+    Args:
+        folder: The folder, or one file.
+        language: The grammar, as for ``graph``.
+        edges: Which edges the graphs have, as for ``graph``.
+        embed: Makes features from normalised texts: the hashed ones, or a ``StatementEncoder``.
+        suffixes: How names of files end that are read.
 
     Raises:
         DatasetError: There is no such folder, or no such file in it.
@@ -174,7 +187,7 @@ def read_functions(
             _log.warning("%s skipped: %s", file, found.skipped[str(file)])
             continue
         for function in functions(text, language, edges):
-            data: Any = function.to_data()
+            data: Any = function.to_data(embed)
             data.file = str(file)
             found.append(data)
     return found

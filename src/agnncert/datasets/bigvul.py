@@ -23,7 +23,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from agnncert.code.reading import KINDS, VERSION, Edges, FunctionGraph, graph
+from agnncert.code.hashed import features
+from agnncert.code.reading import KINDS, VERSION, Edges, Embed, FunctionGraph, graph
 from agnncert.code.tokens import tokens
 from agnncert.datasets.catalog import SOURCES
 from agnncert.datasets.graphs import GraphSet, stratified_split
@@ -58,7 +59,12 @@ class Corpus:
 
 
 def load_big_vul(
-    root: Path, seed: int = 0, matched: bool = False, edges: Edges = "flow", columns: int = 256, name: str = "big-vul"
+    root: Path,
+    seed: int = 0,
+    matched: bool = False,
+    edges: Edges = "flow",
+    embed: Embed = features,
+    name: str = "big-vul",
 ) -> GraphSet:
     """Vulnerable functions and as many others, split 80/10/10 so that every part is balanced.
 
@@ -67,7 +73,7 @@ def load_big_vul(
         seed: Which other functions, and which split.
         matched: Whether each vulnerable function has a partner of about its length, in the same part.
         edges: Which edges the graphs have, see ``agnncert.code.graph``.
-        columns: Hashed columns of the features.
+        embed: Makes features from the statements' texts, see ``agnncert.code.FunctionGraph.to_data``.
         name: Name of the set.
     """
     corpus = load_corpus(root, edges)
@@ -75,7 +81,7 @@ def load_big_vul(
     others = partners(corpus, seed) if matched else drawn(corpus, seed)
     rows = np.concatenate([vulnerable, others])
     train, val, test = _split(len(vulnerable), seed, matched)
-    graphs = [_data(corpus, int(k), columns) for k in rows]
+    graphs = [_data(corpus, int(k), embed) for k in rows]
     return GraphSet(graphs, train, val, test, num_classes=2, class_names=CLASS_NAMES, name=name)
 
 
@@ -113,9 +119,9 @@ def _split(count: int, seed: int, matched: bool) -> tuple[torch.Tensor, ...]:
     return tuple(torch.cat([part, part + count]) for part in parts)
 
 
-def _data(corpus: Corpus, k: int, columns: int) -> Data:
+def _data(corpus: Corpus, k: int, embed: Embed) -> Data:
     """One function for the task: edges in both directions, each pair once with all kinds that join it."""
-    data = corpus.graphs[k].to_data(columns)
+    data = corpus.graphs[k].to_data(embed)
     data.edge_index, data.edge_attr = to_undirected(data.edge_index, data.edge_attr, data.num_nodes, reduce="max")
     data.y, data.graph_id = torch.tensor([int(corpus.label[k])]), int(corpus.row[k])
     return data
