@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Literal
 
-from agnncert.code.tokens import normalised
+from agnncert.code.tokens import is_name, normalised
 from agnncert.errors import AgnncertError
 
 Language = Literal["cpp", "c"]
@@ -155,7 +155,11 @@ class _Walk:
         if kind == "ERROR":
             return self.error(node, parent, role)
         if kind == "function_definition":
-            return self.function(node, parent, role)
+            if self.is_inside(parent) and node.child_by_field_name("type") is None:
+                return self.macro(node, parent, role)
+            return self.function(node, node.child_by_field_name("body"), parent, role)
+        if kind == "declaration" and (body := _empty_body(node)) is not None:
+            return self.function(node, body, parent, role)
         if kind == "if_statement":
             return self.bodied(node, parent, role, "if", {"consequence": "body", "alternative": "else"})
         if kind in _BODIED:
@@ -206,8 +210,14 @@ class _Walk:
         self.statements[place].name = "default" if first.type == "default" else _text(first) if kind == "label" else ""
         return self.inside(rest, place)
 
-    def function(self, node: Any, parent: int, role: str) -> Pending:
-        body = node.child_by_field_name("body")
+    def macro(self, node: Any, parent: int, role: str) -> Pending:
+        """``for_each(a, b) { … }``, which looks like a function inside a function."""
+        inside = self.bodied(node, parent, role, "loop", {"body": "body"})
+        head = self.statements[-1]
+        head.reads.update(word for word in head.text.split(" ") if is_name(word))
+        return inside
+
+    def function(self, node: Any, body: Any, parent: int, role: str) -> Pending:
         declarator = node.child_by_field_name("declarator")
         while declarator is not None and declarator.type != "function_declarator":
             declarator = declarator.child_by_field_name("declarator")
@@ -215,11 +225,19 @@ class _Walk:
         inner = [n for n in (parameters, body) if n is not None]
         old_style = [n for n in node.children if n.type == "declaration"]  # int f(a) int a; { … }
         cuts = sorted([*inner, *old_style], key=lambda n: int(n.start_byte))
-        place = self.add("head", [], node, parent, role, text=self.without(node, cuts))
+        place = self.add("head", [], node, parent, role, text=self.without(node, cuts, body))
         if declarator is not None:
             self.statements[place].name = _text(declarator.child_by_field_name("declarator"))
         inside = [] if parameters is None else self.inside(parameters.children, place)
-        return inside + [(n, place, "body") for n in (*old_style, body) if n is not None]
+        return inside + [
+            (n, place, "body") for n in (*old_style, body) if n is not None and n.type != "initializer_list"
+        ]
+
+    def is_inside(self, parent: int) -> bool:
+        """Whether what has this parent lies in a function."""
+        while parent >= 0 and self.statements[parent].kind != "head":
+            parent = self.statements[parent].parent
+        return parent >= 0
 
     def error(self, node: Any, parent: int, role: str) -> Pending:
         inner = [n for n in node.children if n.type in _STATEMENTS]
@@ -231,13 +249,13 @@ class _Walk:
     def inside(self, children: list[Any], place: int) -> Pending:
         return [(n, place, "body") for n in _meaningful(children)]
 
-    def without(self, node: Any, cuts: list[Any]) -> str:
-        """The text of a node without some of the nodes inside it."""
+    def without(self, node: Any, cuts: list[Any], last: Any) -> str:
+        """The text of a node without some of the nodes inside it, up to the last of them."""
         pieces, start = [], node.start_byte
         for cut in cuts:
             pieces.append(self.source[start : cut.start_byte])
             start = cut.end_byte
-        pieces.append(self.source[start : node.end_byte])
+        pieces.append(self.source[start : node.end_byte if last is None else last.end_byte])
         return normalised(b" ".join(pieces).decode("utf-8", "replace"))
 
     def add(self, kind: Kind, own: list[Any], node: Any, parent: int, role: str, text: str = "") -> int:
@@ -260,6 +278,18 @@ class _Walk:
 
 def _meaningful(children: list[Any], named: bool = True) -> list[Any]:
     return [n for n in children if (n.is_named or not named) and n.type != "comment"]
+
+
+def _empty_body(node: Any) -> Any:
+    """``int f(int a) {};`` parses as a variable with an initial value, but only as long as the braces are empty."""
+    declarator = node.child_by_field_name("declarator")
+    if declarator is None or declarator.type != "init_declarator":
+        return None
+    value, inner = (declarator.child_by_field_name(name) for name in ("value", "declarator"))
+    while inner is not None and inner.type != "function_declarator":
+        inner = inner.child_by_field_name("declarator")
+    braces = value is not None and value.type == "initializer_list" and value.named_child_count == 0
+    return value if inner is not None and braces else None
 
 
 def _text(node: Any) -> str:

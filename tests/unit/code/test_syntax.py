@@ -53,6 +53,18 @@ def test_the_body_of_a_lambda_belongs_to_its_statement():
     ]
 
 
+def test_a_function_with_empty_braces_is_a_function_also_before_a_semicolon():
+    for text in ("static int *f(int a) { g(); };", "static int *f(int a) { };", "static int *f(int a) {}"):
+        assert [t for t in texts(text) if t != "g ( ) ;"] == ["static int * f", "int a"]
+    assert texts("void f() { T x(y) {}; int a[] = {}; }") == ["void f", "T x", "y", "int a [ ] = { } ;"]
+
+
+def test_a_macro_with_a_body_is_one_statement():
+    source = "void f() { for_each(a, b) { g(a); } }"
+    assert texts(source) == ["void f", "for_each ( a , b )", "g ( a ) ;"]
+    assert {"a", "b"} <= the(source, "for_each ( a , b )").reads
+
+
 def test_preprocessor_lines_are_conditions():
     source = "void f() {\n#ifdef X\n a();\n#elif Y\n b();\n#else\n c();\n#endif\n}"
     assert texts(source) == ["void f", "# ifdef X", "a ( ) ;", "# elif Y", "b ( ) ;", "c ( ) ;"]
