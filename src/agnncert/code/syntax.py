@@ -228,10 +228,9 @@ class _Walk:
         place = self.add("head", [], node, parent, role, text=self.without(node, cuts, body))
         if declarator is not None:
             self.statements[place].name = _text(declarator.child_by_field_name("declarator"))
-        inside = [] if parameters is None else self.inside(parameters.children, place)
-        return inside + [
-            (n, place, "body") for n in (*old_style, body) if n is not None and n.type != "initializer_list"
-        ]
+        taken = [] if parameters is None else [n for n in parameters.children if n.is_named or n.type == "..."]
+        rest = [n for n in (*old_style, body) if n is not None and n.type != "initializer_list"]
+        return [(n, place, "body") for n in [*taken, *rest] if n.type != "comment"]
 
     def is_inside(self, parent: int) -> bool:
         """Whether what has this parent lies in a function."""

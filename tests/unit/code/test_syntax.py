@@ -1,9 +1,15 @@
+import gzip
+import json
 import sys
+from collections import Counter
 
 import pytest
 
 from agnncert.code import syntax
+from agnncert.code.tokens import tokens
 from agnncert.errors import AgnncertError
+
+from ...support.functions import FUNCTIONS
 
 
 def texts(source, language="cpp"):
@@ -95,6 +101,27 @@ def test_nesting_without_end_is_no_problem():
     found = texts("void f() { " + "if (a) { " * deep + "b();" + " }" * deep + " }")
     assert found.count("if ( a )") == deep
     assert texts("void f() { x = " + "(" * deep + "1" + ")" * deep + "; }")[1].startswith("x = ( (")
+
+
+def unowned(source):
+    """Tokens that are in a text and in no statement, or the other way round."""
+    owned = Counter(token for text in texts(source) for token in tokens(text))
+    whole = Counter(tokens(source))
+    return ((whole - owned) + (owned - whole)).keys() - {*"{}();,#", "else", "try", "endif"}
+
+
+def test_every_token_belongs_to_one_statement_except_braces_and_the_like():
+    for source in (*FUNCTIONS, "int f(int a, ...) { g(a); }", "int f(a, b) int a; char b; { x: ; }"):
+        assert unowned(source) == set()
+
+
+@pytest.mark.data
+def test_every_token_of_real_functions_belongs_to_one_statement(data_root):
+    with gzip.open(data_root / "BigVul" / "raw" / "bigvul_original_rows_200.jsonl.gz") as file:
+        sources = [json.loads(line)["func"] for line in file]
+    whole = [source for source in sources if not syntax.parse(source).partial]  # else a string may be cut in two
+    assert len(whole) > 100
+    assert [source for source in whole if unowned(source)] == []
 
 
 def test_lines_and_spans_point_into_the_text():
