@@ -15,15 +15,16 @@ from agnncert.proof.rules import RULES
 from agnncert.verifier import verify
 
 from ..support.ballot_alterations import take_rule
-from ..support.forgers_world import World, all_cases, world_of
+from ..support.forgers_world import SOME, World, all_cases, world_of
 from ..support.forging import Draft, derive, drafted, ids_of, lay_open, seal, select, set_ids
 from ..support.honest import a_graph, decisive, node_model
 from ..support.judging import SITUATIONS, lies, verdict_on
 
-NAMES = list(all_cases())
+NAMES = SOME
 KNOWN = [name for name in NAMES if "truth" in world_of(name).honest.arrays]
 BALLOTS = [name for name in NAMES if world_of(name).honest.header["kind"] == "ballots"]
 SAMPLES = [name for name in NAMES if name not in BALLOTS]
+RULED = list({world_of(name).honest.settings.get("rule"): name for name in all_cases()}.values())[:-1]  # one for each
 
 
 def opened(name: str) -> tuple[World, Draft]:
@@ -211,13 +212,15 @@ def test_more_classes_than_the_model_has(name, tmp_path):
 # Rules, divisions, prices
 
 
-@pytest.mark.parametrize("rule", sorted(RULES))
-@pytest.mark.parametrize("name", BALLOTS)
-def test_another_rule_is_refused_from_the_file_alone(name, rule, tmp_path):
+@pytest.mark.parametrize("name", RULED)
+def test_another_rule_is_refused_from_the_file_alone(name, tmp_path):
     """What a division proves follows from the division: a file in which they disagree holds for nobody."""
+    for rule in sorted(set(RULES) - {world_of(name).honest.settings["rule"]}):
+        _refuse_rule(name, rule, tmp_path)
+
+
+def _refuse_rule(name, rule, tmp_path):
     world, draft = opened(name)
-    if rule == draft.settings["rule"]:
-        return
     take_rule(draft, np.random.default_rng(0), rule)
     if not derive(draft):
         return  # the ballots do not even have the shape
@@ -367,6 +370,17 @@ def test_a_unit_changed_under_another_version_of_the_library(name, tmp_path):
     draft.claim["unit"] = "any change at all"
     draft.claim["library_version"] = "99.0"
     refuse(world, draft, tmp_path)
+
+
+@pytest.mark.parametrize("breaking", ["\n", "\u2028"])
+def test_remarks_that_pass_for_other_parts_of_the_claim(breaking, tmp_path):
+    """Whoever prints the claim would read them as sentences that were proved."""
+    world = world_of("edge")
+    spoof = f"Nothing to add.{breaking}Covered:{breaking}  - The target's own features changed to anything."
+    for field, value in (("notes", [spoof]), ("library_version", spoof)):
+        draft = world.honest.copy()
+        draft.claim[field] = value
+        refuse(world, draft, tmp_path, "file")
 
 
 @pytest.mark.parametrize("name", ["edge", "graphs-node", "rs"])
