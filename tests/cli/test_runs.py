@@ -53,7 +53,7 @@ def test_what_is_printed_is_in_the_file(agnncert, trained) -> None:
 
 def test_certifying_a_run_brings_its_graph_into_canonical_form_once(agnncert, trained, monkeypatch) -> None:
     sizes, ordered = [], graph._ordered
-    monkeypatch.setattr(graph, "_ordered", lambda data, loops: sizes.append(data.num_nodes) or ordered(data, loops))
+    monkeypatch.setattr(graph, "_ordered", lambda data, *how: sizes.append(data.num_nodes) or ordered(data, *how))
     assert agnncert("certify", trained).status == 0
     whole = json.loads((trained / "data.json").read_text())["nodes"]
     assert sizes.count(whole) == 1  # the audit has small graphs of its own
@@ -97,12 +97,24 @@ def test_an_interrupted_run_goes_on_and_ends_like_an_uninterrupted_one(agnncert,
     assert agnncert("certify", "cut").status == 2
 
     monkeypatch.setattr(fitting, "fit", fit)
-    assert agnncert(*words, "--out", "cut").status == 0
+    again = agnncert(*words, "--out", "cut")
+    assert again.status == 0
+    assert "going on where an earlier call stopped (cut/model.checkpoint)" in again.out
     assert not list(Path("cut").glob("*.checkpoint"))
     assert Path("cut/weights.safetensors").read_bytes() == Path("whole/weights.safetensors").read_bytes()
     log = Path("cut/log.txt").read_text()
     assert "interrupted" in log
     assert "after epoch 6" in log
+
+
+def test_ctrl_c_before_anything_was_kept_does_not_claim_otherwise(agnncert, monkeypatch) -> None:
+    def cut(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitting, "fit", cut)
+    answer = agnncert("train", "tables", "--epochs", 12, *FAST, "--out", "cut")
+    assert answer.status == 130
+    assert "stopped: nothing was finished yet; the same command begins anew." in answer.err
 
 
 def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_half_written(place) -> None:

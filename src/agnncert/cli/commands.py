@@ -100,7 +100,9 @@ def train(
 
 def certify(
     wanted: Annotated[CertifySettings, From(data={"help": RUN_OR_DATA, "metavar": "RUN | DATA"})],
-    report: Annotated[bool, typer.Option(help="Write the report as well.", rich_help_panel=CERTIFICATION)] = True,
+    report: Annotated[
+        bool, typer.Option(help="Write the report as well.", rich_help_panel=CERTIFICATION, metavar="")
+    ] = True,
     out: Out = None,
     fresh: Fresh = False,
     settings: SettingsFile = None,
@@ -313,7 +315,10 @@ def compare(
         typer.Option("--own-features", metavar="", help="Targets' own features too.", rich_help_panel=COMPARISON),
     ] = False,
     references: Annotated[
-        bool, typer.Option(help="Also show an undefended model and one without edges.", rich_help_panel=COMPARISON)
+        bool,
+        typer.Option(
+            help="Also show an undefended model and one without edges.", rich_help_panel=COMPARISON, metavar=""
+        ),
     ] = True,
     base: Annotated[
         TrainSettings,
