@@ -133,6 +133,10 @@ def _wrong_targets(contents: Contents, chosen: Targets) -> Iterator[str]:
             yield f"the {_CALLED[name]} of {wrong:,} targets is not that of the graph"
 
 
+_OTHER_MODEL = (
+    "the model is not the one that was certified (its digest differs: other weights or settings, or classes under "
+    "other names of their modules)"
+)
 _CALLED = {"target": "id", "truth": "true class", "degree": "degree"}
 
 
@@ -153,7 +157,7 @@ def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen:
 def _wrong_model(contents: Contents, model: Any, audited: AuditReport, edges_only: bool) -> Iterator[str]:
     claim = contents.claim
     if claim.digests["model"] != model_digest(model, contents.version):
-        yield "the model is not the one that was certified (its digest differs)"
+        yield _OTHER_MODEL
     needed = ("edges",) if edges_only else ("edges", "nodes", "features")
     if not set(needed) <= set(audited.fit_for):
         yield f"the model is not fit for what is claimed: {audited}"
@@ -230,7 +234,7 @@ def _check_samples(
         and not found.wrong
         and contents.claim.digests["model"] != model_digest(model, contents.version)
     ):
-        found.wrong.append("the model is not the one that was certified (its digest differs)")
+        found.wrong.append(_OTHER_MODEL)
     if model is None or not ballots or not evidence.num_targets:
         found.not_checked.append("that the samples were drawn from this model and noise: have them drawn again")
         return

@@ -10,6 +10,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 import agnncert.studies.run as fitting
 from agnncert.graphs import graph
@@ -193,6 +195,37 @@ def test_division_and_groups_are_chosen_for_a_size(agnncert) -> None:
     assert agnncert("certify", folder).status == 0
     stored = tomllib.loads((folder / "settings.toml").read_text())
     assert stored["certify"]["groups"] == choice["groups"]
+
+
+def test_data_from_tables_keeps_its_name(agnncert, certified) -> None:
+    assert json.loads((certified / "data.json").read_text())["name"] == "tables"
+    assert {row["data"] for row in map(json.loads, (certified / "results.jsonl").read_text().splitlines())} == {
+        "tables"
+    }
+    assert "<title>tables: what is proved</title>" in (certified / "report.html").read_text()
+    assert "tables" in agnncert("compare", certified).out
+    assert agnncert("repeat", certified, "--out", "again").status == 0
+    assert json.loads(Path("again/data.json").read_text())["name"] == "tables"
+
+
+def test_data_from_tables_gets_another_name(agnncert) -> None:
+    told = json.loads(agnncert("train", "tables", "--name", "my friends", "--epochs", 1, *FAST, "--json").out)
+    assert told["run"] == "runs/my-friends-gcn-node-12"
+    assert agnncert("certify", told["run"]).status == 0
+    assert json.loads(Path(told["run"], "data.json").read_text())["name"] == "my friends"
+
+
+def test_a_certified_run_is_the_same_run_after_it_was_certified_again(agnncert, place, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(place))
+    torch.manual_seed(0)
+    save_file(__import__("mine").build().state_dict(), "own.safetensors")
+    words = ("certify", "tables", "--model", "mine:build", "--weights", "own.safetensors", "--groups", 5, "--no-report")
+    assert agnncert(*words).status == 0
+    before = tomllib.loads(Path("runs/tables-mine-build-node-5/settings.toml").read_text())
+    assert agnncert("certify", "runs/tables-mine-build-node-5", "--no-report").status == 0
+    assert tomllib.loads(Path("runs/tables-mine-build-node-5/settings.toml").read_text()) == before
+    assert agnncert(*words).status == 0
+    assert [run.name for run in Path("runs").iterdir()] == ["tables-mine-build-node-5"]
 
 
 def test_runs_are_compared_side_by_side(agnncert, certified) -> None:

@@ -64,6 +64,11 @@ def certify_run(
     about, table = describe(study.ready, settings), settings.table()
     if earlier is not None and "train" in earlier.settings:  # the other settings are stored with the training
         table = {key: value for key, value in table.items() if key in OWN}
+    elif earlier is not None:  # where the data came from stays on record, though it is read from the copies
+        places = ("data", "nodes", "edges", "graphs", "name")
+        stored = earlier.settings["certify"]
+        table = {key: value for key, value in table.items() if key not in places}
+        table |= {key: stored[key] for key in places if key in stored}
     folder = earlier or open_run(out, run_name(about, settings), "certify", table, about["digest"], fresh)
     with folder.recording():
         folder.forget("attack")  # an earlier attack was on an earlier certificate
