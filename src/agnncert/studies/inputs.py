@@ -14,6 +14,7 @@ import torch
 
 from agnncert.datasets import DATASETS, dataset_digest, load_dataset, load_tables
 from agnncert.datasets.columns import FORMATS
+from agnncert.datasets.tu import tu_files
 from agnncert.divisions import EdgeCentric, NodeCentric, division_named
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
@@ -60,7 +61,7 @@ def load_data(settings: DataSettings) -> Any:
         if not Path(name).is_dir():
             raise DatasetError(
                 f'no dataset and no folder is called "{name}": {did_you_mean(name, DATASETS)} '
-                "Your own graph: a folder with nodes.csv and edges.csv."
+                "Your own graph: a folder with nodes.csv and edges.csv, or with the files of a TU dataset."
             )
     columns: dict[str, Any] = {**settings.column}
     if columns.get("label") == "none":
@@ -100,6 +101,8 @@ def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
         file = Path(settings.data) / f"{kind}{suffix}"
         if kind not in files and file.is_file():
             files[kind] = file
+    if settings.data and not files:
+        files = {path.stem: path for path in tu_files(settings.data).values()}
     if sum(file.stat().st_size for file in files.values()) > LARGEST_COPY:
         log.warning("the tables are too large to be kept in %s: repeating the run needs them where they are", folder)
         return
