@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
-_SCRIPTS = ("base", "rules", "charts", "explorer", "table", "detail", "page")
+_SCRIPTS = ("base", "rules", "charts", "explorer", "table", "detail", "address", "page")
 _FONTS = {"Inter": "inter.woff2", "Source Serif 4": "source-serif-4.woff2"}
 
 
@@ -187,5 +187,6 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "facts": words.facts(summary),
         "certificate_path": path,
         "verify_path": shlex.quote(path),
+        "run_path": context.run_path and shlex.quote(context.run_path),
         "bibtex": words.BIBTEX.replace("VERSION", agnncert.__version__),
     }

@@ -53,6 +53,7 @@ class ReportContext:
         environment: Versions, hardware, seeds, times, … by name.
         commands: How the certificate was made.
         certificate_path: Where the certificate file is, for the verification command.
+        run_path: The run folder in which it lies, likewise; it holds data and model as well.
     """
 
     truth: Sequence[int] | IntArray | None = None
@@ -69,6 +70,7 @@ class ReportContext:
     environment: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()
     certificate_path: str = ""
+    run_path: str = ""
 
     def __post_init__(self) -> None:
         for name in REFERENCES:

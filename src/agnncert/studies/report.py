@@ -50,7 +50,7 @@ def report_certificate(
 ) -> Reported:
     """Writes the report of a certificate that is loaded already; ``file`` is where it is stored."""
     context = ReportContext() if folder is None else context_of(folder, certificate)
-    context = replace(context, certificate_path=str(file))
+    context = replace(context, certificate_path=str(file), run_path="" if folder is None else str(folder))
     page = build_report(certificate, out or file.with_name("report.html"), context=context)
     files: tuple[Path, ...] = ()
     if papers is not None:

@@ -116,6 +116,7 @@ function drawTarget(report, v) {
     ].filter(Boolean) : []),
     ...(report.rules ? [make("h4", {}, "What it withstands"), withstoodTable(report, v)] : []),
   );
+  wireTableBoxes(byId("onetarget"));
 }
 
 function startDetail(report) {

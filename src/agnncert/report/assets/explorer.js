@@ -118,6 +118,13 @@ function startExplorer(report) {
     drawAnswer(budget);
     drawList();
     report.onHolds(state.holds);
+    report.onBudget(budget);
+  }
+
+  function show(budget) {
+    showBudget(budget);
+    state.page = 0;
+    update();
   }
 
   function wireField(field) {
@@ -140,15 +147,13 @@ function startExplorer(report) {
     type: "button",
     onclick: () => {
       const unlimited = Object.fromEntries(preset.unlimited.map((field) => [field, Infinity]));
-      showBudget({ ...restingBudget(), ...preset.budget, ...unlimited });
-      state.page = 0;
-      update();
+      show({ ...restingBudget(), ...preset.budget, ...unlimited });
     },
   }, preset.name)));
   const keys = meta.has_truth
     ? [["b1", "correct, and proved to stay so"], ["b2", `wrong${meta.num_judged < n ? " or of no known class" : ""}, and proved to stay so`], ["", "not proved"]]
     : [["b1", "proved to keep the label"], ["", "not proved"]];
   byId("answer-keys").replaceChildren(...keys.map(([look, text]) => make("li", {}, make("i", { class: look }), text)));
-  showBudget(restingBudget());
-  update();
+  show(restingBudget());
+  return { show };
 }
