@@ -119,7 +119,7 @@ def said_by_library(certificate: Any, truth: np.ndarray, budget: Budget) -> dict
 @pytest.mark.parametrize("rule", RULES)
 def test_the_explorer_says_what_holds_against_says(rule: str, tmp_path: Path, open_page: Any) -> None:
     rng = np.random.default_rng(len(rule))
-    certificate, _ = made_up_certificate(rng, rule, num_targets=50, num_groups=18, num_classes=3, unstable=0.01)
+    certificate, _ = made_up_certificate(rng, rule, num_targets=50, num_groups=21, num_classes=3, unstable=0.01)
     truth = some_truth(certificate)
     page = open_page(report(tmp_path, certificate, truth=truth))
     budgets = [random_budget(rng, certificate.claim.task) for _ in range(150)]
