@@ -142,6 +142,10 @@ def _wrong_targets(contents: Contents, chosen: Targets) -> Iterator[str]:
             yield f"the {_CALLED[name]} of {wrong:,} targets is not that of the graph"
 
 
+_OTHER_MODEL = (
+    "the model is not the one that was certified (its digest differs: other weights or settings, or classes under "
+    "other names of their modules)"
+)
 _CALLED = {"target": "id", "truth": "true class", "degree": "degree"}
 
 
@@ -161,7 +165,7 @@ def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen:
 
 def _other_model(contents: Contents, model: Any) -> Iterator[str]:
     if contents.claim.digests["model"] != model_digest(model, contents.version):
-        yield "the model is not the one that was certified (its digest differs)"
+        yield _OTHER_MODEL
 
 
 def _wrong_model(contents: Contents, audited: AuditReport, edges_only: bool) -> Iterator[str]:

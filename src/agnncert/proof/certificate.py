@@ -33,7 +33,7 @@ class Certificate:
         target: Ids of the targets, not row numbers, shape ``[n]``: an array of int64 if that holds all of them, else of
             Python's integers and strings. The decimal text of an integer is that integer.
         row: Row of each target in the data it was made from; the position when not given, shape ``[n]``.
-        truth: True class of each target, if it was known, shape ``[n]``.
+        truth: True class of each target, negative where it is unknown, shape ``[n]``; None if none was given.
         degree: Neighbours of each target node, or edges of each target graph, if known, shape ``[n]``.
         counts: Votes per target and class, shape ``[n, num_classes]``.
         label: The proved label, shape ``[n]``.
@@ -91,6 +91,11 @@ class Certificate:
         """Number of targets."""
         return self.evidence.num_targets
 
+    @property
+    def labelled(self) -> BoolArray:
+        """Which targets have a true class, shape ``[n]``: accuracies are shares of these."""
+        return np.zeros(self.num_targets, dtype=bool) if self.truth is None else self.truth >= 0
+
     @overload
     def certified_accuracy(self, truth: Any = None, sizes: float = 0) -> float: ...
     @overload
@@ -100,22 +105,27 @@ class Certificate:
     def certified_accuracy(self, truth: Any = None, sizes: Any = 0) -> Any:
         """Fraction of targets whose label is correct and proved against attacks of each size.
 
+        Targets without a true class do not count, neither as correct nor as wrong.
+
         Args:
             truth: True classes of all rows of the data (such as ``data.y``), or one for each target; the
-                labels stored with the certificate when not given. A tensor, an array or a list.
+                labels stored with the certificate when not given. A tensor, an array or a list; negative: unknown.
             sizes: One size or several, in steps of ``claim.unit``.
 
         Returns:
             A number for one size, an array for several.
 
         Raises:
-            SettingsError: The true classes are not known, or there are not as many as rows or targets.
+            SettingsError: No true class is known, or there are not as many as rows or targets.
         """
-        correct = self.label == self._truth_of_targets(truth)
         if not self.num_targets:
             raise SettingsError("the certificate has no targets, so no share of them is correct.")
+        classes = self._truth_of_targets(truth)
+        correct, known = self.label == classes, int((classes >= 0).sum())
+        if not known:
+            raise SettingsError(f"none of the {self.num_targets} targets has a true class: nothing can be correct.")
         wanted = np.asarray(sizes, dtype=np.float64)
-        share = (correct[:, None] & (self.radius[:, None] >= wanted.reshape(-1))).mean(axis=0)
+        share = (correct[:, None] & (self.radius[:, None] >= wanted.reshape(-1))).sum(axis=0) / known
         return share.reshape(wanted.shape) if wanted.ndim else float(share[0])
 
     def _truth_of_targets(self, truth: Any) -> IntArray:
@@ -316,9 +326,11 @@ def summary(certificate: Certificate) -> str:
 def _numbers(certificate: Certificate) -> list[tuple[str, str]]:
     unproved = int((certificate.radius < 0).sum())
     lines = [("radius", _spread(certificate.radius))]
-    if certificate.truth is not None:
-        correct = certificate.label == certificate.truth
-        lines.insert(0, ("correct labels", f"{correct.mean():.1%} of the targets"))
+    if certificate.labelled.any():
+        known = int(certificate.labelled.sum())
+        which = "the targets" if known == certificate.num_targets else f"the {known:,} targets whose class is known"
+        share = float((certificate.label == certificate.truth).sum()) / known
+        lines.insert(0, ("correct labels", f"{share:.1%} of {which}"))
     if unproved:
         lines.append(("unproved", f"{unproved:,} of them: too close to a tie to be sure of the label itself"))
     if (certificate.new_neighbours >= 0).any():

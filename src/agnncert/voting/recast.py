@@ -12,17 +12,15 @@ from agnncert.voting.call import Ballots, Caller
 
 
 def choose_ballots(votes: Votes, number: float, random: np.random.Generator) -> IntArray:
-    """Pairs (target, group): half among the listed ballots, which are few and matter most, half among all."""
+    """As many pairs (target, group): half among the listed ballots, which are few and matter most, half among all."""
     total = votes.num_targets * votes.num_groups
     if number >= total:
         chosen = np.arange(total)
     else:
         listed = votes.owner * votes.num_groups + votes.group
         first = random.choice(listed, min(len(listed), int(number) // 2), replace=False) if len(listed) else listed
-        picked = set(first.tolist())
-        while len(picked) < int(number):
-            picked |= set(random.integers(0, total, int(number) - len(picked)).tolist())
-        chosen = np.array(sorted(picked), dtype=np.int64)
+        others = np.setdiff1d(random.choice(total, int(number), replace=False), first)
+        chosen = np.sort(np.concatenate([first, random.permutation(others)[: int(number) - len(first)]]))
     return np.stack([chosen // votes.num_groups, chosen % votes.num_groups], axis=1)
 
 
