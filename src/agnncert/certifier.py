@@ -98,7 +98,7 @@ def certify(
     report_progress(Progress("casting ballots", 0, division.num_groups, math.nan))
     votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit)
     if engine == "fast":
-        _look_again(votes, call, chosen, division, tolerance)
+        _look_again(votes, call, chosen, division)
     report_progress(Progress("casting ballots", division.num_groups, division.num_groups, 0.0))
     _refuse_state(settings, settings_of(model))
     return assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model))
@@ -160,11 +160,11 @@ def _tolerance(given: float | None, report: AuditReport) -> float:
     return report.tolerance if given is None else given
 
 
-def _look_again(votes: Votes, call: Caller, chosen: Targets, division: Division, tolerance: float) -> None:
+def _look_again(votes: Votes, call: Caller, chosen: Targets, division: Division) -> None:
     """Casts some of the ballots again by the plain engine, on the very graph that is certified."""
     random = np.random.default_rng(int(chosen.digest[:16], 16))  # the same for the same graph, and nobody's choice
     pairs = choose_few(votes, chosen.task == "graph", random)
-    differ, again = differing(votes, pairs, call, chosen.graph, division, chosen.places, tolerance)
+    differ, again = differing(votes, pairs, call, chosen.graph, division, chosen.places)
     if differ.size:
         target, group = pairs[differ[0]]
         raise ModelContractError(

@@ -100,7 +100,7 @@ def _check_ballots(
     found.checked.append(f"the model, and all {evidence.num_targets * division.num_groups:,} ballots, cast again")
     if ballots and not found.wrong:
         pairs = choose_ballots(evidence.votes, ballots, np.random.default_rng(seed))
-        differ, again = differing(evidence.votes, pairs, call, chosen.graph, division, chosen.places, claim.tolerance)
+        differ, again = differing(evidence.votes, pairs, call, chosen.graph, division, chosen.places)
         if differ.size:
             target, group = pairs[differ[0]]
             found.wrong.append(

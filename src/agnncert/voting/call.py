@@ -106,6 +106,8 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     takes = tuple(name for name in EDGE_VALUES if name in names and name in graph)
     dtype = _dtype(model, graph.x)
     for name in ("x", *takes):
+        if graph[name].dtype == dtype:
+            continue  # that it is finite was checked when the graph was
         if not bool(torch.isfinite(_floats_as(dtype, graph[name])).all()):
             raise GraphError(
                 f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use model.double()."
