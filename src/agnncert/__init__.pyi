@@ -21,6 +21,7 @@ from .errors import DatasetError as DatasetError
 from .errors import DivisionError as DivisionError
 from .errors import GraphError as GraphError
 from .errors import IdError as IdError
+from .errors import MissingPackage as MissingPackage
 from .errors import ModelContractError as ModelContractError
 from .errors import NotCovered as NotCovered
 from .errors import SettingsError as SettingsError

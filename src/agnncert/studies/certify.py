@@ -13,6 +13,7 @@ from agnncert.proof.certificate import Certificate
 from agnncert.studies.estimate import estimate_certification
 from agnncert.studies.folder import Row, RunFolder, find_run, open_run
 from agnncert.studies.inputs import OWN, copy_tables, describe, row_origin, run_name, study_of_run, study_of_settings
+from agnncert.studies.report import report_certificate
 from agnncert.studies.run import Study, accuracy, certify_model, predict
 from agnncert.studies.settings import CertifySettings
 
@@ -77,19 +78,9 @@ def certify_run(
         if "train" not in folder.settings:
             save_model(study.new_model(), folder.weights, {"data": about, "settings": table})
         certificate, seconds = _certify(study, settings, folder, row_origin(settings, study.defence, about))
-        page, sentences = _write_report(certificate, folder) if report else (None, ())
+        reported = report_certificate(certificate, folder.certificate, folder) if report else None
+    page, sentences = (None, ()) if reported is None else (reported.page, reported.sentences)
     return Certified(folder, certificate, seconds, page, sentences)
-
-
-def _write_report(certificate: Certificate, folder: RunFolder) -> tuple[Path | None, tuple[str, ...]]:
-    """The page and the sentences that sum it up; neither if jinja2 is not installed."""
-    try:
-        from agnncert.studies.report import report_certificate
-    except ModuleNotFoundError as error:
-        log.warning('no report, because %s is not installed: pip install "agnncert[report]"', error.name)
-        return None, ()
-    reported = report_certificate(certificate, folder.certificate, folder)
-    return reported.page, reported.sentences
 
 
 def _certify(study: Study, settings: CertifySettings, folder: RunFolder, origin: Row) -> tuple[Certificate, float]:
