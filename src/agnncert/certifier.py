@@ -12,11 +12,12 @@ from agnncert.divisions import Division, EdgeCentric, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.targets import Targets, prepared
 from agnncert.progress import OnProgress, Progress
-from agnncert.proof.ballots import Votes
+from agnncert.proof.ballots import Votes, under_vote
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import EDGES_ONLY
+from agnncert.proof.vote import Vote
 from agnncert.voting.auditing import AuditReport, audit
 from agnncert.voting.call import Caller, bind
 from agnncert.voting.cast import EngineName, cast
@@ -34,6 +35,7 @@ def certify(
     targets: Any = None,
     engine: EngineName = "fast",
     *,
+    vote: Vote | None = None,
     attacks: Attacks = "any",
     tolerance: float | None = None,
     memory_limit: int | None = None,
@@ -56,6 +58,7 @@ def certify(
             one of the defences that vote over random changes, such as ``ac.baselines.BiRS()``.
         targets: Mask or row numbers of the nodes (graphs) to certify; all when not given.
         engine: "fast" or "naive"; the ballots are the same.
+        vote: What empty groups of a division cast, and votes that are there from the start; ``Vote()`` when not given.
         attacks: "any", or "edges": with ``EdgeCentric``, a model that mixes all nodes can still be certified against
             changes of edges alone.
         tolerance: How far two computations of a logit may lie apart, relative to the largest; measured when not given.
@@ -78,7 +81,12 @@ def certify(
         SettingsError: A setting makes no sense, or belongs to another kind of defence.
     """
     sampling = {"n0": n0, "n": n, "alpha": alpha, "scope": scope, "seed": seed, "checkpoint": checkpoint}
-    casting = {"attacks": None if attacks == "any" else attacks, "tolerance": tolerance, "memory_limit": memory_limit}
+    casting: dict[str, Any] = {
+        "attacks": None if attacks == "any" else attacks,
+        "tolerance": tolerance,
+        "memory_limit": memory_limit,
+    }
+    casting["vote"] = vote
     if isinstance(division, Smoothing):
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
         return division.certify(model, data, targets, engine=engine, progress=progress, **_given(sampling))
@@ -90,6 +98,7 @@ def certify(
     if _falls_back_to_edges(report, division, attacks, engine):
         division, engine = EdgesOnly(division), "naive"  # type: ignore[arg-type]  # a model that mixes nodes sees a union
     call = bind(model, chosen.graph, chosen.task)  # after the audit, which names the layer that makes a call fail
+    vote = _vote(vote).under(rule_of(division, chosen.task)[0], call.num_classes)
     tolerance = _tolerance(tolerance, report)
     report_progress = progress or (lambda _: None)
     report_progress(Progress("casting ballots", 0, division.num_groups, math.nan))
@@ -98,24 +107,34 @@ def certify(
         _look_again(votes, call, chosen, division, tolerance)
     report_progress(Progress("casting ballots", division.num_groups, division.num_groups, 0.0))
     _refuse_state(settings, settings_of(model))
-    return assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model))
+    return assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model), vote)
 
 
 def assemble(
-    chosen: Targets, division: Division, votes: Votes, cover: Cover, tolerance: float, locality: str, digest: str
+    chosen: Targets,
+    division: Division,
+    votes: Votes,
+    cover: Cover,
+    tolerance: float,
+    locality: str,
+    digest: str,
+    vote: Vote | None = None,
 ) -> Certificate:
     """The certificate that follows from ballots.
 
     Args:
         chosen: The targets and their graph.
         division: The division that was voted on.
-        votes: The ballots.
+        votes: The ballots as cast.
         cover: How far nodes reach.
         tolerance: How far two computations of a logit may lie apart.
         locality: How it is known that the model looks along edges only.
         digest: sha256 of the model.
+        vote: What empty groups cast, and the prior.
     """
     rule, parameters = rule_of(division, chosen.task)
+    vote = _vote(vote).under(rule, votes.num_classes)
+    counted, edgeless = under_vote(votes, vote)
     claim = make_claim(
         rule=rule,
         division=str(division),
@@ -129,9 +148,18 @@ def assemble(
         },
         parameters=parameters,
         locality=locality,
+        vote=vote,
     )
-    evidence = BallotEvidence(votes, rule, cover[0], cover[1].astype(np.int32), chosen.id_kind, parameters)
+    evidence = BallotEvidence(
+        counted, rule, cover[0], cover[1].astype(np.int32), chosen.id_kind, parameters, vote, **edgeless
+    )
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+
+def _vote(given: Any) -> Vote:
+    if given is None or isinstance(given, Vote):
+        return given or Vote()
+    raise SettingsError(f'vote={given!r:.60}: expected a Vote, such as Vote(empty="abstain", prior=5).')
 
 
 def _tolerance(given: float | None, report: AuditReport) -> float:

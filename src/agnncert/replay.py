@@ -18,7 +18,7 @@ from agnncert.divisions import Division, EdgeCentric, parse_division, rule_of
 from agnncert.errors import DivisionError, ModelContractError
 from agnncert.graphs.graph import graph_digest, infer_task
 from agnncert.graphs.targets import Targets, prepared
-from agnncert.proof.ballots import Ballots, Votes
+from agnncert.proof.ballots import Ballots, Votes, under_vote
 from agnncert.proof.certificate import Certificate, as_ids
 from agnncert.proof.claim import Claim
 from agnncert.proof.file import Contents
@@ -92,11 +92,12 @@ def _check_ballots(
         return
     call = bind(model, chosen.graph, chosen.task)
     alone = audited.needs_naive or isinstance(division, EdgesOnly)
-    found.wrong += _wrong_ballots(contents, evidence, call, chosen, division, "naive" if alone else "fast")
+    here, wrong = _cast_again(contents, evidence, call, chosen, division, "naive" if alone else "fast")
+    found.wrong += wrong
     found.checked.append(f"the model, and all {evidence.num_targets * division.num_groups:,} ballots, cast again")
     if ballots and not found.wrong:
-        pairs = choose_ballots(evidence.votes, ballots, np.random.default_rng(seed))
-        differ, again = differing(evidence.votes, pairs, call, chosen.graph, division, chosen.places, claim.tolerance)
+        pairs = choose_ballots(here, ballots, np.random.default_rng(seed))
+        differ, again = differing(here, pairs, call, chosen.graph, division, chosen.places, claim.tolerance)
         if differ.size:
             target, group = pairs[differ[0]]
             found.wrong.append(
@@ -164,29 +165,44 @@ def _wrong_model(contents: Contents, model: Any, audited: AuditReport, edges_onl
         yield "the claim says that locality is known by construction, and here it is known by test alone"
 
 
-def _wrong_ballots(
+def _cast_again(
     contents: Contents, evidence: Ballots, call: Caller, chosen: Targets, division: Division, engine: EngineName
-) -> Iterator[str]:
-    """Compares all ballots and flags; where flags differ, a margin near the tolerance may be due to another machine."""
-    votes, tolerance = evidence.votes, contents.claim.tolerance
+) -> tuple[Votes, list[str]]:
+    """All ballots as the model casts them here, and how the evidence differs from them."""
 
     def again(tolerance: float) -> Votes:
         return cast(call, chosen.graph, division, chosen.places, engine, tolerance)[0]
 
-    here = again(tolerance)
-    if here.num_classes != votes.num_classes:
-        yield f"the model has {here.num_classes} classes, the ballots {votes.num_classes}"
-        return
-    for kind, name, flag in (("default", "default", "default_stable"), ("listed", "ballot", "stable")):
-        stable, sure = getattr(votes, flag), getattr(here, flag)
-        differ = (getattr(votes, name) != getattr(here, name)) & (stable | sure)
+    def counted(votes: Votes) -> dict[str, Any]:
+        """Default and listed ballots under the vote, and the predictions that its prior follows."""
+        under, edgeless = under_vote(votes, evidence.vote)
+        return {**{name: getattr(under, name) for pair in _BALLOTS.values() for name in pair}, **edgeless}
+
+    tolerance = contents.claim.tolerance
+    raw = again(tolerance)
+    if raw.num_classes != evidence.votes.num_classes:
+        return raw, [f"the model has {raw.num_classes} classes, the ballots {evidence.votes.num_classes}"]
+    stored, here = evidence.tensors(), counted(raw)
+    wrong = []
+    for kind, (name, flag) in (_BALLOTS | _EDGELESS).items():
+        if name not in here:
+            continue
+        stable, sure = stored[flag], here[flag]
+        differ = (stored[name] != here[name]) & (stable | sure)
         if differ.any():
-            yield f"{differ.sum():,} of {len(differ):,} {kind} ballots are not those that the model casts"
-        elif (stable != sure).any():
-            strict, lenient = getattr(again(1.1 * tolerance), flag), getattr(again(0.9 * tolerance), flag)
+            wrong.append(f"{differ.sum():,} of {len(differ):,} {kind} are not those that the model casts")
+        elif (stable != sure).any():  # a margin near the tolerance may be due to another machine
+            strict, lenient = counted(again(1.1 * tolerance))[flag], counted(again(0.9 * tolerance))[flag]
             invented = (stable & ~lenient) | (strict & ~stable)
             if invented.any():
-                yield f"{invented.sum():,} ballots are not as close to a tie, or as far from one, as their flags say"
+                wrong.append(
+                    f"{invented.sum():,} ballots are not as close to a tie, or as far from one, as their flags say"
+                )
+    return raw, wrong
+
+
+_BALLOTS = {"default ballots": ("default", "default_stable"), "listed ballots": ("ballot", "stable")}
+_EDGELESS = {"predictions without edges, which the prior follows,": ("edgeless", "edgeless_stable")}
 
 
 def _check_samples(

@@ -4,21 +4,27 @@ Each mutation replaces one function of the library by a plausible mistake. The c
 call, on a fixed handful of graphs and attacks.
 """
 
+import itertools
+import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from agnncert import certifier
 from agnncert.divisions import EdgeCentric, NodeCentric, Pieces, base, edge, node
 from agnncert.errors import AgnncertError
 from agnncert.graphs import hashing
+from agnncert.proof import evidence as proving
 from agnncert.proof import theorems as rules
 from agnncert.proof.ballots import ABSTAIN
+from agnncert.proof.vote import Vote
 from agnncert.voting import cast as engines
 from agnncert.voting import cover as coverage
 from agnncert.voting import fast, lazy_rows, naive
 
+from ..support import tiny, voted
 from ..support.checks import (
     check_change,
     check_cover,
@@ -29,7 +35,10 @@ from ..support.checks import (
     votes_of,
 )
 from ..support.graphs import make_data, random_change, random_data
+from ..support.harness import KINDS
 from ..support.models import build
+from ..support.tiny import Cell
+from ..support.waking import check_waking
 
 # The checks, on fixed examples
 
@@ -95,7 +104,70 @@ def covers():
         check_cover([random_data(seed, density=0.6)], EdgeCentric(3))
 
 
+def priors(rule="node-centric/node", empty="abstain", prior=3):
+    """No attack, and no other reading of what is unstable, flips a label that a vote with a prior certifies."""
+    rng = random.Random(9)
+    for _ in range(25):
+        graph = tiny.random_tiny(rng, 3, 3, directed=False, loops=False)
+        for cell in (Cell(), Cell(add=1), Cell(delete=1)):
+            score = voted.run_cell(Vote(empty, prior), KINDS[rule], graph, cell, rng, unstable=0.2)
+            assert not score.false, score.examples[0]
+
+
+def prior_radius():
+    """The radius with a prior is exact, counted in either way."""
+    for prior in itertools.product((-1, 0, 2), repeat=3):
+        for ballots in itertools.product(range(ABSTAIN, 3), repeat=2):
+            voted.check_radius(ballots, Vote("abstain", list(prior)))
+
+
 # The mistakes
+
+
+def trust_a_prior_in_doubt(patch):
+    plain = rules.Prior.of
+    patch.setattr(rules.Prior, "of", lambda *args: replace(plain(*args), in_doubt=0 * plain(*args).in_doubt))
+
+
+def concede_only_the_winners_share(patch):
+    """An unstable prior is taken from the label, but not given to the rival."""
+    plain = rules.Prior.of
+
+    def of(*args):
+        prior = plain(*args)
+        doubt = prior.in_doubt[:, None] > 0
+        return replace(prior, votes=np.where(doubt, 0, prior.votes), in_doubt=0 * prior.in_doubt)
+
+    patch.setattr(rules.Prior, "of", of)
+
+
+def forget_the_prior_in_the_label(patch):
+    plain = rules.tally
+
+    def tally(votes, prior=None):
+        return replace(plain(votes, prior), label=plain(votes).label)
+
+    patch.setattr(proving, "tally", tally)
+
+
+def half_the_margin_with_a_prior(patch):
+    def radius(counted):
+        return np.maximum(np.where(counted.is_label, 99, counted.margin).min(axis=1) // 2, -1)
+
+    patch.setattr(proving, "certified_radius", radius)
+
+
+def margin_without_ballots_of_the_winner(patch):
+    """Forgets that a changed ballot for the winner also loses it a vote."""
+    patch.setattr(
+        proving, "certified_radius", lambda counted: np.where(counted.is_label, 2, counted.margin).min(axis=1)
+    )
+
+
+def empty_is_a_matter_of_the_subgraph(patch):
+    """Empty groups cast the constant only as long as no subgraph has an edge."""
+    plain = certifier.under_vote
+    patch.setattr(certifier, "under_vote", lambda votes, vote: (votes, {}) if len(votes.group) else plain(votes, vote))
 
 
 def keep_isolated_nodes(patch):
@@ -332,6 +404,13 @@ MUTATIONS = [
     ("tie term", drop_the_tie_term, check_radius),
     ("two per ballot", charge_one_per_changed_ballot, check_radius),
     ("ties", ties_to_the_larger_class, check_radius),
+    ("prior in doubt", trust_a_prior_in_doubt, priors),
+    ("prior in doubt", trust_a_prior_in_doubt, lambda: priors("edge-centric/node", 2, -2)),
+    ("prior in doubt", concede_only_the_winners_share, priors),
+    ("prior", forget_the_prior_in_the_label, prior_radius),
+    ("prior", half_the_margin_with_a_prior, prior_radius),
+    ("prior", margin_without_ballots_of_the_winner, prior_radius),
+    ("emptiness", empty_is_a_matter_of_the_subgraph, check_waking),
     ("own features", free_own_features, lambda: laws(EdgeCentric(6))),
     ("own features", free_own_features, lambda: laws(NodeCentric(6))),
     ("promise", free_edges_of_touched_nodes, lambda: laws(EdgeCentric(6))),
@@ -356,6 +435,9 @@ UNBROKEN = {
     "empty groups": edgeless_hub,
     "cover": covers,
     "radius": check_radius,
+    "priors": lambda: [priors(), priors("edge-centric/node", 2, -2)],
+    "radius with a prior": prior_radius,
+    "waking": check_waking,
 }  # fmt: skip
 
 

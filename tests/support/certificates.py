@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from agnncert.proof.ballots import ABSTAIN, Votes
+from agnncert.proof.ballots import ABSTAIN, Votes, under_vote
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import RULES
+from agnncert.proof.vote import Vote
 
 PRICES = {"add_edges": 1, "delete_edges": 2, "inject_nodes": 1, "edges_per_injected": 1, "change_features": 0}
 
@@ -20,6 +21,7 @@ def random_evidence(
     num_classes: int = 3,
     ids: str = "node_id",
     unstable: float = 0.05,
+    vote: Vote | None = None,
 ) -> BallotEvidence:
     """Evidence under a rule; labels lean to one class, so that something is certified."""
     all_listed = rule.startswith(("gnncert", "custom"))
@@ -54,7 +56,22 @@ def random_evidence(
     parameters = dict(PRICES) if rule.startswith("custom") else {}
     if RULES[rule].parameters:
         parameters = {"edge_groups": 3, "feature_groups": num_groups // 3}
-    return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters)
+    if vote is None:
+        return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters)
+    vote = vote.under(rule, num_classes)
+    votes, prior = under_vote(votes, vote)
+    return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters, vote, **prior)
+
+
+def random_vote(rng: np.random.Generator, rule: str, num_classes: int = 3) -> Vote:
+    """A vote that fits the rule; priors may be negative, and often tie."""
+    options = [choice for choice in RULES[rule].empty if choice != "class"]
+    if "class" in RULES[rule].empty:
+        options += [int(rng.integers(num_classes))] * 2
+    prior = rng.integers(-3, 6, num_classes).tolist()
+    if RULES[rule].edgeless_prior and rng.random() < 0.6:
+        prior = int(rng.integers(-3, 8))
+    return Vote(options[rng.integers(len(options))], prior)
 
 
 def printed_division(rule: str, num_groups: int) -> str:
@@ -77,6 +94,7 @@ def certificate_of(evidence: BallotEvidence, target=None, **known) -> Certificat
         digests={"graph": "01" * 32, "model": "23" * 32},
         parameters=evidence.parameters,
         notes=("made up for a test",),
+        vote=evidence.vote,
     )
     return Certificate(claim, evidence, np.arange(evidence.num_targets) * 3 + 7 if target is None else target, **known)
 

@@ -19,6 +19,7 @@ from agnncert.proof.claim import Claim
 from agnncert.proof.evidence import BallotEvidence, Evidence
 from agnncert.proof.file import OPTIONAL, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.proof.ids import id_array
+from agnncert.proof.vote import Vote
 
 INF = float("inf")
 
@@ -35,7 +36,7 @@ class Certificate:
         row: Row of each target in the data it was made from; the position when not given, shape ``[n]``.
         truth: True class of each target, if it was known, shape ``[n]``.
         degree: Neighbours of each target node, or edges of each target graph, if known, shape ``[n]``.
-        counts: Votes per target and class, shape ``[n, num_classes]``.
+        counts: Votes per target and class, those of a prior included, shape ``[n, num_classes]``.
         label: The proved label, shape ``[n]``.
         radius: The largest attack, in steps of ``claim.unit``, that cannot change it; -1 if nothing is proved.
     """
@@ -90,6 +91,11 @@ class Certificate:
     def num_targets(self) -> int:
         """Number of targets."""
         return self.evidence.num_targets
+
+    @property
+    def vote(self) -> Vote | None:
+        """What empty groups cast, and the prior; None if there are no ballots but random samples."""
+        return self.evidence.vote if isinstance(self.evidence, BallotEvidence) else None
 
     @overload
     def certified_accuracy(self, truth: Any = None, sizes: float = 0) -> float: ...

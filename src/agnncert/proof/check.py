@@ -59,6 +59,7 @@ def _check_ballots(contents: Contents) -> list[str]:
         digests=claim.digests,
         parameters=ballots.parameters,
         locality=claim.locality,
+        vote=ballots.vote,
     )
     wrong = [*_check_targets(contents, ballots.num_targets), *_check_claim(claim, expected)]
     wrong += _check_division(claim, ballots)

@@ -11,6 +11,7 @@ from typing import Any
 from agnncert import __version__
 from agnncert.errors import CertificateError
 from agnncert.proof.rules import RULES, Rule
+from agnncert.proof.vote import Vote
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ def make_claim(
     parameters: Mapping[str, int] | None = None,
     locality: str = "",
     notes: tuple[str, ...] = (),
+    vote: Vote | None = None,
 ) -> Claim:
     """The claim that belongs to ballots.
 
@@ -143,10 +145,19 @@ def make_claim(
         parameters: Whole numbers of the rule.
         locality: How it is known that the model looks along edges only; dropped where the rule does not assume it.
         notes: Further remarks, stored as they are.
+        vote: What empty groups cast, and the prior; the plain vote when not given.
     """
     digests = dict(digests or {})
     locality = locality if RULES[rule].division.whole_graph else ""
-    facts = ClaimFacts(RULES[rule], ids == "row", tolerance, digests.get("model", ""), dict(parameters or {}), locality)
+    facts = ClaimFacts(
+        rule=RULES[rule],
+        by_row=ids == "row",
+        tolerance=tolerance,
+        model_digest=digests.get("model", ""),
+        parameters=dict(parameters or {}),
+        locality=locality,
+        vote=vote or Vote(),
+    )
     return Claim(
         task=facts.task,
         method=facts.rule.division.method,
@@ -189,6 +200,7 @@ class ClaimFacts:
         model_digest: SHA-256 of the model, or empty.
         parameters: Whole numbers of the rule.
         locality: How locality is known, a key of ``LOCALITY``.
+        vote: What empty groups cast, and the prior.
     """
 
     rule: Rule
@@ -197,6 +209,7 @@ class ClaimFacts:
     model_digest: str
     parameters: dict[str, int]
     locality: str = ""
+    vote: Vote = field(default_factory=Vote)
 
     @property
     def task(self) -> str:
@@ -242,6 +255,7 @@ class ClaimFacts:
             yield "Ids are unique and stay with their nodes; only the id of a deleted node may be used again."
         named = f" with SHA-256 {self.model_digest}" if self.model_digest else ""
         yield f"The model{named} and the division are the ones that cast these ballots, in evaluation mode."
+        yield from self.about_vote()
         if self.rule.prices:
             yield "The division's own statement of how many ballots a change moves is true."
         elif self.rule.division.whole_graph and self.task == "node":
@@ -258,6 +272,28 @@ class ClaimFacts:
             )
         else:
             yield "Evaluating the same subgraph again gives the same ballot, on any machine."
+
+    def about_vote(self) -> Iterator[str]:
+        """How ballots are added up, unless that is as usual."""
+        unusual = self.vote.empty not in (None, self.rule.empty[0])
+        if unusual:
+            empty = "where the target has no edge that brings it a message"
+            if self.task == "graph":
+                empty = f"without {'an edge' if self.rule.uses_cover else 'a node'}"
+            cast = "no ballot" if self.vote.empty == "abstain" else f"a ballot for class {self.vote.empty}"
+            yield f"A subgraph {empty} casts {cast}, whatever the model says."
+        if self.vote.edgeless_prior:
+            yield (
+                f"The ballots of a target are added to {self.vote.edgeless_prior:,} votes for its prediction without "
+                "edges. No attack moves these: the prediction depends on the target's own features alone. Where it is "
+                "too close to a tie, they are conceded to the attacker."
+            )
+        elif self.vote.class_prior:
+            given = [f"{number:,} for class {k}" for k, number in enumerate(self.vote.class_prior) if number]
+            listed = ", ".join(given[:20]) + (f", and so on for {len(given)} classes" if len(given) > 20 else "")
+            yield f"The ballots of every target are added to votes that no attack moves: {listed}."
+        if self.vote.prior or unusual:
+            yield "What empty groups cast, the added votes and the number of groups were fixed before any ballot was cast."
 
     def not_proved(self) -> Iterator[str]:
         """What is not proved."""

@@ -22,6 +22,7 @@ from agnncert.proof.rules import RULES
 from agnncert.proof.theorems import (
     Amounts,
     Facts,
+    Prior,
     Reach,
     Tally,
     certified_radius,
@@ -124,8 +125,8 @@ class BallotEvidence(Ballots, Evidence):
 
     @property
     def counts(self) -> IntArray:
-        """All votes as cast, shape ``[n, num_classes]``."""
-        return self.votes.counts
+        """All votes as cast, and the prior, shape ``[n, num_classes]``."""
+        return self.votes.counts + Prior.of(self, slice(0, self.num_targets)).votes
 
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
         """Winner of each vote, and how many ballots may change before another class can win."""
@@ -206,7 +207,7 @@ class BallotEvidence(Ballots, Evidence):
                 cover=self.cover[first:last],
                 parameters=self.parameters,
             )
-            yield part, tally(votes), facts
+            yield part, tally(votes, Prior.of(self, part)), facts
 
 
 def _part_of(votes: Votes, part: slice) -> Votes:

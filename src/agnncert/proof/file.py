@@ -22,10 +22,14 @@ from agnncert.errors import BudgetError, CertificateError
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.claim import Claim
 from agnncert.proof.ids import id_array
+from agnncert.proof.rules import RULES
+from agnncert.proof.vote import Vote
 from agnncert.storage import Arrays, read_sealed, write_sealed
 
 FORMAT = "agnncert-certificate"
-VERSION = 2  # since 2, digests cover ids and all settings of the model, and the claim says how locality is known
+# Since 2, digests cover ids and all settings of the model, and the claim says how locality is known. Since 3, ballots
+# say how they are added up; before, it was the plain vote.
+VERSION = 3
 
 KINDS = ("ballots", "samples")
 
@@ -117,6 +121,9 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
         raise CertificateError(f"unknown kind of evidence {given}: expected {', '.join(KINDS)}.")
     if not isinstance(header["settings"], dict):
         raise CertificateError(f"the settings are a {type(header['settings']).__name__}: expected names and values.")
+    settings = header["settings"]
+    if header["kind"] == "ballots" and header["version"] < 3:
+        settings = _with_plain_vote(settings)
     evidence = {n.removeprefix(_PREFIX): a for n, a in arrays.items() if n.startswith(_PREFIX)}
     rest = {n: a for n, a in arrays.items() if not n.startswith(_PREFIX)}
     _check_id_lengths(rest)
@@ -127,7 +134,7 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
         raise CertificateError(f"the claim's digests of {reprlib.repr(odd)} are no SHA-256 in lower-case hex digits.")
     return Contents(
         kind=header["kind"],
-        settings=header["settings"],
+        settings=settings,
         claim=claim,
         budgets=budgets,
         broken_at_most=broken,
@@ -135,6 +142,15 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
         arrays=_checked(_arrays_to_ids(rest), len(budgets)),
         version=header["version"],
     )
+
+
+def _with_plain_vote(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of ballots in a file of an older version, which knew no other vote."""
+    rule, classes = settings.get("rule"), settings.get("num_classes")
+    if "vote" in settings or not isinstance(rule, str) or rule not in RULES or type(classes) is not int:
+        given = reprlib.repr(settings)
+        raise CertificateError(f"the settings {given} are not those of ballots in a file of this version.")
+    return settings | {"vote": Vote().under(rule, classes).to_json()}
 
 
 def _check_plain(value: Any, depth: int = 0) -> None:

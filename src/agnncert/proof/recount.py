@@ -41,18 +41,17 @@ class Limits:
 class Piles:
     """The ballots of some targets, sorted by tier: 0 reached, 1 listed but not reached, 2 unlisted.
 
-    A *rival* is a class that might win instead of a target's label. Classes with equally many ballots in every pile are
-    equally far from winning, but for ties, which the smallest of them wins first; so only that one is kept. In
-    particular one class stands for all those that nobody voted for.
+    A *rival* is a class that might win instead of a target's label. Of classes with equally many ballots in every pile
+    only the one that lacks least is kept. In particular one class stands for all those that nobody voted for.
 
     Attributes:
         ballots: The ballots of all targets.
         targets: Which of the targets are sorted here.
-        label: Winner of the ballots as cast, shape ``[n]``.
+        label: Winner of the ballots as cast, and of the prior, shape ``[n]``.
         num_reached: Ballots in the first tier, stable or not, shape ``[n]``.
         owner: Whose rival it is: a number below ``n``, ascending, shape ``[r]``.
-        lead: Votes by which the winner is ahead of each rival when all unstable ballots go to that rival, less one if
-            the rival wins ties, shape ``[r]``.
+        lead: Votes by which the winner is ahead of each rival, priors included, when all unstable ballots and a prior
+            in doubt go to that rival, less one if the rival wins ties, shape ``[r]``.
         two: Stable ballots in each tier that gain the rival two when moved (they were for the winner), ``[3, r]``.
         one: Stable ballots in each tier that gain it one (they were for a third class, or abstained), ``[3, r]``.
     """
@@ -67,9 +66,15 @@ class Piles:
     one: Numbers
 
     def radius(self) -> Numbers:
-        """How many ballots may change, each closing a lead by two, before another class wins; -1 if one already may."""
+        """How many ballots may change, the most harmful first, before another class wins; -1 if one already may."""
         radius = np.full(len(self.label), self.ballots.votes.num_groups)
-        np.minimum.at(radius, self.owner, np.floor_divide(self.lead, 2))
+        two, one = self.two.sum(axis=0), self.one.sum(axis=0)
+        # Each of the first ballots gains the rival two; once they are used up, each of the others gains it one.
+        by_twos, after_twos = np.floor_divide(self.lead, 2), two + (self.lead - 2 * two)
+        moved = np.where(self.lead < 2 * two, by_twos, after_twos)
+        moved = np.where(self.lead >= 2 * two + one, math.inf, moved)
+        harmful = np.isfinite(moved)
+        np.minimum.at(radius, self.owner[harmful], moved[harmful].astype(np.int64))
         return np.asarray(np.maximum(radius, -1))
 
     def holds(self, limits: Limits) -> npt.NDArray[np.bool_]:
@@ -132,24 +137,25 @@ def _sort(ballots: Ballots, targets: slice) -> Piles:
     number = np.concatenate([np.ones(len(of_target), dtype=np.int64), votes.num_groups - np.diff(ends)])
 
     voting = (ballot >= 0) & (number > 0)
-    pair, place = np.unique(owner[voting] * votes.num_classes + ballot[voting], return_inverse=True)
+    pair = np.unique(owner[voting] * votes.num_classes + ballot[voting])
+    pair = np.unique(np.concatenate([pair, *_without_votes(ballots, targets, pair)]))
     voter, choice = pair // votes.num_classes, pair % votes.num_classes
+    place = np.searchsorted(pair, owner[voting] * votes.num_classes + ballot[voting])
     cast = _add_up(place, number[voting], len(pair))
     firm = _add_up(place * 3 + tier[voting], np.where(stable, number, 0)[voting], len(pair) * 3).reshape(-1, 3)
-    label = _winners(voter, choice, cast, n)
-    own = voter[choice == label[voter]]
-    for_label = np.zeros((n, 3), dtype=np.int64)
-    for_label[own] = firm[choice == label[voter]]
+    prior, in_doubt = _priors(ballots, targets, voter, choice)
+    label = _winners(voter, choice, cast + prior, n)
+    own = choice == label[voter]
+    for_label, label_prior = np.zeros((n, 3), dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for_label[voter[own]], label_prior[voter[own]] = firm[own], prior[own]
     size = _add_up(owner * 3 + tier, np.where(stable, number, 0), n * 3).reshape(n, 3)
 
-    nobody, unvoted = _unvoted(voter, choice, label, votes.num_classes)
-    rival = choice != label[voter]
-    who, which = np.concatenate([voter[rival], nobody]), np.concatenate([choice[rival], unvoted])
-    firm = np.concatenate([firm[rival], np.zeros((len(nobody), 3), dtype=np.int64)])
-    kept = _smallest_of_equals(who, which, firm)
-    who, which, firm = who[kept], which[kept], firm[kept]
+    who, which, firm, prior = voter[~own], choice[~own], firm[~own], prior[~own]
     unstable = votes.num_groups - size.sum(axis=1)
-    lead = (for_label.sum(axis=1) - unstable)[who] - firm.sum(axis=1) - (which < label[who])
+    ahead = np.where(in_doubt[who] > 0, -in_doubt[who], label_prior[who] - prior)
+    lead = (for_label.sum(axis=1) - unstable)[who] - firm.sum(axis=1) + ahead - (which < label[who])
+    kept = _least_of_equals(who, lead, firm)
+    who, firm, lead = who[kept], firm[kept], lead[kept]
     reached = np.bincount(of_target[votes.reached[listed]], minlength=n)
     two = np.ascontiguousarray(for_label[who].T, dtype=np.float64)
     one = np.ascontiguousarray((size[who] - for_label[who] - firm).T, dtype=np.float64)
@@ -161,35 +167,71 @@ def _add_up(place: Numbers, number: Numbers, length: int) -> Numbers:
     return np.bincount(place, weights=number, minlength=length).astype(np.int64)
 
 
-def _winners(voter: Numbers, choice: Numbers, cast: Numbers, n: int) -> Numbers:
-    """The class with most votes of each target, the smaller one if several have; 0 if nobody voted."""
+def _priors(ballots: Ballots, targets: slice, voter: Numbers, choice: Numbers) -> tuple[Numbers, Numbers]:
+    """Votes that each of some classes of some targets starts with, and how many of a target's are in doubt."""
+    starts_with = ballots.vote.prior
+    in_doubt = np.zeros(targets.stop - targets.start, dtype=np.int64)
+    if isinstance(starts_with, tuple):
+        return np.array(starts_with, dtype=np.int64)[choice], in_doubt
+    if ballots.edgeless is None or ballots.edgeless_stable is None:
+        return np.zeros(len(choice), dtype=np.int64), in_doubt
+    favoured = ballots.edgeless[targets][voter] == choice
+    in_doubt[~ballots.edgeless_stable[targets]] = abs(starts_with)
+    return np.where(favoured, starts_with, 0), in_doubt
+
+
+def _without_votes(ballots: Ballots, targets: slice, pair: Numbers) -> list[Numbers]:
+    """Classes that nobody voted for but that may win all the same, as pairs ``target * num_classes + class``.
+
+    These are the class of the prior, and of the others the two that come first in order of their prior, the smaller one
+    if it is the same: one of them may be the label, and the other one then comes closest to it.
+
+    Args:
+        ballots: The ballots.
+        targets: Which targets.
+        pair: The classes that somebody voted for, ascending.
+    """
+    n, classes = targets.stop - targets.start, ballots.votes.num_classes
+    starts_with = ballots.vote.prior
+    by_prior = np.arange(classes)
+    if isinstance(starts_with, tuple):
+        by_prior = np.lexsort((by_prior, -np.array(starts_with, dtype=np.int64)))
+    rank = np.empty(classes, dtype=np.int64)
+    rank[by_prior] = np.arange(classes)
+    found = []
+    if ballots.edgeless is not None:
+        found.append(np.arange(n) * classes + ballots.edgeless[targets].astype(np.int64))
+    taken = np.unique(np.concatenate([pair, *found]))
+    for _ in range(2):
+        target, missing = _first_missing(taken // classes, rank[taken % classes], n, classes)
+        found.append(target * classes + by_prior[missing])
+        taken = np.concatenate([taken, found[-1]])
+    return found
+
+
+def _first_missing(target: Numbers, rank: Numbers, n: int, classes: int) -> tuple[Numbers, Numbers]:
+    """The smallest rank below ``classes`` that each of ``n`` targets does not have, with its target; some have all."""
+    order = np.lexsort((rank, target))
+    target, rank = target[order], rank[order]
+    starts = np.searchsorted(target, np.arange(n))
+    in_a_row = rank == np.arange(len(target)) - starts[target]  # 0, 1, 2, … without a gap
+    smallest = np.bincount(target[in_a_row], minlength=n)
+    with_gap = np.flatnonzero(smallest < classes)
+    return with_gap, smallest[with_gap]
+
+
+def _winners(voter: Numbers, choice: Numbers, score: Numbers, n: int) -> Numbers:
+    """The class with the best score of each target, the smaller one if several have it."""
     label = np.zeros(n, dtype=np.int64)
-    order = np.lexsort((choice, -cast, voter))
+    order = np.lexsort((choice, -score, voter))
     first = np.concatenate([[True], np.diff(voter[order]) > 0])[: len(order)]
     label[voter[order][first]] = choice[order][first]
     return label
 
 
-def _unvoted(voter: Numbers, choice: Numbers, label: Numbers, num_classes: int) -> tuple[Numbers, Numbers]:
-    """The smallest class that nobody voted for and that is not the label, with its target; some targets have none.
-
-    Args:
-        voter: Targets, ascending, each with the classes that it has votes for, ascending, in ``choice``.
-        choice: These classes.
-        label: Label of each target.
-        num_classes: Number of classes.
-    """
-    starts = np.searchsorted(voter, np.arange(len(label)))
-    in_a_row = choice == np.arange(len(voter)) - starts[voter]  # 0, 1, 2, … without a gap
-    smallest = np.bincount(voter[in_a_row], minlength=len(label))
-    smallest = np.where(smallest == label, label + 1, smallest)  # the label has no votes only if nobody voted
-    target = np.flatnonzero(smallest < num_classes)
-    return target, smallest[target]
-
-
-def _smallest_of_equals(who: Numbers, which: Numbers, firm: Numbers) -> Numbers:
-    """Places of the rivals to keep: of those of one target with equal piles, the smallest class."""
-    order = np.lexsort((which, firm[:, 2], firm[:, 1], firm[:, 0], who))
+def _least_of_equals(who: Numbers, lead: Numbers, firm: Numbers) -> Numbers:
+    """Places of the rivals to keep: of those of one target with equal piles, the one that lacks least."""
+    order = np.lexsort((lead, firm[:, 2], firm[:, 1], firm[:, 0], who))
     keys = np.column_stack([who, firm])[order]
     first = np.concatenate([[True], (np.diff(keys, axis=0) != 0).any(axis=1)])[: len(order)]
     return np.asarray(order[first])

@@ -46,6 +46,8 @@ class Rule:
         most_unreached: How many of a target's listed ballots may be ones that the graph does not reach; None for any.
         parameters: Names of the whole numbers that the theorem needs.
         prices: Budget fields for which a user's own division may state how many ballots one unit moves.
+        empty: What empty groups may cast, the usual first: ``"edgeless"``, ``"abstain"``, ``"class"``.
+        edgeless_prior: Whether a prior may follow the edgeless prediction of each target.
     """
 
     task: str
@@ -56,6 +58,8 @@ class Rule:
     most_unreached: int | None = None
     parameters: tuple[str, ...] = ()
     prices: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ("abstain", "class")
+    edgeless_prior: bool = False
 
 
 _EDGE = DivisionFacts(
@@ -85,21 +89,23 @@ _GNNCERT_EN = DivisionFacts(
 _CUSTOM = DivisionFacts("custom", "one ballot; the division states how many each change moves")
 
 _GRID = ("edge_groups", "feature_groups")
+_ANY_VOTE: dict[str, Any] = {"empty": ("edgeless", "abstain", "class"), "edgeless_prior": True}
+_ALL_CAST: dict[str, Any] = {"empty": ("abstain",)}  # no group is known to be empty
 
 RULES = {
-    "edge-centric/node": Rule("node", _EDGE, by_neighbours=True, uses_cover=True, most_unreached=0),
-    "node-centric/node": Rule("node", _NODE, by_neighbours=True, most_unreached=0),
+    "edge-centric/node": Rule("node", _EDGE, by_neighbours=True, uses_cover=True, most_unreached=0, **_ANY_VOTE),
+    "node-centric/node": Rule("node", _NODE, by_neighbours=True, most_unreached=0, **_ANY_VOTE),
     "gated/node": Rule("node", _GATED, by_neighbours=True, target_features=True, most_unreached=1),
     "edge-centric/graph": Rule("graph", _EDGE, uses_cover=True, most_unreached=0),
     "node-centric/graph": Rule("graph", _NODE),
-    "gnncert-e/node": Rule("node", _GNNCERT_E),
-    "gnncert-n/node": Rule("node", _GNNCERT_N, target_features=True),
-    "gnncert-en/node": Rule("node", _GNNCERT_EN, target_features=True, parameters=_GRID),
-    "gnncert-e/graph": Rule("graph", _GNNCERT_E),
-    "gnncert-n/graph": Rule("graph", _GNNCERT_N),
-    "gnncert-en/graph": Rule("graph", _GNNCERT_EN, parameters=_GRID),
-    "custom/node": Rule("node", _CUSTOM, target_features=True, prices=(*COUNTS, "target_features")),
-    "custom/graph": Rule("graph", _CUSTOM, prices=COUNTS),
+    "gnncert-e/node": Rule("node", _GNNCERT_E, **_ALL_CAST),
+    "gnncert-n/node": Rule("node", _GNNCERT_N, target_features=True, **_ALL_CAST),
+    "gnncert-en/node": Rule("node", _GNNCERT_EN, target_features=True, parameters=_GRID, **_ALL_CAST),
+    "gnncert-e/graph": Rule("graph", _GNNCERT_E, **_ALL_CAST),
+    "gnncert-n/graph": Rule("graph", _GNNCERT_N, **_ALL_CAST),
+    "gnncert-en/graph": Rule("graph", _GNNCERT_EN, parameters=_GRID, **_ALL_CAST),
+    "custom/node": Rule("node", _CUSTOM, target_features=True, prices=(*COUNTS, "target_features"), **_ALL_CAST),
+    "custom/graph": Rule("graph", _CUSTOM, prices=COUNTS, **_ALL_CAST),
 }
 
 # What an edge-centric division proves for a model that mixes nodes: one changed pair moves one ballot, and no more.

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.proof.ballots import BoolArray, FloatArray, IntArray, Votes
+from agnncert.proof.ballots import Ballots, BoolArray, FloatArray, IntArray, Votes
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.rules import RULES
 
@@ -49,8 +49,8 @@ class Tally:
         label: Winner of all ballots as cast, ties to the smaller class, shape ``[n]``.
         votes: Stable votes per tier and class, shape ``[3, n, C]``.
         size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
-        margin: How far each class is from winning: votes of the winner minus votes of the class, minus the
-            conceded ballots, minus 1 if the class wins ties. Negative if conceded ballots decide, ``[n, C]``.
+        margin: How far each class is from winning: score of the winner minus score of the class (priors and stable
+            votes), minus what is conceded, minus 1 if the class wins ties. Negative if that decides, ``[n, C]``.
     """
 
     num_groups: int
@@ -93,8 +93,39 @@ class Reach:
         return np.asarray(np.minimum(movable[REACHED] + beyond, self.all.reshape(shape)), dtype=np.float64)
 
 
-def tally(votes: Votes) -> Tally:
-    """Counts the votes by tier and concedes the unstable ones."""
+@dataclass(frozen=True)
+class Prior:
+    """Votes that are there before any ballot is cast, and that no attack can move.
+
+    Attributes:
+        votes: For each class, shape ``[n, C]``.
+        in_doubt: How many of them are for an edgeless prediction that another machine may see otherwise, ``[n]``.
+    """
+
+    votes: IntArray
+    in_doubt: IntArray
+
+    @classmethod
+    def none(cls, num_targets: int) -> "Prior":
+        """No votes."""
+        return cls(np.zeros((num_targets, 1), dtype=np.int64), np.zeros(num_targets, dtype=np.int64))
+
+    @classmethod
+    def of(cls, ballots: Ballots, part: slice) -> "Prior":
+        """The prior of some targets."""
+        n, vote = part.stop - part.start, ballots.vote
+        votes = np.zeros((n, ballots.votes.num_classes), dtype=np.int64)
+        in_doubt = np.zeros(n, dtype=np.int64)
+        if vote.class_prior:
+            votes += np.array(vote.class_prior)
+        if ballots.edgeless is not None and ballots.edgeless_stable is not None:
+            votes[np.arange(n), ballots.edgeless[part]] += vote.edgeless_prior
+            in_doubt[~ballots.edgeless_stable[part]] = abs(vote.edgeless_prior)
+        return cls(votes, in_doubt)
+
+
+def tally(votes: Votes, prior: Prior | None = None) -> Tally:
+    """Counts the votes by tier, adds the prior, and concedes what is unstable."""
     no_listed, no_default = np.zeros(len(votes.ballot), dtype=bool), np.zeros(votes.num_targets, dtype=bool)
     reached, unreached = votes.stable & votes.reached, votes.stable & ~votes.reached
     by_tier = np.stack(
@@ -111,26 +142,37 @@ def tally(votes: Votes) -> Tally:
             np.where(votes.default_stable, votes.num_unlisted, 0),
         ]
     )
-    label = votes.counts.argmax(axis=1)  # ties go to the smaller class …
+    prior = prior or Prior.none(votes.num_targets)
+    label = (votes.counts + prior.votes).argmax(axis=1)  # ties go to the smaller class …
     standing = by_tier.sum(axis=0)
     conceded = votes.num_groups - size.sum(axis=0)
     wins_ties = np.arange(votes.num_classes) < label[:, None]  # … so these rivals need one ballot less
-    own = np.take_along_axis(standing, label[:, None], axis=1)
-    return Tally(votes.num_groups, label, by_tier, size, own - standing - conceded[:, None] - wins_ties)
+    # A prior in doubt may be for any class: at worst all of it for the rival and none for the winner, or, if it is
+    # negative, the other way round.
+    certain = np.where(prior.in_doubt[:, None] > 0, 0, prior.votes)
+    score = standing + certain
+    own = np.take_along_axis(score, label[:, None], axis=1)
+    margin = own - score - (conceded + prior.in_doubt)[:, None] - wins_ties
+    return Tally(votes.num_groups, label, by_tier, size, margin)
 
 
 def certified_radius(tally: Tally) -> IntArray:
     """How many ballots, whichever, may change before another class can win, shape ``[n]``.
 
-    A changed ballot closes a margin by at most 2, so the radius is half the smallest margin, rounded down (paper,
-    equation for the certified perturbation size). It is exact: some change of one ballot more elects another class.
-    -1 means that nothing is certified, because the conceded ballots alone may decide. Without a rival, every ballot may
-    change.
+    Of x changed ballots all gain a rival 1 unless they were for it, and those that were for the winner gain 1 more. So
+    the radius is the largest x with margin >= min(x, ballots for the winner) + min(x, ballots not for the rival). As
+    long as ballots for the winner last, that is half the margin, rounded down (paper, equation for the certified
+    perturbation size); without a prior it always is. It is exact: some change of one ballot more elects another class.
+    -1 means that nothing is certified, because what is conceded may decide. Where nothing can elect another class,
+    every ballot may change.
     """
-    if tally.margin.shape[1] == 1:
-        return np.full(len(tally.label), tally.num_groups)
-    smallest = np.where(tally.is_label, np.iinfo(np.int64).max, tally.margin).min(axis=1)
-    return np.asarray(np.maximum(smallest // 2, -1))
+    counts, size = tally.votes.sum(axis=0), tally.size.sum(axis=0)
+    own = np.take_along_axis(counts, tally.label[:, None], axis=1)
+    others = size[:, None] - counts
+    fewer = np.minimum(own, others)
+    radius = np.maximum(tally.margin // 2, tally.margin - fewer)
+    unbreakable = tally.is_label | (tally.margin >= own + others)
+    return np.asarray(np.maximum(np.where(unbreakable, tally.num_groups, radius).min(axis=1), -1))
 
 
 def withstands(tally: Tally, reach: Reach) -> BoolArray:
