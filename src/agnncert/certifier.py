@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.divisions import Division, EdgeCentric, rule_of
+from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups_in, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.targets import Targets, prepared
 from agnncert.progress import OnProgress, Progress
@@ -23,6 +23,7 @@ from agnncert.voting.call import Caller, bind
 from agnncert.voting.cast import EngineName, cast
 from agnncert.voting.cover import Cover
 from agnncert.voting.digest import model_digest, settings_of
+from agnncert.voting.pair_facts import pair_facts
 from agnncert.voting.recast import choose_few, differing
 
 Attacks = Literal["any", "edges"]
@@ -101,11 +102,12 @@ def certify(
     vote = _vote(vote).under(rule_of(division, chosen.task)[0], call.num_classes)
     tolerance = _tolerance(tolerance, report)
     report_progress = progress or (lambda _: None)
-    report_progress(Progress("casting ballots", 0, division.num_groups, math.nan))
+    number = num_groups_in(division, chosen.graph)
+    report_progress(Progress("casting ballots", 0, number, math.nan))
     votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit)
     if engine == "fast":
         _look_again(votes, call, chosen, division, tolerance)
-    report_progress(Progress("casting ballots", division.num_groups, division.num_groups, 0.0))
+    report_progress(Progress("casting ballots", number, number, 0.0))
     _refuse_state(settings, settings_of(model))
     return assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model), vote)
 
@@ -138,7 +140,7 @@ def assemble(
     claim = make_claim(
         rule=rule,
         division=str(division),
-        num_groups=division.num_groups,
+        num_groups=votes.num_groups,
         ids=chosen.id_kind,
         tolerance=tolerance,
         digests={
@@ -150,8 +152,9 @@ def assemble(
         locality=locality,
         vote=vote,
     )
+    facts = pair_facts(chosen.graph, division, chosen.places, votes.owner, votes.group.astype(np.int64))
     evidence = BallotEvidence(
-        counted, rule, cover[0], cover[1].astype(np.int32), chosen.id_kind, parameters, vote, **edgeless
+        counted, rule, cover[0], cover[1].astype(np.int32), chosen.id_kind, parameters, vote, **edgeless, **facts
     )
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
@@ -228,6 +231,7 @@ def _falls_back_to_edges(report: AuditReport, division: Division, attacks: Attac
         raise ModelContractError(str(report))
     if report.fit_for == ("edges", "nodes", "features"):
         return False
-    if attacks == "edges" and "edges" in report.fit_for and isinstance(division, EdgeCentric):
+    fixed = isinstance(division, EdgeCentric) and not has_own_groups(division)  # else ballots come and go with edges
+    if attacks == "edges" and "edges" in report.fit_for and fixed:
         return True
     raise ModelContractError(str(report))

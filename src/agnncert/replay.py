@@ -14,7 +14,7 @@ import torch
 
 from agnncert.baselines.defences import defence_of, redraw
 from agnncert.certifier import EdgesOnly
-from agnncert.divisions import Division, EdgeCentric, parse_division, rule_of
+from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups_in, parse_division, rule_of
 from agnncert.errors import DivisionError, ModelContractError
 from agnncert.graphs.graph import graph_digest, infer_task
 from agnncert.graphs.targets import Targets, prepared
@@ -94,7 +94,8 @@ def _check_ballots(
     alone = audited.needs_naive or isinstance(division, EdgesOnly)
     here, wrong = _cast_again(contents, evidence, call, chosen, division, "naive" if alone else "fast")
     found.wrong += wrong
-    found.checked.append(f"the model, and all {evidence.num_targets * division.num_groups:,} ballots, cast again")
+    number = len(evidence.votes.group) if has_own_groups(division) else evidence.num_targets * division.num_groups
+    found.checked.append(f"the model, and all {number:,} ballots, cast again")
     if ballots and not found.wrong:
         pairs = choose_ballots(here, ballots, np.random.default_rng(seed))
         differ, again = differing(here, pairs, call, chosen.graph, division, chosen.places, claim.tolerance)
@@ -134,7 +135,7 @@ _CALLED = {"target": "id", "truth": "true class", "degree": "degree"}
 
 def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen: Targets) -> Iterator[str]:
     rule, parameters = rule_of(division, chosen.task)
-    if str(division) != claim.division or division.num_groups != evidence.votes.num_groups:
+    if str(division) != claim.division or num_groups_in(division, chosen.graph) != evidence.votes.num_groups:
         yield f"the division {division} is not the one that is named, {claim.division}"
     elif (evidence.rule, dict(evidence.parameters)) != (rule, parameters):
         yield f'the division {division} goes with the rule "{rule}" and {parameters or "no parameters"}'

@@ -5,6 +5,7 @@ call, on a fixed handful of graphs and attacks.
 """
 
 import itertools
+import math
 import random
 from dataclasses import replace
 
@@ -14,9 +15,10 @@ import torch
 
 from agnncert import certifier
 from agnncert.divisions import EdgeCentric, NodeCentric, Pieces, base, edge, node
-from agnncert.errors import AgnncertError
+from agnncert.errors import AgnncertError, DivisionError
 from agnncert.graphs import hashing
 from agnncert.proof import evidence as proving
+from agnncert.proof import own_groups as own_theorems
 from agnncert.proof import theorems as rules
 from agnncert.proof.ballots import ABSTAIN
 from agnncert.proof.vote import Vote
@@ -24,7 +26,7 @@ from agnncert.voting import cast as engines
 from agnncert.voting import cover as coverage
 from agnncert.voting import fast, lazy_rows, naive
 
-from ..support import tiny, voted
+from ..support import own_groups, tiny, voted
 from ..support.checks import (
     check_change,
     check_cover,
@@ -114,6 +116,25 @@ def priors(rule="node-centric/node", empty="abstain", prior=3):
             assert not score.false, score.examples[0]
 
 
+def neighbours(rule, cell, empty="abstain", prior=1):
+    """The same where every neighbour has a group of its own."""
+    rng = random.Random(9)
+    for _ in range(60):
+        graph = tiny.random_tiny(rng, rng.choice([3, 4]), 1, directed=True, loops=False)
+        graph = replace(graph, features={u: 10 * u for u in graph.features})
+        score = own_groups.run_cell(Vote(empty, prior), rule, graph, cell, rng, unstable=0.15)
+        assert not score.false, score.examples[0]
+
+
+def loops_of_neighbours():
+    """A self-loop at a neighbour would alter its ballot: the division must refuse to keep self-loops."""
+    try:
+        division = NodeCentric(math.inf, self_loops=True)
+    except DivisionError:
+        return
+    raise AssertionError(f"{division} keeps self-loops")
+
+
 def prior_radius():
     """The radius with a prior is exact, counted in either way."""
     for prior in itertools.product((-1, 0, 2), repeat=3):
@@ -124,21 +145,18 @@ def prior_radius():
 # The mistakes
 
 
-def trust_a_prior_in_doubt(patch):
+def change_prior(patch, alter):
     plain = rules.Prior.of
-    patch.setattr(rules.Prior, "of", lambda *args: replace(plain(*args), in_doubt=0 * plain(*args).in_doubt))
+    patch.setattr(rules.Prior, "of", lambda *args: alter(plain(*args)))
+
+
+def trust_a_prior_in_doubt(patch):
+    change_prior(patch, lambda p: replace(p, certain=p.votes, followed=0 * p.followed, in_doubt=0 * p.in_doubt))
 
 
 def concede_only_the_winners_share(patch):
     """An unstable prior is taken from the label, but not given to the rival."""
-    plain = rules.Prior.of
-
-    def of(*args):
-        prior = plain(*args)
-        doubt = prior.in_doubt[:, None] > 0
-        return replace(prior, votes=np.where(doubt, 0, prior.votes), in_doubt=0 * prior.in_doubt)
-
-    patch.setattr(rules.Prior, "of", of)
+    change_prior(patch, lambda p: replace(p, in_doubt=0 * p.in_doubt))
 
 
 def forget_the_prior_in_the_label(patch):
@@ -350,6 +368,32 @@ def ties_to_the_larger_class(patch):
     patch.setattr(rules, "tally", tally)
 
 
+def forget_one_way_pairs(patch):
+    patch.setattr(own_theorems, "_one_way", lambda counted, facts: (np.zeros((len(counted.label), 1)),) * 2)
+
+
+def change_touches(patch, rule, alter):
+    plain = own_theorems.OWN_GROUPS[rule]
+    patch.setitem(own_theorems.OWN_GROUPS, rule, lambda attack, facts: alter(plain(attack, facts)))
+
+
+def take_fewer_copies_for_a_deletion(patch, rule="per-pair/node"):
+    change_touches(patch, rule, lambda touches: replace(touches, altered=0 * touches.altered))
+
+
+def forget_new_neighbours(patch):
+    change_touches(patch, "per-neighbour/node", lambda touches: replace(touches, new=0 * touches.new))
+
+
+def count_empty_groups(patch):
+    """As many ballots of the constant as the graph has nodes, instead of one less for each that is not empty."""
+    change_prior(patch, lambda p: replace(p, certain=np.maximum(p.certain, 0)))
+
+
+def keep_loops_of_neighbours(patch):
+    patch.setattr(NodeCentric, "__post_init__", lambda self: None)
+
+
 def free_own_features(patch):
     for division in (edge, node):
         patch.setattr(division, "require_covered", lambda *args, **kwargs: None)
@@ -411,6 +455,13 @@ MUTATIONS = [
     ("prior", half_the_margin_with_a_prior, prior_radius),
     ("prior", margin_without_ballots_of_the_winner, prior_radius),
     ("emptiness", empty_is_a_matter_of_the_subgraph, check_waking),
+    ("prior in doubt", trust_a_prior_in_doubt, lambda: neighbours("per-neighbour/node", Cell(), prior=3)),
+    ("one-way pairs", forget_one_way_pairs, lambda: neighbours("per-pair/node", Cell(add=1))),
+    ("copies", take_fewer_copies_for_a_deletion, lambda: neighbours("per-pair/node", Cell(change=1))),
+    ("copies", lambda patch: take_fewer_copies_for_a_deletion(patch, "per-neighbour/node"), lambda: neighbours("per-neighbour/node", Cell(change=1))),
+    ("new neighbours", forget_new_neighbours, lambda: neighbours("per-neighbour/node", Cell(add=1))),
+    ("emptiness", count_empty_groups, lambda: neighbours("per-neighbour/node", Cell(delete=1), 1, [0, 1, 0])),
+    ("self-loops", keep_loops_of_neighbours, loops_of_neighbours),
     ("own features", free_own_features, lambda: laws(EdgeCentric(6))),
     ("own features", free_own_features, lambda: laws(NodeCentric(6))),
     ("promise", free_edges_of_touched_nodes, lambda: laws(EdgeCentric(6))),
@@ -438,6 +489,9 @@ UNBROKEN = {
     "priors": lambda: [priors(), priors("edge-centric/node", 2, -2)],
     "radius with a prior": prior_radius,
     "waking": check_waking,
+    "own groups": lambda: [neighbours(rule, Cell(**{kind: 1})) for rule in ("per-pair/node", "per-neighbour/node") for kind in ("add", "change")],
+    "own groups, a constant": lambda: neighbours("per-neighbour/node", Cell(delete=1), 1, [0, 1, 0]),
+    "self-loops": loops_of_neighbours,
 }  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Evidence made up at random, for every rule: not from any graph, but shaped like what engines produce."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from agnncert.proof.ballots import ABSTAIN, Votes, under_vote
@@ -32,6 +34,8 @@ def random_evidence(
     follows = rng.random(len(owner)) < rng.uniform(0.2, 1, num_targets)[owner]
     ballot = np.where(follows, lean[owner], rng.integers(ABSTAIN, num_classes, len(owner)))
     reached = np.ones(len(owner), dtype=bool)
+    if RULES[rule].own_groups:
+        ballot = np.maximum(ballot, 0)  # a ballot that is cast is for some class
     if rule == "node-centric/graph":
         reached = rng.random(len(owner)) < 0.6
     if rule == "gated/node":
@@ -51,16 +55,23 @@ def random_evidence(
         reached=reached,
     )
     rows = [np.unique(np.append(rng.integers(1, m + 1, m), m)) if m else [] for m in listed.sum(axis=1)]
-    rows = rows if rule.startswith("edge-centric") else [[] for _ in rows]
+    rows = rows if RULES[rule].uses_cover else [[] for _ in rows]
     cover = np.concatenate([np.zeros(0), *rows]).astype(np.int32)
     parameters = dict(PRICES) if rule.startswith("custom") else {}
     if RULES[rule].parameters:
         parameters = {"edge_groups": 3, "feature_groups": num_groups // 3}
+    extra = {}
+    if RULES[rule].one_way:
+        extra["one_way"] = rng.random(len(owner)) < 0.3
+    if RULES[rule].hubs:
+        extra["hubs"] = np.sort(rng.integers(1, 6, rng.integers(0, 9))).astype(np.int32)[::-1].copy()
     if vote is None:
-        return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters)
+        return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters, **extra)
     vote = vote.under(rule, num_classes)
+    if vote.edgeless_prior:  # what engines cast where a target has no edge
+        votes = replace(votes, default=edgeless.astype(np.int16))
     votes, prior = under_vote(votes, vote)
-    return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters, vote, **prior)
+    return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters, vote, **prior, **extra)
 
 
 def random_vote(rng: np.random.Generator, rule: str, num_classes: int = 3) -> Vote:
@@ -79,6 +90,8 @@ def printed_division(rule: str, num_groups: int) -> str:
     name = rule.split("/")[0]
     if name == "custom":
         return "made up"
+    if name.startswith("per-"):
+        return {"per-pair": "edge-centric(T=inf)", "per-neighbour": "node-centric(T=inf)"}[name]
     sides = f"3x{num_groups // 3}" if name == "gnncert-en" else num_groups
     gated = ", gated features" if name == "gated" else ""
     return f"{name.replace('gated', 'node-centric')}(T={sides}, hash=md5, key=u64le{gated})"

@@ -109,6 +109,8 @@ DTYPES = {
     "cover": np.int32,
 }
 EDGELESS = {"edgeless": np.int16, "edgeless_stable": np.bool_}  # there if a prior follows them
+OF_PAIRS = {"one_way": np.bool_, "hubs": np.int32}  # there if the rule names them
+MOST_OWN_GROUPS = 2**31 - 1  # where every neighbour has one, as many as an array of int32 can number
 SIZES = {"num_groups": 2**24, "num_classes": np.iinfo(np.int16).max}  # largest numbers that a verifier accepts
 LARGEST_PARAMETER = 2**53  # whole numbers up to here are exact in floating point
 
@@ -129,6 +131,10 @@ class Ballots:
         vote: What empty groups cast, and with how many votes each class starts.
         edgeless: Prediction of each target without edges, shape ``[n]``; only if the prior follows it.
         edgeless_stable: Whether it is far enough from a tie to be the same on every machine, shape ``[n]``.
+        one_way: Whether the pair of each listed ballot has one direction only, shape ``[m]``; only where every pair has
+            a group of its own.
+        hubs: Of how many targets each node that is none is a neighbour, the largest numbers first and no zeros; only in
+            the node task where every neighbour has a group of its own.
     """
 
     votes: Votes
@@ -140,14 +146,17 @@ class Ballots:
     vote: Vote = field(default_factory=Vote)
     edgeless: npt.NDArray[np.int16] | None = None
     edgeless_stable: BoolArray | None = None
+    one_way: BoolArray | None = None
+    hubs: npt.NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         _check_settings(self)
         object.__setattr__(self, "vote", _vote_under(self))
-        _check_types(self.tensors(), _expected(self.vote))
+        _check_types(self.tensors(), _expected(self.rule, self.vote))
         _check_votes(self.votes)
         _check_reached(self)
         _check_constants(self)
+        _check_pairs(self)
 
     @property
     def num_targets(self) -> int:
@@ -160,9 +169,9 @@ class Ballots:
         return RULES[self.rule].task
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of the votes, of the cover table, and of the prior if there is one for each target."""
+        """The arrays of the votes and of the cover table, and whatever else the vote and the rule need."""
         named = {name: getattr(self if name.startswith("cover") else self.votes, name) for name in DTYPES}
-        extra = {name: getattr(self, name) for name in EDGELESS}
+        extra = {name: getattr(self, name) for name in (*EDGELESS, *OF_PAIRS)}
         return named | {name: array for name, array in extra.items() if array is not None}
 
     def settings(self) -> dict[str, Any]:
@@ -184,7 +193,7 @@ class Ballots:
         sizes = {name: settings[name] for name in SIZES}
         _check_sizes(settings["rule"], sizes)
         vote = Vote.from_json(settings["vote"], settings["rule"], settings["num_classes"])
-        names = _expected(vote)
+        names = _expected(settings["rule"], vote)
         if sorted(tensors) != sorted(names):
             raise CertificateError(f"arrays are {reprlib.repr(sorted(tensors))}: expected {', '.join(sorted(names))}.")
         votes: dict[str, Any] = {name: tensors[name] for name in DTYPES if not name.startswith("cover")}
@@ -196,14 +205,14 @@ class Ballots:
             ids=settings["ids"],
             parameters=settings["parameters"],
             vote=vote,
-            edgeless=tensors.get("edgeless"),
-            edgeless_stable=tensors.get("edgeless_stable"),
+            **{name: tensors[name] for name in (*EDGELESS, *OF_PAIRS) if name in names},
         )
 
 
-def _expected(vote: Vote) -> dict[str, Any]:
+def _expected(rule: str, vote: Vote) -> dict[str, Any]:
     """Names and types of the arrays that belong to ballots."""
-    return DTYPES | (EDGELESS if vote.edgeless_prior else {})
+    of_pairs = {name: dtype for name, dtype in OF_PAIRS.items() if getattr(RULES[rule], name)}
+    return DTYPES | (EDGELESS if vote.edgeless_prior else {}) | of_pairs
 
 
 def _vote_under(ballots: Ballots) -> Vote:
@@ -231,6 +240,7 @@ def _check_sizes(rule: Any, sizes: Mapping[str, Any]) -> None:
     if not isinstance(rule, str) or rule not in RULES:
         raise CertificateError(f"unknown rule {reprlib.repr(rule)}: {did_you_mean(str(rule)[:40], RULES)}")
     for what, most in SIZES.items():
+        most = MOST_OWN_GROUPS if what == "num_groups" and RULES[rule].own_groups else most
         if not _is_whole(sizes[what]) or not 1 <= sizes[what] <= most:
             given = reprlib.repr(sizes[what])
             raise CertificateError(f"{what} is {given}: expected a whole number from 1 to {most:,}.")
@@ -312,6 +322,13 @@ def _check_constants(ballots: Ballots) -> None:
     same = (ballots.edgeless == votes.default) & (ballots.edgeless_stable == votes.default_stable)
     if vote.constant is None and not same.all():
         raise CertificateError("empty groups are said to cast the edgeless prediction, but they do not.")
+
+
+def _check_pairs(ballots: Ballots) -> None:
+    if ballots.one_way is not None:
+        _check_length("one_way", len(ballots.one_way), len(ballots.votes.group))
+    if ballots.hubs is not None and ((np.diff(ballots.hubs) > 0).any() or (ballots.hubs[-1:] < 1).any()):
+        raise CertificateError('"hubs" must descend, and end before the first zero.')
 
 
 def _check_rows(name: str, ptr: IntArray, num_rows: int, total: int) -> None:

@@ -189,6 +189,17 @@ _PRICE_NAMES = {
 }
 
 
+_OWN_BALLOTS = {
+    (
+        "node",
+        False,
+    ): "One ballot is cast for each neighbour that sends the target messages, from these two nodes alone.",
+    ("node", True): "One ballot is cast for each edge of the target, from its two ends alone.",
+    ("graph", False): "One ballot is cast for each node, from its features alone.",
+    ("graph", True): "One ballot is cast for each edge, from its two ends alone.",
+}
+
+
 @dataclass(frozen=True)
 class ClaimFacts:
     """The facts from which all sentences of a claim about ballots are written.
@@ -222,6 +233,11 @@ class ClaimFacts:
         priced = not self.rule.prices or "target_features" in self.parameters
         return self.task == "graph" or (self.rule.target_features and priced)
 
+    @property
+    def needs_ids(self) -> bool:
+        """Whether there are no ids, but groups depend on them, so that no node may be deleted."""
+        return self.by_row and not self.rule.own_groups
+
     def covers(self) -> Iterator[str]:
         """The changes that are covered."""
         if self.rule.division.whole_graph:
@@ -230,7 +246,7 @@ class ClaimFacts:
             )
             yield "Edges added or deleted anywhere, and edges given another weight, attribute or number of copies."
             yield injected + (" They are appended after the existing rows." if self.by_row else "")
-            if self.by_row:
+            if self.needs_ids:
                 yield "Features of other nodes changed to anything."
             else:
                 yield "Nodes deleted with all their edges, and features of other nodes changed to anything."
@@ -249,8 +265,13 @@ class ClaimFacts:
         if not self.target_features:
             yield "The target's own features are unchanged."
         yield "An edge is an unordered pair of nodes; a new direction of an old pair counts as an added edge."
-        if self.by_row:
+        if self.needs_ids:
             yield "Row numbers are the ids of the nodes: injected nodes come last, and no node is deleted."
+        elif self.by_row:
+            yield (
+                "Row numbers are the ids of the nodes: injected nodes come last. Where a deleted node shifts the rows "
+                "of others, the target is the node that it was."
+            )
         else:
             yield "Ids are unique and stay with their nodes; only the id of a deleted node may be used again."
         named = f" with SHA-256 {self.model_digest}" if self.model_digest else ""
@@ -276,7 +297,15 @@ class ClaimFacts:
     def about_vote(self) -> Iterator[str]:
         """How ballots are added up, unless that is as usual."""
         unusual = self.vote.empty not in (None, self.rule.empty[0])
-        if unusual:
+        if self.rule.own_groups:
+            yield _OWN_BALLOTS[self.task, self.rule.one_way]
+            yield "An edge that loses one of two directions, or some of its copies, is a changed edge, no deleted one."
+        if unusual and self.rule.own_groups:
+            yield (
+                f"Empty groups, of which there may be any number, would cast class {self.vote.empty}: so each ballot "
+                "that is cast takes one vote from that class."
+            )
+        elif unusual:
             empty = "where the target has no edge that brings it a message"
             if self.task == "graph":
                 empty = f"without {'an edge' if self.rule.uses_cover else 'a node'}"
@@ -293,7 +322,7 @@ class ClaimFacts:
             listed = ", ".join(given[:20]) + (f", and so on for {len(given)} classes" if len(given) > 20 else "")
             yield f"The ballots of every target are added to votes that no attack moves: {listed}."
         if self.vote.prior or unusual:
-            yield "What empty groups cast, the added votes and the number of groups were fixed before any ballot was cast."
+            yield "What empty groups cast, the added votes and the division were fixed before any ballot was cast."
 
     def not_proved(self) -> Iterator[str]:
         """What is not proved."""
@@ -301,7 +330,7 @@ class ClaimFacts:
         yield "Anything about attacks on the training data: the model is taken as it is."
         if not self.target_features:
             yield "Changes of the target's own features: they reach every subgraph and are never certified."
-        if self.by_row:
+        if self.needs_ids:
             yield "Deletion of nodes: without a node_id in the data it renames all later rows."
         if self.rule.by_neighbours and not self.target_features:
             yield (

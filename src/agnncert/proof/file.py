@@ -35,7 +35,8 @@ KINDS = ("ballots", "samples")
 
 _FIELDS = ("format", "version", "file_sha256", "kind", "settings", "claim", "statements")
 PER_TARGET = {"row": np.int64, "label": np.int64, "radius": np.int64, "new_neighbours": np.float64}
-OPTIONAL = {"truth": np.int64, "degree": np.int64}
+KNOWN = {"truth": np.int64, "degree": np.int64}
+OPTIONAL = KNOWN | {"structure_radius": np.int64}
 _PREFIX = "evidence."
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -61,7 +62,7 @@ class Contents:
         broken_at_most: Stated collective bound for each budget.
         evidence: Arrays of the evidence.
         arrays: ``target``, ``row``, ``label``, ``radius``, ``new_neighbours``, ``holds`` (one row for each
-            budget), and ``truth`` and ``degree`` if known.
+            budget), ``truth`` and ``degree`` if known, and ``structure_radius`` if the rule has one of its own.
         version: Version of the file's format.
     """
 

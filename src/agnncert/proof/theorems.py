@@ -98,30 +98,43 @@ class Prior:
     """Votes that are there before any ballot is cast, and that no attack can move.
 
     Attributes:
-        votes: For each class, shape ``[n, C]``.
-        in_doubt: How many of them are for an edgeless prediction that another machine may see otherwise, ``[n]``.
+        certain: For each class, the same on every machine, shape ``[n, C]`` or ``[n, 1]``.
+        followed: For each target's edgeless prediction, where another machine may see another one, ``[n, C]``.
+        in_doubt: How many those are, shape ``[n]``.
     """
 
-    votes: IntArray
+    certain: IntArray
+    followed: IntArray
     in_doubt: IntArray
 
     @classmethod
     def none(cls, num_targets: int) -> "Prior":
         """No votes."""
-        return cls(np.zeros((num_targets, 1), dtype=np.int64), np.zeros(num_targets, dtype=np.int64))
+        nothing = np.zeros((num_targets, 1), dtype=np.int64)
+        return cls(nothing, nothing, np.zeros(num_targets, dtype=np.int64))
 
     @classmethod
     def of(cls, ballots: Ballots, part: slice) -> "Prior":
         """The prior of some targets."""
         n, vote = part.stop - part.start, ballots.vote
-        votes = np.zeros((n, ballots.votes.num_classes), dtype=np.int64)
+        certain, followed = (np.zeros((n, ballots.votes.num_classes), dtype=np.int64) for _ in range(2))
         in_doubt = np.zeros(n, dtype=np.int64)
         if vote.class_prior:
-            votes += np.array(vote.class_prior)
+            certain += np.array(vote.class_prior)
+        if RULES[ballots.rule].own_groups and vote.constant is not None and vote.constant >= 0:
+            # Empty groups are beyond number: what counts is how many of them are not empty.
+            certain[:, vote.constant] -= ballots.votes.num_groups
         if ballots.edgeless is not None and ballots.edgeless_stable is not None:
-            votes[np.arange(n), ballots.edgeless[part]] += vote.edgeless_prior
-            in_doubt[~ballots.edgeless_stable[part]] = abs(vote.edgeless_prior)
-        return cls(votes, in_doubt)
+            stable = ballots.edgeless_stable[part]
+            for votes, where in ((certain, stable), (followed, ~stable)):
+                votes[np.flatnonzero(where), ballots.edgeless[part][where]] += vote.edgeless_prior
+            in_doubt[~stable] = abs(vote.edgeless_prior)
+        return cls(certain, followed, in_doubt)
+
+    @property
+    def votes(self) -> IntArray:
+        """All of them as seen here."""
+        return self.certain + self.followed
 
 
 def tally(votes: Votes, prior: Prior | None = None) -> Tally:
@@ -149,8 +162,7 @@ def tally(votes: Votes, prior: Prior | None = None) -> Tally:
     wins_ties = np.arange(votes.num_classes) < label[:, None]  # … so these rivals need one ballot less
     # A prior in doubt may be for any class: at worst all of it for the rival and none for the winner, or, if it is
     # negative, the other way round.
-    certain = np.where(prior.in_doubt[:, None] > 0, 0, prior.votes)
-    score = standing + certain
+    score = standing + prior.certain
     own = np.take_along_axis(score, label[:, None], axis=1)
     margin = own - score - (conceded + prior.in_doubt)[:, None] - wins_ties
     return Tally(votes.num_groups, label, by_tier, size, margin)
@@ -262,12 +274,19 @@ class Facts:
         cover_ptr: Row of target ``j`` in ``cover`` is ``cover_ptr[j]:cover_ptr[j + 1]``, shape ``[n + 1]``.
         cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last one holds for more nodes.
         parameters: Whole numbers that a division's theorem refers to.
+        absent: The class that empty groups cast, -1 if they abstain; only of interest where neighbours have groups of
+            their own.
+        one_way: Stable ballots per class of pairs that have one direction only, shape ``[n, C]``.
+        one_way_size: All stable ballots of such pairs, shape ``[n]``.
     """
 
     num_reached: IntArray
     cover_ptr: IntArray
     cover: npt.NDArray[np.int32]
     parameters: Mapping[str, int] = field(default_factory=dict)
+    absent: int = -1
+    one_way: IntArray | None = None
+    one_way_size: IntArray | None = None
 
     def covered_by(self, nodes: FloatArray) -> FloatArray:
         """The most ballots that this many nodes reach, shape ``[n]``."""
@@ -400,7 +419,7 @@ def reach_of(rule: str, attack: Amounts, facts: Facts, stable_ids: bool) -> Reac
     """The ballots that ``attack`` can move; not covered where the rule proves nothing about it.
 
     Args:
-        rule: A key of :data:`~agnncert.proof.rules.RULES`.
+        rule: A key of :data:`THEOREMS`.
         attack: What the attacker may do.
         facts: What is known about the targets.
         stable_ids: Whether nodes keep their identity when others are deleted; row numbers do not.

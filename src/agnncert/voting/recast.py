@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division, is_graph_task
+from agnncert.divisions import Division, is_graph_task, num_groups_in
 from agnncert.graphs.graph import one_graph
 from agnncert.proof.ballots import IntArray, Votes
 from agnncert.voting import naive
@@ -65,7 +65,7 @@ def _stored(votes: Votes, pairs: IntArray) -> Ballots:
 def _cast(call: Caller, graph: Data, division: Division, rows: IntArray, pairs: IntArray, tolerance: float) -> Ballots:
     """Ballots of pairs (target, group): subgraph by subgraph in the node task, graph by graph in the graph task."""
     on_graphs = is_graph_task(graph)
-    groups = division.groups(graph)
+    groups, most = division.groups(graph), num_groups_in(division, graph)
     again, sure = np.empty(len(pairs), dtype=np.int16), np.empty(len(pairs), dtype=bool)
     by = pairs[:, 0] if on_graphs else pairs[:, 1]
     for index in np.unique(by).tolist():
@@ -73,7 +73,7 @@ def _cast(call: Caller, graph: Data, division: Division, rows: IntArray, pairs: 
         if on_graphs:
             place = pairs[here, 1]
             ballots, stable = naive.graph_ballots(
-                call, one_graph(graph, index), division, tolerance, set(place.tolist())
+                call, one_graph(graph, index), division, tolerance, most, set(place.tolist())
             )
         else:
             ballots, stable = naive.node_ballots(call, graph, division, groups, index, tolerance)
