@@ -3,6 +3,7 @@
 import hashlib
 import math
 import os
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -62,7 +63,8 @@ def certify(
         vote: What empty groups of a division cast, and votes that are there from the start; ``Vote()`` when not given.
         attacks: "any", or "edges": with ``EdgeCentric``, a model that mixes all nodes can still be certified against
             changes of edges alone.
-        tolerance: How far two computations of a logit may lie apart, relative to the largest; measured when not given.
+        tolerance: How far two computations of a logit may lie apart at least, relative to the largest; that of the
+            audit when not given, and no less. What a ballot shows under shaking counts where it is more.
         memory_limit: About how many bytes one chunk of work may take.
         n0: Random defences: samples that choose the label; 100 when not given.
         n: Random defences: samples that bound its probability; 10,000 when not given.
@@ -92,6 +94,7 @@ def certify(
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
         return division.certify(model, data, targets, engine=engine, progress=progress, **_given(sampling))
     _refuse_given(sampling, f"{division} casts every ballot once: these are settings of random defences")
+    _require_tolerance(tolerance)
     ready = prepared(data, targets)
     chosen = ready.targets(targets, bool(getattr(division, "self_loops", False)))
     settings = settings_of(model)
@@ -106,7 +109,7 @@ def certify(
     report_progress(Progress("casting ballots", 0, number, math.nan))
     votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit)
     if engine == "fast":
-        _look_again(votes, call, chosen, division, tolerance)
+        _look_again(votes, call, chosen, division)
     report_progress(Progress("casting ballots", number, number, 0.0))
     _refuse_state(settings, settings_of(model))
     return assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model), vote)
@@ -165,20 +168,34 @@ def _vote(given: Any) -> Vote:
     raise SettingsError(f'vote={given!r:.60}: expected a Vote, such as Vote(empty="abstain", prior=5).')
 
 
-def _tolerance(given: float | None, report: AuditReport) -> float:
-    if given is not None and given < report.deviation:
+def _require_tolerance(tolerance: Any) -> None:
+    """Refuses what would switch the guard against rounding off, or makes no sense.
+
+    Raises:
+        SettingsError: It is neither ``None`` nor a finite number from 0 on.
+    """
+    if tolerance is None:
+        return
+    if isinstance(tolerance, bool) or not isinstance(tolerance, Real) or not 0 <= float(tolerance) < math.inf:
         raise SettingsError(
-            f"tolerance={given:g}: two computations of one score were seen to lie {report.deviation:.2g} of the "
-            "largest apart, so a certificate that assumes less would be refuted at once. Leave it out, or give more."
+            f"tolerance={tolerance!r}: expected a finite number from 0 on; leave it out to have it measured."
+        )
+
+
+def _tolerance(given: float | None, report: AuditReport) -> float:
+    if given is not None and given < report.tolerance:
+        raise SettingsError(
+            f"tolerance={given:g}: two computations of one score may lie {report.tolerance:.3g} of the largest apart, "
+            "and a certificate that assumes less would not be verified. Leave it out, or give more."
         )
     return report.tolerance if given is None else given
 
 
-def _look_again(votes: Votes, call: Caller, chosen: Targets, division: Division, tolerance: float) -> None:
+def _look_again(votes: Votes, call: Caller, chosen: Targets, division: Division) -> None:
     """Casts some of the ballots again by the plain engine, on the very graph that is certified."""
     random = np.random.default_rng(int(chosen.digest[:16], 16))  # the same for the same graph, and nobody's choice
     pairs = choose_few(votes, chosen.task == "graph", random)
-    differ, again = differing(votes, pairs, call, chosen.graph, division, chosen.places, tolerance)
+    differ, again = differing(votes, pairs, call, chosen.graph, division, chosen.places)
     if differ.size:
         target, group = pairs[differ[0]]
         raise ModelContractError(

@@ -191,6 +191,17 @@ def test_one_target_withstands_what_largest_says(tmp_path: Path, open_page: Any)
             assert cell.inner_text() == ("any" if amount == math.inf else "none" if amount < 0 else f"{amount:.0f}")
 
 
+def test_every_id_can_be_chosen_to_the_last_digit_and_blank(tmp_path: Path, open_page: Any) -> None:
+    ids = [2**53, 2**53 + 1, 2**64, 2**64 + 1, "7 ", " 7", 7, "007", "\u00e9", "e\u0301"]
+    random = np.random.default_rng(6)
+    certificate, _ = made_up_certificate(random, "edge-centric/node", len(ids), 20, 3, target=ids)
+    page = open_page(report(tmp_path, certificate))
+    for name in ids:
+        page.locator("#choose-id").fill(str(name))
+        page.locator("#choose button").click()
+        assert page.locator("#onetarget h3").text_content() == f"Node {name}"
+
+
 def test_the_ballots_of_one_target_are_the_ballots_that_were_cast(tmp_path: Path, open_page: Any) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(5), "node-centric/graph", 12, 15, 3, mean_degree=8.0)
     page = open_page(report(tmp_path, certificate))

@@ -9,10 +9,11 @@ import numpy as np
 from torch_geometric.data import Data
 
 from agnncert.errors import SettingsError
-from agnncert.graphs.perturbation import Id, Perturbation, keys_of
+from agnncert.graphs.perturbation import Perturbation
 from agnncert.proof.ballots import BoolArray
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.certificate import Certificate
+from agnncert.proof.ids import Id, encode_id
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def cost_of(perturbation: Perturbation, target: Id | None, cost: Budget | None =
     cost = perturbation.cost() if cost is None else cost
     if target is None or not perturbation.change_features:
         return cost
-    if keys_of([target])[0] not in keys_of(perturbation.change_features):
+    if encode_id(target) not in map(encode_id, perturbation.change_features):
         return cost
     return cost.but(change_features=cost.change_features - 1, target_features=True)
 

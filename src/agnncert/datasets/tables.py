@@ -81,7 +81,8 @@ def load_tables(
         edges: Table of edges, likewise.
         graphs: Table of graphs, likewise.
         id: Column of node ids: whole numbers or text, unique (in the graph task, within a graph). Ids are
-            what a certificate speaks about, so they should stay the same when the graph changes.
+            what a certificate speaks about, so they should stay the same when the graph changes. They are taken as
+            they stand, of any length: ``007`` is not ``7``. Floats that may have been rounded are refused.
         label: Column of classes, numbers or text; an empty entry is an unlabelled row. ``None``: no labels.
         split: Column with ``train``, ``val``, ``test`` or nothing. Without such a column the split is drawn:
             30/10/60 % of the nodes or 50/20/30 % of the graphs, stratified.

@@ -214,6 +214,7 @@ def require_covered(change: Perturbation, graph: Data, target: int | None, targe
         )
     if target is None:
         return
+    # Another node may share the target's key: then too much is refused, never too little.
     own = int(node_keys(graph)[target])
     if own in keys_of(change.delete_nodes):
         raise NotCovered("the change deletes the target itself: no certificate speaks of a node that is gone.")

@@ -13,7 +13,7 @@ from agnncert.proof import recount
 from agnncert.proof.ballots import Ballots
 from agnncert.proof.claim import Claim, make_claim, make_sample_claim
 from agnncert.proof.file import Contents
-from agnncert.proof.recount_samples import bound_classes, check_samples, holds, right_radius
+from agnncert.proof.recount_samples import bound_classes, check_samples, check_work, holds, right_radius
 from agnncert.proof.rules import RULES, why_not
 
 # What a claim says that its evidence does not imply: whoever has the graph and the model can check it.
@@ -32,7 +32,9 @@ def check_contents(contents: Contents) -> tuple[list[str], list[str]]:
     return wrong, checked + ([f"{stated} stated budgets"] if stated else [])
 
 
-def _check_claim(claim: Claim, expected: Claim) -> Iterator[str]:
+def _check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[str]:
+    for name in set(claim.digests) - digests:
+        yield f"the claim has a digest of {name!r}, which nobody could check"
     for name, value in vars(expected).items():
         if name not in _TAKEN_AS_STATED and getattr(claim, name) != value:
             yield f'the claim\'s "{name}" is not what its evidence allows it to say'
@@ -60,8 +62,12 @@ def _check_ballots(contents: Contents) -> list[str]:
         parameters=ballots.parameters,
         locality=claim.locality,
         vote=ballots.vote,
+        version=contents.version,
     )
-    wrong = [*_check_targets(contents, ballots.num_targets), *_check_claim(claim, expected)]
+    wrong = [
+        *_check_targets(contents, ballots.num_targets),
+        *_check_claim(claim, expected, {"graph", "model", "division"}),
+    ]
     wrong += _check_division(claim, ballots)
     if ("structure_radius" in contents.arrays) != RULES[ballots.rule].own_groups:
         wrong.append("a radius against structure alone is stated exactly where every neighbour has a group of its own")
@@ -112,6 +118,7 @@ def _check_samples(contents: Contents) -> list[str]:
     settings, claim = contents.settings, contents.claim
     selection, estimation = (contents.evidence[name].astype(np.int64) for name in ("selection", "estimation"))
     noise, alpha, num_targets = settings["noise"], settings["alpha"], len(estimation)
+    check_work(noise, contents.budgets, num_targets)
     expected = make_sample_claim(
         method=settings["method"],
         noise=noise,
@@ -120,7 +127,7 @@ def _check_samples(contents: Contents) -> list[str]:
         scope=settings["scope"],
         ids=claim.ids,
     )
-    wrong = [*_check_targets(contents, num_targets), *_check_claim(claim, expected)]
+    wrong = [*_check_targets(contents, num_targets), *_check_claim(claim, expected, {"graph", "model"})]
     if wrong:
         return wrong
     # What one attacked graph can break speaks about all targets at once, whatever the scope.

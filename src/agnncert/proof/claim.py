@@ -132,6 +132,7 @@ def make_claim(
     locality: str = "",
     notes: tuple[str, ...] = (),
     vote: Vote | None = None,
+    version: int = 2,
 ) -> Claim:
     """The claim that belongs to ballots.
 
@@ -146,6 +147,7 @@ def make_claim(
         locality: How it is known that the model looks along edges only; dropped where the rule does not assume it.
         notes: Further remarks, stored as they are.
         vote: What empty groups cast, and the prior; the plain vote when not given.
+        version: Version of the file that it stands in; before 2, ballots were not watched one by one.
     """
     digests = dict(digests or {})
     locality = locality if RULES[rule].division.whole_graph else ""
@@ -157,6 +159,7 @@ def make_claim(
         parameters=dict(parameters or {}),
         locality=locality,
         vote=vote or Vote(),
+        watched=version > 1,
     )
     return Claim(
         task=facts.task,
@@ -212,6 +215,7 @@ class ClaimFacts:
         parameters: Whole numbers of the rule.
         locality: How locality is known, a key of ``LOCALITY``.
         vote: What empty groups cast, and the prior.
+        watched: Whether each ballot was shaken to see how far rounding moves it.
     """
 
     rule: Rule
@@ -221,6 +225,7 @@ class ClaimFacts:
     parameters: dict[str, int]
     locality: str = ""
     vote: Vote = field(default_factory=Vote)
+    watched: bool = True
 
     @property
     def task(self) -> str:
@@ -286,8 +291,9 @@ class ClaimFacts:
             known = LOCALITY[self.locality]
             yield f"The model sees one subgraph at a time: the nodes of that subgraph and no others{known}."
         if self.tolerance > 0:
+            shaken = ", or than four times as far as shaking moves it," if self.watched else ""
             yield (
-                f"No score moves by more than {self.tolerance:g} of the largest when the same subgraph is "
+                f"No score moves by more than {self.tolerance:g} of the largest{shaken} when the same subgraph is "
                 "evaluated again, on any machine; ballots closer to a tie than twice that are conceded "
                 "to the attacker."
             )

@@ -102,19 +102,23 @@ class Attacked:
         return sum(each.fallen_certified for each in self.rounds)
 
 
-def attack_run(source: str | Path, settings: AttackSettings, root: str | None = None) -> Attacked:
+def attack_run(
+    source: str | Path, settings: AttackSettings, root: str | None = None, model: str | None = None, trust: bool = False
+) -> Attacked:
     """Attacks the targets of a run's certificate and adds the outcome to the run.
 
     Args:
         source: The folder of a certified run.
         settings: How to attack.
         root: Folder that holds the datasets, if not where they were.
+        model: The run's model, if it is code that is to be run and the folder was not made here.
+        trust: Whether the folder is the user's own work, so that code and files that it names may be used.
     """
     folder = find_run(source)
     if folder is None or not folder.certificate.is_file():
         raise SettingsError(f"{source} is not the folder of a certified run: agnncert certify makes one.")
     with folder.recording():
-        named, study = study_of_run(folder, CertifySettings(root=root))
+        named, study = study_of_run(folder, CertifySettings(root=root, model=model), trust)
         certificate = load_certificate(folder.certificate)
         if model_digest(study.new_model()) != certificate.claim.digests.get("model"):
             raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")

@@ -13,18 +13,19 @@ from agnncert.verifier import Verdict, verify
 from agnncert.voting.auditing import AuditReport, audit
 
 
-def audit_named(settings: CertifySettings, task: str | None = None) -> AuditReport:
+def audit_named(settings: CertifySettings, task: str | None = None, trust: bool = False) -> AuditReport:
     """Whether the model that settings name may be certified.
 
     Args:
         settings: ``model`` may also be the folder of a run. Without ``data``, a user's model is probed with
             random features, and a built-in one with the digits.
         task: ``"node"`` or ``"graph"``, if no data says which.
+        trust: Whether the folder of a run is the user's own work, so that code and files that it names may be used.
     """
     run = find_run(str(settings.model)) if settings.model and Path(settings.model).is_dir() else None
     if run is not None:
         _, study = study_of_run(
-            run, CertifySettings(root=settings.root, division=settings.division, groups=settings.groups)
+            run, CertifySettings(root=settings.root, division=settings.division, groups=settings.groups), trust
         )
         return audit(study.new_model(), division=study.division, data=study.data)
     wanted = task or "node"
@@ -46,16 +47,19 @@ def _task(data: object, task: str | None) -> str:
     return of_data
 
 
-def verify_named(certificate: Path, named: CertifySettings, ballots: float) -> Verdict:
+def verify_named(certificate: Path, named: CertifySettings, ballots: float, trust: bool = False) -> Verdict:
     """Verifies a certificate and casts ballots again, with the data and model that are named, else those of its run.
+
+    Code of a model is run only if ``named`` names it, or the folder of the run is the user's own work: made here, or
+    said to be so with ``trust``.
 
     Raises:
         SettingsError: Something is not named and the certificate lies in no run folder.
     """
     place = named.data if named.data and Path(named.data).is_dir() else certificate
     run = find_run(place)
-    if run is not None and (not named.data or place == named.data) and named.model is None:
-        _, study = study_of_run(run, CertifySettings(root=named.root))
+    if run is not None and (not named.data or place == named.data) and named.weights is None:
+        _, study = study_of_run(run, CertifySettings(root=named.root, model=named.model), trust)
         return verify(certificate, data=study.data, model=study.new_model(), ballots=ballots, seed=named.seed)
     if not named.data:
         raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")

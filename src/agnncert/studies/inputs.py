@@ -24,14 +24,7 @@ from agnncert.storage import write_atomic
 from agnncert.studies.folder import CHOICE, RunFolder
 from agnncert.studies.own_model import is_module_spec, load_weights, user_model
 from agnncert.studies.run import Study, part_rows
-from agnncert.studies.settings import (
-    AnySettings,
-    CertifySettings,
-    DataSettings,
-    ModelSettings,
-    TrainSettings,
-    settings_from,
-)
+from agnncert.studies.settings import CertifySettings, DataSettings, ModelSettings, TrainSettings, settings_from
 
 log = logging.getLogger(__name__)
 
@@ -193,18 +186,23 @@ def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study
     return settings, _study(ready, settings, division, trained_model(settings, ready.data))
 
 
-def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> tuple[CertifySettings, Study]:
+def study_of_run(
+    folder: RunFolder, changes: CertifySettings | None = None, trust: bool = False
+) -> tuple[CertifySettings, Study]:
     """What an earlier run worked on, as a study; and the settings with nothing left open.
 
     Args:
         folder: The run.
-        changes: What to certify and how, if not as before; model and data must not be named.
+        changes: What to certify and how, if not as before. Data must not be named; a model of the user's own may be,
+            to have its code run.
+        trust: Whether the folder is the user's own work, see :func:`settings_of_folder`.
 
     Raises:
-        SettingsError: The run has not come far enough, its data has changed, or ``changes`` name another model or data.
+        SettingsError: The run has not come far enough, its data has changed, ``changes`` name another model or data, or
+            the folder names code or files and is not the user's own work.
     """
     steps, changes = folder.settings, changes or CertifySettings()
-    foreign = [name for name in changes.given() if name not in ("data", "root", *OWN)]
+    foreign = [name for name in changes.given() if name not in ("data", "root", "model", *OWN)]
     if foreign:
         raise SettingsError(
             f"{folder} has a model and data of its own: leave out {', '.join(f'--{n}' for n in foreign)}."
@@ -213,7 +211,7 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
     if not trained and "certify" not in steps:
         raise SettingsError(f"{folder} holds neither a trained model nor a certificate.")
     kind, step = (TrainSettings, "train") if trained else (CertifySettings, "certify")
-    earlier: ModelSettings = with_kept_tables(folder, settings_from(kind, steps[step]), changes.root)
+    earlier = settings_of_folder(folder, settings_from(kind, steps[step]), changes.root, changes.model, trust)
     shared = [entry.name for entry in fields(CertifySettings) if hasattr(earlier, entry.name)]
     values = {name: getattr(earlier, name) for name in shared}
     if trained:  # with --target-size, training chose the division
@@ -246,8 +244,53 @@ def _study(ready: Prepared, settings: CertifySettings, division: Any, model: Any
     return Study(ready, targets_of(ready, settings.targets), division, model, seed=settings.seed)
 
 
-def with_kept_tables(folder: RunFolder, settings: AnySettings, root: str | None) -> AnySettings:
-    """Settings that read a user's tables from the copy in the run folder, and datasets from ``root`` if it is given."""
+def settings_of_folder(
+    folder: RunFolder, settings: SomeSettings, root: str | None = None, model: str | None = None, trust: bool = False
+) -> SomeSettings:
+    """Settings from a run folder, with nothing in them that runs code or reads files which the folder alone names.
+
+    Args:
+        folder: The run.
+        settings: What it stores.
+        root: Folder that holds the datasets. What the folder says about it counts only if it is the user's own work:
+            files of datasets can contain code.
+        model: The model as the user names it, which permits its code to be run.
+        trust: Whether the folder is the user's own work; if it was made on this machine, this need not be said.
+
+    Returns:
+        Settings that read a user's tables from their copy in the run folder.
+
+    Raises:
+        SettingsError: The folder names code that the user did not name, or files elsewhere; says how to permit it.
+    """
+    if model is not None and model != settings.model:
+        raise SettingsError(
+            f'{folder} has a model of its own, "{settings.model}", not "{model}": leave out --model, or name that one.'
+        )
+    trust = trust or folder.is_own_work
+    if is_module_spec(settings.model or "") and not trust and model is None:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in settings.set.items())
+        raise SettingsError(
+            f"{folder} was not made here, and its model is code that would be run: {settings.model} with "
+            f"({arguments}). If you know that code, name it yourself with --model {settings.model}; if the whole "
+            "folder is your own work, say --trust (in Python trust=True)."
+        )
     if folder.tables.is_dir():
         settings = replace(settings, data=str(folder.tables), nodes=None, edges=None, graphs=None)
-    return settings if root is None else replace(settings, root=root)
+    if not trust:
+        _check_places(folder, settings)
+    root = root if root is not None or not trust else settings.root
+    return replace(settings, root=root)
+
+
+def _check_places(folder: RunFolder, settings: DataSettings) -> None:
+    """Refuses a folder that names files outside of it, by their path or by links, for reading or writing."""
+    named = [settings.nodes, settings.edges, settings.graphs, None if settings.data in DATASETS else settings.data]
+    home = folder.path.resolve()
+    outside = [place for place in named if place and not Path(place).resolve().is_relative_to(home)]
+    outside += [str(place) for place in folder.path.rglob("*") if place.is_symlink()]
+    if outside:
+        raise SettingsError(
+            f"{folder} was not made here, and it names files outside of it: {', '.join(outside)}. If it is your own "
+            "work, say --trust (in Python trust=True)."
+        )

@@ -1,6 +1,6 @@
 """Casting ballots with either engine, and storing them as ``Votes``: a default ballot and listed exceptions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -37,7 +37,7 @@ def cast(
     division: Division,
     rows: IntArray,
     engine: EngineName = "fast",
-    tolerance: float = 0.0,
+    tolerance: float | None = None,
     memory_limit: int | None = None,
     layout: fast.Plan | None = None,
 ) -> tuple[Votes, Cover]:
@@ -49,12 +49,14 @@ def cast(
         division: How to divide it.
         rows: Node task: rows of the targets. Graph task: all graphs of ``graph``, in order.
         engine: "fast" or "naive"; the ballots are the same.
-        tolerance: Relative distance that two computations of the same logits may lie apart.
+        tolerance: Relative distance that two computations of the same logits may lie apart at least; ``None`` spares
+            the work of finding out which ballots are stable, where nobody asks.
         memory_limit: Bytes that one chunk of work may take, about; ``None`` chooses what is fastest.
         layout: ``fast.plan`` of the same graph, division and targets, if it has been made before.
     """
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
+    call = replace(call)  # nothing that was derived from the model before: it may have been trained since
     if not hasattr(division, "pieces"):
         return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit), _no_cover(len(rows))
     layout = layout or fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
@@ -86,7 +88,7 @@ def structure(graph: Data, division: Division, rows: IntArray) -> dict[str, npt.
 
 
 def _fast_ballots(
-    call: Caller, layout: fast.Plan, rows: IntArray, listing: Listing, tolerance: float, memory_limit: int | None
+    call: Caller, layout: fast.Plan, rows: IntArray, listing: Listing, tolerance: float | None, memory_limit: int | None
 ) -> tuple[Ballots, Ballots]:
     """Default ballots of the targets, and the listed ones."""
     default = _abstaining(len(rows))
@@ -100,7 +102,7 @@ def _fast_ballots(
 
 
 def _naive_ballots(
-    call: Caller, graph: Data, division: Division, rows: IntArray, listing: Listing, tolerance: float
+    call: Caller, graph: Data, division: Division, rows: IntArray, listing: Listing, tolerance: float | None
 ) -> tuple[Ballots, Ballots]:
     """As ``_fast_ballots``; also checks that every ballot that is not listed equals the default."""
     default = _abstaining(len(rows))
@@ -121,7 +123,7 @@ def _naive_ballots(
     return default, (ballots[listing.owner, listing.group], stable[listing.owner, listing.group])
 
 
-def _naive_table(call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float) -> Ballots:
+def _naive_table(call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float | None) -> Ballots:
     table = naive.graph_table if is_graph_task(graph) else naive.node_table
     return table(call, graph, division, rows, tolerance)
 
@@ -165,7 +167,7 @@ def _all_listed(
     division: Division,
     rows: IntArray,
     engine: EngineName,
-    tolerance: float,
+    tolerance: float | None,
     memory_limit: int | None,
 ) -> Votes:
     """A user's own division: nothing is known of it but its subgraphs, so every ballot is listed."""

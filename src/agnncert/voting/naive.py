@@ -9,10 +9,11 @@ from torch_geometric.data import Data
 from agnncert.divisions import Division, num_groups_in
 from agnncert.graphs.graph import one_graph
 from agnncert.proof.ballots import ABSTAIN, IntArray
-from agnncert.voting.call import Ballots, Caller, judge, no_edges
+from agnncert.voting.call import Ballots, Caller, no_edges
+from agnncert.voting.guard import guarded
 
 
-def node_table(call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float) -> Ballots:
+def node_table(call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float | None) -> Ballots:
     """Ballots of target nodes in all subgraphs, shape ``[num_targets, num_groups]``."""
     groups = division.groups(graph)
     number = num_groups_in(division, graph)
@@ -22,23 +23,23 @@ def node_table(call: Caller, graph: Data, division: Division, rows: IntArray, to
 
 
 def node_ballots(
-    call: Caller, graph: Data, division: Division, groups: torch.Tensor, index: int, tolerance: float
+    call: Caller, graph: Data, division: Division, groups: torch.Tensor, index: int, tolerance: float | None
 ) -> Ballots:
     """Ballot of every node in one subgraph."""
     part = division.subgraph(graph, groups, index)
-    ballots, stable = judge(call(part.x.to(call.dtype), part.edge_index, call.edge_values(part)), tolerance)
+    ballots, stable = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part))
     if "abstain" in part:
         silent = part.abstain.numpy()
         ballots[silent], stable[silent] = ABSTAIN, True
     return ballots, stable
 
 
-def edgeless_ballots(call: Caller, graph: Data, tolerance: float) -> Ballots:
+def edgeless_ballots(call: Caller, graph: Data, tolerance: float | None) -> Ballots:
     """What every node votes where it has no edge."""
-    return judge(call(graph.x.to(call.dtype), *no_edges(graph, call.takes)), tolerance)
+    return guarded(call, tolerance, graph.x.to(call.dtype), *no_edges(graph, call.takes))
 
 
-def graph_table(call: Caller, joined: Data, division: Division, rows: IntArray, tolerance: float) -> Ballots:
+def graph_table(call: Caller, joined: Data, division: Division, rows: IntArray, tolerance: float | None) -> Ballots:
     """Ballots of the graphs of a set in all their subgraphs, shape ``[num_targets, num_groups]``."""
     most = num_groups_in(division, joined)
     tables = [graph_ballots(call, one_graph(joined, int(row)), division, tolerance, most) for row in rows]
@@ -47,7 +48,12 @@ def graph_table(call: Caller, joined: Data, division: Division, rows: IntArray, 
 
 
 def graph_ballots(
-    call: Caller, graph: Data, division: Division, tolerance: float, most: int, only: Collection[int] | None = None
+    call: Caller,
+    graph: Data,
+    division: Division,
+    tolerance: float | None,
+    most: int,
+    only: Collection[int] | None = None,
 ) -> Ballots:
     """Ballots of one graph in ``most`` subgraphs, some of which it may not have; or in some, and nothing elsewhere."""
     groups = division.groups(graph)
@@ -58,6 +64,6 @@ def graph_ballots(
         if part.x.size(0) == 0:
             continue  # nothing to read out: no ballot
         alone = torch.zeros(part.x.size(0), dtype=torch.int64)
-        vote, sure = judge(call(part.x.to(call.dtype), part.edge_index, call.edge_values(part), alone), tolerance)
+        vote, sure = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part), alone)
         ballots[index], stable[index] = vote[0], sure[0]
     return ballots, stable

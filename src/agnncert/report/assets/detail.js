@@ -123,8 +123,8 @@ function startDetail(report) {
   const rowOf = new Map(arrays.ids.map((id, v) => [id, v]));
   byId("choose").addEventListener("submit", (event) => {
     event.preventDefault();
-    const wanted = byId("choose-id").value.trim();
-    const v = rowOf.get(wanted) ?? arrays.ids.findIndex((id) => id.trim() === wanted);
+    const typed = byId("choose-id").value, wanted = typed.trim();
+    const v = rowOf.get(typed) ?? rowOf.get(wanted) ?? arrays.ids.findIndex((id) => id.trim() === wanted);
     byId("choose-status").textContent = v >= 0 ? "" : `There is no target with the id “${wanted}”.`;
     if (v >= 0) report.showTarget(v, false);
   });
