@@ -5,7 +5,7 @@ subgraphs in which targets have edges. With the model: whether it is fit, and al
 many as are asked for once more by the plain one. What comes out is what ``certify`` itself would have written.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,11 +14,11 @@ import torch
 
 from agnncert.baselines.defences import defence_of, redraw
 from agnncert.certifier import EdgesOnly
-from agnncert.divisions import Division, EdgeCentric, parse_division, rule_of
+from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups_in, parse_division, rule_of
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from agnncert.graphs.graph import graph_digest, infer_task
 from agnncert.graphs.targets import Targets, prepared
-from agnncert.proof.ballots import ABSTAIN, Ballots, Votes
+from agnncert.proof.ballots import ABSTAIN, Ballots, Votes, under_vote
 from agnncert.proof.certificate import Certificate, as_ids
 from agnncert.proof.claim import Claim
 from agnncert.proof.file import Contents
@@ -100,16 +100,15 @@ def _check_ballots(
         return
     call = bind(model, chosen.graph, chosen.task)
     alone = audited.needs_naive or isinstance(division, EdgesOnly)
-    engine: EngineName = "naive" if alone else "fast"
-
-    def recast(call: Caller, tolerance: float) -> Votes:
-        return cast(call, chosen.graph, division, chosen.places, engine, tolerance)[0]
-
-    found.wrong += _wrong_ballots(evidence.votes, call, recast, claim.tolerance, audited.tolerance)
-    found.checked.append(f"the model, and all {evidence.num_targets * division.num_groups:,} ballots, cast again")
+    here, wrong = _cast_again(
+        evidence, call, chosen, division, "naive" if alone else "fast", claim.tolerance, audited.tolerance
+    )
+    found.wrong += wrong
+    number = len(evidence.votes.group) if has_own_groups(division) else evidence.num_targets * division.num_groups
+    found.checked.append(f"the model, and all {number:,} ballots, cast again")
     if ballots and not found.wrong:
-        pairs = choose_ballots(evidence.votes, ballots, np.random.default_rng(seed))
-        differ, again = differing(evidence.votes, pairs, call, chosen.graph, division, chosen.places)
+        pairs = choose_ballots(here, ballots, np.random.default_rng(seed))
+        differ, again = differing(here, pairs, call, chosen.graph, division, chosen.places)
         if differ.size:
             target, group = pairs[differ[0]]
             found.wrong.append(
@@ -151,7 +150,7 @@ _CALLED = {"target": "id", "truth": "true class", "degree": "degree"}
 
 def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen: Targets) -> Iterator[str]:
     rule, parameters = rule_of(division, chosen.task)
-    if str(division) != claim.division or division.num_groups != evidence.votes.num_groups:
+    if str(division) != claim.division or num_groups_in(division, chosen.graph) != evidence.votes.num_groups:
         yield f"the division {division} is not the one that is named, {claim.division}"
     elif (evidence.rule, dict(evidence.parameters)) != (rule, parameters):
         yield f'the division {division} goes with the rule "{rule}" and {parameters or "no parameters"}'
@@ -183,35 +182,61 @@ def _wrong_model(contents: Contents, audited: AuditReport, edges_only: bool) -> 
         yield f'the claim says that locality is known by "{claim.locality}"; here, with this PyG, it is by "{known}"'
 
 
-def _wrong_ballots(
-    votes: Votes, call: Caller, again: Callable[[Caller, float], Votes], tolerance: float, rounding: float
-) -> Iterator[str]:
-    """Compares all ballots and flags; a lead that just suffices here may just not have sufficed on another machine.
+def _cast_again(
+    evidence: Ballots,
+    call: Caller,
+    chosen: Targets,
+    division: Division,
+    engine: EngineName,
+    tolerance: float,
+    rounding: float,
+) -> tuple[Votes, list[str]]:
+    """All ballots as the model casts them here, and how the evidence differs from them.
 
-    A flag is about the stated tolerance. But what a ballot was that is close to a tie, machines can disagree about only
-    as far as rounding goes, whatever tolerance somebody asked for.
+    A lead that just suffices here may just not have sufficed on another machine. A flag is about the stated tolerance.
+    But what a ballot was that is close to a tie, machines can disagree about only as far as rounding goes, whatever
+    tolerance somebody asked for.
     """
-    here = again(call, tolerance)
-    if here.num_classes != votes.num_classes:
-        yield from _other_classes(votes.num_classes, call)
-        return
-    for kind, name, flag in (("default", "default", "default_stable"), ("listed", "ballot", "stable")):
-        stable, sure = getattr(votes, flag), getattr(here, flag)
-        ballots, ours = getattr(votes, name), getattr(here, name)
+
+    def again(call: Caller, tolerance: float = tolerance) -> Votes:
+        return cast(call, chosen.graph, division, chosen.places, engine, tolerance)[0]
+
+    def counted(votes: Votes) -> dict[str, Any]:
+        """Default and listed ballots under the vote, and the predictions that its prior follows."""
+        under, edgeless = under_vote(votes, evidence.vote)
+        return {**{name: getattr(under, name) for pair in _BALLOTS.values() for name in pair}, **edgeless}
+
+    raw = again(call)
+    if raw.num_classes != evidence.votes.num_classes:
+        return raw, list(_other_classes(evidence.votes.num_classes, call))
+    stored, here, wrong = evidence.tensors(), counted(raw), []
+    for kind, (name, flag) in (_BALLOTS | _EDGELESS).items():
+        if name not in here:
+            continue
+        stable, sure, ballots, ours = stored[flag], here[flag], stored[name], here[name]
         differ = (ballots != ours) & (stable | sure | (ballots == ABSTAIN) | (ours == ABSTAIN))
         if differ.any():
-            yield f"{differ.sum():,} of {len(differ):,} {kind} ballots are not those that the model casts"
+            wrong.append(f"{differ.sum():,} of {len(differ):,} {kind} are not those that the model casts")
             continue
         if (stable != sure).any():
-            strict, lenient = (getattr(again(replace(call, strictness=by), tolerance), flag) for by in (1, -1))
+            strict, lenient = (counted(again(replace(call, strictness=by)))[flag] for by in (1, -1))
             invented = (stable & ~lenient) | (strict & ~stable)
             if invented.any():
-                yield f"{invented.sum():,} ballots are not as close to a tie, or as far from one, as their flags say"
+                wrong.append(
+                    f"{invented.sum():,} ballots are not as close to a tie, or as far from one, as their flags say"
+                )
         for label in np.unique(ballots[ballots != ours]).tolist():
-            against = again(replace(call, model=_Against(call.model, label), num_classes=2), rounding)
-            beaten = (ballots == label) & (getattr(against, name) == 0) & getattr(against, flag)
+            against = counted(again(replace(call, model=_Against(call.model, label), num_classes=2), rounding))
+            beaten = (ballots == label) & (against[name] == 0) & against[flag]
             if beaten.any():
-                yield f"{beaten.sum():,} ballots close to a tie are for class {label}, which does not come close"
+                wrong.append(
+                    f"{beaten.sum():,} ballots close to a tie are for class {label}, which does not come close"
+                )
+    return raw, wrong
+
+
+_BALLOTS = {"default ballots": ("default", "default_stable"), "listed ballots": ("ballot", "stable")}
+_EDGELESS = {"predictions without edges, which the prior follows,": ("edgeless", "edgeless_stable")}
 
 
 def _other_classes(stated: int, call: Caller) -> Iterator[str]:
