@@ -1,6 +1,7 @@
 from .base import Division as Division
 from .base import Pieces as Pieces
 from .base import is_graph_task as is_graph_task
+from .base import require_division as require_division
 from .base import rule_of as rule_of
 from .edge import EdgeCentric as EdgeCentric
 from .gnncert import GNNCertE as GNNCertE
