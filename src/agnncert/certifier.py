@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups_in, rule_of
+from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups_in, require_division, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.targets import Targets, prepared
 from agnncert.progress import OnProgress, Progress
@@ -24,6 +24,7 @@ from agnncert.voting.call import Caller, bind
 from agnncert.voting.cast import EngineName, cast
 from agnncert.voting.cover import Cover
 from agnncert.voting.digest import model_digest, settings_of
+from agnncert.voting.first_call import require_model
 from agnncert.voting.pair_facts import pair_facts
 from agnncert.voting.recast import choose_few, differing
 
@@ -83,6 +84,7 @@ def certify(
         GraphError: The graph cannot be certified as it is.
         SettingsError: A setting makes no sense, or belongs to another kind of defence.
     """
+    require_model(model)
     sampling = {"n0": n0, "n": n, "alpha": alpha, "scope": scope, "seed": seed, "checkpoint": checkpoint}
     casting: dict[str, Any] = {
         "attacks": None if attacks == "any" else attacks,
@@ -93,6 +95,7 @@ def certify(
     if isinstance(division, Smoothing):
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
         return division.certify(model, data, targets, engine=engine, progress=progress, **_given(sampling))
+    require_division(division)
     _refuse_given(sampling, f"{division} casts every ballot once: these are settings of random defences")
     _require_tolerance(tolerance)
     ready = prepared(data, targets)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.errors import NotCovered
+from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import Task, node_keys, select_edges
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
@@ -118,6 +118,26 @@ def number_within(graph: Data, owner: Tensor) -> Tensor:
     of_graph = graph.batch[owner]
     counts = torch.bincount(of_graph, minlength=int(graph.batch[-1]) + 1 if len(graph.batch) else 0)
     return number - (torch.cumsum(counts, 0) - counts)[of_graph]
+
+
+def require_division(division: Any) -> None:
+    """Refuses what is no division.
+
+    Raises:
+        DivisionError: It is a name, a class, or lacks a method of ``Division``.
+    """
+    example = "a division such as ac.NodeCentric(num_groups=60)"
+    if isinstance(division, type):
+        raise DivisionError(f"{division.__name__} is a class, expected {example}: pass an instance of it.")
+    if division is None or isinstance(division, str | int):
+        raise DivisionError(f"division={division!r}: expected {example}.")
+    lacking = [name for name in ("num_groups", "groups", "subgraph", "votes_moved") if not hasattr(division, name)]
+    if lacking:
+        kind = type(division).__name__
+        raise DivisionError(
+            f"a {kind} is no division, it has no {', '.join(lacking)}: expected {example}. The order is model, data, "
+            "division."
+        )
 
 
 def check_settings(division: Any, *counts: str) -> None:

@@ -14,13 +14,14 @@ import torch
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import GraphSet, dataset_digest
-from agnncert.divisions import Division
+from agnncert.divisions import Division, require_division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import Progress
 from agnncert.training.checkpoint import TrainingState, load_state, save_state
 from agnncert.training.preparation import TrainingSetup, prepare
 from agnncert.training.settings import FitSettings, as_json, checked, shows_settings
+from agnncert.voting.first_call import require_model
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +102,12 @@ def fit(
         DatasetError: Labels or splits are missing or do not fit the model.
         ModelContractError: The model cannot be called as documented, or has nothing to train.
     """
+    require_model(model)
     how = checked(settings, infer_task(data))
+    if division is not None and not isinstance(division, Smoothing):
+        require_division(division)
+    if not isinstance(model, torch.nn.Module):
+        raise ModelContractError(f"a {type(model).__name__} cannot be trained: expected a torch.nn.Module.")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelContractError(f"{type(model).__name__} has no parameters that can be trained.")
     setup = prepare(model.eval(), data, division, how)

@@ -14,6 +14,7 @@ from agnncert.datasets import inductive_view
 from agnncert.divisions import Division
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set, infer_task
+from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.graphs.targets import target_rows
 from agnncert.training.clusters import ClusterObjective, partition
 from agnncert.training.graph_objective import GraphObjective
@@ -132,7 +133,7 @@ def _node_objective(
 
 def graph_labels(graphs: Any) -> Tensor:
     """Label of every graph, -1 where it is not known."""
-    return torch.tensor([-1 if g.y is None or g.y.numel() != 1 else int(g.y) for g in graphs])
+    return graph_classes(graphs)
 
 
 def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: int) -> Tensor:
@@ -143,11 +144,11 @@ def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: 
     """
     if y is None:
         raise DatasetError("the graph has no labels y: training needs them.")
-    labels = torch.as_tensor(y)
-    if labels.shape != (total,) or labels.is_floating_point() or labels.is_complex():
+    labels = class_numbers(y, total)
+    if labels is None:
         raise DatasetError(
-            f"labels y have shape {tuple(labels.shape)} and type {labels.dtype}: expected one class number "
-            f"per row, integers of shape [{total}]."
+            f"labels y have shape {tuple(torch.as_tensor(y).shape)}: expected one class number per row, integers of "
+            f"shape [{total}]. Of one-hot rows, y.argmax(1) is the class."
         )
     used = labels[torch.from_numpy(rows)]
     wrong = rows[((used < 0) | (used >= num_classes)).numpy()]
@@ -157,7 +158,7 @@ def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: 
             f"{num_classes - 1}: leave rows without a label out of training and validation, and build the "
             "model with as many classes as there are."
         )
-    return labels.long()
+    return labels
 
 
 def masked_rows(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -167,7 +168,16 @@ def masked_rows(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
         raise DatasetError(
             f"the graph has no {name}: training needs train_mask and val_mask, such as load_dataset gives."
         )
-    rows = target_rows(torch.as_tensor(mask).bool().numpy(), int(data.num_nodes))
+    flags = torch.as_tensor(mask)
+    if flags.shape != (data.num_nodes,):
+        splits = f" It holds several splits: choose one, {name}[:, 0]." if flags.dim() == 2 else ""
+        raise DatasetError(
+            f"{name} has shape {tuple(flags.shape)}, but there are {data.num_nodes} nodes: a mask says True or False "
+            f"for each.{splits}"
+        )
+    if not bool(((flags == 0) | (flags == 1)).all()):
+        raise DatasetError(f"{name} holds other numbers than 0 and 1: a mask says True or False for each node.")
+    rows = target_rows(flags.bool().numpy(), int(data.num_nodes))
     if len(rows) == 0:
         raise DatasetError(f"{name} is empty: training needs at least one node in train_mask and one in val_mask.")
     return rows
