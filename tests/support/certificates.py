@@ -59,7 +59,7 @@ def random_evidence(
     cover = np.concatenate([np.zeros(0), *rows]).astype(np.int32)
     parameters = dict(PRICES) if rule.startswith("custom") else {}
     if RULES[rule].parameters:
-        parameters = {"edge_groups": 3, "feature_groups": num_groups // 3}
+        parameters = dict(zip(("edge_groups", "feature_groups"), grid(num_groups), strict=True))
     extra = {}
     if RULES[rule].one_way:
         extra["one_way"] = rng.random(len(owner)) < 0.3
@@ -85,14 +85,20 @@ def random_vote(rng: np.random.Generator, rule: str, num_classes: int = 3) -> Vo
     return Vote(options[rng.integers(len(options))], prior)
 
 
+def grid(num_groups: int) -> tuple[int, int]:
+    """The sides of a grid of so many groups."""
+    rows = next(rows for rows in (3, 5, 2, 1) if num_groups % rows == 0)
+    return rows, num_groups // rows
+
+
 def printed_division(rule: str, num_groups: int) -> str:
-    """What a division prints that goes with the rule; a grid has three rows."""
+    """What a division prints that goes with the rule."""
     name = rule.split("/")[0]
     if name == "custom":
         return "made up"
     if name.startswith("per-"):
         return {"per-pair": "edge-centric(T=inf)", "per-neighbour": "node-centric(T=inf)"}[name]
-    sides = f"3x{num_groups // 3}" if name == "gnncert-en" else num_groups
+    sides = "x".join(map(str, grid(num_groups))) if name == "gnncert-en" else num_groups
     gated = ", gated features" if name == "gated" else ""
     return f"{name.replace('gated', 'node-centric')}(T={sides}, hash=md5, key=u64le{gated})"
 
