@@ -5,7 +5,7 @@ subgraphs in which targets have edges. With the model: whether it is fit, and al
 many as are asked for once more by the plain one. What comes out is what ``certify`` itself would have written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -100,10 +100,13 @@ def _check_ballots(
         return
     call = bind(model, chosen.graph, chosen.task)
     alone = audited.needs_naive or isinstance(division, EdgesOnly)
-    here, wrong = _cast_again(
-        evidence, call, chosen, division, "naive" if alone else "fast", claim.tolerance, audited.tolerance
-    )
-    found.wrong += wrong
+    engine: EngineName = "naive" if alone else "fast"
+
+    def recast(call: Caller, tolerance: float) -> Votes:
+        return cast(call, chosen.graph, division, chosen.places, engine, tolerance)[0]
+
+    here = recast(call, claim.tolerance)
+    found.wrong += _wrong_ballots(evidence, here, call, recast, claim.tolerance, audited.tolerance)
     number = len(evidence.votes.group) if has_own_groups(division) else evidence.num_targets * division.num_groups
     found.checked.append(f"the model, and all {number:,} ballots, cast again")
     if ballots and not found.wrong:
@@ -182,61 +185,54 @@ def _wrong_model(contents: Contents, audited: AuditReport, edges_only: bool) -> 
         yield f'the claim says that locality is known by "{claim.locality}"; here, with this PyG, it is by "{known}"'
 
 
-def _cast_again(
+def _wrong_ballots(
     evidence: Ballots,
+    cast_here: Votes,
     call: Caller,
-    chosen: Targets,
-    division: Division,
-    engine: EngineName,
+    again: Callable[[Caller, float], Votes],
     tolerance: float,
     rounding: float,
-) -> tuple[Votes, list[str]]:
-    """All ballots as the model casts them here, and how the evidence differs from them.
+) -> Iterator[str]:
+    """Compares all ballots and flags; a lead that just suffices here may just not have sufficed on another machine.
 
-    A lead that just suffices here may just not have sufficed on another machine. A flag is about the stated tolerance.
-    But what a ballot was that is close to a tie, machines can disagree about only as far as rounding goes, whatever
-    tolerance somebody asked for.
+    A flag is about the stated tolerance. But what a ballot was that is close to a tie, machines can disagree about only
+    as far as rounding goes, whatever tolerance somebody asked for.
     """
-
-    def again(call: Caller, tolerance: float = tolerance) -> Votes:
-        return cast(call, chosen.graph, division, chosen.places, engine, tolerance)[0]
+    if cast_here.num_classes != evidence.votes.num_classes:
+        yield from _other_classes(evidence.votes.num_classes, call)
+        return
 
     def counted(votes: Votes) -> dict[str, Any]:
         """Default and listed ballots under the vote, and the predictions that its prior follows."""
         under, edgeless = under_vote(votes, evidence.vote)
-        return {**{name: getattr(under, name) for pair in _BALLOTS.values() for name in pair}, **edgeless}
+        return {name: getattr(under, name) for pair in list(_BALLOTS.values())[:2] for name in pair} | edgeless
 
-    raw = again(call)
-    if raw.num_classes != evidence.votes.num_classes:
-        return raw, list(_other_classes(evidence.votes.num_classes, call))
-    stored, here, wrong = evidence.tensors(), counted(raw), []
-    for kind, (name, flag) in (_BALLOTS | _EDGELESS).items():
+    stored, here = evidence.tensors(), counted(cast_here)
+    for kind, (name, flag) in _BALLOTS.items():
         if name not in here:
             continue
         stable, sure, ballots, ours = stored[flag], here[flag], stored[name], here[name]
         differ = (ballots != ours) & (stable | sure | (ballots == ABSTAIN) | (ours == ABSTAIN))
         if differ.any():
-            wrong.append(f"{differ.sum():,} of {len(differ):,} {kind} are not those that the model casts")
+            yield f"{differ.sum():,} of {len(differ):,} {kind} are not those that the model casts"
             continue
         if (stable != sure).any():
-            strict, lenient = (counted(again(replace(call, strictness=by)))[flag] for by in (1, -1))
+            strict, lenient = (counted(again(replace(call, strictness=by), tolerance))[flag] for by in (1, -1))
             invented = (stable & ~lenient) | (strict & ~stable)
             if invented.any():
-                wrong.append(
-                    f"{invented.sum():,} ballots are not as close to a tie, or as far from one, as their flags say"
-                )
+                yield f"{invented.sum():,} ballots are not as close to a tie, or as far from one, as their flags say"
         for label in np.unique(ballots[ballots != ours]).tolist():
             against = counted(again(replace(call, model=_Against(call.model, label), num_classes=2), rounding))
             beaten = (ballots == label) & (against[name] == 0) & against[flag]
             if beaten.any():
-                wrong.append(
-                    f"{beaten.sum():,} ballots close to a tie are for class {label}, which does not come close"
-                )
-    return raw, wrong
+                yield f"{beaten.sum():,} ballots close to a tie are for class {label}, which does not come close"
 
 
-_BALLOTS = {"default ballots": ("default", "default_stable"), "listed ballots": ("ballot", "stable")}
-_EDGELESS = {"predictions without edges, which the prior follows,": ("edgeless", "edgeless_stable")}
+_BALLOTS = {
+    "default ballots": ("default", "default_stable"),
+    "listed ballots": ("ballot", "stable"),
+    "predictions without edges, which the prior follows,": ("edgeless", "edgeless_stable"),
+}
 
 
 def _other_classes(stated: int, call: Caller) -> Iterator[str]:
