@@ -229,9 +229,11 @@ def best_edgeless_prior(table: BallotTable, sizes: Sequence[int], empty: Empty) 
 def size_only(table: BallotTable, sizes: Sequence[int]) -> tuple[int, Constants]:
     """The best answer that knows how many groups are filled and nothing else: their class, and the constants.
 
-    A control: what certifies no more than this has learnt nothing about the graphs but their size.
+    A control: what certifies no more than this has learnt nothing about the graphs but their size. Empty groups vote:
+    where they abstain, a filled one that is emptied costs as much, and one that is filled less than it could.
     """
-    found = [(label, best_constants(table.voting(label), sizes)) for label in range(table.num_classes)]
+    classes = range(table.num_classes)
+    found = [(label, best_constants(table.voting(label), sizes, list(classes))) for label in classes]
     return max(found, key=lambda pair: (pair[1].score, -pair[0]))
 
 
