@@ -2,6 +2,7 @@ __version__: str
 
 from . import attacks as attacks
 from . import baselines as baselines
+from . import code as code
 from . import errors as errors
 from . import testing as testing
 from .certifier import certify as certify
@@ -20,6 +21,7 @@ from .errors import DatasetError as DatasetError
 from .errors import DivisionError as DivisionError
 from .errors import GraphError as GraphError
 from .errors import IdError as IdError
+from .errors import MissingPackage as MissingPackage
 from .errors import ModelContractError as ModelContractError
 from .errors import NotCovered as NotCovered
 from .errors import SettingsError as SettingsError
@@ -31,6 +33,7 @@ from .proof.budget import Budget as Budget
 from .proof.certificate import Certificate as Certificate
 from .proof.certificate import load_certificate as load_certificate
 from .proof.claim import Claim as Claim
+from .proof.vote import Vote as Vote
 from .report import ReportContext as ReportContext
 from .report import build_report as build_report
 from .report import save_figures as save_figures

@@ -84,12 +84,17 @@ def verify(
         return Verdict(False, (str(error),), ())
     except MemoryError:
         return Verdict(False, (f"{file} describes more ballots than there is memory to count them in.",), ())
-    if contents.claim.notes and (contents.kind == "ballots" or data is None):
-        not_checked.append("the remarks of whoever made the file")
-    not_checked.append("that what the claim assumes is true where you use the model: print the claim, and judge")
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        if data is not None:  # the graph or the model may be to blame, and their owner wants to know where
+            raise
+        return Verdict(False, (f"{file} makes no sense: {type(error).__name__}: {error}.",), ())
+    remarks = contents.claim.notes and (contents.kind == "ballots" or data is None)
+    not_checked += ["the remarks of whoever made the file"] if remarks else []
+    not_checked += ["which version of the library made the file", _ASSUMED]
     return Verdict(not wrong, tuple(wrong), tuple(checked), tuple(not_checked))
 
 
+_ASSUMED = "that what the claim assumes is true where you use the model: print the claim, and judge"
 _FILE_ALONE = {
     "ballots": (
         "that these are the graph's nodes, with their ids, true classes and degrees: give the data",

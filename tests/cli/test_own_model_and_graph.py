@@ -1,6 +1,7 @@
 """A module written outside of the project, and a graph in CSV with names for ids, each certified in one call."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,26 @@ def test_an_unfit_model_is_audited_with_status_1(agnncert) -> None:
     assert told["findings"][0]["remedy"]
 
 
+LEAVES = {
+    "a factory": "import sys\n\n\ndef build():\n    sys.exit(0)\n",
+    "an import": "import sys\n\nsys.exit(0)\n",
+    "a strange error": "class Odd(BaseException): ...\n\n\ndef build():\n    raise Odd('no')\n",
+    "a forward": "import sys, torch\n\n\nclass Net(torch.nn.Linear):\n    def forward(self, x, e):\n        sys.exit(0)\n\n\n"
+    "def build():\n    return Net(2, 2)\n",
+}
+
+
+@pytest.mark.parametrize("what", LEAVES)
+@pytest.mark.parametrize("spec", ["leaves_{}:build", "leaves_{}.py:build"])
+def test_code_that_ends_the_program_does_not_pass_for_fit(agnncert, what, spec) -> None:
+    name = what.replace(" ", "_")
+    Path(f"leaves_{name}.py").write_text(LEAVES[what])
+    answer = agnncert("audit", spec.format(name), "--data", "tables")
+    assert answer.status == 2
+    assert "error: " in answer.err
+    assert "Traceback" not in answer.err
+
+
 def test_columns_may_have_other_names(agnncert, weights) -> None:
     nodes = Path("tables/nodes.csv")
     nodes.write_text(nodes.read_text().replace("id,label,a,b", "name,kind,a,b"))
@@ -109,3 +130,54 @@ def test_without_labels_the_share_of_labels_that_stay_is_told(agnncert, weights)
     assert answer.status == 0, answer.err
     assert "stay the same" in answer.out
     assert "no known labels" in answer.out
+
+
+def test_one_target_without_a_label_hides_no_accuracy(agnncert, weights) -> None:
+    nodes = Path("tables/nodes.csv")
+    nodes.write_text(nodes.read_text().replace("user3,cat", "user3,"))
+    words = ("--model", "mine:build", "--weights", weights, "--groups", 5, "--targets", "all", "--out", "here")
+    answer = agnncert("certify", "tables", *words)
+    assert answer.status == 0, answer.err
+    assert "1 of 40 targets have no label: accuracies are shares of the other 39" in answer.out
+    assert "of 39 decisions stay correct when an attacker" in answer.out
+    certificate = ac.load_certificate("here/certificate.cert")
+    rows = [json.loads(line) for line in Path("here/results.jsonl").read_text().splitlines()]
+    known = {row["measure"]: row["value"] for row in rows if row["size"] is None}
+    right = int((certificate.label == certificate.truth).sum())
+    assert known["accuracy of the vote"] == right / 39 == certificate.certified_accuracy(sizes=-1)
+    assert "1 of 40 nodes has no known class" in Path("here/report.html").read_text()
+    assert agnncert("verify", "here", "--ballots", 5).status == 0
+    attacked = agnncert("attack", "here", "--sizes", 1, "--sample", "all", "--json")
+    assert attacked.status == 0
+    assert json.loads(attacked.out)["rounds"][0]["certified"] == certificate.certified_accuracy(sizes=1)
+
+
+def test_targets_without_any_label_have_no_accuracy(agnncert, weights) -> None:
+    nodes = Path("tables/nodes.csv")
+    header, *lines = nodes.read_text().splitlines()
+    split = [
+        f"{line},{'test' if number < 5 else 'train' if number < 30 else 'val'}" for number, line in enumerate(lines)
+    ]
+    bare = [",".join([cells[0], "", *cells[2:]]) for cells in (line.split(",") for line in split[:5])]
+    nodes.write_text("\n".join([f"{header},split", *bare, *split[5:]]) + "\n")
+    answer = agnncert("certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5)
+    assert answer.status == 0, answer.err
+    assert "none of the 5 targets has a label, so accuracies are left out" in answer.out
+    assert "stay the same" in answer.out
+
+
+def test_large_numbers_stay_ids_to_the_last_digit_in_all_that_a_command_writes(agnncert, place, weights) -> None:
+    for table in (place / "tables").glob("*.csv"):
+        text = table.read_text()
+        table.write_text(re.sub(r"user(\d+)", lambda found: str(2**63 + int(found[1])), text))
+    answer = agnncert("certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 7)
+    assert answer.status == 0, answer.err
+    run = place / "runs" / "tables-mine-build-node-7"
+    data = ac.load_tables("tables")
+    expected = [name for name, chosen in zip(data.node_id, data.test_mask.tolist(), strict=True) if chosen]
+    certificate = ac.load_certificate(run / "certificate.cert")
+    assert certificate.target.tolist() == [int(name) for name in expected]
+    assert min(certificate.target) >= 2**63
+    assert ac.verify(run / "certificate.cert", data=data).holds
+    *_, targets = ac.save_tables(certificate, place / "paper")
+    assert [line.split(",")[0] for line in targets.read_text().splitlines()[1:]] == expected

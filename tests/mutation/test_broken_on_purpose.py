@@ -17,7 +17,8 @@ from agnncert.proof import theorems as rules
 from agnncert.proof.ballots import ABSTAIN
 from agnncert.voting import cast as engines
 from agnncert.voting import cover as coverage
-from agnncert.voting import fast, lazy_rows, naive
+from agnncert.voting import fast, guard, lazy_rows, naive
+from agnncert.voting.call import Caller
 
 from ..support.checks import (
     check_change,
@@ -30,6 +31,7 @@ from ..support.checks import (
 )
 from ..support.graphs import make_data, random_change, random_data
 from ..support.models import build
+from ..support.wild import Cancelling, check_stable_ballots_hold, wild_data
 
 # The checks, on fixed examples
 
@@ -296,6 +298,32 @@ def free_injected_nodes(patch):
         patch.setattr(division, "touched_nodes", lambda change: set(base.keys_of(change.change_features)))
 
 
+def compute_once(patch):
+    patch.setattr(guard, "_moved", lambda call, logits, inputs, seed: torch.zeros(len(logits)))
+
+
+def shake_nothing(patch):
+    patch.setattr(guard, "SHAKE", 0.0)
+
+
+def hand_over_the_data_itself(patch):
+    patch.setattr(Caller, "run", lambda self, x, edge_index, values, batch: self.model(x, edge_index))
+
+
+def rounding():
+    """A stable ballot is the same on every path."""
+    for seed in range(2):
+        check_stable_ballots_hold(Cancelling("gcn", seed), wild_data(seed), EdgeCentric(5))
+
+
+def left_alone():
+    """A model that writes into its input alters nobody's data."""
+    data = random_data(2)
+    before = data.x.clone()
+    votes_of(lambda x, edge_index: x.data.clamp_(0.0) + 1, data, EdgeCentric(3), "naive")
+    assert torch.equal(data.x, before)
+
+
 GATED = NodeCentric(4, gate_features=True)
 MUTATIONS = [
     ("isolated-node rule", keep_isolated_nodes, lambda: laws(EdgeCentric(6), "graph")),
@@ -336,6 +364,9 @@ MUTATIONS = [
     ("own features", free_own_features, lambda: laws(NodeCentric(6))),
     ("promise", free_edges_of_touched_nodes, lambda: laws(EdgeCentric(6))),
     ("promise", free_injected_nodes, lambda: laws(NodeCentric(6))),
+    ("rounding", compute_once, rounding),
+    ("rounding", shake_nothing, rounding),
+    ("own copies", hand_over_the_data_itself, left_alone),
 ]  # fmt: skip
 
 
@@ -356,6 +387,8 @@ UNBROKEN = {
     "empty groups": edgeless_hub,
     "cover": covers,
     "radius": check_radius,
+    "rounding": rounding,
+    "own copies": left_alone,
 }  # fmt: skip
 
 

@@ -44,7 +44,8 @@ def random_data(
 
 
 def ids_of(data: Data) -> list[Any]:
-    return np.asarray(data.node_id).tolist()
+    ids = data.node_id
+    return list(ids) if isinstance(ids, (list, tuple)) else ids.tolist()
 
 
 def pairs_of(data: Data) -> list[tuple[Any, Any]]:

@@ -87,9 +87,9 @@ def test_some_ballots_are_cast_again_on_the_certified_graph_before_anything_is_s
         ac.certify(model, graph, ac.NodeCentric(7))
 
 
-def test_a_tolerance_below_what_was_seen_is_refused(graph, monkeypatch) -> None:
+def test_a_tolerance_below_that_of_the_audit_is_refused(graph, monkeypatch) -> None:
     seen = AuditReport("node", "", (), 3e-7, 4e-6)
     monkeypatch.setattr(certifier, "audit", lambda *_: seen)
-    with pytest.raises(SettingsError, match="3e-07 of the largest apart"):
+    with pytest.raises(SettingsError, match="4e-06 of the largest apart"):
         ac.certify(node_model(), graph, ac.NodeCentric(7), tolerance=1e-7)
     assert ac.certify(node_model(), graph, ac.NodeCentric(7), tolerance=1e-5).claim.tolerance == 1e-5

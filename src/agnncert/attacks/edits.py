@@ -18,8 +18,9 @@ from torch_geometric.nn import MessagePassing
 from agnncert.attacks.problem import Ballots, InEdge, Problem
 from agnncert.divisions import NodeCentric
 from agnncert.graphs.graph import EDGE_VALUES
-from agnncert.graphs.perturbation import Id, Perturbation
+from agnncert.graphs.perturbation import Perturbation
 from agnncert.proof.ballots import ABSTAIN
+from agnncert.proof.ids import Id
 from agnncert.voting.call import judge
 from agnncert.voting.fast import CHUNK_ROWS
 from agnncert.voting.lazy_rows import Features

@@ -14,8 +14,9 @@ from agnncert.attacks.problem import Ballots, Problem, old_names
 from agnncert.attacks.results import AttackResult
 from agnncert.divisions import NodeCentric
 from agnncert.errors import BudgetError, GraphError
-from agnncert.graphs.perturbation import Id, Pair, Perturbation, keys_of
+from agnncert.graphs.perturbation import Pair, Perturbation
 from agnncert.proof.budget import Budget
+from agnncert.proof.ids import Id, encode_ids, refuse_duplicates
 
 ATTACKS_AT_ONCE = 500
 
@@ -102,7 +103,7 @@ class _Choices:
             free=tuple((names[u], names[v]) for u, v in free),
             edge_values=tuple(problem.extreme_edge_values()),
             features=tuple(extremes if features is None else _checked(features, graph.x.size(1))),
-            ids=tuple(_usual_ids(problem, graph.node_key, row) if ids is None else _unused(ids, graph.node_key)),
+            ids=tuple(_usual_ids(problem, graph.node_key, row) if ids is None else _unused(ids, names)),
             any_order=problem.has_ids(row),
         )
 
@@ -200,9 +201,10 @@ def _usual_ids(problem: Problem, keys: Tensor, row: int) -> list[Id]:
     return unused.ids[first].tolist()  # type: ignore[no-any-return]
 
 
-def _unused(ids: Sequence[Id], keys: Tensor) -> Sequence[Id]:
-    living = set(keys.tolist())
-    for name, key in zip(ids, keys_of(ids), strict=True):
-        if key in living:
+def _unused(ids: Sequence[Id], names: Sequence[Id]) -> Sequence[Id]:
+    encoded, living = encode_ids(ids), set(names)
+    refuse_duplicates(encoded)
+    for name, known in zip(ids, encoded, strict=True):
+        if known in living:
             raise BudgetError(f"the id {name!r} belongs to a living node: nodes can be injected under unused ids only.")
     return ids

@@ -22,8 +22,9 @@ from agnncert.attacks.results import AttackResult
 from agnncert.divisions import NodeCentric
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.graph import EDGE_VALUES, canonical
-from agnncert.graphs.perturbation import Id, Perturbation
+from agnncert.graphs.perturbation import Perturbation
 from agnncert.proof.budget import Budget
+from agnncert.proof.ids import Id
 from agnncert.voting.lazy_rows import Features
 
 with warnings.catch_warnings():

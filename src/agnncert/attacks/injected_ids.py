@@ -23,7 +23,8 @@ class UnusedIds:
     """Ids that no node of one graph has.
 
     Args:
-        keys: Keys of its nodes.
+        keys: Keys of its nodes. Of an integer the key tells the id, so what is listed is unused; an id that only shares
+            the key of a text is left out too, which no attack misses: it would lead to the groups of that text.
         any_order: Whether any unused id can be given to a new node. In a graph without ``node_id`` row numbers are the
             ids, and a new node gets the next one.
         count: How many ids to list.

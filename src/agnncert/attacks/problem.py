@@ -12,7 +12,6 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.attacks.results import AttackResult, cost_of
@@ -24,15 +23,16 @@ from agnncert.graphs.graph import (
     Task,
     canonical,
     canonical_set,
+    exact_ids,
     infer_task,
-    node_keys,
     one_graph,
     select_edges,
 )
-from agnncert.graphs.perturbation import Id, Perturbation, keys_of, pair_keys
+from agnncert.graphs.perturbation import Pair, Perturbation, distinct_pairs, keys_of
 from agnncert.graphs.targets import target_rows
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.budget import Budget
+from agnncert.proof.ids import Id, encode_id
 from agnncert.voting.call import bind
 from agnncert.voting.cast import EngineName, cast
 
@@ -103,7 +103,7 @@ class Problem:
     @functools.cached_property
     def neighbours(self) -> "Neighbours":
         """Which node gets messages from which, in each subgraph (node task, built-in divisions)."""
-        return Neighbours(self.graph, self.built_in())
+        return Neighbours(self.graph, self.built_in(), self._ids)
 
     def built_in(self) -> EdgeCentric | NodeCentric:
         """The division, for attacks that use how it works inside.
@@ -148,7 +148,7 @@ class Problem:
         return getattr(self.data_of(row), "node_id", None) is not None
 
     def ids(self, row: int = 0) -> list[Id]:
-        """Ids of all nodes of the graph; in the graph task of the graph ``row``."""
+        """Ids of all nodes of the graph, in canonical form; in the graph task of the graph ``row``."""
         return self._ids if self.task == "node" else _ids_of(self.data[row])
 
     def data_of(self, row: int) -> Data:
@@ -214,8 +214,9 @@ class Problem:
         if self.task == "graph":
             attacked = canonical_set([change.apply(self.data[int(k)]) for k in rows], self.loops)
             return self._cast(attacked, np.arange(len(rows)), engine)
-        attacked = canonical(change.apply(self.data), self.loops)
-        return self._cast(attacked, _rows_of(self.graph.node_key[list(rows)], attacked), engine)
+        changed = change.apply(self.data)
+        where = _rows_of([self._ids[int(row)] for row in rows], changed)
+        return self._cast(canonical(changed, self.loops), where, engine)
 
     def results(
         self, attacks: Sequence[RowChange], before: Ballots, kind: str, after: Ballots | None = None
@@ -266,7 +267,7 @@ class Problem:
     def _batches(self, attacks: Sequence[RowChange]) -> Iterator[list[tuple[int, Data]]]:
         """Rows of targets with their attacked graphs, in batches that fit into memory."""
         if self.task == "node":
-            self.neighbours.look_up_groups([pair for _, change in attacks for pair in pair_keys(change.add_edges)])
+            self.neighbours.look_up_groups([pair for _, change in attacks for pair in distinct_pairs(change.add_edges)])
         batch: list[tuple[int, Data]] = []
         size = 0
         for row, change in attacks:
@@ -284,9 +285,8 @@ class Problem:
         joined = canonical_set([attacked for _, attacked in batch], self.loops)
         if self.task == "graph":
             return self._cast(joined, np.arange(len(batch)))
-        keys = self.graph.node_key
         rows = [
-            start + int(_rows_of(keys[row : row + 1], attacked)[0])
+            start + int(_rows_of([self._ids[row]], attacked)[0])
             for start, (row, attacked) in zip(joined.starts.tolist(), batch, strict=True)
         ]
         joined.task = "node"
@@ -297,34 +297,33 @@ class Problem:
         """What can reach the target in some subgraph after the change, and what the change names (node task)."""
         if self.graph.num_nodes <= SMALL:
             return self.data
-        return self.part({*self.neighbours.reaching(row, pair_keys(change.add_edges)), *self._named(change)})
+        return self.part({*self.neighbours.reaching(row, distinct_pairs(change.add_edges)), *self._named(change)})
 
     def _named(self, change: Perturbation) -> Iterator[int]:
         """Rows of all nodes that a change names."""
         altered = [(u, v) for u, v, _ in change.change_edges]
         pairs = [*change.add_edges, *change.delete_edges, *altered]
         for node in {*change.delete_nodes, *change.change_features, *(end for pair in pairs for end in pair)}:
-            row = self.neighbours.row_of.get(keys_of([node])[0])
+            row = self.neighbours.row_of.get(encode_id(node))
             if row is not None:  # an injected node has none
                 yield row
 
 
 def _ids_of(data: Data) -> list[Id]:
-    given = getattr(data, "node_id", None)
-    return list(range(data.num_nodes)) if given is None else list(np.asarray(given).tolist())
+    ids = exact_ids(data)
+    return ids.tolist() if isinstance(ids, np.ndarray) else ids
 
 
-def _rows_of(keys: Tensor, graph: Data) -> IntArray:
-    """Rows of the nodes with these keys."""
-    row_of = {key: row for row, key in enumerate(node_keys(graph).tolist())}
-    if any(key not in row_of for key in keys.tolist()):
+def _rows_of(ids: Sequence[Id], data: Data) -> IntArray:
+    """Rows of the nodes with these ids."""
+    row_of = {name: row for row, name in enumerate(_ids_of(data))}
+    if any(name not in row_of for name in ids):
         raise GraphError("the attack deletes its own target: nothing can be said about a node that is gone.")
-    return np.array([row_of[key] for key in keys.tolist()], dtype=np.int64)
+    return np.array([row_of[name] for name in ids], dtype=np.int64)
 
 
 InEdge = tuple[int, int]  # the node that an edge comes from, and the number of the edge in the graph
 GroupNode = tuple[int, int]  # a group, and a node in its subgraph
-KeyPair = tuple[int, int]
 
 
 class Neighbours:
@@ -333,16 +332,16 @@ class Neighbours:
     A node *hears* those whose messages it gets. All nodes that reach it over any number of hops can change its ballot.
 
     Attributes:
-        row_of: Row of every node, by key.
+        row_of: Row of every node, by its id in canonical form.
     """
 
-    def __init__(self, graph: Data, division: EdgeCentric | NodeCentric) -> None:
+    def __init__(self, graph: Data, division: EdgeCentric | NodeCentric, ids: Sequence[Id]) -> None:
         self.division = division
-        self.row_of = {key: row for row, key in enumerate(graph.node_key.tolist())}
+        self.row_of = {name: row for row, name in enumerate(ids)}
         self._edges_into: dict[GroupNode, list[InEdge]] = defaultdict(list)
         self._heard_by: dict[GroupNode, list[int]] = defaultdict(list)
         self._groups: dict[int, set[int]] = defaultdict(set)
-        self._group_of_pair: dict[KeyPair, int] = {}
+        self._group_of_pair: dict[Pair, int] = {}
         # The edge-centric theorem also covers models that send messages against the direction of edges.
         both_ways = isinstance(division, EdgeCentric)
         source, head = graph.edge_index.tolist()
@@ -374,19 +373,21 @@ class Neighbours:
                     queue.append(other)
         return list(seen)
 
-    def reaching(self, node: int, pairs: Sequence[KeyPair] = ()) -> set[int]:
-        """Rows of all nodes that can reach ``node`` in some subgraph once pairs of keys have been joined."""
+    def reaching(self, node: int, pairs: Sequence[Pair] = ()) -> set[int]:
+        """Rows of all nodes that can reach ``node`` in some subgraph once pairs of ids have been joined."""
         added = self._heard_by_added(pairs)
         groups = {*self.groups(node), *(group for group, listener in added if listener == node)}
         seen = {node}.union(*(self.reaching_in(group, node, added) for group in groups))
         return {row for row in seen if row >= 0}  # injected nodes are negative
 
-    def look_up_groups(self, pairs: Sequence[KeyPair]) -> None:
+    def look_up_groups(self, pairs: Sequence[Pair]) -> None:
         """Hashes many pairs at once, which is much cheaper than one by one."""
         arcs = [arc for u, v in pairs for arc in ((u, v), (v, u)) if arc not in self._group_of_pair]
         if not arcs:
             return
-        keys = np.array(arcs, dtype=np.int64).view(np.uint64)
+        names = list(dict.fromkeys(name for arc in arcs for name in arc))
+        key = dict(zip(names, keys_of(names), strict=True))
+        keys = np.array([(key[u], key[v]) for u, v in arcs], dtype=np.int64).view(np.uint64)
         settings = self.division.num_groups, self.division.hash
         if isinstance(self.division, NodeCentric):
             groups = hashing.node_groups(keys[:, 0].copy(), *settings)
@@ -394,11 +395,11 @@ class Neighbours:
             groups = hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), *settings)
         self._group_of_pair.update(zip(arcs, groups.tolist(), strict=True))
 
-    def _heard_by_added(self, pairs: Sequence[KeyPair]) -> dict[GroupNode, list[int]]:
+    def _heard_by_added(self, pairs: Sequence[Pair]) -> dict[GroupNode, list[int]]:
         """Nodes heard by each node in each subgraph because of new pairs; injected nodes get negative numbers."""
         self.look_up_groups(pairs)
-        injected = dict.fromkeys(key for pair in pairs for key in pair if key not in self.row_of)
-        node_of = ChainMap(self.row_of, {key: -1 - k for k, key in enumerate(injected)})
+        injected = dict.fromkeys(name for pair in pairs for name in pair if name not in self.row_of)
+        node_of = ChainMap(self.row_of, {name: -1 - k for k, name in enumerate(injected)})
         heard_by: dict[GroupNode, list[int]] = defaultdict(list)
         for pair in pairs:
             for tail, head in (pair, pair[::-1]):

@@ -8,8 +8,9 @@ import numpy as np
 from agnncert.attacks.problem import Problem, old_names
 from agnncert.attacks.results import AttackResult, best_of
 from agnncert.errors import SettingsError
-from agnncert.graphs.perturbation import Id, Pair, Perturbation
+from agnncert.graphs.perturbation import Pair, Perturbation
 from agnncert.proof.budget import Budget
+from agnncert.proof.ids import Id
 
 RowPair = tuple[int, int]
 

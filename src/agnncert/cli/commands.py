@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from agnncert.cli.options import RUN, Fresh, From, Json, Out, SettingsFile, numbers, pairs
+from agnncert.cli.experiments import reproduce
+from agnncert.cli.options import RUN, Fresh, From, Json, Out, SettingsFile, Trust, numbers, pairs
 from agnncert.cli.screen import Screen, percent, table
 from agnncert.errors import SettingsError
 from agnncert.studies.settings import CERTIFICATION, DATA, MODEL, CertifySettings, DataSettings, TrainSettings
@@ -19,6 +20,7 @@ from agnncert.studies.settings import CERTIFICATION, DATA, MODEL, CertifySetting
 COMPARISON, SAMPLING = "Comparison", "Sampling"
 BUILT_IN = "gcn, sage, gat, gin, resgcn, mlp, or package.module:factory."
 DEMO = Path("runs/demo")
+OF_RUN = "The run's model, if it is code of yours and the folder was made elsewhere."
 RUN_OR_DATA = "Folder of a trained run; or a dataset, or a folder with tables."
 
 
@@ -75,6 +77,7 @@ def train(
     out: Out = None,
     fresh: Fresh = False,
     settings: SettingsFile = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Train a model that votes well, on the graph and all its subgraphs.
@@ -97,10 +100,13 @@ def train(
 
 def certify(
     wanted: Annotated[CertifySettings, From(data={"help": RUN_OR_DATA, "metavar": "RUN | DATA"})],
-    report: Annotated[bool, typer.Option(help="Write the report as well.", rich_help_panel=CERTIFICATION)] = True,
+    report: Annotated[
+        bool, typer.Option(help="Write the report as well.", rich_help_panel=CERTIFICATION, metavar="")
+    ] = True,
     out: Out = None,
     fresh: Fresh = False,
     settings: SettingsFile = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Prove how much of the graph an attacker may change without changing the voted labels.
@@ -114,7 +120,7 @@ def certify(
 
     screen = Screen(json)
     with screen.following():
-        certified = certify_run(wanted, out, fresh, report)
+        certified = certify_run(wanted, out, fresh, report, trust)
     certificate = certified.certificate
     outcome = {
         "run": certified.folder, "certificate": certified.folder.certificate, "report": certified.page,
@@ -147,12 +153,14 @@ def verify(
         ),
     ],
     settings: SettingsFile = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Check a certificate: derive everything it states again, from the file alone.
 
-    With --ballots, ballots are cast again as well, one subgraph at a time. Data and model are those of the
-    run folder in which the file lies, unless others are named. Exit status: 0 it holds, 1 it does not.
+    With --data, --model or --ballots, it is compared with the data and the model as well: those of the run folder
+    in which the file lies, unless others are named. With --weights of your own, those of the folder are not read.
+    Exit status: 0 it holds, 1 it does not.
     """
     from agnncert.verifier import verify as check
 
@@ -161,14 +169,19 @@ def verify(
         raise SettingsError(f'--ballots {ballots}: expected a whole number from 0 on, or "all".')
     num_ballots = math.inf if ballots == "all" else int(ballots)
     screen = Screen(json)
-    if not (num_ballots or named.data or named.model):
+    if not (num_ballots or named.data or named.model or named.weights):
         verdict = check(certificate)
     else:
         from agnncert.studies.checks import verify_named
 
         with screen.following():
-            verdict = verify_named(certificate, named, num_ballots)
-    outcome = {"holds": verdict.holds, "reasons": verdict.reasons, "checked": verdict.checked}
+            verdict = verify_named(certificate, named, num_ballots, trust)
+    outcome = {
+        "holds": verdict.holds,
+        "reasons": verdict.reasons,
+        "checked": verdict.checked,
+        "not_checked": verdict.not_checked,
+    }
     screen.result({"file": certificate, **outcome}, str(verdict))
     raise typer.Exit(0 if verdict.holds else 1)
 
@@ -195,6 +208,7 @@ def audit(
         typer.Option(help="node or graph.", rich_help_panel=MODEL, show_default="that of the data, else node"),
     ] = None,
     settings: SettingsFile = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Find out whether a model may be certified: local, deterministic, without memory.
@@ -204,11 +218,11 @@ def audit(
     """
     from agnncert.studies.checks import audit_named
 
-    audited = audit_named(named, task)
+    audited = audit_named(named, task, trust)
     outcome = {
         "fit": audited.ok, "fit_for": audited.fit_for, "task": audited.task, "division": audited.division,
         "findings": [asdict(finding) for finding in audited.findings],
-        "deviation": audited.deviation, "tolerance": audited.tolerance,
+        "deviation": audited.deviation, "tolerance": audited.tolerance, "locality": audited.locality,
     }  # fmt: skip
     Screen(json).result(outcome, str(audited))
     raise typer.Exit(0 if audited.ok else 1)
@@ -241,8 +255,9 @@ def attack(
         str, typer.Option(help="Targets to attack at each size, half of them certified; or all.", metavar="N")
     ] = "50",
     seed: Annotated[int, typer.Option(help="Seed of the sample and of the attacks.")] = 0,
-    where: Annotated[DataSettings, From("root")],
+    where: Annotated[CertifySettings, From("root", "model", model={"help": OF_RUN})],
     settings: SettingsFile = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Try to break a certificate, within what it proves and beyond.
@@ -258,7 +273,7 @@ def attack(
     )  # fmt: skip
     screen = Screen(json)
     with screen.following():
-        attacked = attack_run(run, wanted, where.root)
+        attacked = attack_run(run, wanted, where.root, where.model, trust)
     titles = [vary, "certified", "after attack", "certified, attacked", "fell", "others, attacked", "fell "]
     rounds = [
         [r.size, r.certified, r.left, r.attacked_certified, r.fallen_certified, r.attacked_others, r.fallen_others]
@@ -301,7 +316,10 @@ def compare(
         typer.Option("--own-features", metavar="", help="Targets' own features too.", rich_help_panel=COMPARISON),
     ] = False,
     references: Annotated[
-        bool, typer.Option(help="Also show an undefended model and one without edges.", rich_help_panel=COMPARISON)
+        bool,
+        typer.Option(
+            help="Also show an undefended model and one without edges.", rich_help_panel=COMPARISON, metavar=""
+        ),
     ] = True,
     base: Annotated[
         TrainSettings,
@@ -316,12 +334,13 @@ def compare(
         int, typer.Option("--samples", help="Samples that bound probabilities.", rich_help_panel=SAMPLING)
     ] = 10_000,
     alpha: Annotated[float, typer.Option(help="Probability of error.", rich_help_panel=SAMPLING)] = 0.01,
-    data: Annotated[DataSettings, From("root", "column", "feature", "directed", "seed")],
+    data: Annotated[DataSettings, From("root", "column", "feature", "directed", "name", "seed")],
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for tables, figures and certificates.", rich_help_panel=RUN, metavar="FOLDER"),
     ] = None,
     settings: SettingsFile = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Put runs side by side, or defences on one dataset.
@@ -387,7 +406,8 @@ def repeat(
         Path | None, typer.Option(help="Folder for the new run.", metavar="FOLDER", show_default="RUN-again")
     ] = None,
     *,
-    where: Annotated[DataSettings, From("root")],
+    where: Annotated[CertifySettings, From("root", "model", model={"help": OF_RUN})],
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Do a run again from its folder alone, and compare what comes out.
@@ -398,102 +418,13 @@ def repeat(
 
     screen = Screen(json)
     with screen.following() as on_progress:
-        repeated = repeat_run(run, out, where.root, on_progress)
+        repeated = repeat_run(run, out, where.root, on_progress, where.model, trust)
     same = not repeated.differences
     lines = [f"  differs: {difference}" for difference in repeated.differences]
     head = f"{repeated.folder} is {'the same as' if same else 'not the same as'} {run}."
     outcome = {"run": repeated.folder, "same": same, "differences": repeated.differences}
     screen.result(outcome, "\n".join([head, *lines]))
     raise typer.Exit(0 if same else 1)
-
-
-def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments; see --list.", metavar="NAME…", show_default=False)
-    ] = None,
-    *,
-    list_: Annotated[
-        bool, typer.Option("--list", metavar="", help="List the experiments, and what is done of each.")
-    ] = False,
-    all_: Annotated[bool, typer.Option("--all", metavar="", help="All experiments.")] = False,
-    small: Annotated[
-        bool, typer.Option("--small", metavar="", help="A first look: small data and few runs, in minutes.")
-    ] = False,
-    only: Annotated[
-        list[str],
-        typer.Option(
-            help="Run this dataset only. May be repeated.", metavar="DATASET", default_factory=list, show_default=False
-        ),
-    ],
-    run: Annotated[bool, typer.Option(help="Run what is missing, or only write the page anew.")] = True,
-    out: Annotated[Path, typer.Option(help="Folder for the rows.", metavar="FOLDER")] = Path("results"),
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            help="The page to write; figures go beside it.", metavar="FILE", show_default="results.md in the folder"
-        ),
-    ] = None,
-    benchmarks: Annotated[
-        Path | None, typer.Option(help="Folder with the results of make bench, for the page.", metavar="FOLDER")
-    ] = None,
-    against: Annotated[
-        Path | None, typer.Option(help="Compare the rows with those of another folder, run for run.", metavar="FOLDER")
-    ] = None,
-    where: Annotated[DataSettings, From("root", root={"panel": None})],
-    json: Json = False,
-) -> None:
-    """Run the paper's experiments, and draw its figures and tables beside ours.
-
-    Every run leaves a row; what is there already is not run again, so that an interrupted command, given
-    again, goes on where it stopped.
-
-    Exit status: 0 done, 1 rows differ from those of --against.
-    """
-    from agnncert.studies.paper.spec import EXPERIMENTS
-
-    screen = Screen(json)
-    if list_:
-        _list_experiments(screen, out, small)
-        return
-    chosen = list(EXPERIMENTS) if all_ else names or []
-    if not chosen:
-        raise SettingsError(f"which experiments? Name some, or use --all. Valid: {', '.join(EXPERIMENTS)}.")
-    from agnncert.studies.paper import reproduce as run_experiments
-
-    with screen.following() as on_progress:
-        done = run_experiments(
-            chosen, out, small=small, root=where.root, datasets=only, run=run, page=page, benchmarks=benchmarks,
-            on_progress=on_progress,
-        )  # fmt: skip
-    lines = [
-        f"{len(done.rows)} rows in {out}, {done.ran} of them new, {len(done.missing)} missing.",
-        f"Page: {done.page}",
-    ]
-    left = {"rows": done.rows, "ran": done.ran, "missing": len(done.missing), "page": done.page, "folder": out}
-    if against is None:
-        screen.result(left, "\n".join(lines))
-        return
-    from agnncert.studies.paper import Results, compare_results
-
-    compared = compare_results(Results.read(out), Results.read(against))
-    lines += [f"{compared.compared} runs are in {against} too; accuracies differ by {compared.largest:.4f} at most."]
-    lines += [f"  differs: {difference}" for difference in compared.differences]
-    agreement = {"compared": compared.compared, "largest": compared.largest, "differences": compared.differences}
-    screen.result({**left, "against": agreement}, "\n".join(lines))
-    raise typer.Exit(1 if compared.differences else 0)
-
-
-def _list_experiments(screen: Screen, folder: Path, small: bool) -> None:
-    from agnncert.studies.paper.rows import Results
-    from agnncert.studies.paper.spec import EXPERIMENTS, settings_of
-
-    results = Results.read(folder)
-    rows = []
-    for name, (about, _) in EXPERIMENTS.items():
-        runs = settings_of(name, small)
-        rows.append([name, len(runs), sum(results.get(run) is not None for run in runs), about])
-    titles = ["name", "runs", "done", "about"]
-    screen.result({"experiments": [dict(zip(titles, row, strict=True)) for row in rows]}, table(titles, rows))
 
 
 COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, repeat, reproduce)

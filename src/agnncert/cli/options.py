@@ -63,12 +63,14 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
-    def run(**values: Any) -> None:
+    def run(context: typer.Context, **values: Any) -> None:
+        _take_over(context, values)
         for parameter, (kind, options) in settings.items():
             table = {name: _value(name, option, values.pop(name)) for name, option in options.items()}
             values[parameter] = settings_from(kind, table)
         command(**values)
 
+    parameters.append(inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return run
 
@@ -81,8 +83,8 @@ def _parameter(name: str, option: Option) -> inspect.Parameter:
     if get_origin(kind) in (tuple, Mapping):  # may be repeated
         kind, default = list[str], ...
         shown |= {"default_factory": list, "show_default": False}
-    elif kind is bool and default is False:  # --name alone; other yes-or-no options have --no-name as well
-        flags, shown["metavar"] = [f"--{name.replace('_', '-')}"], ""
+    elif kind is bool:  # --name alone if it is off by default, else --no-name as well; no type beside either
+        flags, shown["metavar"] = [] if default else [f"--{name.replace('_', '-')}"], ""
     elif default is None and type(None) not in get_args(kind):
         kind = kind | None
     if option.shown_default is not None:
@@ -126,8 +128,39 @@ def use_settings(context: typer.Context, file: Path | None) -> Path | None:
         if name not in keys:
             raise SettingsError(f'{file}: [{command}] has no setting "{key}": {did_you_mean(key, keys)}')
         given[name] = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
+    if "trust" in given:
+        raise SettingsError(
+            f"{file} says that it is to be trusted: only who calls the command can say so, with --trust."
+        )
+    # What runs code waits until it is known whether the file may decide about it; see _take_over.
+    context.meta[_WAITING] = file, {name: given.pop(name) for name in _runs_code(given)}
     context.default_map = given
     return file
+
+
+_WAITING = "agnncert.settings that run code"
+
+
+def _runs_code(given: Mapping[str, Any]) -> list[str]:
+    """The settings that have code run: a model of the user's own, and files of datasets, which can contain code."""
+    return [name for name in ("model", "root") if name in given and (name == "root" or ":" in str(given[name]))]
+
+
+def _take_over(context: typer.Context, values: dict[str, Any]) -> None:
+    """Adds the settings of a file that have code run, if the user vouches for the file or wrote it by a command."""
+    from agnncert.studies.trust import is_own_work
+
+    file, waiting = context.meta.get(_WAITING, (None, {}))
+    for name, value in waiting.items():
+        source: Any = context.get_parameter_source(name)
+        if source.name == "COMMANDLINE":
+            continue  # what is typed comes first
+        if not values.get("trust") and not is_own_work(file):
+            raise SettingsError(
+                f"{file} names {name} = {value!r}, which has code run. If you know it, type --{name} {value}; if the "
+                "file is your own work, say --trust."
+            )
+        values[name] = value
 
 
 def pairs(option: str, words: list[str]) -> dict[str, Any]:
@@ -166,6 +199,13 @@ SettingsFile = Annotated[
     typer.Option(
         "--settings", is_eager=True, callback=use_settings, rich_help_panel=RUN, metavar="FILE",
         help="TOML file with a table for this command; what is typed here comes first.",
+    ),
+]  # fmt: skip
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust", metavar="", rich_help_panel=RUN,
+        help="The run folder or the file of settings is your own work: run the code and read the files that it names.",
     ),
 ]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print the outcome as JSON.", rich_help_panel=RUN)]

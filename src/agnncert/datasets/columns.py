@@ -1,8 +1,8 @@
 """Reading one table of a user (CSV, Parquet or npz) and checking its columns, in the user's terms."""
 
-import csv
 import warnings
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.errors import DatasetError
+from agnncert.extras import missing
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -67,19 +68,41 @@ class Table:
     def text(self, column: str) -> list[str]:
         """A column as text: whole numbers without a decimal point, missing entries as ``""``."""
         values = self.frame[column]
-        if values.dtype.kind == "f":  # whole numbers with a gap among them are read as floats
-            odd = np.flatnonzero(values.notna() & (values % 1 != 0))
-            if len(odd):
-                raise self.error(
-                    f'column "{column}" says {values.iloc[odd[0]]} in row {odd[0] + 1}: expected whole numbers or text.'
-                )
-            values = values.astype("Int64")
-        gaps = values.isna()
-        texts = (value.decode() if isinstance(value, bytes) else str(value) for value in values)
-        return ["" if gap else text for text, gap in zip(texts, gaps, strict=True)]
+        if values.dtype.kind == "f":
+            return self._whole(column)
+        texts = []
+        for row, (value, gap) in enumerate(zip(values, values.isna(), strict=True), start=1):
+            try:
+                texts.append("" if gap is True else value.decode() if isinstance(value, bytes) else str(value))
+            except UnicodeDecodeError:
+                raise self._odd(column, value, row) from None
+        return texts
+
+    def _whole(self, column: str) -> list[str]:
+        """A column of floats, which whole numbers with a gap among them may have become, as text."""
+        values = self.frame[column]
+        numbers = values.to_numpy(np.float64, na_value=np.nan)
+        # From here on a float stands for several whole numbers, and nobody knows for which.
+        exact = 2.0 ** (np.finfo(values.dtype.name.lower()).nmant + 1)
+        gaps = np.isnan(numbers)
+        odd = np.flatnonzero(~gaps & ~((np.abs(numbers) < exact) & (np.trunc(numbers) == numbers)))
+        if len(odd):
+            raise self._odd(column, float(numbers[odd[0]]), int(odd[0]) + 1)
+        return ["" if gap else str(int(number)) for number, gap in zip(numbers.tolist(), gaps.tolist(), strict=True)]
+
+    def _odd(self, column: str, value: object, row: int) -> DatasetError:
+        return self.error(
+            f'column "{column}" says {value!r:.60} in row {row}: expected whole numbers, stored as such (large floats '
+            "are rounded), or text."
+        )
 
     def filled(self, column: str) -> list[str]:
-        """As ``text``; raises if an entry is missing."""
+        """As ``text``, of a column of ids; raises if an entry is missing, or is neither a whole number nor text."""
+        values = self.frame[column]
+        if values.dtype.kind not in "iuf":
+            for row, (value, gap) in enumerate(zip(values, values.isna(), strict=True), start=1):
+                if gap is not True and not _is_id(value):
+                    raise self._odd(column, value, row)
         entries = self.text(column)
         gaps = [row for row, entry in enumerate(entries, start=1) if not entry]
         if gaps:
@@ -123,8 +146,8 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
     """
     try:
         import pandas as pd
-    except ImportError:
-        raise DatasetError('reading tables needs pandas: pip install "agnncert[data]".') from None
+    except ModuleNotFoundError as error:
+        raise missing(error.name, "reading tables") from None
     if path.suffix not in FORMATS:
         raise DatasetError(f"{path.name} is none of {', '.join(FORMATS)}: convert the table to one of these.")
     if not path.is_file():
@@ -135,7 +158,7 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
         if path.suffix == ".csv":
             frame = _read_csv(path, text)
         elif path.suffix == ".parquet":
-            frame = pd.read_parquet(path)
+            frame = _read_parquet(path, text)
         else:
             frame = _read_npz(path)
     except (ValueError, OSError, ImportError, BadZipFile, pd.errors.ParserWarning) as error:
@@ -160,22 +183,54 @@ def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
 
     with path.open(encoding="utf-8-sig") as file:  # spreadsheets write a byte order mark
         first = file.readline()
-    separator = max(",;\t", key=first.count)
-    header = next(csv.reader([first], delimiter=separator, skipinitialspace=True), [])
+    _refuse_nul(path)
+    layout: dict[str, Any] = {
+        "sep": max(",;\t", key=first.count),
+        "encoding": "utf-8-sig",
+        "skipinitialspace": True,
+        "index_col": False,
+    }
+    header = [str(column) for column in pd.read_csv(path, nrows=0, **layout).columns]
     texts = {column: str for column in header if column.strip() in text}
     with warnings.catch_warnings():  # rows longer than the header would be cut in silence
         warnings.simplefilter("error", pd.errors.ParserWarning)
         return pd.read_csv(
             path,
-            sep=separator,
-            encoding="utf-8-sig",
-            skipinitialspace=True,
-            index_col=False,
+            **layout,
             low_memory=False,
             dtype=texts,
             keep_default_na=False,
             na_values={column: _GAPS for column in header if column not in texts},
         )
+
+
+def _refuse_nul(path: Path) -> None:
+    """Some readers end a text at its first NUL, and the rest of an id would be lost."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if b"\0" in line:
+                raise DatasetError(
+                    f"{path.name}: there is a NUL character in line {number}. Remove it, or write the table as "
+                    "Parquet, which can hold such text."
+                )
+
+
+def _read_parquet(path: Path, text: Sequence[str]) -> DataFrame:
+    import pandas as pd
+
+    frame = pd.read_parquet(path)
+    floats = [column for column in frame.columns if str(column).strip() in text and frame[column].dtype.kind == "f"]
+    if floats:  # whole numbers with a gap among them become floats, unless they are asked for as they are
+        exact = pd.read_parquet(path, columns=floats, dtype_backend="numpy_nullable")
+        for column in floats:
+            frame[column] = exact[column].to_numpy(object) if exact[column].dtype.kind in "iu" else frame[column]
+    return frame
+
+
+def _is_id(value: object) -> bool:
+    if isinstance(value, Decimal):
+        return value == value.to_integral_value() and str(value) == str(int(value))
+    return isinstance(value, (str, bytes, int, np.integer)) and not isinstance(value, bool)
 
 
 def _read_npz(path: Path) -> DataFrame:

@@ -2,6 +2,7 @@
 the inductive view that hides the test nodes, and a digest that says on what data a result was obtained.
 """
 
+import copy
 import hashlib
 from collections.abc import Iterable, Sequence
 
@@ -141,10 +142,13 @@ def inductive_view(data: Data) -> Data:
     if missing:
         raise DatasetError(f"the data has no {' and no '.join(missing)}: without a split there is no training part.")
     seen = data.train_mask | data.val_mask
-    view = data.subgraph(seen)
     ids = getattr(data, "node_id", None)
-    if ids is not None and not isinstance(ids, Tensor):  # PyG selects from tensors only
-        view.node_id = [name for name, keep in zip(ids, seen.tolist(), strict=True) if keep]
+    if ids is None or isinstance(ids, Tensor):
+        return data.subgraph(seen)
+    unnamed = copy.copy(data)  # PyG selects from tensors only
+    del unnamed.node_id
+    view = unnamed.subgraph(seen)
+    view.node_id = [name for name, keep in zip(ids, seen.tolist(), strict=True) if keep]
     return view
 
 

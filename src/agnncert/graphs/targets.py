@@ -32,7 +32,7 @@ class Targets:
         places: Position of each target in ``graph``: its node, or its number among the joined graphs, shape ``[n]``.
         ids: Ids of the targets, or their rows where there are none, in canonical form: an array of int64 if that holds
             all of them, else of Python's integers and strings, shape ``[n]``.
-        truth: True class of each, shape ``[n]``; ``None`` if not all are known.
+        truth: True class of each, shape ``[n]``, negative where it is unknown; ``None`` if the data has none.
     """
 
     task: Task
@@ -162,11 +162,12 @@ def target_ids(data: Any, rows: Rows, task: Task) -> npt.NDArray[Any]:
 
 
 def target_truth(data: Any, rows: Rows, task: Task) -> Rows | None:
-    """True classes of the targets, ``None`` where they are not known."""
+    """True classes of the targets, -1 for a graph without one; ``None`` if the data has none."""
     if task == "graph":
         labels = [getattr(data[int(k)], "y", None) for k in rows]
-        known = [int(y) for y in labels if y is not None]
-        return np.array(known, dtype=np.int64) if len(known) == len(labels) else None
+        if all(y is None for y in labels):
+            return None
+        return np.array([-1 if y is None else int(y) for y in labels], dtype=np.int64)
     y = getattr(data, "y", None)
     return None if y is None or y.dim() != 1 else y.numpy()[rows].astype(np.int64)
 

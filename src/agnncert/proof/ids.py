@@ -163,10 +163,10 @@ def _one_per_node(ids: Ids) -> Iterable[Any]:
 def _canonical(row: int, value: Any) -> Id:
     if isinstance(value, str):
         text = str.__str__(value)  # what it holds, also where a kind of text of its own prints something else
-        if _DECIMAL.fullmatch(text) and int(text).bit_length() <= _LONGEST_INTEGER:
-            return int(text)
+        if text[-1:].isdigit() and _DECIMAL.fullmatch(text) and (number := int(text)).bit_length() <= _LONGEST_INTEGER:
+            return number
         try:
-            text.encode()
+            text.isascii() or text.encode()
         except UnicodeEncodeError as error:
             raise IdError(f"the node id in row {row}, {text!r:.60}, is not valid Unicode: {error.reason}.") from None
         return text

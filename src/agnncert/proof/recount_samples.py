@@ -3,7 +3,7 @@
 It shares no code with ``samples``, which made the statements, and works in other ways on purpose:
 
                          here                                                     in ``samples``
-    probabilities        found by search; binomial tails are summed term by term  an inverse beta function
+    probabilities        found by search; binomial tails are integrated           an inverse beta function
     noise that flips     regions are filled one after the other                   a curve is interpolated
     noise that deletes   one linear program for all tests                         a formula for each test
 
@@ -12,9 +12,10 @@ the prover does, so that rounding neither certifies too much nor makes the two d
 """
 
 import math
-from collections.abc import Callable, Mapping
+import reprlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import count
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,11 @@ Flags = npt.NDArray[np.bool_]
 Noise = Mapping[str, Any]  # kind and parameters, as files store them
 
 MARGIN = 1e-12
-MOST_SAMPLES = 10**7  # tails of more take too long to sum
+MOST_SAMPLES = 10**7  # up to here bounds were compared with exact ones
+MOST_CLASSES = 32_767
+MOST_STEPS = 12_000_000  # of work on all stated budgets together, see steps; a few seconds
 LEAST_ALPHA = 1e-100  # divided by the number of targets and classes it must still be a positive float
+MOST_ALPHA = 0.9  # up to here bounds were compared with exact ones
 MOST_FLIPS = 2000  # larger attacks are never certified
 MOST_MIXED = 100  # largest radius if additions and deletions have different rates
 MOST_INJECTED = 2**31  # largest radius that counts injected nodes
@@ -47,42 +51,52 @@ def check_samples(arrays: Mapping[str, Numbers], settings: Mapping[str, Any]) ->
     Raises:
         CertificateError: Naming the first thing that is wrong.
     """
-    _require(set(arrays) == {"selection", "estimation"}, f"the arrays are {sorted(arrays)}")
-    _require(set(settings) == _SETTINGS, f"the settings are {sorted(settings)}, expected {sorted(_SETTINGS)}")
+    _require(set(arrays) == {"selection", "estimation"}, f"the arrays are {reprlib.repr(sorted(arrays))}")
+    _require(
+        set(settings) == _SETTINGS, f"the settings are {reprlib.repr(sorted(settings))}, expected {sorted(_SETTINGS)}"
+    )
     shapes = {counts.shape for counts in arrays.values()}
-    _require(len(shapes) == 1 and all(len(s) == 2 and s[1] > 0 for s in shapes), "counts are not [targets, classes]")
+    fits = len(shapes) == 1 and all(len(s) == 2 and 0 < s[1] <= MOST_CLASSES for s in shapes)
+    _require(fits, f"counts are not [targets, classes], of at most {MOST_CLASSES:,} classes")
     for name, counts in arrays.items():
         _require(counts.dtype.kind in "iu", f"{name} counts are no whole numbers")
         _require(bool(((counts >= 0) & (counts <= MOST_SAMPLES)).all()), f"{name} counts are negative or too large")
         sums = np.unique(counts.sum(axis=1)).tolist()
         _require(len(sums) <= 1 and all(0 < s <= MOST_SAMPLES for s in sums), f"{name} counts sum to {sums[:3]}")
     _require(isinstance(settings["method"], str), "the method has no name")
-    _require(_is_probability(settings["alpha"]) and settings["alpha"] > LEAST_ALPHA, f"alpha is {settings['alpha']!r}")
-    _require(settings["scope"] in ("each target", "all targets together"), f"the scope is {settings['scope']!r}")
-    _require(settings["task"] in ("node", "graph"), f"the task is {settings['task']!r}")
+    alpha = settings["alpha"]
+    _require(_is_probability(alpha) and LEAST_ALPHA < alpha <= MOST_ALPHA, f"alpha is {reprlib.repr(alpha)}")
+    _require(
+        settings["scope"] in ("each target", "all targets together"), f"the scope is {reprlib.repr(settings['scope'])}"
+    )
+    _require(settings["task"] in ("node", "graph"), f"the task is {reprlib.repr(settings['task'])}")
     seed = settings["seed"]
-    _require(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0, f"the seed is {seed!r}")
+    _require(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0, f"the seed is {reprlib.repr(seed)}")
     _check_noise(settings["noise"], settings["task"])
 
 
 def _check_noise(noise: Any, task: str) -> None:
-    _require(isinstance(noise, dict) and noise.get("kind") in ("flips", "deletions"), f"the noise is {noise!r}")
+    _require(
+        isinstance(noise, dict) and noise.get("kind") in ("flips", "deletions"), f"the noise is {reprlib.repr(noise)}"
+    )
     known = _PARAMETERS[noise["kind"]]
-    _require(set(noise) == known, f"{noise['kind']} noise has {sorted(noise)}, expected {sorted(known)}")
+    _require(set(noise) == known, f"{noise['kind']} noise has {reprlib.repr(sorted(noise))}, expected {sorted(known)}")
     rates = {name: value for name, value in noise.items() if name.startswith("p_")}
-    _require(all(map(_is_probability, rates.values())) and any(rates.values()), f"probabilities are {rates}")
+    _require(
+        all(map(_is_probability, rates.values())) and any(rates.values()), f"probabilities are {reprlib.repr(rates)}"
+    )
     if noise["kind"] == "deletions":
-        _require(noise["test"] in ("B1", "B2", "sharp", "legacy-unsound"), f"the test is {noise['test']!r}")
+        _require(noise["test"] in ("B1", "B2", "sharp", "legacy-unsound"), f"the test is {reprlib.repr(noise['test'])}")
         most = noise["edges_per_injected"]
-        _require(most == "inf" or _is_whole(most), f"edges_per_injected is {most!r}")
+        _require(most == "inf" or _is_whole(most), f"edges_per_injected is {reprlib.repr(most)}")
         # A readout sees injected nodes even if they have lost all edges.
         _require(task == "node", "noise that deletes proves nothing about whole graphs")
     else:
         on_edges, on_features = _noise_on(noise, ""), _noise_on(noise, "_feature")
         _require(max(on_edges, on_features) < 1, "such noise says nothing about the input")
         features = noise["num_features"]
-        _require(_is_whole(features) and features >= (on_features > 0), f"num_features is {features!r}")
-        _require(noise["where"] in ("graph", "target row"), f"noise is on {noise['where']!r}")
+        _require(_is_whole(features) and features >= (on_features > 0), f"num_features is {reprlib.repr(features)}")
+        _require(noise["where"] in ("graph", "target row"), f"noise is on {reprlib.repr(noise['where'])}")
         _require(task == "node" or noise["where"] == "graph", "a whole graph has no target row")
 
 
@@ -140,51 +154,110 @@ def bound_classes(selection: Numbers, estimation: Numbers, alpha: float) -> Boun
 def _least_probability(successes: Numbers, trials: int, alpha: float) -> Numbers:
     """The success probability at which this many successes or more have probability ``alpha``, less ``MARGIN``.
 
-    This is the lower bound of Clopper and Pearson (1934). It is found by Newton's steps on logarithms, and by halving
-    an interval where a tail is too small for a float. The result is checked: where the tail at the bound is larger than
-    ``alpha`` after all, the answer is 0, with which nothing is certified.
+    This is the lower bound of Clopper and Pearson (1934). It is found by Newton's steps on logarithms, from the bound
+    of Wilson (1927) on, and by halving an interval where a step leaves it. The result is checked: where the tail at the
+    bound is larger than ``alpha`` after all, the answer is 0, with which nothing is certified.
     """
     distinct, place = np.unique(successes, return_inverse=True)
-    low, high = np.zeros(len(distinct)), np.where(distinct > 0, 1.0, 0.0)
-    p = distinct / (trials + 2 * math.log(1 / alpha) * trials / np.maximum(distinct, 1))
+    bounds = np.zeros(len(distinct))
+    for start in range(0, len(distinct), 4096):  # some at a time, which is faster
+        here = slice(start, start + 4096)
+        bounds[here] = _solve(distinct[here].astype(np.float64), trials, math.log(alpha))
+    return np.asarray(bounds[place])
+
+
+def _solve(successes: Numbers, trials: int, log_alpha: float) -> Numbers:
+    low, high = np.zeros(len(successes)), np.where(successes > 0, 1.0, 0.0)
+    p = np.minimum(_wilson(successes, trials, math.exp(log_alpha)), high)
     for _ in range(100):
-        tail, slope = _tail(distinct, trials, p)
-        low, high = np.where(tail <= alpha, p, low), np.where(tail <= alpha, high, p)
-        with np.errstate(divide="ignore", over="ignore"):
-            step = p * np.exp((math.log(alpha) - np.log(tail)) / slope)
-        before, p = p, np.where(step < 1, step, (low + high) / 2)
-        if (np.abs(p - before) < 1e-15).all():
+        tail, slope = _log_tail(successes, trials, p)
+        low, high = np.where(tail <= log_alpha, p, low), np.where(tail <= log_alpha, high, p)
+        with np.errstate(over="ignore", invalid="ignore"):
+            step = p * np.exp((log_alpha - tail) / slope)
+        # By rounding, a step may lie just outside of the interval that it has narrowed down.
+        good = (step > low * (1 - 1e-12)) & (step < np.minimum(high * (1 + 1e-12), 1))
+        before, p = p, np.where(good, step, (low + high) / 2)
+        if (np.abs(p - before) <= 1e-15 + 4e-15 * p).all():
             break
     bound = np.maximum(p - MARGIN, 0)
-    return np.asarray(np.where(_tail(distinct, trials, bound)[0] <= alpha, bound, 0.0)[place])
+    return np.asarray(np.where(_log_tail(successes, trials, bound)[0] <= log_alpha, bound, 0.0))
 
 
-def _tail(successes: Numbers, trials: int, p: Numbers) -> tuple[Numbers, Numbers]:
-    """Probability of at least ``successes`` successes, and the slope of its logarithm in the logarithm of ``p``.
+def _wilson(successes: Numbers, trials: int, alpha: float) -> Numbers:
+    z = NormalDist().inv_cdf(1 - alpha) if alpha > 0.01 else -NormalDist().inv_cdf(alpha)
+    share, spread = successes / trials, z * z / trials
+    width = np.sqrt(share * (1 - share) * spread + spread * spread / 4)
+    rough = successes / (trials + 2 * math.log(1 / alpha) * trials / np.maximum(successes, 1))  # where nearly 0 is left
+    wilson = (share + spread / 2 - math.copysign(1, z) * width) / (1 + spread)
+    return np.clip(np.where(wilson > 1e-3 * rough, wilson, rough), 1e-300, 1 - 1e-16)
 
-    The probability of exactly ``successes`` is the unit: all others follow from it by simple ratios. All terms are
-    positive, so nothing cancels.
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
+_NEGLIGIBLE = -42.0  # logarithm of what does not show in a sum around 1
+
+
+def _log_tail(successes: Numbers, trials: int, p: Numbers) -> tuple[Numbers, Numbers]:
+    """Logarithm of the probability of at least ``successes`` successes, and its slope in the logarithm of ``p``.
+
+    The probability grows with ``p`` by ``successes / p`` times the probability of exactly that many, so it is the
+    integral of that from 0 to ``p``. Relative to its value at ``p`` the integrand is smooth, so 40 points give the
+    integral to about 14 digits; further down it is too small to show.
     """
     p = np.clip(p, 1e-300, 1 - 1e-16)
-    odds = p / (1 - p)
-    more = _series(lambda j: np.maximum(trials - successes - j, 0) / (successes + j + 1) * odds)
-    fewer = _series(lambda j: np.maximum(successes - j, 0) / (trials - successes + j + 1) / odds)
-    return (1 + more) / (1 + more + fewer), np.maximum(successes, 1) / (1 + more)
 
+    def height(x: Numbers) -> Numbers:
+        """Logarithm of the integrand at ``p + x``, relative to ``p``."""
+        with np.errstate(divide="ignore"):
+            return np.asarray((successes - 1) * np.log1p(x / p) + (trials - successes) * np.log1p(-x / (1 - p)))
 
-def _series(ratio: Callable[[Numbers], Numbers]) -> Numbers:
-    """Sum of the products of the first 1, 2, 3, … ratios, which decrease to 0; infinite if too large for a float."""
-    total, last = np.zeros(1), np.ones(1)
-    for start in count(0, 64):
-        ratios = ratio(start + np.arange(64)[:, None])
-        with np.errstate(over="ignore", invalid="ignore"):
-            terms = last * np.cumprod(ratios, axis=0)
-            total, last = np.nan_to_num(total + terms.sum(axis=0), nan=math.inf, posinf=math.inf), terms[-1]
-            # Since ratios decrease, the terms left out sum to less than a geometric series.
-            negligible = (ratios[-1] < 1) & (last * ratios[-1] <= 1e-18 * total * (1 - ratios[-1]))
-        if (negligible | np.isinf(total)).all():
+    start, begin = -p, np.zeros(len(p))  # between them, find where the integrand begins to show
+    for _ in range(50):
+        middle = (start + begin) / 2
+        shows = height(middle) > _NEGLIGIBLE
+        start, begin = np.where(shows, start, middle), np.where(shows, middle, begin)
+        if (start > 1.05 * begin).all():
             break
-    return total
+    area = np.zeros(len(p))
+    for node, weight in zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True):
+        area += weight * np.exp(np.minimum(height(start * (1 - node) / 2), 600))
+    area *= -start / 2
+    with np.errstate(divide="ignore"):
+        return np.log(successes * area / p) + _log_binomial(successes, trials, p), p / area
+
+
+def _log_binomial(successes: Numbers, trials: int, p: Numbers) -> Numbers:
+    """Logarithm of the probability of exactly so many successes, without cancellation (Loader, 2000)."""
+    failures = trials - successes
+    scale = trials / (2 * np.pi * np.maximum(successes, 1) * np.maximum(failures, 1))
+    scale = np.where((successes == 0) | (failures == 0), 1.0, scale)
+    beyond_stirling = _stirling(np.array([trials])) - _stirling(successes) - _stirling(failures)
+    return np.asarray(
+        np.log(scale) / 2 + beyond_stirling - _deviance(successes, trials * p) - _deviance(failures, trials * (1 - p))
+    )
+
+
+_SMALL = np.array(
+    [0.0, *(math.lgamma(k + 1) + k - (k + 0.5) * math.log(k) - math.log(math.tau) / 2 for k in range(1, 64))]
+)
+
+
+def _stirling(k: Numbers) -> Numbers:
+    """Logarithm of the factorial of ``k``, less Stirling's formula for it; 0 for 0, where the formula has no value."""
+    inverse = 1 / np.maximum(k, 64)
+    square = inverse * inverse
+    series = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680)))
+    return np.where(k < 64, _SMALL[np.minimum(k, 63).astype(np.int64)], series)
+
+
+def _deviance(observed: Numbers, expected: Numbers) -> Numbers:
+    """``observed * log(observed / expected) + expected - observed``; a series where these nearly cancel."""
+    excess = (expected - observed) / np.maximum(observed, 1)
+    near, series = np.clip(excess, -0.1, 0.1), np.zeros(len(excess))
+    for power in range(16, 1, -1):
+        series = 1 / power - near * series
+    with np.errstate(divide="ignore"):
+        far = excess - np.log1p(np.maximum(excess, -1))
+    return np.where(observed == 0, expected, observed * np.where(near == excess, near * near * series, far))
 
 
 def right_radius(noise: Noise, bounds: Bounds, stated: Numbers) -> Flags:
@@ -224,6 +297,29 @@ def holds(noise: Noise, bounds: Bounds, budget: Budget) -> Flags:
     return _withstands_flips(noise, bounds, [(add, delete, *mix) for mix in _mixes(int(entries))])
 
 
+def check_work(noise: Noise, budgets: Iterable[Budget], num_targets: int) -> None:
+    """Refuses budgets that would take too long to check, before any of them is.
+
+    Raises:
+        CertificateError: Names the work and the limit.
+    """
+    total = sum(steps(noise, budget, num_targets) for budget in budgets)
+    _require(total <= MOST_STEPS, f"its budgets take {total:,} steps to check, at most {MOST_STEPS:,} are made")
+
+
+def steps(noise: Noise, budget: Budget, num_targets: int) -> int:
+    """How much work :func:`holds` is at most: for each mix of flips, its regions, and all targets."""
+    if noise["kind"] == "deletions":
+        return num_targets
+    edges = budget.add_edges + budget.delete_edges
+    nodes = budget.change_features + budget.target_features
+    entries = nodes * noise["num_features"] if nodes and noise["num_features"] else 0  # infinity times 0 is NaN
+    if max(edges, entries) > MOST_FLIPS:
+        return num_targets
+    regions = (edges + 1) * (entries + 1) + (edges**2 + entries**2) // 400
+    return int((entries + 1) * (regions + num_targets))
+
+
 def _withstands_size(noise: Noise, bounds: Bounds, size: Numbers, last: int) -> Flags:
     """Whether each target withstands all attacks of its own size, shape ``[n]``; sizes are steps of the radius."""
     if noise["kind"] == "deletions":
@@ -259,7 +355,9 @@ def _withstands_flips(noise: Noise, bounds: Bounds, attacks: list[tuple[int, int
         of_edges = _regions(edges_added, edges_deleted, noise["p_add"], noise["p_delete"])
         of_entries = _regions(added, deleted, noise["p_add_feature"], noise["p_delete_feature"])
         clean, attacked = (np.outer(a, b).ravel() for a, b in zip(of_edges, of_entries, strict=True))
-        alive = alive[_label_stays(clean, attacked, bounds.top[alive], bounds.other[alive])]
+        worst = bounds.top[alive].min(keepdims=True), bounds.other[alive].max(keepdims=True)
+        if not _label_stays(clean, attacked, *worst).all():  # else all others stay too
+            alive = alive[_label_stays(clean, attacked, bounds.top[alive], bounds.other[alive])]
     return np.isin(np.arange(len(bounds.label)), alive)
 
 

@@ -32,9 +32,7 @@ def laid_out(format: str, titles: Sequence[str], rows: Iterable[Sequence[Any]], 
     """
     rows = list(rows)
     if format == "csv":
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([titles, *rows])
-        return text.getvalue().rstrip("\n")
+        return "\n".join(_csv_line(row) for row in [titles, *rows])
     aligned = ["right" if side == "r" else "left" for side in sides or _sides(titles, rows)]
     if format == "text":  # titles as a first row: tabulate makes a column wider than its header
         return str(tabulate([titles, *rows], tablefmt="plain", disable_numparse=True, colalign=aligned))
@@ -42,6 +40,13 @@ def laid_out(format: str, titles: Sequence[str], rows: Iterable[Sequence[Any]], 
     layout = _MARKDOWN if format == "markdown" else "latex"
     table = str(tabulate(rows, titles, layout, disable_numparse=True, colalign=aligned))
     return table.replace("–", "--").replace("\u00a0", "~") if format == "latex" else table
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
+    # The writer quotes what its own end of line has in it, and a lone "\r" in an id must be quoted too.
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    return text.getvalue().removesuffix("\r\n")
 
 
 def _sides(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

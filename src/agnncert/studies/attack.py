@@ -102,19 +102,23 @@ class Attacked:
         return sum(each.fallen_certified for each in self.rounds)
 
 
-def attack_run(source: str | Path, settings: AttackSettings, root: str | None = None) -> Attacked:
+def attack_run(
+    source: str | Path, settings: AttackSettings, root: str | None = None, model: str | None = None, trust: bool = False
+) -> Attacked:
     """Attacks the targets of a run's certificate and adds the outcome to the run.
 
     Args:
         source: The folder of a certified run.
         settings: How to attack.
         root: Folder that holds the datasets, if not where they were.
+        model: The run's model, if it is code that is to be run and the folder was not made here.
+        trust: Whether the folder is the user's own work, so that code and files that it names may be used.
     """
     folder = find_run(source)
     if folder is None or not folder.certificate.is_file():
         raise SettingsError(f"{source} is not the folder of a certified run: agnncert certify makes one.")
     with folder.recording():
-        named, study = study_of_run(folder, CertifySettings(root=root))
+        named, study = study_of_run(folder, CertifySettings(root=root, model=model), trust)
         certificate = load_certificate(folder.certificate)
         if model_digest(study.new_model()) != certificate.claim.digests.get("model"):
             raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
@@ -134,12 +138,12 @@ def usual_sizes(certificate: Certificate) -> tuple[int, ...]:
 
 def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) -> tuple[Round, ...]:
     certified = {size: certificate.holds_against(settings.budget(size)) for size in settings.sizes}
-    correct = np.ones(certificate.num_targets, dtype=bool)
+    correct, total = np.ones(certificate.num_targets, dtype=bool), certificate.num_targets
     if certificate.truth is not None:
-        correct = certificate.label == certificate.truth
+        correct, total = certificate.label == certificate.truth, int(certificate.labelled.sum())
     chosen = _sample(correct, certified, settings)
     fallen = _attack(study, certificate.row, chosen, settings)
-    return tuple(_round(size, correct, certified[size], chosen[size], fallen[size]) for size in certified)
+    return tuple(_round(size, correct, total, certified[size], chosen[size], fallen[size]) for size in certified)
 
 
 def _sample(correct: BoolArray, certified: dict[int, BoolArray], settings: AttackSettings) -> dict[int, IntArray]:
@@ -180,12 +184,13 @@ def _attack(
     return fallen
 
 
-def _round(size: int, correct: BoolArray, holds: BoolArray, chosen: IntArray, fallen: BoolArray) -> Round:
+def _round(size: int, correct: BoolArray, total: int, holds: BoolArray, chosen: IntArray, fallen: BoolArray) -> Round:
+    """What came of one size; shares are of ``total`` targets, those that can be correct."""
     proved = holds[chosen]
     fallen_proved, fallen_others, others = (int(part.sum()) for part in (fallen & proved, fallen & ~proved, ~proved))
-    certified, uncertified = float((correct & holds).mean()), float((correct & ~holds).mean())
+    certified, uncertified = float((correct & holds).sum() / total), float((correct & ~holds).sum() / total)
     survived = uncertified * (1 - fallen_others / others) if others else uncertified  # estimated from the sample
-    left = certified - fallen_proved / len(correct) + survived
+    left = certified - fallen_proved / total + survived
     return Round(size, certified, left, int(proved.sum()), fallen_proved, others, fallen_others)
 
 

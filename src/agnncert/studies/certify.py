@@ -13,6 +13,7 @@ from agnncert.proof.certificate import Certificate
 from agnncert.studies.estimate import estimate_certification
 from agnncert.studies.folder import Row, RunFolder, find_run, open_run
 from agnncert.studies.inputs import OWN, copy_tables, describe, row_origin, run_name, study_of_run, study_of_settings
+from agnncert.studies.report import report_certificate
 from agnncert.studies.run import Study, accuracy, certify_model, predict
 from agnncert.studies.settings import CertifySettings
 
@@ -41,7 +42,11 @@ class Certified:
 
 
 def certify_run(
-    settings: CertifySettings, out: str | Path | None = None, fresh: bool = False, report: bool = True
+    settings: CertifySettings,
+    out: str | Path | None = None,
+    fresh: bool = False,
+    report: bool = True,
+    trust: bool = False,
 ) -> Certified:
     """Certifies what settings name and leaves the certificate in a run folder.
 
@@ -50,14 +55,21 @@ def certify_run(
         out: The run folder. When not given, that of the earlier run, or one below ``runs``.
         fresh: Start anew even if ``out`` holds another run.
         report: Whether to write the report as well.
+        trust: Whether the folder of the earlier run is the user's own work, so that code and files that it names may be
+            used; it need not be said of folders that were made here.
     """
     earlier = find_run(settings.data) if settings.data and Path(settings.data).is_dir() else None
     if earlier is not None and out is not None:
         raise SettingsError(f"the certificate of {earlier} goes into that folder: leave out --out.")
-    settings, study = study_of_settings(settings) if earlier is None else study_of_run(earlier, settings)
+    settings, study = study_of_settings(settings) if earlier is None else study_of_run(earlier, settings, trust)
     about, table = describe(study.ready, settings), settings.table()
     if earlier is not None and "train" in earlier.settings:  # the other settings are stored with the training
         table = {key: value for key, value in table.items() if key in OWN}
+    elif earlier is not None:  # where the data came from stays on record, though it is read from the copies
+        places = ("data", "nodes", "edges", "graphs", "name")
+        stored = earlier.settings["certify"]
+        table = {key: value for key, value in table.items() if key not in places}
+        table |= {key: stored[key] for key in places if key in stored}
     folder = earlier or open_run(out, run_name(about, settings), "certify", table, about["digest"], fresh)
     with folder.recording():
         folder.forget("attack")  # an earlier attack was on an earlier certificate
@@ -66,19 +78,9 @@ def certify_run(
         if "train" not in folder.settings:
             save_model(study.new_model(), folder.weights, {"data": about, "settings": table})
         certificate, seconds = _certify(study, settings, folder, row_origin(settings, study.defence, about))
-        page, sentences = _write_report(certificate, folder) if report else (None, ())
+        reported = report_certificate(certificate, folder.certificate, folder) if report else None
+    page, sentences = (None, ()) if reported is None else (reported.page, reported.sentences)
     return Certified(folder, certificate, seconds, page, sentences)
-
-
-def _write_report(certificate: Certificate, folder: RunFolder) -> tuple[Path | None, tuple[str, ...]]:
-    """The page and the sentences that sum it up; neither if jinja2 is not installed."""
-    try:
-        from agnncert.studies.report import report_certificate
-    except ModuleNotFoundError as error:
-        log.warning('no report, because %s is not installed: pip install "agnncert[report]"', error.name)
-        return None, ()
-    reported = report_certificate(certificate, folder.certificate, folder)
-    return reported.page, reported.sentences
 
 
 def _certify(study: Study, settings: CertifySettings, folder: RunFolder, origin: Row) -> tuple[Certificate, float]:
@@ -95,23 +97,26 @@ def _certify(study: Study, settings: CertifySettings, folder: RunFolder, origin:
 
 
 def _with_known_truth(certificate: Certificate) -> Certificate:
-    """Drops the true classes if some are unknown: an accuracy would count those as wrong."""
-    truth = certificate.truth
-    if truth is None or (truth >= 0).all():
+    """Drops the true classes if all are unknown; says so if some are."""
+    total, known = certificate.num_targets, int(certificate.labelled.sum())
+    if certificate.truth is None or known == total:
         return certificate
-    unknown = int((truth < 0).sum())
-    log.warning("%d of %d targets have no label, so accuracies are left out", unknown, len(truth))
+    if known:
+        log.info("%d of %d targets have no label: accuracies are shares of the other %d", total - known, total, known)
+        return certificate
+    log.warning("none of the %d targets has a label, so accuracies are left out", total)
     return replace(certificate, truth=None)
 
 
 def _measured(certificate: Certificate, study: Study, model: Any, seconds: float) -> list[Row]:
     right = np.ones(certificate.num_targets, dtype=bool)
-    word = "certified share"
+    word, counted = "certified share", certificate.num_targets
     rows: list[Row] = [{"measure": "seconds of certification", "value": round(seconds, 3)}]
     if certificate.truth is not None:
         right, word = certificate.label == certificate.truth, "certified accuracy"
+        counted = int(certificate.labelled.sum())
         whole, majority = accuracy(study, predict(study, model).label), accuracy(study, study.majority)
-        rows.append({"measure": "accuracy of the vote", "value": float(right.mean())})
+        rows.append({"measure": "accuracy of the vote", "value": float(right.sum() / counted)})
         for name, value in (("accuracy on the whole graph", whole), ("accuracy, majority class", majority)):
             rows += [] if value is None else [{"measure": name, "value": value}]
     rows.append({"measure": "median radius", "value": float(np.median(certificate.radius))})
@@ -120,6 +125,6 @@ def _measured(certificate: Certificate, study: Study, model: Any, seconds: float
         kinds[f"{word}, new neighbours"] = certificate.new_neighbours
     for measure, withstood in kinds.items():
         last = withstood[np.isfinite(withstood)].max(initial=0)
-        shares = {s: float((right & (withstood >= s)).mean()) for s in SIZES if s <= last + 1}
+        shares = {s: float((right & (withstood >= s)).sum() / counted) for s in SIZES if s <= last + 1}
         rows += [{"measure": measure, "size": size, "value": share} for size, share in shares.items()]
     return rows

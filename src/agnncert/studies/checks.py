@@ -2,29 +2,40 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
-from agnncert.studies.folder import find_run
-from agnncert.studies.inputs import fresh_model, load_data, make_division, study_of_run, trained_model
+from agnncert.studies.folder import RunFolder, find_run
+from agnncert.studies.inputs import (
+    fresh_model,
+    load_data,
+    load_run_data,
+    make_division,
+    model_of_run,
+    stored_settings,
+    study_of_run,
+    trained_model,
+)
 from agnncert.studies.own_model import is_module_spec, load_weights
 from agnncert.studies.settings import CertifySettings, require_one_of
 from agnncert.verifier import Verdict, verify
 from agnncert.voting.auditing import AuditReport, audit
 
 
-def audit_named(settings: CertifySettings, task: str | None = None) -> AuditReport:
+def audit_named(settings: CertifySettings, task: str | None = None, trust: bool = False) -> AuditReport:
     """Whether the model that settings name may be certified.
 
     Args:
         settings: ``model`` may also be the folder of a run. Without ``data``, a user's model is probed with
             random features, and a built-in one with the digits.
         task: ``"node"`` or ``"graph"``, if no data says which.
+        trust: Whether the folder of a run is the user's own work, so that code and files that it names may be used.
     """
     run = find_run(str(settings.model)) if settings.model and Path(settings.model).is_dir() else None
     if run is not None:
         _, study = study_of_run(
-            run, CertifySettings(root=settings.root, division=settings.division, groups=settings.groups)
+            run, CertifySettings(root=settings.root, division=settings.division, groups=settings.groups), trust
         )
         return audit(study.new_model(), division=study.division, data=study.data)
     wanted = task or "node"
@@ -46,21 +57,34 @@ def _task(data: object, task: str | None) -> str:
     return of_data
 
 
-def verify_named(certificate: Path, named: CertifySettings, ballots: float) -> Verdict:
+def verify_named(certificate: Path, named: CertifySettings, ballots: float, trust: bool = False) -> Verdict:
     """Verifies a certificate and casts ballots again, with the data and model that are named, else those of its run.
 
+    Code of a model is run only if ``named`` names it, or the folder of the run is the user's own work: made here, or
+    said to be so with ``trust``.
+
     Raises:
-        SettingsError: Something is not named and the certificate lies in no run folder.
+        SettingsError: Something is not named and the certificate lies in no run folder, or what is not named is code
+            in a folder that is not the user's own work.
     """
-    place = named.data if named.data and Path(named.data).is_dir() else certificate
-    run = find_run(place)
-    if run is not None and (not named.data or place == named.data) and named.model is None:
-        _, study = study_of_run(run, CertifySettings(root=named.root))
-        return verify(certificate, data=study.data, model=study.new_model(), ballots=ballots, seed=named.seed)
-    if not named.data:
+    data_run = find_run(named.data) if named.data and Path(named.data).is_dir() else None
+    run = data_run or find_run(certificate)
+    own_data = bool(named.data) and data_run is None
+    if run is None and not own_data:
         raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
-    data = load_data(named)
-    if named.model is None and ballots:
-        raise SettingsError("casting ballots again needs the model: name it with --model and --weights.")
-    model = None if named.model is None else trained_model(named, data)
+    data = load_data(named) if run is None or own_data else load_run_data(run, named.root, trust)
+    model = _model_to_check(run, named, data, own_data, ballots, trust)
     return verify(certificate, data=data, model=model, ballots=ballots, seed=named.seed)
+
+
+def _model_to_check(
+    run: RunFolder | None, named: CertifySettings, data: Any, own_data: bool, ballots: float, trust: bool
+) -> Any:
+    """The model that the user names, else that of the run; none if only the user's own data is to be compared."""
+    if own_data and not (named.model or named.weights or ballots):
+        return None
+    if run is None and named.model is None:
+        raise SettingsError("casting ballots again needs the model: name it with --model and --weights.")
+    if run is None or (own_data and named.model not in (None, stored_settings(run).model)):
+        return trained_model(named, data)
+    return model_of_run(run, data, named, named.root, trust)

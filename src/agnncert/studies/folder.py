@@ -21,6 +21,7 @@ from typing import Any
 from agnncert import __version__
 from agnncert.errors import AgnncertError, SettingsError
 from agnncert.storage import write_atomic
+from agnncert.studies.trust import is_own_work, remember
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class RunFolder:
     def begin(self, step: str, table: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Records what is going to be done, where, and on what."""
         self.path.mkdir(parents=True, exist_ok=True)
-        self.write(SETTINGS, toml_text({**self.settings, step: table}))
+        self._write_settings({**self.settings, step: table})
         self.write(DATA, _json(data))
         self.write("environment.json", _json(environment()))
 
@@ -80,7 +81,18 @@ class RunFolder:
         """Removes what a step recorded, because what it was about has changed."""
         if step in self.settings:
             self.put_rows(step, [])
-            self.write(SETTINGS, toml_text({name: t for name, t in self.settings.items() if name != step}))
+            self._write_settings({name: t for name, t in self.settings.items() if name != step})
+
+    @property
+    def is_own_work(self) -> bool:
+        """Whether the run was made on this machine, from the current folder, and is as it was left."""
+        return is_own_work(self.path / SETTINGS)
+
+    def _write_settings(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
+        own = not self.exists or self.is_own_work  # what others wrote does not become own work by going on with it
+        self.write(SETTINGS, toml_text(tables))
+        if own:
+            remember(self.path / SETTINGS)
 
     def differs(self, step: str, table: Mapping[str, Any], digest: str) -> list[str]:
         """Why this folder cannot be used for a step, such as other settings or other data; empty if it can."""
@@ -154,6 +166,8 @@ class RunFolder:
         """
         is_new = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
+        if (self.path / "log.txt").is_symlink():  # it may lead to any file of the user
+            raise SettingsError(f"{self.path / 'log.txt'} is a link, and nothing is written through links: remove it.")
         handler = logging.FileHandler(self.path / "log.txt", encoding="utf-8")
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S"))
         library = logging.getLogger("agnncert")
@@ -166,8 +180,10 @@ class RunFolder:
             for draft in self.path.glob("*.part"):
                 draft.unlink(missing_ok=True)
             log.info("interrupted", extra=_FILE_ONLY)
+            kept = [*self.path.glob("*.checkpoint"), *(f for f in (self.weights, self.certificate) if f.exists())]
             message = f"what was finished is in {self.path}; the same command goes on from there."
-            raise KeyboardInterrupt(message) from None
+            early = "nothing was finished yet; the same command begins anew."
+            raise KeyboardInterrupt(message if kept else early) from None
         except Exception as error:
             log.error("%s: %s", type(error).__name__, error, extra=_FILE_ONLY)
             if is_new and isinstance(error, AgnncertError):

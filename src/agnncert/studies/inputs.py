@@ -14,6 +14,7 @@ import torch
 
 from agnncert.datasets import DATASETS, dataset_digest, load_dataset, load_tables
 from agnncert.datasets.columns import FORMATS
+from agnncert.datasets.tu import tu_files
 from agnncert.divisions import EdgeCentric, NodeCentric, division_named
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
@@ -60,14 +61,14 @@ def load_data(settings: DataSettings) -> Any:
         if not Path(name).is_dir():
             raise DatasetError(
                 f'no dataset and no folder is called "{name}": {did_you_mean(name, DATASETS)} '
-                "Your own graph: a folder with nodes.csv and edges.csv."
+                "Your own graph: a folder with nodes.csv and edges.csv, or with the files of a TU dataset."
             )
     columns: dict[str, Any] = {**settings.column}
     if columns.get("label") == "none":
         columns["label"] = None
     return load_tables(
         name or None, nodes=settings.nodes, edges=settings.edges, graphs=settings.graphs,
-        directed=settings.directed, features=settings.feature or None, seed=seed, **columns,
+        directed=settings.directed, features=settings.feature or None, seed=seed, name=settings.name, **columns,
     )  # fmt: skip
 
 
@@ -100,6 +101,8 @@ def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
         file = Path(settings.data) / f"{kind}{suffix}"
         if kind not in files and file.is_file():
             files[kind] = file
+    if settings.data and not files:
+        files = {path.stem: path for path in tu_files(settings.data).values()}
     if sum(file.stat().st_size for file in files.values()) > LARGEST_COPY:
         log.warning("the tables are too large to be kept in %s: repeating the run needs them where they are", folder)
         return
@@ -193,45 +196,36 @@ def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study
     return settings, _study(ready, settings, division, trained_model(settings, ready.data))
 
 
-def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> tuple[CertifySettings, Study]:
+def study_of_run(
+    folder: RunFolder, changes: CertifySettings | None = None, trust: bool = False
+) -> tuple[CertifySettings, Study]:
     """What an earlier run worked on, as a study; and the settings with nothing left open.
 
     Args:
         folder: The run.
-        changes: What to certify and how, if not as before; model and data must not be named.
+        changes: What to certify and how, if not as before. Data must not be named; a model of the user's own may be,
+            to have its code run.
+        trust: Whether the folder is the user's own work, see :func:`settings_of_folder`.
 
     Raises:
-        SettingsError: The run has not come far enough, its data has changed, or ``changes`` name another model or data.
+        SettingsError: The run has not come far enough, its data has changed, ``changes`` name another model or data, or
+            the folder names code or files and is not the user's own work.
     """
-    steps, changes = folder.settings, changes or CertifySettings()
-    foreign = [name for name in changes.given() if name not in ("data", "root", *OWN)]
+    changes = changes or CertifySettings()
+    foreign = [name for name in changes.given() if name not in ("data", "root", "model", *OWN)]
     if foreign:
         raise SettingsError(
             f"{folder} has a model and data of its own: leave out {', '.join(f'--{n}' for n in foreign)}."
         )
-    trained = "train" in steps
-    if not trained and "certify" not in steps:
-        raise SettingsError(f"{folder} holds neither a trained model nor a certificate.")
-    kind, step = (TrainSettings, "train") if trained else (CertifySettings, "certify")
-    earlier: ModelSettings = with_kept_tables(folder, settings_from(kind, steps[step]), changes.root)
+    earlier = settings_of_folder(folder, stored_settings(folder), changes.root, changes.model, trust)
     shared = [entry.name for entry in fields(CertifySettings) if hasattr(earlier, entry.name)]
     values = {name: getattr(earlier, name) for name in shared}
-    if trained:  # with --target-size, training chose the division
+    if "train" in folder.settings:  # with --target-size, training chose the division
         values |= {name: value for name, value in folder.read_json(CHOICE).items() if name in ("division", "groups")}
     values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
     settings = CertifySettings(**values)
-    ready = Prepared.of(load_data(earlier))
-    if dataset_digest(ready) != folder.data.get("digest"):
-        raise SettingsError(
-            f"the data of {folder} has changed since (its digest differs): begin a new run for the new data."
-        )
-    weights = folder.weights if folder.weights.is_file() else None
-    if not trained:
-        model = trained_model(replace(settings, weights=None if weights is None else str(weights)), ready.data)
-    elif weights is None:
-        raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
-    else:
-        model = load_weights(fresh_model(earlier, ready.data), weights)
+    ready = _unchanged(folder, earlier)
+    model = _with_weights(folder, earlier, ready.data)
     settings, division = make_division(settings, ready.task)
     return settings, _study(ready, settings, division, model)
 
@@ -246,8 +240,116 @@ def _study(ready: Prepared, settings: CertifySettings, division: Any, model: Any
     return Study(ready, targets_of(ready, settings.targets), division, model, seed=settings.seed)
 
 
-def with_kept_tables(folder: RunFolder, settings: AnySettings, root: str | None) -> AnySettings:
-    """Settings that read a user's tables from the copy in the run folder, and datasets from ``root`` if it is given."""
-    if folder.tables.is_dir():
-        settings = replace(settings, data=str(folder.tables), nodes=None, edges=None, graphs=None)
-    return settings if root is None else replace(settings, root=root)
+def settings_of_folder(
+    folder: RunFolder, settings: SomeSettings, root: str | None = None, model: str | None = None, trust: bool = False
+) -> SomeSettings:
+    """Settings from a run folder, with nothing in them that runs code or reads files which the folder alone names.
+
+    Args:
+        folder: The run.
+        settings: What it stores.
+        root: Folder that holds the datasets. What the folder says about it counts only if it is the user's own work:
+            files of datasets can contain code.
+        model: The model as the user names it, which permits its code to be run.
+        trust: Whether the folder is the user's own work; if it was made on this machine, this need not be said.
+
+    Returns:
+        Settings that read a user's tables from their copy in the run folder.
+
+    Raises:
+        SettingsError: The folder names code that the user did not name, or files elsewhere; says how to permit it.
+    """
+    if model is not None and model != settings.model:
+        raise SettingsError(
+            f'{folder} has a model of its own, "{settings.model}", not "{model}": leave out --model, or name that one.'
+        )
+    trust = trust or folder.is_own_work
+    if is_module_spec(settings.model or "") and not trust and model is None:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in settings.set.items())
+        raise SettingsError(
+            f"{folder} was not made here, and its model is code that would be run: {settings.model} with "
+            f"({arguments}). If you know that code, name it yourself with --model {settings.model}; if the whole "
+            "folder is your own work, say --trust (in Python trust=True)."
+        )
+    return data_of_folder(folder, settings, root, trust)
+
+
+def data_of_folder(
+    folder: RunFolder, settings: AnySettings, root: str | None = None, trust: bool = False
+) -> AnySettings:
+    """As :func:`settings_of_folder`, for callers that use the data of a run but not its model."""
+    trust = trust or folder.is_own_work
+    if folder.tables.is_dir():  # the copies lie in a folder called "data", and keep the name that the data had
+        name = settings.name or folder.data.get("name")
+        settings = replace(settings, data=str(folder.tables), nodes=None, edges=None, graphs=None, name=name)
+    if not trust:
+        _check_places(folder, settings)
+    root = root if root is not None or not trust else settings.root
+    return replace(settings, root=root)
+
+
+def load_run_data(folder: RunFolder, root: str | None = None, trust: bool = False) -> Any:
+    """The data of a run, which must be what it was; nothing that the folder names is run.
+
+    Raises:
+        SettingsError: The run has no data, other data by now, or data outside of a folder that is not the user's own.
+    """
+    return _unchanged(folder, data_of_folder(folder, stored_settings(folder), root, trust)).data
+
+
+def model_of_run(
+    folder: RunFolder, data: Any, named: ModelSettings, root: str | None = None, trust: bool = False
+) -> Any:
+    """The model of a run, or the one that ``named`` puts in its place: other weights, or another model with weights.
+
+    Settings of the model are those of the run, unless it is another model or ``named`` gives some.
+
+    Raises:
+        SettingsError: The folder names code that the user did not name, and is not the user's own work.
+    """
+    stored = stored_settings(folder)
+    if named.weights is not None and named.model not in (None, stored.model):
+        return trained_model(named, data)  # nothing of it comes from the folder
+    settings = settings_of_folder(folder, stored, root, named.model, trust)
+    return _with_weights(folder, replace(settings, set=named.set or settings.set), data, named.weights)
+
+
+def _with_weights(folder: RunFolder, settings: ModelSettings, data: Any, weights: str | None = None) -> Any:
+    """The model that settings name, with weights of the user's own or those of the folder."""
+    if weights is None and "train" in folder.settings:
+        if not folder.weights.is_file():
+            raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
+        return load_weights(fresh_model(settings, data), folder.weights)
+    stored = str(folder.weights) if folder.weights.is_file() else None
+    return trained_model(replace(settings, weights=weights or stored), data)
+
+
+def _unchanged(folder: RunFolder, settings: DataSettings) -> Prepared:
+    ready = Prepared.of(load_data(settings))
+    if dataset_digest(ready) != folder.data.get("digest"):
+        raise SettingsError(
+            f"the data of {folder} has changed since (its digest differs): begin a new run for the new data."
+        )
+    return ready
+
+
+def stored_settings(folder: RunFolder) -> ModelSettings:
+    """The settings of the step with which a run began."""
+    steps = folder.settings
+    for step, kind in (("train", TrainSettings), ("certify", CertifySettings)):
+        if step in steps:
+            return settings_from(kind, steps[step])
+    raise SettingsError(f"{folder} holds neither a trained model nor a certificate.")
+
+
+def _check_places(folder: RunFolder, settings: DataSettings) -> None:
+    """Refuses a folder that names files outside of it, by their path or by links, for reading or writing."""
+    named = [settings.nodes, settings.edges, settings.graphs, None if settings.data in DATASETS else settings.data]
+    home = folder.path.resolve()
+    outside = [place for place in named if place and not Path(place).resolve().is_relative_to(home)]
+    outside += [str(place) for place in folder.path.rglob("*") if place.is_symlink()]
+    if outside:
+        raise SettingsError(
+            f"{folder} was not made here, and it names files outside of it: {', '.join(outside)}. If it is your own "
+            "work, say --trust (in Python trust=True)."
+        )

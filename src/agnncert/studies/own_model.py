@@ -57,7 +57,9 @@ def user_model(spec: str, known: Mapping[str, Any], given: Mapping[str, Any]) ->
     arguments = _arguments(spec, factory, known, given)
     try:
         model = factory(**arguments)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit(0) would otherwise pass for success
         raise ModelContractError(f"{spec} failed: {type(error).__name__}: {error}{_where(error)}.") from error
     if not isinstance(model, torch.nn.Module):
         raise ModelContractError(f"{spec} returned a {type(model).__name__}: expected a torch.nn.Module.")
@@ -111,7 +113,9 @@ def _imported(name: str) -> ModuleType:
             f'there is no module "{error.name}" in this folder or among the installed packages: '
             f"{did_you_mean(error.name.rpartition('.')[2], _siblings(error.name))}"
         ) from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise SettingsError(f"importing {name} failed: {type(error).__name__}: {error}{_where(error)}.") from error
 
 
@@ -129,7 +133,9 @@ def _from_file(path: Path) -> ModuleType:
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         del sys.modules[path.stem]
         raise SettingsError(f"{path} cannot be run: {type(error).__name__}: {error}{_where(error)}.") from error
     return module

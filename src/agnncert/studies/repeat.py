@@ -10,7 +10,7 @@ from agnncert.progress import OnProgress
 from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.studies.certify import certify_run
 from agnncert.studies.folder import RunFolder, find_run
-from agnncert.studies.inputs import with_kept_tables
+from agnncert.studies.inputs import settings_of_folder
 from agnncert.studies.settings import CertifySettings, TrainSettings, settings_from
 from agnncert.studies.train import train_run
 
@@ -24,7 +24,12 @@ class Repeated:
 
 
 def repeat_run(
-    source: str | Path, out: str | Path | None = None, root: str | None = None, on_progress: OnProgress | None = None
+    source: str | Path,
+    out: str | Path | None = None,
+    root: str | None = None,
+    on_progress: OnProgress | None = None,
+    model: str | None = None,
+    trust: bool = False,
 ) -> Repeated:
     """Does all steps of a run again, with the settings and the data that its folder names.
 
@@ -33,6 +38,8 @@ def repeat_run(
         out: The folder for the new run; the old one's name with ``-again`` when not given.
         root: Folder that holds the datasets, if not where they were.
         on_progress: Called after every epoch.
+        model: The run's model, if it is code that is to be run and the folder was not made here.
+        trust: Whether the folder is the user's own work, so that code and files that it names may be used.
     """
     old = find_run(source)
     if old is None:
@@ -44,14 +51,15 @@ def repeat_run(
         raise SettingsError(f"{old} would be replaced by its own repetition: choose another --out.")
     differences: list[str] = []
     if "train" in steps:
-        training = with_kept_tables(old, settings_from(TrainSettings, steps["train"]), root)
+        training = settings_of_folder(old, settings_from(TrainSettings, steps["train"]), root, model, trust)
         new = train_run(training, place, fresh=True, on_progress=on_progress).folder
         if old.weights.read_bytes() != new.weights.read_bytes():
             differences.append("the weights are not the same, bit by bit")
         if "certify" in steps:
-            certify_run(settings_from(CertifySettings, {**steps["certify"], "data": str(new.path)}))
+            again = settings_from(CertifySettings, {**steps["certify"], "data": str(new.path), "root": root})
+            certify_run(again, trust=True)  # the new run was made just now, of what was permitted above
     elif "certify" in steps:
-        settings = with_kept_tables(old, settings_from(CertifySettings, steps["certify"]), root)
+        settings = settings_of_folder(old, settings_from(CertifySettings, steps["certify"]), root, model, trust)
         new = certify_run(replace(settings, weights=str(old.weights)), place, fresh=True).folder
     else:
         raise SettingsError(f"{old} records no step that could be repeated.")

@@ -1,13 +1,14 @@
 """``audit``: may this module be certified, and against which attacks?
 
 The proofs need a model that is deterministic and looks at a node only through the edges that lead to it. ``audit``
-inspects the layers it knows and probes the behaviour of all others (``probes``). Probes can refute a model; they do not
-prove it fit.
+names layers that are known to be at fault, and probes the behaviour of every model on the user's own graph
+(``probes``). Probes can refute a model; they do not prove it fit. That is known only of models made of layers that were
+read (``known_layers``).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch_geometric.nn import MessagePassing
@@ -15,7 +16,11 @@ from torch_geometric.nn import MessagePassing
 from agnncert.divisions import Division, EdgeCentric
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import Task, infer_task
-from agnncert.voting.probes import ALL_ATTACKS, Finding, Probe, sample_edge_values, sample_features
+from agnncert.voting.findings import ALL_ATTACKS, Finding
+from agnncert.voting.known_layers import by_construction
+from agnncert.voting.probes import Probe
+
+Locality = Literal["construction", "test"]
 
 
 @dataclass(frozen=True)
@@ -24,10 +29,14 @@ class AuditReport:
 
     Attributes:
         task: "node" or "graph".
-        division: The division it was asked about.
+        division: The division it was asked about, as printed.
         findings: Everything that breaks the guarantee; empty when the model is fit.
         deviation: Largest relative difference seen between two ways of computing the same logits.
-        tolerance: What ``certify`` allows for such differences: ten times the deviation, at least 32 units of rounding.
+        tolerance: What ``certify`` always allows for such differences, 32 units of rounding; it watches each ballot for
+            larger ones.
+        locality: How it is known that the model looks no further than it may: ``"construction"`` if all its modules are
+            of classes that were read and are local as they are set (``known_layers``), ``"test"`` if it withstood
+            the probes, which can refute but not prove.
     """
 
     task: Task
@@ -35,7 +44,7 @@ class AuditReport:
     findings: tuple[Finding, ...]
     deviation: float
     tolerance: float
-    locality: str = "test"
+    locality: Locality = "test"
 
     @property
     def ok(self) -> bool:
@@ -82,10 +91,11 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
         task = infer_task(data)
     findings = list(_inspect(model, task, division))
     deviation, rounding = 0.0, torch.finfo(torch.float32).eps
+    known = not findings and by_construction(model)
     if all(finding.leaves for finding in findings):  # else no attack is left that a certificate could speak about
         try:
-            probe = Probe(model, task, sample_features(model, data), sample_edge_values(data))
-            probed = list(probe.findings(division))
+            probe = Probe(model, task, data, division, brief=known)
+            probed = list(probe.findings())
         except ModelContractError as error:
             if not findings and data is None:
                 raise ModelContractError(
@@ -97,7 +107,9 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
             # A failed probe that allows the same attacks as a layer named by inspection says nothing new.
             findings += [f for f in probed if f.leaves not in [named.leaves for named in findings]]
             deviation, rounding = probe.deviation, torch.finfo(probe.call.dtype).eps
-    return AuditReport(task, str(division), tuple(findings), deviation, max(10 * deviation, 32 * rounding))
+    locality: Locality = "construction" if known and not findings else "test"
+    asked = "every division" if division is None else str(division)
+    return AuditReport(task, asked, tuple(findings), deviation, 32 * rounding, locality)
 
 
 _MIXING_NORMS = {"PairNorm", "GraphNorm", "InstanceNorm", "InstanceNorm1d", "GraphSizeNorm", "MeanSubtractionNorm"}

@@ -1,8 +1,11 @@
 """How a module is called: what its ``forward`` takes, what it must return, and which ballots follow from its logits."""
 
 import inspect
+import os
+import re
+import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +14,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.errors import DivisionError, GraphError, ModelContractError
+from agnncert.errors import AgnncertError, DivisionError, GraphError, ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, Task
-from agnncert.voting.lazy_rows import LazyRows
+from agnncert.voting.lazy_rows import LazyRows, Shake
 
 Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
 
@@ -22,7 +25,10 @@ Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes vot
 class Caller:
     """A model bound to one kind of graph: casts inputs to its type and passes the edge values it asks for.
 
-    A model that writes into its input (``x.relu_()``) gets a copy, or it would alter the graph for every later call.
+    ``strictness`` is for comparisons with another machine: 1 asks a little more of a stable ballot, -1 a little less.
+
+    A model gets copies of its own. One that writes into its inputs (``x.relu_()``, ``edge_weight.data.clamp_()``) would
+    else alter the graph for every later call, and the user's data with it; such writes leave no trace to look for.
     """
 
     model: Callable[..., Any]
@@ -30,7 +36,8 @@ class Caller:
     takes: tuple[str, ...]
     dtype: torch.dtype
     num_classes: int
-    writes_input: bool = False
+    strictness: int = 0
+    _shaken: "dict[Shake, Caller]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(
         self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
@@ -49,23 +56,28 @@ class Caller:
         """Calls the model; what it returns is not checked.
 
         Raises:
-            ModelContractError: The model wrote into ``x``, which it did not do when it was bound.
+            ModelContractError: The model failed.
         """
-        x = x.clone() if self.writes_input else x
-        before = _version(x)
-        logits = self.bare(x, edge_index, values, batch)
-        if not self.writes_input and _version(x) != before:
+        extra = {name: _floats_as(self.dtype, values[name]).clone() for name in self.takes}
+        inputs = (x if isinstance(x, LazyRows) else x.clone(), edge_index.clone())
+        try:
+            return self.model(*inputs, *([] if batch is None else [batch.clone()]), **extra)  # type: ignore[no-any-return]
+        except (AgnncertError, MemoryError):
+            raise
+        except SystemExit as error:  # else a command would end here, perhaps with the status of success
+            raise ModelContractError(f"the model ends the program (sys.exit({error.code!r}) in forward).") from error
+        except Exception as error:
             raise ModelContractError(
-                "the model writes into the features x on some graphs, which alters them for every later subgraph: "
-                "leave x as it is in forward (x = x.relu() instead of x.relu_())."
-            )
-        return logits
+                f"the model failed on a graph of {x.size(0)} nodes and {edge_index.size(1)} edges: {_told(error)} "
+                "It must accept every graph that an attacker may make of the data: any features (not only codes that "
+                "it knows), and as few edges as none at all."
+            ) from error
 
-    def bare(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
-        """Calls the model; neither what it returns nor whether it wrote into ``x`` is checked."""
-        extra = {name: _floats_as(self.dtype, values[name]) for name in self.takes}
-        inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
-        return self.model(*inputs, **extra)  # type: ignore[no-any-return]
+    def shaken(self, shake: Shake, shaken_model: Callable[[Any, Shake], Any]) -> "Caller":
+        """The same with a shaken model, which is made once."""
+        if shake not in self._shaken:
+            self._shaken[shake] = replace(self, model=shaken_model(self.model, shake))
+        return self._shaken[shake]
 
     def edge_values(self, graph: Data, edge: Tensor | None = None) -> dict[str, Tensor]:
         """The edge values that the model takes, of all edges or of some."""
@@ -97,23 +109,27 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     takes = tuple(name for name in EDGE_VALUES if name in names and name in graph)
     dtype = _dtype(model, graph.x)
     for name in ("x", *takes):
+        if graph[name].dtype == dtype:
+            continue  # that it is finite was checked when the graph was
         if not bool(torch.isfinite(_floats_as(dtype, graph[name])).all()):
             raise GraphError(
                 f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use model.double()."
             )
     none, no_values = no_edges(graph, takes)
     batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
-    x = graph.x[:1].to(dtype).clone()
-    untouched = _version(x)
+    x = graph.x[:1].to(dtype)
     caller = Caller(model, task, takes, dtype, num_classes=0)
     signature = "x, edge_index, batch" if task == "graph" else "x, edge_index"
     try:
         with torch.no_grad():
-            logits = caller.bare(x, none, no_values, batch)
-    except Exception as error:
+            logits = caller.run(x, none, no_values, batch)
+    except ModelContractError as error:
+        if isinstance(error.__cause__, SystemExit):
+            raise
         raise ModelContractError(
-            f"model({signature}) failed on a single node without edges, with x of shape [1, {graph.x.size(1)}]: "
-            f"{type(error).__name__}: {error}. Subgraphs can be this small: the model must accept them."
+            f"model({signature}) failed on a single node without edges, with {dtype} x of shape "
+            f"[1, {graph.x.size(1)}]: {_told(error.__cause__ or error)} Subgraphs can be this small: the model must "
+            "accept them."
         ) from error
     expected = f"logits of shape [num_{'graphs' if task == 'graph' else 'nodes'}, num_classes]"
     if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.size(0) != 1 or not logits.is_floating_point():
@@ -123,20 +139,25 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
         raise ModelContractError(
             f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two."
         )
-    return Caller(model, task, takes, dtype, int(logits.size(1)), writes_input=_version(x) != untouched)
+    return Caller(model, task, takes, dtype, int(logits.size(1)))
 
 
-def judge(logits: Tensor, tolerance: float) -> Ballots:
+def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, strictness: int = 0) -> Ballots:
     """The class each row votes for, and whether the vote is beyond numerical doubt.
 
-    A vote is stable when the best class leads the next by more than twice the tolerance, which bounds how far two ways
-    of computing the same logits can lie apart (relative to the largest logit of the row, absolute below 1).
+    A vote is stable when the best class leads the next by more than twice the distance that two ways of computing the
+    same logits can lie apart: the tolerance (relative to the largest logit of the row, absolute below 1), or the
+    deviation of that row if it is larger. Machines may disagree by 4 units of rounding about the former and by an
+    eighth about the latter: ``strictness`` moves both by as much.
     """
     best, ballot = logits.max(dim=1)
     runner_up = logits.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
     scale = logits.abs().amax(dim=1).clamp(min=1.0)
     # Comparisons with NaN are false: a logit that is not finite is never stable.
-    stable = (best - runner_up > 2 * tolerance * scale) & torch.isfinite(scale)
+    apart = (tolerance + strictness * 4 * torch.finfo(logits.dtype).eps) * scale
+    if deviation is not None:
+        apart = torch.maximum(apart, (1 + strictness / 8) * deviation)
+    stable = (best - runner_up > 2 * apart) & torch.isfinite(scale)
     return ballot.numpy().astype(np.int16), stable.numpy()
 
 
@@ -151,9 +172,14 @@ def _floats_as(dtype: torch.dtype, value: Tensor) -> Tensor:
     return value.to(dtype) if value.is_floating_point() else value
 
 
-def _version(x: Tensor) -> int:
-    """A number that grows whenever something is written into the tensor."""
-    return 0 if isinstance(x, LazyRows) or x.is_inference() else x._version
+def _told(error: BaseException) -> str:
+    """What went wrong inside a model, and where, in one sentence."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _OTHERS.search(f.filename)]
+    place = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}".rstrip(". ") + f"{place}."
+
+
+_OTHERS = re.compile(r"[\\/](site-packages|agnncert)[\\/]|^<")  # code that is not the user's
 
 
 def _dtype(model: Callable[..., Any], x: Tensor) -> torch.dtype:

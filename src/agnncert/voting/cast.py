@@ -1,6 +1,6 @@
 """Casting ballots with either engine, and storing them as ``Votes``: a default ballot and listed exceptions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -8,12 +8,13 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division, EdgeCentric, Pieces, is_graph_task
+from agnncert.divisions import Division, EdgeCentric, Pieces, has_own_groups, is_graph_task, num_groups_in
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.proof.ballots import ABSTAIN, BoolArray, IntArray, Votes
 from agnncert.voting import fast, naive
 from agnncert.voting.call import Ballots, Caller
 from agnncert.voting.cover import Cover, graph_cover, node_cover
+from agnncert.voting.pair_facts import pair_facts
 
 EngineName = Literal["fast", "naive"]
 ENGINES: tuple[EngineName, ...] = ("fast", "naive")
@@ -36,7 +37,7 @@ def cast(
     division: Division,
     rows: IntArray,
     engine: EngineName = "fast",
-    tolerance: float = 0.0,
+    tolerance: float | None = None,
     memory_limit: int | None = None,
     layout: fast.Plan | None = None,
 ) -> tuple[Votes, Cover]:
@@ -48,28 +49,31 @@ def cast(
         division: How to divide it.
         rows: Node task: rows of the targets. Graph task: all graphs of ``graph``, in order.
         engine: "fast" or "naive"; the ballots are the same.
-        tolerance: Relative distance that two computations of the same logits may lie apart.
+        tolerance: Relative distance that two computations of the same logits may lie apart at least; ``None`` spares
+            the work of finding out which ballots are stable, where nobody asks.
         memory_limit: Bytes that one chunk of work may take, about; ``None`` chooses what is fastest.
         layout: ``fast.plan`` of the same graph, division and targets, if it has been made before.
     """
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
+    call = replace(call)  # nothing that was derived from the model before: it may have been trained since
     if not hasattr(division, "pieces"):
         return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit), _no_cover(len(rows))
     layout = layout or fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
-    listing = _listing(layout.pieces, rows, division.num_groups, graph)
+    listing = _listing(layout.pieces, rows, num_groups_in(division, graph), graph)
     if engine == "naive":
         default, listed = _naive_ballots(call, graph, division, rows, listing, tolerance)
     else:
         default, listed = _fast_ballots(call, layout, rows, listing, tolerance, memory_limit)
-    return _votes(call, division, len(rows), listing, default, listed), _cover(layout.pieces, division, rows, graph)
+    number = num_groups_in(division, graph)
+    return _votes(call, number, len(rows), listing, default, listed), _cover(layout.pieces, division, rows, graph)
 
 
 def structure(graph: Data, division: Division, rows: IntArray) -> dict[str, npt.NDArray[Any]]:
     """What ``cast`` finds out about the graph alone, by the names that evidence uses; arguments as there."""
     if hasattr(division, "pieces"):
         pieces = fast.plan(graph, division, None if is_graph_task(graph) else rows).pieces
-        listing = _listing(pieces, rows, division.num_groups, graph)
+        listing = _listing(pieces, rows, num_groups_in(division, graph), graph)
         cover_ptr, cover = _cover(pieces, division, rows, graph)
     else:
         listing, (cover_ptr, cover) = _everything(len(rows), division.num_groups), _no_cover(len(rows))
@@ -79,11 +83,12 @@ def structure(graph: Data, division: Division, rows: IntArray) -> dict[str, npt.
         "reached": listing.reached,
         "cover_ptr": cover_ptr,
         "cover": cover,
+        **pair_facts(graph, division, rows, listing.owner, listing.group),
     }
 
 
 def _fast_ballots(
-    call: Caller, layout: fast.Plan, rows: IntArray, listing: Listing, tolerance: float, memory_limit: int | None
+    call: Caller, layout: fast.Plan, rows: IntArray, listing: Listing, tolerance: float | None, memory_limit: int | None
 ) -> tuple[Ballots, Ballots]:
     """Default ballots of the targets, and the listed ones."""
     default = _abstaining(len(rows))
@@ -97,7 +102,7 @@ def _fast_ballots(
 
 
 def _naive_ballots(
-    call: Caller, graph: Data, division: Division, rows: IntArray, listing: Listing, tolerance: float
+    call: Caller, graph: Data, division: Division, rows: IntArray, listing: Listing, tolerance: float | None
 ) -> tuple[Ballots, Ballots]:
     """As ``_fast_ballots``; also checks that every ballot that is not listed equals the default."""
     default = _abstaining(len(rows))
@@ -118,7 +123,7 @@ def _naive_ballots(
     return default, (ballots[listing.owner, listing.group], stable[listing.owner, listing.group])
 
 
-def _naive_table(call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float) -> Ballots:
+def _naive_table(call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float | None) -> Ballots:
     table = naive.graph_table if is_graph_task(graph) else naive.node_table
     return table(call, graph, division, rows, tolerance)
 
@@ -137,10 +142,10 @@ def _listing(pieces: Pieces, rows: IntArray, num_groups: int, graph: Data) -> Li
 
 
 def _votes(
-    call: Caller, division: Division, num_targets: int, listing: Listing, default: Ballots, listed: Ballots
+    call: Caller, num_groups: int, num_targets: int, listing: Listing, default: Ballots, listed: Ballots
 ) -> Votes:
     return Votes(
-        num_groups=division.num_groups,
+        num_groups=num_groups,
         num_classes=call.num_classes,
         default=default[0],
         default_stable=default[1],
@@ -162,7 +167,7 @@ def _all_listed(
     division: Division,
     rows: IntArray,
     engine: EngineName,
-    tolerance: float,
+    tolerance: float | None,
     memory_limit: int | None,
 ) -> Votes:
     """A user's own division: nothing is known of it but its subgraphs, so every ballot is listed."""
@@ -171,7 +176,8 @@ def _all_listed(
     else:
         ballots, stable = _naive_table(call, graph, division, rows, tolerance)
     listing = _everything(*ballots.shape)
-    return _votes(call, division, len(rows), listing, _abstaining(len(rows)), (ballots.reshape(-1), stable.reshape(-1)))
+    flat = ballots.reshape(-1), stable.reshape(-1)
+    return _votes(call, division.num_groups, len(rows), listing, _abstaining(len(rows)), flat)
 
 
 def _everything(num_targets: int, num_groups: int) -> Listing:
@@ -184,6 +190,8 @@ def _cover(pieces: Pieces, division: Division, rows: IntArray, graph: Data) -> C
         return _no_cover(len(rows))
     if is_graph_task(graph):
         return graph_cover(pieces, graph.batch)
+    if has_own_groups(division):  # a node reaches one ballot of a target, its own
+        return _no_cover(len(rows))
     return node_cover(pieces, rows, graph.num_nodes)
 
 

@@ -18,7 +18,8 @@ from torch_geometric.data import Data
 from agnncert.divisions import Division, Pieces, is_graph_task
 from agnncert.graphs.graph import one_graph
 from agnncert.proof.ballots import ABSTAIN, IntArray
-from agnncert.voting.call import Ballots, Caller, judge, no_edges
+from agnncert.voting.call import Ballots, Caller, no_edges
+from agnncert.voting.guard import guarded
 from agnncert.voting.lazy_rows import Features, SparseRows
 
 # Copies per chunk when no memory limit is given: hidden layers of a chunk then stay in the processor's cache.
@@ -81,24 +82,23 @@ def chunk_rows(call: Caller, graph: Data, memory_limit: int | None) -> int:
 
 
 def node_ballots(
-    call: Caller, layout: Plan, rows: IntArray, tolerance: float, memory_limit: int | None = None
+    call: Caller, layout: Plan, rows: IntArray, tolerance: float | None, memory_limit: int | None = None
 ) -> tuple[Ballots, Ballots]:
     """Ballots of the targets without edges, and of every copy in the union."""
     features = Features(layout.graph.x.to(call.dtype), layout.sparse)
-    alone = call(features.rows(torch.from_numpy(rows)), *no_edges(layout.graph, call.takes))
-    edgeless = judge(alone, tolerance)
+    edgeless = guarded(call, tolerance, features.rows(torch.from_numpy(rows)), *no_edges(layout.graph, call.takes))
     ballots = np.empty(len(layout.pieces.cell), dtype=np.int16)
     stable = np.empty(len(layout.pieces.cell), dtype=bool)
     for chunk in layout.chunks(chunk_rows(call, layout.graph, memory_limit)):
-        ballots[chunk.copies], stable[chunk.copies] = judge(evaluate(call, layout, features, chunk), tolerance)
+        ballots[chunk.copies], stable[chunk.copies] = guarded(call, tolerance, *_inputs(call, layout, features, chunk))
     return edgeless, (ballots, stable)
 
 
-def graph_ballots(call: Caller, layout: Plan, tolerance: float, memory_limit: int | None = None) -> Ballots:
+def graph_ballots(call: Caller, layout: Plan, tolerance: float | None, memory_limit: int | None = None) -> Ballots:
     """Ballots of the cells that are not empty, ascending."""
     features = Features(layout.graph.x.to(call.dtype), layout.sparse)
     parts = [
-        judge(evaluate(call, layout, features, chunk, _batch(layout, chunk)), tolerance)
+        guarded(call, tolerance, *_inputs(call, layout, features, chunk), _batch(layout, chunk))
         for chunk in layout.chunks(chunk_rows(call, layout.graph, memory_limit))
     ]
     if not parts:
@@ -108,15 +108,19 @@ def graph_ballots(call: Caller, layout: Plan, tolerance: float, memory_limit: in
 
 def evaluate(call: Caller, layout: Plan, features: Features, chunk: Chunk, batch: Tensor | None = None) -> Tensor:
     """Logits of one chunk: of its copies, or of its cells when ``batch`` says which copy belongs to which."""
+    return call(*_inputs(call, layout, features, chunk), batch)
+
+
+def _inputs(call: Caller, layout: Plan, features: Features, chunk: Chunk) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     pieces = layout.pieces
     blank = None if pieces.blank is None else pieces.blank[chunk.copies]
     x = features.rows(pieces.node[chunk.copies], blank)
     edge_index = pieces.edge_index[:, chunk.edges] - chunk.copies.start
-    return call(x, edge_index, call.edge_values(layout.graph, pieces.edge[chunk.edges]), batch)
+    return x, edge_index, call.edge_values(layout.graph, pieces.edge[chunk.edges])
 
 
 def custom_table(
-    call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float, memory_limit: int | None
+    call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float | None, memory_limit: int | None
 ) -> Ballots:
     """Ballots of a division without ``pieces``, many subgraphs at a time; shape ``[num_targets, num_groups]``."""
     on_graphs = is_graph_task(graph)
@@ -131,7 +135,7 @@ def custom_table(
         valued = [call.edge_values(part) for part in parts]
         values = {name: torch.cat([value[name] for value in valued]) for name in call.takes}
         batch = torch.repeat_interleave(torch.arange(len(parts)), sizes) if on_graphs else None
-        vote, sure = judge(call(x, edge_index, values, batch), tolerance)
+        vote, sure = guarded(call, tolerance, x, edge_index, values, batch)
         for k, ((row, alike), start) in enumerate(zip(places, starts.tolist(), strict=True)):
             if on_graphs:
                 ballots[row, alike], stable[row, alike] = vote[k], sure[k]

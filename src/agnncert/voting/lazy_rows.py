@@ -8,6 +8,7 @@ operation sees ordinary copied features.
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
@@ -27,12 +28,17 @@ class Features:
         sparse: A ``SparseRows`` of the same matrix, if it has been made before.
         cut: Training in several backward passes: gradients stop at the projections and are collected there,
             until ``finish_backward`` sends them on to the weights, once.
+        shake: Moves entries and products by a few units of rounding.
     """
 
-    def __init__(self, x: Tensor, sparse: "SparseRows | None" = None, cut: bool = False) -> None:
+    def __init__(
+        self, x: Tensor, sparse: "SparseRows | None" = None, cut: bool = False, shake: "Shake | None" = None
+    ) -> None:
         self.x = x
         self.sparse = sparse
         self.cut = cut
+        self._shake = shake
+        self._shaken: dict[Shake, Features] = {}
         self._with_blank: Features | None = None
         self._projected: dict[tuple[int, int, bool], tuple[Tensor, Tensor | None, Tensor, Tensor]] = {}
 
@@ -48,6 +54,20 @@ class Features:
             padded = torch.cat([self.x, self.x.new_zeros(1, self.x.size(1))])
             self._with_blank = Features(padded, None if self.sparse is None else SparseRows(padded), self.cut)
         return self._with_blank
+
+    def copy(self, index: Tensor) -> Tensor:
+        """``x[index]`` as an ordinary tensor of its own."""
+        return self._entries.index_select(0, index)
+
+    @cached_property
+    def _entries(self) -> Tensor:
+        return self.x if self._shake is None else self._shake.table(self.x)
+
+    def shaken(self, shake: "Shake") -> "Features":
+        """The same matrix, and its products with any weight, moved by a few units of rounding."""
+        if shake not in self._shaken:
+            self._shaken[shake] = Features(self.x, self.sparse, shake=shake)
+        return self._shaken[shake]
 
     def project(self, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
         """``linear(x)``, or ``x @ weight`` if ``transposed``; computed once per weight."""
@@ -68,10 +88,56 @@ class Features:
             self._with_blank.finish_backward()
 
     def _linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
+        if self._shake is not None:
+            # Moving the weight moves every term of the product, and costs less than to move every entry of x.
+            product = self._plain_linear(self._shake.numbers(weight), None)
+            product = product * (1 + self._shake.by * signs(len(product), self._shake.seed)[:, None].to(product))
+            return product if bias is None else product + bias
+        return self._plain_linear(weight, bias)
+
+    def _plain_linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.sparse is None:
             return F.linear(self.x, weight, bias)
         product = self.sparse.times(weight.t())
         return product if bias is None else product + bias
+
+
+def signs(count: int, seed: int) -> Tensor:
+    """Random numbers 1 and -1."""
+    return 2.0 * torch.randint(0, 2, (count,), generator=torch.Generator().manual_seed(seed)) - 1.0
+
+
+@dataclass(frozen=True)
+class Shake:
+    """Moves numbers by the share ``by``, up or down at random."""
+
+    by: float
+    seed: int
+
+    def numbers(self, value: Tensor, salt: int = 0) -> Tensor:
+        """Every number moved in a direction of its own, whole or not."""
+        sign = signs(value.numel(), 1000 * self.seed + salt).view_as(value)
+        return value * (1 + self.by * sign.to(value))
+
+    def table(self, value: Tensor, salt: int = 0) -> Tensor:
+        """Numbers that a model may read as codes: rows move, columns move, small whole numbers stay as they are."""
+        if not value.is_floating_point() or value.numel() == 0:
+            return value
+        flat = value.reshape(value.size(0), -1)
+        row, column = (1 + self.by * signs(n, 1000 * self.seed + salt + k).to(flat) for k, n in enumerate(flat.shape))
+        moved, step = torch.empty_like(flat), max(1, IN_CACHE // flat.size(1))
+        for at in range(0, flat.size(0), step):  # blocks that stay in the processor's cache
+            part = flat[at : at + step]
+            torch.where(is_code(part), part, part * row[at : at + step, None] * column, out=moved[at : at + step])
+        return moved.view_as(value)
+
+
+IN_CACHE = 2**17  # numbers
+
+
+def is_code(value: Tensor) -> Tensor:
+    """Which numbers may be codes, such as rows of an embedding: these are exact, and so is what is read by them."""
+    return (value.frac() == 0) & (value.abs() < 2.0**20)
 
 
 class SparseRows:
@@ -121,24 +187,27 @@ class LazyRows(Tensor):
     features: Features
     index: Tensor  # type: ignore[assignment]  # hides Tensor.index, which nothing calls
     _copied: Tensor | None
+    _given_away: bool
 
     @staticmethod
     def __new__(cls, features: Features, index: Tensor) -> "LazyRows":
         """A tensor with shape and type but no storage."""
         shape = (index.numel(), features.x.size(1))
         rows: LazyRows = Tensor._make_wrapper_subclass(cls, shape, dtype=features.x.dtype, device=features.x.device)
-        rows.features, rows.index, rows._copied = features, index, None
+        rows.features, rows.index, rows._copied, rows._given_away = features, index, None, False
         return rows
 
     def copied(self) -> Tensor:
         """The rows themselves."""
         if self._copied is None:
-            self._copied = self.features.x.index_select(0, self.index)
+            self._copied = self.features.copy(self.index)
         return self._copied
 
     def written(self) -> bool:
-        """Whether something has been written into the copied rows, so that they are no longer those of the matrix."""
-        return self._copied is not None and (self._copied.is_inference() or self._copied._version > 0)
+        """Whether the copied rows may have been written to, so that they are no longer those of the matrix."""
+        if self._copied is None:
+            return False
+        return self._given_away or self._copied.is_inference() or self._copied._version > 0
 
     @classmethod
     def __torch_function__(
@@ -164,8 +233,33 @@ class LazyRows(Tensor):
 
 
 def _on_copies(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    plain = torch.utils._pytree.tree_map(lambda a: a.copied() if isinstance(a, LazyRows) else a, (args, kwargs))
-    return func(*plain[0], **plain[1])
+    used: list[LazyRows] = []
+
+    def plain(value: Any) -> Any:
+        if not isinstance(value, LazyRows):
+            return value
+        used.append(value)
+        return value.copied()
+
+    plain_args, plain_kwargs = torch.utils._pytree.tree_map(plain, (args, kwargs))
+    result = func(*plain_args, **plain_kwargs)
+    for rows in used:
+        rows._given_away |= func is Tensor.data_ptr or _shares_memory(result, rows.copied())
+    return result
+
+
+def _shares_memory(result: Any, copied: Tensor) -> bool:
+    """Whether what an operation returned may lead to the copied rows, past every count of writes (``x.data``)."""
+    if isinstance(result, Tensor):
+        if result.layout != torch.strided:
+            return False
+        try:
+            return result.untyped_storage().data_ptr() == copied.untyped_storage().data_ptr()
+        except (RuntimeError, NotImplementedError):  # inside a transformation of torch.func
+            return True
+    if isinstance(result, tuple | list):
+        return any(_shares_memory(part, copied) for part in result if not isinstance(part, bool | int | float | list))
+    return not isinstance(result, bool | int | float | str | torch.dtype | torch.device | None)
 
 
 def _project(func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor | None:

@@ -6,56 +6,64 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division
+from agnncert.divisions import Division, num_groups_in
 from agnncert.graphs.graph import one_graph
 from agnncert.proof.ballots import ABSTAIN, IntArray
-from agnncert.voting.call import Ballots, Caller, judge, no_edges
+from agnncert.voting.call import Ballots, Caller, no_edges
+from agnncert.voting.guard import guarded
 
 
-def node_table(call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float) -> Ballots:
+def node_table(call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float | None) -> Ballots:
     """Ballots of target nodes in all subgraphs, shape ``[num_targets, num_groups]``."""
     groups = division.groups(graph)
-    columns = [node_ballots(call, graph, division, groups, i, tolerance) for i in range(division.num_groups)]
+    number = num_groups_in(division, graph)
+    columns = [node_ballots(call, graph, division, groups, i, tolerance) for i in range(number)]
     ballots, stable = zip(*columns, strict=True)
     return np.stack([b[rows] for b in ballots], axis=1), np.stack([s[rows] for s in stable], axis=1)
 
 
 def node_ballots(
-    call: Caller, graph: Data, division: Division, groups: torch.Tensor, index: int, tolerance: float
+    call: Caller, graph: Data, division: Division, groups: torch.Tensor, index: int, tolerance: float | None
 ) -> Ballots:
     """Ballot of every node in one subgraph."""
     part = division.subgraph(graph, groups, index)
-    ballots, stable = judge(call(part.x.to(call.dtype), part.edge_index, call.edge_values(part)), tolerance)
+    ballots, stable = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part))
     if "abstain" in part:
         silent = part.abstain.numpy()
         ballots[silent], stable[silent] = ABSTAIN, True
     return ballots, stable
 
 
-def edgeless_ballots(call: Caller, graph: Data, tolerance: float) -> Ballots:
+def edgeless_ballots(call: Caller, graph: Data, tolerance: float | None) -> Ballots:
     """What every node votes where it has no edge."""
-    return judge(call(graph.x.to(call.dtype), *no_edges(graph, call.takes)), tolerance)
+    return guarded(call, tolerance, graph.x.to(call.dtype), *no_edges(graph, call.takes))
 
 
-def graph_table(call: Caller, joined: Data, division: Division, rows: IntArray, tolerance: float) -> Ballots:
+def graph_table(call: Caller, joined: Data, division: Division, rows: IntArray, tolerance: float | None) -> Ballots:
     """Ballots of the graphs of a set in all their subgraphs, shape ``[num_targets, num_groups]``."""
-    tables = [graph_ballots(call, one_graph(joined, int(row)), division, tolerance) for row in rows]
+    most = num_groups_in(division, joined)
+    tables = [graph_ballots(call, one_graph(joined, int(row)), division, tolerance, most) for row in rows]
     ballots, stable = zip(*tables, strict=True)
     return np.stack(ballots), np.stack(stable)
 
 
 def graph_ballots(
-    call: Caller, graph: Data, division: Division, tolerance: float, only: Collection[int] | None = None
+    call: Caller,
+    graph: Data,
+    division: Division,
+    tolerance: float | None,
+    most: int,
+    only: Collection[int] | None = None,
 ) -> Ballots:
-    """Ballots of one graph in all its subgraphs, both of shape ``[num_groups]``; or in some, and nothing elsewhere."""
+    """Ballots of one graph in ``most`` subgraphs, some of which it may not have; or in some, and nothing elsewhere."""
     groups = division.groups(graph)
-    ballots = np.full(division.num_groups, ABSTAIN, dtype=np.int16)
-    stable = np.ones(division.num_groups, dtype=bool)
-    for index in range(division.num_groups) if only is None else only:
+    ballots = np.full(most, ABSTAIN, dtype=np.int16)
+    stable = np.ones(most, dtype=bool)
+    for index in range(most) if only is None else only:
         part = division.subgraph(graph, groups, index)
         if part.x.size(0) == 0:
             continue  # nothing to read out: no ballot
         alone = torch.zeros(part.x.size(0), dtype=torch.int64)
-        vote, sure = judge(call(part.x.to(call.dtype), part.edge_index, call.edge_values(part), alone), tolerance)
+        vote, sure = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part), alone)
         ballots[index], stable[index] = vote[0], sure[0]
     return ballots, stable

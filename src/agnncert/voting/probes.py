@@ -1,12 +1,15 @@
-"""Probing a model: change a small graph where nothing may happen, and watch the outputs that must not move.
+"""Probing a model: change a graph where nothing may happen, and watch the outputs that must not move.
 
-This catches models whose layers no inspection knows. The probes add an isolated node, add a node that only receives
-edges, change an unconnected part of the graph, and shuffle nodes and edges. They can refute a model, but prove nothing.
+Two kinds of change. *Poison* sets features and edge values on one side of a scene to NaN, infinity and numbers of all
+sizes; shapes stay, so that outputs on the other side must stay to the last bit. *Rewire* changes the structure: other
+edges, other numbers, other places in the list, hubs, loops, arcs that leave a node. Where shapes change, rounding may
+differ, and outputs are compared in double precision. Probes can refute a model, but prove nothing.
 """
 
 import copy
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -15,54 +18,436 @@ from torch_geometric.data import Data
 
 from agnncert.divisions import Division, EdgeCentric
 from agnncert.errors import ModelContractError
-from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, select_edges
+from agnncert.graphs.graph import Task
 from agnncert.voting.call import Caller, bind
+from agnncert.voting.findings import ALL_ATTACKS, Finding, finding
+from agnncert.voting.guard import fresh_copy
+from agnncert.voting.lazy_rows import Features
+from agnncert.voting.scenes import (
+    LEAST_ROWS,
+    MOST_ROWS,
+    Scene,
+    Table,
+    has_loops,
+    made_up,
+    made_up_graphs,
+    own_graphs,
+    own_nodes,
+    poisoned_values,
+)
 
-ALL_ATTACKS = ("edges", "nodes", "features")
+# Above this many numbers, features are handed over as the fast engine does: unevaluated until a layer projects them.
+MOST_PLAIN_NUMBERS = 2**20
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that breaks the guarantee.
+class Failed(ModelContractError):  # noqa: N818 - it is caught and becomes a finding
+    """The model cannot be run on a graph that an attack could produce."""
 
-    Attributes:
-        where: Name of the layer, or of the probe.
-        what: The layer with the setting at fault, or what was done to the graph.
-        why: Why it breaks the guarantee.
-        remedy: What to do.
-        leaves: Attacks for which the guarantee still holds.
-        alone: Whether the fault lies only in evaluating several graphs at once, which ``engine="naive"`` does not do.
+    def __init__(self, scene: Scene, error: Exception) -> None:
+        self.what = f"a graph of {len(scene.rows)} nodes and {scene.edge_index.size(1)} edges"
+        self.why = f"makes the model fail: {type(error).__name__}: {error}"
+        super().__init__(f"{self.what} {self.why}")
+
+    def finding(self) -> Finding:
+        """What to say about it."""
+        remedy = "Subgraphs and attacked graphs can have any number of nodes and edges: the model must accept them."
+        return Finding("behaviour", self.what, self.why, remedy)
+
+
+class Stage:
+    """A model and a table of features: shows scenes to the model, in its own precision."""
+
+    def __init__(self, call: Caller, table: Tensor) -> None:
+        self.call = call
+        self.features = Features(table.to(call.dtype))
+
+    def show(self, scene: Scene, model: Any = None) -> Tensor:
+        """Logits of all nodes or graphs of a scene.
+
+        Raises:
+            Failed: The model fails on a graph that an attack could produce.
+        """
+        call = self.call if model is None else replace(self.call, model=model)
+        plain = scene.rows.numel() * self.features.x.size(1) <= MOST_PLAIN_NUMBERS
+        x = self.features.x[scene.rows] if plain else self.features.rows(scene.rows)
+        values = {name: scene.values[name].clone() for name in call.takes}
+        batch = scene.place.clone() if call.task == "graph" else None
+        try:
+            return call(x, scene.edge_index.clone(), values, batch)
+        except ModelContractError as error:
+            if not isinstance(error.__cause__, Exception):  # of the kind that the model itself raised
+                raise
+            raise Failed(scene, error.__cause__) from error
+
+    def shaken(self) -> "Stage":
+        """The same with features altered by about one unit of rounding."""
+        sign = torch.randint(-1, 2, self.features.x.shape, generator=torch.Generator().manual_seed(3))
+        return Stage(self.call, self.features.x * (1 + sign * torch.finfo(self.call.dtype).eps))
+
+
+class Ground:
+    """A scene on which changes are tried, and how far apart outputs may lie there."""
+
+    def __init__(self, call: Caller, double: Caller | None, table: Table, scene: Scene) -> None:
+        self.table, self.scene, self.stage = table, scene, Stage(call, table.x)
+        self._double_call = double
+        self.deviation = 0.0
+
+    @cached_property
+    def base(self) -> Tensor:
+        """Logits of the scene as it is."""
+        return self.stage.show(self.scene)
+
+    @property
+    def finite(self) -> bool:
+        """Whether all logits of the scene are numbers."""
+        return bool(torch.isfinite(self.base).all())
+
+    @cached_property
+    def double(self) -> tuple[Stage, Tensor, float] | None:
+        """A stage in double precision, its logits, and the difference that rounding explains there."""
+        if self._double_call is None:
+            return None
+        stage, eps = Stage(self._double_call, self.table.x), torch.finfo(self.stage.call.dtype).eps
+        try:
+            base = stage.show(self.scene)
+            noise = apart(base, stage.shaken().show(self.scene))
+        except ModelContractError:
+            return None
+        exact = self.stage.call.dtype == torch.float64
+        least = 1000 * eps if exact else 1e-9
+        return (stage, base, min(max(least, 1000 * noise), max(1e-9, 1000 * eps))) if noise < torch.inf else None
+
+    def moved(self, change: Scene, here: Tensor | None = None, there: Tensor | None = None, bits: bool = False) -> bool:
+        """Whether the outputs that must not move do.
+
+        Args:
+            change: The scene after a change.
+            here: Rows of the outputs to watch; all when not given.
+            there: Where they are after the change; where they were when not given.
+            bits: Whether shapes are the same, so that outputs should be the same to the last bit.
+        """
+        here = torch.arange(len(self.base)) if here is None else here
+        there = here if there is None else there
+        if bits or self.double is None:
+            before, after = self.base[here], self.stage.show(change)[there]
+            if torch.equal(before, after):
+                return False
+            if self.double is None:
+                return self.noted(apart(before, after))
+        assert self.double is not None
+        # A model that drops some edges by itself does not keep shapes: whether this is rounding, more digits tell.
+        stage, base, bound = self.double
+        return apart(base[here], stage.show(change)[there]) > bound
+
+    def forgets(self) -> bool:
+        """Whether the model says the same about the scene as it did before."""
+        if torch.equal(self.base, again := self.stage.show(self.scene)):
+            return True
+        if self.noted(apart(self.base, again)):
+            return False
+        if self.double is None:
+            return True
+        stage = self.double[0]  # sums in another order, or chance that is small: more digits tell
+        return apart(stage.show(self.scene), stage.show(self.scene)) <= 1e-9
+
+    def strays(self, change: Scene, here: Tensor, there: Tensor) -> bool:
+        """As ``moved``, in the model's own precision; whether more than rounding can tell, more digits decide."""
+        before, after = self.base[here], self.stage.show(change)[there]
+        return self.noted(apart(before, after)) and (self.double is None or self.moved(change, here, there))
+
+    def noted(self, distance: float) -> bool:
+        """Whether outputs lie further apart than rounding explains; if not, how far is kept."""
+        if distance > 1000 * torch.finfo(self.stage.call.dtype).eps:
+            return True
+        self.deviation = max(self.deviation, distance)
+        return False
+
+
+def apart(a: Tensor, b: Tensor) -> float:
+    """Largest difference, relative to the size of the logits; infinite if not comparable."""
+    if not a.numel():
+        return 0.0
+    if not bool(torch.isfinite(a).all() and torch.isfinite(b).all()):
+        return float("inf")
+    return float(((a - b).abs() / a.abs().amax(dim=1, keepdim=True).clamp(min=1.0)).max())
+
+
+class Probe:
+    """A model whose outputs are watched, on the user's own graph and on others.
+
+    Args:
+        model: The module.
+        task: "node" or "graph".
+        data: The user's graph or graphs, if there are any.
+        division: The division that is going to be used; ``None`` means the strictest.
+        brief: Whether a small piece of the user's graph will do.
     """
 
-    where: str
-    what: str
-    why: str
-    remedy: str
-    leaves: tuple[str, ...] = ()
-    alone: bool = False
+    def __init__(self, model: Any, task: Task, data: Any, division: Division | None, brief: bool = False) -> None:
+        self.task, self.division, self.loops = task, division, has_loops(division)
+        self.generator = torch.Generator().manual_seed(1)
+        own = None
+        if data is None:
+            x = torch.randn(64, _num_features(model), generator=self.generator)
+            self.values = {"edge_weight": torch.rand(64, generator=self.generator) + 0.5}
+        else:
+            piece = own_nodes if task == "node" else own_graphs
+            x, own = piece(data, division, self.generator, LEAST_ROWS if brief else MOST_ROWS)
+            self.values = {n: _some(v, self.generator) for n, v in own.values.items()}
+        self.untouched = fresh_copy(model)
+        few = x[:64]  # few distinct rows: wide features are then projected once for all scenes that are made up
+        self.width = x.size(1)
+        whole = x if x.dtype == torch.float64 else few  # numbers that the model's type may not hold are all looked at
+        self.call = bind(model, Data(x=whole, **self.values), task)
+        self.small = self._ground(few, self._made_up(len(few)))
+        # The scene that is made up comes first: it is small, and finds most of what there is to be found.
+        self.grounds = [self.small] if own is None else [self.small, self._ground(x, self._with_made_up(own, len(few)))]
+
+    @property
+    def deviation(self) -> float:
+        """Largest relative difference seen between two ways of computing the same logits."""
+        return max(ground.deviation for ground in self.grounds)
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything that the probes find."""
+        try:
+            yield from self._findings()
+        except Failed as failed:
+            yield failed.finding()
+
+    def _findings(self) -> Iterator[Finding]:
+        if self.small.finite and not self.small.forgets():
+            yield finding("chance")  # then nothing can be learned from its outputs
+            return
+        if not all(ground.finite for ground in self.grounds):
+            yield finding("not finite")
+            return
+        reasons = [*self._common()]
+        yield from (finding(reason) for reason in reasons)
+        if self.task == "graph":
+            if any(self._batch_moves()):
+                yield finding("batch", ALL_ATTACKS, alone=True)
+        else:
+            edge_centric = isinstance(self.division, EdgeCentric)
+            reason = next(self._elsewhere(), None)
+            if reason is not None:
+                yield finding(reason, ("edges",) if edge_centric else ())
+            elif not edge_centric and any(self._outgoing_moves()):
+                yield finding("outgoing")
+        if "memory" not in reasons and not all(ground.forgets() for ground in self.grounds):
+            yield finding("memory")  # of all that was shown in between
+
+    # What breaks every guarantee
+
+    def _common(self) -> Iterator[str]:
+        scene = self.small.scene
+        values = {n: v[::3] for n, v in scene.values.items()}
+        other = replace(scene, edge_index=scene.edge_index[:, ::3], values=values)
+        fresh = self.small.stage.show(other, self.untouched)
+        if self.small.noted(apart(fresh, self.small.stage.show(other))):
+            yield "memory"
+        if self.task == "node":
+            order = torch.randperm(len(scene.rows), generator=self.generator)
+            here, there = order, torch.arange(len(order))
+        else:  # nodes in another order within their graphs
+            order = torch.argsort(scene.place + torch.rand(len(scene.rows), generator=self.generator))
+            here = there = torch.arange(len(self.small.base))
+        shuffled = scene.selected(order)
+        if self.small.strays(shuffled, here, there) or self.small.moved(shuffled, here, there):
+            yield "rows"
+
+    # Node task
+
+    def _elsewhere(self) -> Iterator[str]:
+        """What makes the output of a node depend on more than what it is connected to."""
+        for ground in self.grounds:
+            for side in (0, 1):  # each node is poison once and watched once
+                watched = (ground.scene.side != side).nonzero().view(-1)
+                if self._poison_moves(ground, side, watched, finite=side == 0, rewired=side == 1):
+                    yield from self._poison_reasons(ground, side, watched)
+                    yield "edges"
+        yield from self._resized()
+        yield from self._one_by_one()
+
+    def _poison_reasons(self, ground: Ground, side: int, watched: Tensor) -> Iterator[str]:
+        """Which part of a poison it is that moves outputs."""
+        for finite in (True, False):
+            for part in ("features", "values"):
+                if self._poison_moves(ground, side, watched, finite, only=part):
+                    yield part if finite or part == "values" else "overflow"
+
+    def _poison_moves(
+        self, ground: Ground, side: int, watched: Tensor, finite: bool, only: str = "", rewired: bool = False
+    ) -> bool:
+        change = self._poisoned(ground, side, finite, only)
+        change = self._rewired(change, side) if rewired else change
+        mild = torch.where(change.side == side, ground.table.borrowed(len(change.rows), self.generator), change.rows)
+        return _first_to_run(
+            ground, (change, replace(change, rows=mild, values=ground.scene.values)), watched, bits=True
+        )
+
+    def _poisoned(self, ground: Ground, side: int, finite: bool, only: str = "") -> Scene:
+        """The scene with poison on one side."""
+        scene = ground.scene
+        rows, values = scene.rows, scene.values
+        if only != "values":
+            rows = torch.where(scene.side == side, ground.table.poison(len(rows), finite, self.generator), rows)
+        if only != "features":
+            there = scene.edges_of(side)
+            values = {n: v.clone() for n, v in values.items()}
+            for value in values.values():
+                value[there] = poisoned_values(value[there], finite, self.generator)
+        return replace(scene, rows=rows, values=values)
+
+    def _rewired(self, scene: Scene, side: int) -> Scene:
+        """The scene with other edges on one side: many of them at one hub, the others at random."""
+        there = scene.edges_of(side).nonzero().view(-1)
+        nodes = (scene.side == side).nonzero().view(-1)
+        if not len(there) or len(nodes) < 2:
+            return scene
+        ends = nodes[torch.randint(1, len(nodes), (2, len(there)), generator=self.generator)]
+        ends[1, ::2] = nodes[0]
+        ends[0, ::2] = nodes[1 + torch.arange(len(there))[::2] % (len(nodes) - 1)]
+        edge_index = scene.edge_index.clone()
+        edge_index[:, there] = ends
+        return replace(scene, edge_index=edge_index)
+
+    def _resized(self) -> Iterator[str]:
+        """Other numbers of nodes and edges elsewhere, before and between those that are watched."""
+        for ground in self.grounds:
+            scene = ground.scene
+            kept = (scene.side == 0).nonzero().view(-1)
+            near = scene.selected(kept)
+            scale = 2 if ground is self.small else 1 + len(scene.rows) // 1000
+            change = self._behind(near, scale)
+            there = torch.arange(len(change.rows) - len(kept), len(change.rows))
+            compare = ground.moved if ground is self.small else ground.strays
+            if compare(change, kept, there):
+                yield "places" if self._places_matter() else "numbers"
+
+    def _places_matter(self) -> bool:
+        """Whether outputs depend on where in the list the edges of other nodes stand."""
+        scene = self.small.scene
+        order = torch.argsort((~scene.edges_of(1)).long(), stable=True)
+        values = {n: v[order] for n, v in scene.values.items()}
+        return self.small.moved(replace(scene, edge_index=scene.edge_index[:, order], values=values))
+
+    def _behind(self, near: Scene, scale: int) -> Scene:
+        """Some nodes, behind many others that are not connected to them."""
+        far = made_up(self.generator, 1, self.values, self.loops, scale, sides=1)
+        return far.joined(near).sorted()
+
+    def _one_by_one(self) -> Iterator[str]:
+        """Nodes without edges, together and alone."""
+        scene = self.small.scene
+        nodes = torch.arange(0, len(scene.rows), 200)
+        bare = replace(scene, edge_index=scene.edge_index[:, :0], values={n: v[:0] for n, v in scene.values.items()})
+        bare = bare.selected(nodes)
+        together = self.small.stage.show(bare)
+        each = torch.cat([self.small.stage.show(bare.selected(torch.tensor([k]))) for k in range(len(nodes))])
+        if self.small.noted(apart(together, each)):
+            yield "alone"
+
+    def _outgoing_moves(self) -> Iterator[bool]:
+        """Whether arcs that leave a node matter to it."""
+        for ground in self.grounds:
+            speaks = torch.zeros(len(ground.scene.rows), dtype=torch.bool)
+            speaks[ground.scene.edge_index[0]] = True
+            watched = speaks.nonzero().view(-1)
+            if len(watched):
+                yield _first_to_run(ground, self._other_sinks(ground, speaks), watched, bits=True)
+        yield _first_to_run(self.small, self._with_sinks(self.small), torch.arange(len(self.small.base)))
+
+    def _other_sinks(self, ground: Ground, speaks: Tensor) -> Iterator[Scene]:
+        """The scene with other features for nodes that send nothing, and other nodes that send to them."""
+        scene, senders = ground.scene, speaks.nonzero().view(-1)
+        unheard = ~speaks[scene.edge_index[1]]
+        edge_index, values = scene.edge_index.clone(), {n: v.clone() for n, v in scene.values.items()}
+        edge_index[0, unheard] = senders[(torch.arange(int(unheard.sum())) ** 2) % len(senders)]
+        for value in values.values():
+            value[unheard] = poisoned_values(value[unheard], True, self.generator)
+        count = len(scene.rows)
+        for rows in (ground.table.poison(count, True, self.generator), ground.table.borrowed(count, self.generator)):
+            yield replace(scene, rows=torch.where(speaks, scene.rows, rows), edge_index=edge_index, values=values)
+
+    def _with_sinks(self, ground: Ground) -> Iterator[Scene]:
+        """The scene with nodes that only receive: from some nodes one arc, from others three or a hundred."""
+        scene, count, new = ground.scene, len(ground.scene.rows), 120
+        leaving = torch.tensor([1, 0, 3, 0])[torch.arange(count) % 4]
+        leaving[::70] = 100
+        source = torch.repeat_interleave(torch.arange(count), leaving)
+        arcs = torch.stack([source, count + torch.arange(len(source)) % new])
+        picked = torch.arange(len(source)) % scene.edge_index.size(1)
+        for rows in (ground.table.large(new, self.generator), ground.table.borrowed(new, self.generator)):
+            yield Scene(
+                torch.cat([scene.rows, rows]),
+                torch.cat([scene.edge_index, arcs], dim=1),
+                {n: torch.cat([v, v[picked]]) for n, v in scene.values.items()},
+                torch.cat([scene.side, torch.full((new,), 2)]),
+                torch.cat([scene.place, torch.rand(new, generator=self.generator)]),
+            ).sorted()
+
+    # Graph task
+
+    def _batch_moves(self) -> Iterator[bool]:
+        """Whether graphs of one batch influence each other."""
+        for ground in self.grounds:
+            graphs = torch.arange(len(ground.base))
+            for side in (0, 1):
+                watched = graphs[graphs % 2 != side]
+                yield self._poison_moves(ground, side, watched, finite=side == 0)
+            kept = ground.scene.selected((ground.scene.side == 0).nonzero().view(-1))
+            alone = replace(kept, place=kept.place // 2)
+            compare = ground.moved if ground is self.small else ground.strays
+            yield compare(alone, graphs[::2], torch.arange(len(graphs[::2])))
+        scene = self.small.scene
+        each = [
+            replace(one := scene.selected((scene.place == g).nonzero().view(-1)), place=one.place * 0) for g in range(8)
+        ]
+        separate = torch.cat([self.small.stage.show(one) for one in each])
+        yield self.small.noted(apart(self.small.base[:8], separate))
+
+    # Setting up
+
+    def _made_up(self, few: int) -> Scene:
+        make = made_up if self.task == "node" else made_up_graphs
+        return make(self.generator, few, self.values, self.loops)
+
+    def _with_made_up(self, own: Scene, few: int) -> Scene:
+        """The user's own graph, and hubs and chains beside it."""
+        extra = self._made_up(few)
+        shift = own.place.max() + 1
+        both = own.joined(replace(extra, place=extra.place + shift))
+        return both if self.task == "node" else replace(both, side=both.place % 2)
+
+    def _ground(self, x: Tensor, scene: Scene) -> Ground:
+        return Ground(self.call, self._double_call, Table.of(x, self.generator), scene)
+
+    @cached_property
+    def _double_call(self) -> Caller | None:
+        """The model in double precision, if it can be had."""
+        if not isinstance(self.untouched, torch.nn.Module):
+            return None
+        call = self.call
+        try:
+            call = replace(call, model=copy.deepcopy(self.untouched).double(), dtype=torch.float64)
+            logits = Stage(call, torch.zeros(1, self.width)).show(self._made_up(1))
+        except Exception:
+            return None
+        return call if logits.dtype == torch.float64 else None
 
 
-def sample_features(model: Any, data: Any, count: int = 24) -> Tensor:
-    """Feature rows to probe with: those of the data, or random ones if there is no data."""
-    generator = torch.Generator().manual_seed(0)
-    if isinstance(data, Data):
-        x = data.x
-    elif data is not None:
-        x = torch.cat([g.x for g in data[:8]])
-    else:
-        return torch.randn(count, _num_features(model), generator=generator)
-    picked = x[torch.randint(0, x.size(0), (count,), generator=generator)]
-    sample: Tensor = picked if picked.is_floating_point() else picked.float()
-    return sample
+def _first_to_run(ground: Ground, changes: Iterable[Scene], watched: Tensor, bits: bool = False) -> bool:
+    """Whether the first change moves outputs on which the model can be run.
 
-
-def sample_edge_values(data: Any) -> dict[str, Tensor]:
-    """Edge weights and attributes to probe with: those that the data has, or random weights if there is no data."""
-    if data is None:
-        return {"edge_weight": torch.rand(64, generator=torch.Generator().manual_seed(2)) + 0.5}
-    first = data if isinstance(data, Data) else next((g for g in data if g.num_edges), None)
-    values = {n: getattr(first, n, None) for n in EDGE_VALUES}
-    return {n: v for n, v in values.items() if v is not None and v.size(0)}
+    A model may read features as the numbers of kinds, and fail on others: then those of other nodes are poison enough.
+    """
+    first, second = changes
+    try:
+        return ground.moved(first, watched, bits=bits)
+    except Failed:
+        return ground.moved(second, watched, bits=bits)
 
 
 def _num_features(model: Any) -> int:
@@ -74,172 +459,6 @@ def _num_features(model: Any) -> int:
     raise ModelContractError("cannot tell how many features the model takes: pass data= to audit.")
 
 
-class Probe:
-    """A small graph in two unconnected halves, and a model whose outputs on it are watched."""
-
-    def __init__(self, model: Any, task: Task, x: Tensor, edge_values: dict[str, Tensor]) -> None:
-        self.task = task
-        self.generator = torch.Generator().manual_seed(1)
-        self.deviation = 0.0
-        self.graph = self._two_halves(x, edge_values)
-        self.untouched = _fresh_copy(model)
-        whole = canonical(self.graph) if task == "node" else canonical_set([self.graph])
-        self.call = bind(model, whole, task)
-        self.threshold = 1000 * torch.finfo(self.call.dtype).eps
-
-    def _two_halves(self, x: Tensor, edge_values: dict[str, Tensor]) -> Data:
-        count = x.size(0)
-        half = count // 2
-        ends = torch.randint(0, half, (2, 2 * half), generator=self.generator)
-        edges = torch.cat([ends, ends + half], dim=1)
-        graph = Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], dim=1), node_id=torch.arange(count))
-        picked = torch.randint(0, 2**31, (edges.size(1),), generator=self.generator).repeat(2)
-        for name, value in edge_values.items():  # passed on only to models that take them
-            graph[name] = value[picked % value.size(0)]
-        return graph
-
-    def run(self, graph: Data, call: Caller | None = None) -> Tensor:
-        """Logits of all nodes, or of the one graph, in canonical order of edges."""
-        call = call or self.call
-        whole = canonical(graph) if self.task == "node" else canonical_set([graph])
-        values = {n: whole[n] for n in call.takes}
-        return call(whole.x.to(call.dtype), whole.edge_index, values, whole.get("batch"))
-
-    def apart(self, a: Tensor, b: Tensor) -> float:
-        """Largest difference, relative to the size of the logits; infinite if not comparable."""
-        if not bool(torch.isfinite(a).all() and torch.isfinite(b).all()):
-            return float("inf")
-        return float(((a - b).abs() / a.abs().amax(dim=1, keepdim=True).clamp(min=1.0)).max())
-
-    def moved(self, a: Tensor, b: Tensor) -> bool:
-        """Whether two outputs lie further apart than rounding explains."""
-        return self.apart(a, b) > self.threshold
-
-    def findings(self, division: Division | None) -> Iterator[Finding]:
-        """Everything that the probes find."""
-        base = self.run(self.graph)
-        if self.moved(base, self.run(self.graph)):  # then nothing can be learned from its outputs
-            remedy = "Call model.eval(), and switch off sampling and dropout."
-            yield Finding("behaviour", "the same graph twice", "gives two different outputs", remedy)
-            return
-        yield from self.common_findings(base)
-        yield from self.graph_findings(base) if self.task == "graph" else self.node_findings(base, division)
-
-    def common_findings(self, base: Tensor) -> Iterator[Finding]:
-        """What breaks every guarantee: memory of earlier graphs, or dependence on order."""
-        other = _with_arcs(self.graph, torch.arange(0, self.graph.num_edges, 3))
-        fresh = replace(self.call, model=self.untouched)
-        if self.moved(self.run(other), self.run(other, fresh)):
-            why = "the model remembers earlier graphs"
-            yield Finding("behaviour", "another graph in between", why, "Switch off caching between calls.")
-        shuffled, order = self._shuffled()
-        again = self.run(shuffled)
-        again = again if self.task == "graph" else again[torch.argsort(order)]
-        if self.moved(base, again):
-            what, remedy = "nodes and edges in another order", "Use aggregations that do not depend on order."
-            yield Finding("behaviour", what, "the output depends on the order", remedy)
-        else:
-            self.deviation = max(self.deviation, self.apart(base, again))
-
-    def _shuffled(self) -> tuple[Data, Tensor]:
-        order = torch.randperm(self.graph.num_nodes, generator=self.generator)
-        place = torch.argsort(order)
-        shuffled = _with_arcs(self.graph, torch.randperm(self.graph.num_edges, generator=self.generator))
-        shuffled.x, shuffled.node_id = self.graph.x[order], self.graph.node_id[order]
-        shuffled.edge_index = place[shuffled.edge_index]
-        return shuffled, order
-
-    def node_findings(self, base: Tensor, division: Division | None) -> Iterator[Finding]:
-        """What makes the output of a node depend on more than the edges that lead to it."""
-        edge_centric = isinstance(division, EdgeCentric)
-        leaves = ("edges",) if edge_centric else ()
-        all_at_once = "norms over nodes, virtual nodes, global pooling or attention"
-        remedy = f"Remove whatever looks at all nodes at once ({all_at_once})."
-        alone = self._edgeless(self.graph)
-        each = torch.cat([self._edgeless(_one_node(self.graph, k)) for k in range(self.graph.num_nodes)])
-
-        def changes() -> Iterator[tuple[str, Tensor, Tensor]]:
-            half = len(base) // 2
-            isolated = self._grown(torch.empty(2, 0, dtype=torch.int64))
-            yield "an isolated node was added", base, self.run(isolated)[: len(base)]
-            yield "an unconnected part was changed", base[:half], self.run(self._far_change())[:half]
-            yield "nodes without edges one by one", alone, each
-
-        for what, before, after in changes():
-            if self.moved(before, after):
-                yield Finding("behaviour", what, "moved the output of nodes it is not connected to", remedy, leaves)
-                return
-        self.deviation = max(self.deviation, self.apart(alone, each))
-        sink = torch.stack([torch.arange(len(base)), torch.full((len(base),), len(base))])
-        if not edge_centric and self.moved(base, self.run(self._grown(sink))[: len(base)]):
-            what, why = "a node that only receives edges was added", "moved the output of the nodes it receives from"
-            yield Finding("behaviour", what, why, "Use EdgeCentric, or layers that read incoming edges only.")
-
-    def _edgeless(self, graph: Data) -> Tensor:
-        return self.run(_with_arcs(graph, torch.arange(0)))
-
-    def _grown(self, arcs: Tensor) -> Data:
-        """The graph with one more node, of large features, and these arcs besides its own."""
-        large = 100 * (1 + self.graph.x.abs().amax())
-        new = large * torch.randn(1, self.graph.x.size(1), generator=self.generator)
-        grown = _with_arcs(self.graph, torch.arange(self.graph.num_edges + arcs.size(1)) % self.graph.num_edges)
-        grown.x, grown.node_id = torch.cat([self.graph.x, new]), torch.arange(self.graph.num_nodes + 1)
-        grown.edge_index = torch.cat([self.graph.edge_index, arcs], dim=1)
-        return grown
-
-    def _far_change(self) -> Data:
-        """The graph with other features and other edges in its second half."""
-        half = self.graph.num_nodes // 2
-        other = self.graph.clone()
-        other.x = torch.cat([other.x[:half], 100 * torch.randn(other.x[half:].shape, generator=self.generator)])
-        # A hub of many edges: what is counted or compared over the whole graph, such as the largest degree, moves too.
-        hub = torch.full((other.num_nodes - half - 1,), half).repeat(3)
-        spokes = torch.arange(half + 1, other.num_nodes).repeat(3)
-        near = (other.edge_index[0] < half).nonzero().view(-1)
-        changed = _with_arcs(other, torch.cat([near, torch.arange(2 * len(hub)) % other.num_edges]))
-        star = torch.stack([torch.cat([spokes, hub]), torch.cat([hub, spokes])])
-        changed.edge_index = torch.cat([other.edge_index[:, near], star], dim=1)
-        return changed
-
-    def graph_findings(self, base: Tensor) -> Iterator[Finding]:
-        """What makes the output of a graph depend on other graphs of the batch."""
-        other = _one_node(self.graph, 0)
-        pair = canonical_set([self.graph, other])
-        values = {n: pair[n] for n in self.call.takes}
-        together = self.call(pair.x.to(self.call.dtype), pair.edge_index, values, pair.batch)
-        separate = torch.cat([base, self.run(other)])
-        if self.moved(separate, together):
-            what, why = "two graphs in one batch", "graphs of a batch influence each other"
-            remedy = 'Evaluate one graph at a time: certify(..., engine="naive").'
-            yield Finding("behaviour", what, why, remedy, ALL_ATTACKS, alone=True)
-        else:
-            self.deviation = max(self.deviation, self.apart(separate, together))
-
-
-def _fresh_copy(model: Any) -> Any:
-    """A copy of a module that has seen no probe yet."""
-    if not isinstance(model, torch.nn.Module):
-        return model
-    # A module may have kept results of an earlier training step. deepcopy refuses tensors with a gradient's graph.
-    kept = [
-        v for layer in model.modules() for v in vars(layer).values() if isinstance(v, Tensor) and v.grad_fn is not None
-    ]
-    try:
-        return copy.deepcopy(model, {id(value): value.detach().clone() for value in kept})
-    except Exception as error:
-        raise ModelContractError(
-            f"the model cannot be copied to see whether it remembers earlier graphs ({type(error).__name__}: {error}). "
-            "Build it anew and load its weights, or delete what it keeps of earlier calls."
-        ) from error
-
-
-def _one_node(graph: Data, row: int) -> Data:
-    """One node of the graph, alone."""
-    alone = _with_arcs(graph, torch.arange(0))
-    alone.x, alone.node_id = graph.x[row : row + 1], graph.node_id[row : row + 1]
-    return alone
-
-
-def _with_arcs(graph: Data, arcs: Tensor) -> Data:
-    """The same nodes with these arcs and their values."""
-    return Data(x=graph.x, node_id=graph.node_id, **select_edges(graph, arcs))
+def _some(value: Tensor, generator: torch.Generator) -> Tensor:
+    """Some of the values that edges have, or made-up ones of that shape if there is no edge."""
+    return value[:4096] if value.size(0) else torch.rand(64, *value.shape[1:], generator=generator).to(value.dtype)

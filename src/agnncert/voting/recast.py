@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division, is_graph_task
+from agnncert.divisions import Division, is_graph_task, num_groups_in
 from agnncert.graphs.graph import one_graph
 from agnncert.proof.ballots import IntArray, Votes
 from agnncert.voting import naive
@@ -12,43 +12,45 @@ from agnncert.voting.call import Ballots, Caller
 
 
 def choose_ballots(votes: Votes, number: float, random: np.random.Generator) -> IntArray:
-    """Pairs (target, group): half among the listed ballots, which are few and matter most, half among all."""
+    """As many pairs (target, group): half among the listed ballots, which are few and matter most, half among all."""
     total = votes.num_targets * votes.num_groups
     if number >= total:
         chosen = np.arange(total)
     else:
         listed = votes.owner * votes.num_groups + votes.group
         first = random.choice(listed, min(len(listed), int(number) // 2), replace=False) if len(listed) else listed
-        chosen = np.unique(np.concatenate([first, random.integers(0, total, int(number) - len(first))]))
+        others = np.setdiff1d(random.choice(total, int(number), replace=False), first)
+        chosen = np.sort(np.concatenate([first, random.permutation(others)[: int(number) - len(first)]]))
     return np.stack([chosen // votes.num_groups, chosen % votes.num_groups], axis=1)
 
 
 def choose_few(votes: Votes, on_graphs: bool, random: np.random.Generator) -> IntArray:
     """Some dozens of pairs (target, group) or more, for the price of a few passes.
 
-    In the node task one pass over a subgraph gives the ballots of all targets, so all of them are taken from a few
-    subgraphs that have listed ballots; in the graph task each ballot is a small pass of its own.
+    In the node task one pass over a subgraph gives the ballots of all targets, so all of them are taken from as few
+    subgraphs as have some dozens of listed ones; in the graph task each ballot is a small pass of its own.
     """
     if on_graphs:
         return choose_ballots(votes, 48, random)
-    groups = np.unique(votes.group) if len(votes.group) else np.arange(votes.num_groups)
-    few = np.sort(random.choice(groups, min(2, len(groups)), replace=False))
+    listed = np.bincount(votes.group, minlength=votes.num_groups)
+    groups = random.permutation(np.flatnonzero(listed == 0 if not listed.any() else listed))
+    few = groups[: min(3, 1 + int(np.searchsorted(np.cumsum(listed[groups]), 24)))]
     return np.stack(
         [column.ravel() for column in np.meshgrid(np.arange(votes.num_targets), few, indexing="ij")], axis=1
     )
 
 
 def differing(
-    votes: Votes, pairs: IntArray, call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float
+    votes: Votes, pairs: IntArray, call: Caller, graph: Data, division: Division, rows: IntArray
 ) -> tuple[IntArray, npt.NDArray[np.int16]]:
     """Casts the ballots of some pairs again.
 
     Returns:
-        Which of the pairs vote otherwise, beyond numerical doubt, and what each of the pairs votes.
+        Which of the pairs vote otherwise although the vote is beyond numerical doubt, and what each of them votes.
     """
-    again, sure = _cast(call, graph, division, rows, pairs, tolerance)
+    again = _cast(call, graph, division, rows, pairs)
     first, stable = _stored(votes, pairs)
-    return np.flatnonzero((first != again) & stable & sure), again
+    return np.flatnonzero((first != again) & stable), again
 
 
 def _stored(votes: Votes, pairs: IntArray) -> Ballots:
@@ -62,21 +64,19 @@ def _stored(votes: Votes, pairs: IntArray) -> Ballots:
     return ballot, stable
 
 
-def _cast(call: Caller, graph: Data, division: Division, rows: IntArray, pairs: IntArray, tolerance: float) -> Ballots:
+def _cast(call: Caller, graph: Data, division: Division, rows: IntArray, pairs: IntArray) -> npt.NDArray[np.int16]:
     """Ballots of pairs (target, group): subgraph by subgraph in the node task, graph by graph in the graph task."""
     on_graphs = is_graph_task(graph)
-    groups = division.groups(graph)
-    again, sure = np.empty(len(pairs), dtype=np.int16), np.empty(len(pairs), dtype=bool)
+    groups, most = division.groups(graph), num_groups_in(division, graph)
+    again = np.empty(len(pairs), dtype=np.int16)
     by = pairs[:, 0] if on_graphs else pairs[:, 1]
     for index in np.unique(by).tolist():
         here = by == index
         if on_graphs:
             place = pairs[here, 1]
-            ballots, stable = naive.graph_ballots(
-                call, one_graph(graph, index), division, tolerance, set(place.tolist())
-            )
+            ballots, _ = naive.graph_ballots(call, one_graph(graph, index), division, None, most, set(place.tolist()))
         else:
-            ballots, stable = naive.node_ballots(call, graph, division, groups, index, tolerance)
+            ballots, _ = naive.node_ballots(call, graph, division, groups, index, None)
             place = rows[pairs[here, 0]]
-        again[here], sure[here] = ballots[place], stable[place]
-    return again, sure
+        again[here] = ballots[place]
+    return again

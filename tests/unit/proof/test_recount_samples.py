@@ -73,15 +73,24 @@ def random_budget(rng) -> Budget:
 
 
 @pytest.mark.parametrize("trials", [1, 2, 57, 1000, 100_000])
-@pytest.mark.parametrize("alpha", [0.999, 0.5, 0.01, 1e-9])
+@pytest.mark.parametrize("alpha", [0.5, 0.2, 0.01, 1e-9, 1e-30])
 def test_least_probabilities_solve_the_tail_equation_and_are_those_of_the_library(trials, alpha):
     rng = np.random.default_rng(trials)
     successes = np.unique([0, 1, trials - 1, trials, *rng.integers(0, trials + 1, 20)])
     least = _least_probability(successes, trials, alpha)
-    assert np.abs(least - lower_bound(successes, trials, alpha)).max() < 1e-13
+    assert np.abs(least - lower_bound(successes, trials, alpha)).max() < 3e-13
     some = least > MARGIN
     assert binom.sf(successes[some] - 1, trials, least[some] + MARGIN) == pytest.approx(alpha, rel=1e-8)
     assert least[0] == 0
+
+
+def test_bounds_of_very_many_samples_are_bounds_on_both_sides():
+    """An inverse beta function alone is too high here, by more than the margin."""
+    trials, alpha = 10**7, 1e-30
+    successes = np.unique(np.random.default_rng(0).integers(0, trials + 1, 3000))
+    least, proved = _least_probability(successes, trials, alpha), lower_bound(successes, trials, alpha)
+    assert (binom.sf(successes - 1, trials, proved) <= alpha * (1 + 1e-9)).all()
+    assert np.abs(least - proved).max() < MARGIN
 
 
 @pytest.mark.parametrize("p", [0.0, 1e-9, 0.2, 0.5, 0.999, 1.0])

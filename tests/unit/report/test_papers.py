@@ -54,8 +54,9 @@ def test_tables_hold_every_size_and_every_target(tmp_path: Path) -> None:
 
 
 def test_strange_ids_survive_the_tables(tmp_path: Path) -> None:
-    ids = np.array(['a,"b"\nc', "=1+1", "ü"])
-    certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 3, 10, 3, target=ids)
+    ids = ['a,"b"\nc', "=1+1", "ü", "a\rb", "a\r\n", "a", "a\0", "007", "", 2**63, -(2**200), 7]
+    size = len(ids)
+    certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", size, 10, 3, target=ids)
     *_, targets = save_tables(certificate, tmp_path)
     with targets.open(encoding="utf-8", newline="") as file:
-        assert [row["target"] for row in csv.DictReader(file)] == ids.tolist()
+        assert [row["target"] for row in csv.DictReader(file)] == [str(name) for name in ids]

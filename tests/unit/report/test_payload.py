@@ -6,9 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from agnncert.report.payload import ballot_arrays, json_for_html, num_detailed, pack
+from agnncert.report.payload import ballot_arrays, json_for_html, num_detailed, pack, target_arrays
+from agnncert.report.summary import summarise
 
-from ...support.synthetic import random_votes
+from ...support.synthetic import made_up_certificate, random_votes
 
 
 def unpack(places: list[dict[str, object]], packed: bytes) -> dict[str, np.ndarray]:
@@ -36,6 +37,14 @@ def test_every_ballot_comes_back_with_its_group() -> None:
     assert arrays["ballot"].tolist() == votes.ballot.tolist()
     assert ((arrays["flags"] & 1) != 0).tolist() == votes.stable.tolist()
     assert ((arrays["flags"] & 2) != 0).tolist() == votes.reached.tolist()
+
+
+def test_ids_come_back_as_text_to_the_last_digit_and_character() -> None:
+    ids = [2**53 + 1, 2**63, -(2**200), "a", "a\0", "", " 7", 7, "\u2028</script>", "\u00e9", "e\u0301"]
+    random = np.random.default_rng(0)
+    certificate, _ = made_up_certificate(random, "edge-centric/node", len(ids), 10, 3, target=ids)
+    arrays = unpack(*pack(target_arrays(summarise(certificate, None))))
+    assert json.loads(arrays["ids"].tobytes()) == [str(name) for name in ids]
 
 
 def test_single_ballots_stay_out_when_they_would_make_the_page_too_large() -> None:

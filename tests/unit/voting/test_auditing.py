@@ -1,5 +1,7 @@
 """The audit: it passes what is sound, names what is not, and catches what it has never seen by watching it."""
 
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -16,7 +18,7 @@ from ...support.checks import check_outputs, check_outside_unmoved, check_reach
 from ...support.components import COMPONENTS, WIDTH, Network
 from ...support.graphs import make_data, random_change, random_data
 from ...support.models import CLASSES, FEATURES, KINDS, build, settled
-from ...support.modules import NODE_MODULES, Attributed, Weighted
+from ...support.modules import NODE_MODULES, Attributed, DenseProduct, Weighted
 
 NAMES = [component.name for component in COMPONENTS]
 
@@ -83,7 +85,17 @@ def test_ordinary_models_are_fit_for_everything(kind, task):
 def test_modules_of_users_are_fit(module):
     data = random_data(1, density=0.5)
     data.edge_weight = torch.ones(data.num_edges, dtype=torch.float64)
-    assert audit(settled(module), division=NodeCentric(5), data=data).ok
+    report = audit(settled(module), division=NodeCentric(5), data=data)
+    # Zeros of a dense matrix times a feature that overflows are NaN for everybody.
+    assert [f.what for f in report.findings] == (["infinite features elsewhere"] if module is DenseProduct else [])
+
+
+def test_a_dense_matrix_lets_one_node_spoil_all_scores():
+    """What the refusal is about: a finite feature, of a node that is joined to nobody, and nobody has a best class."""
+    model, data = settled(DenseProduct), make_data([(0, 1), (1, 0)], 4)
+    assert torch.isfinite(model(data.x, data.edge_index)).all()
+    data.x[3] = 1e308 * model.lin.weight[0].sign()
+    assert model(data.x, data.edge_index)[:3].isnan().any(dim=1).all()
 
 
 def test_edge_attributes_come_from_the_data():
@@ -249,6 +261,46 @@ def test_a_module_never_seen_before_is_caught_by_watching_it():
     assert audit(NeverSeen().eval(), division=EdgeCentric(5)).fit_for == ("edges",)
 
 
+class Ends(nn.Module):
+    """Ends the program, once it sees more than one node."""
+
+    def __init__(self, most=1):
+        super().__init__()
+        self.lin, self.most = nn.Linear(FEATURES, CLASSES), most
+
+    def forward(self, x, edge_index):
+        if len(x) > self.most:
+            sys.exit(0)
+        return self.lin(x)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_a_model_that_ends_the_program_is_refused(most):
+    with pytest.raises(ModelContractError, match=r"the model ends the program \(sys.exit\(0\) in forward\)"):
+        audit(Ends(most).eval())
+
+
+def test_features_of_a_billion_do_not_hide_a_leak():
+    """A hundred-thousandth of the mean of all hidden features is lost in rounding, until somebody has large ones."""
+
+    class Whispers(NeverSeen):
+        def forward(self, x, edge_index):
+            return self.lin(x) + 1e-5 * self.lin(x).mean(0)
+
+    data = make_data([(0, 1), (1, 0), (2, 3)], 6)
+    data.x = data.x.float() * 1e9
+    assert [f.what for f in audit(Whispers().eval(), data=data).findings] == ["other features elsewhere"]
+    assert audit(settled(Network), data=data).ok
+
+
+def test_what_is_known_by_construction_and_what_by_test():
+    data = make_data([(0, 1), (1, 0), (2, 3)], 6)
+    data.x = data.x.float()
+    assert audit(pyg.GCN(FEATURES, 8, 2, CLASSES).eval(), data=data).locality == "construction"
+    assert audit(Network().eval(), data=data).locality == "test", "a class of somebody's own"
+    assert audit(pyg.GCN(FEATURES, 8, 2, CLASSES, norm="pair_norm").eval(), data=data).locality == "test"
+
+
 # Graph task
 
 
@@ -337,3 +389,7 @@ def test_the_tolerance_is_ten_times_what_was_seen_and_never_below_rounding():
     assert 32 * torch.finfo(torch.float64).eps <= double.tolerance < 1e-10
     assert 32 * torch.finfo(torch.float32).eps <= single.tolerance < 1e-2
     assert single.tolerance >= 10 * single.deviation
+
+
+def test_an_audit_for_no_division_in_particular_says_so():
+    assert "(node task, every division)" in str(audit(build("gcn", "node")))

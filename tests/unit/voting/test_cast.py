@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
+import agnncert as ac
 from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set
@@ -23,6 +24,12 @@ def test_an_unknown_engine_is_met_with_the_nearest():
     graph = canonical(DATA)
     with pytest.raises(SettingsError, match='unknown engine "fats": did you mean "fast"'):
         cast(bind(build("gcn", "node"), graph, "node"), graph, EdgeCentric(3), np.arange(4), "fats")
+
+
+@pytest.mark.parametrize("tolerance", [-1, -1e-9, float("nan"), float("inf"), True, "x", [0.1]], ids=repr)
+def test_a_tolerance_that_makes_no_sense_is_refused(tolerance):
+    with pytest.raises(SettingsError, match=r"tolerance=.* expected a finite number from 0 on"):
+        ac.certify(build("gcn", "node").eval(), DATA, EdgeCentric(3), tolerance=tolerance)
 
 
 class Mixes(nn.Module):

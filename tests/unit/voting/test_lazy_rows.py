@@ -56,7 +56,20 @@ def relu_kept(x):
     return F.linear(x, W) + h.sum()
 
 
+def written_through(path):
+    def access(x):
+        path(x)
+        return F.linear(x, W)
+
+    return access
+
+
 ACCESS = {
+    "written through data": written_through(lambda x: x.data.mul_(2)),
+    "written through a view's data": written_through(lambda x: x.view(-1).data.mul_(2)),
+    "written through a row's data": written_through(lambda x: next(iter(x)).data.mul_(2)),
+    "written through numpy": written_through(lambda x: x.numpy().fill(2.0)),
+    "written through the storage": written_through(lambda x: x.untyped_storage().fill_(0)),
     "linear": lambda x: F.linear(x, W, B),
     "linear without bias": lambda x: F.linear(x, W),
     "linear with keywords": lambda x: F.linear(input=x, weight=W, bias=B),
