@@ -324,6 +324,15 @@ def test_noise_that_no_defence_has(name, tmp_path):
     refuse(world, draft, tmp_path, "graph")
 
 
+@pytest.mark.parametrize("name", ["rs", "graphs-rs", "bi-rs"])
+def test_a_budget_without_limit_on_features_that_have_no_noise_is_no_crash(name, tmp_path):
+    world, draft = opened(name)
+    draft.header["statements"] = [{"budget": {"change_features": "inf"}, "broken_at_most": 0}]
+    assert derive(draft)
+    assert seal(draft, tmp_path / "a.cert")
+    assert verdict_on(tmp_path / "a.cert", world, "file").holds
+
+
 @pytest.mark.parametrize("name", ["rs", "sparse-rs", "bi-rs"])
 def test_classes_that_the_model_does_not_have_in_a_file_about_no_target(name, tmp_path):
     world, draft = opened(name)
