@@ -199,6 +199,7 @@ def downgrade(draft: Draft, digests: dict[str, str]) -> None:
     """Makes of a draft what version 1 would have written: its words, these digests, and nothing about locality."""
     draft.header["version"] = 1
     draft.claim.pop("locality", None)
+    draft.settings.pop("vote", None)
     draft.claim["digests"] |= digests
     rewritten = rewritten_claim(draft).to_json() | {"library_version": draft.claim["library_version"]}
     rewritten.pop("locality")
