@@ -157,6 +157,8 @@ def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen:
         yield f"the division {division} is not the one that is named, {claim.division}"
     elif (evidence.rule, dict(evidence.parameters)) != (rule, parameters):
         yield f'the division {division} goes with the rule "{rule}" and {parameters or "no parameters"}'
+    elif not hasattr(division, "pieces") and len(evidence.votes.group) < evidence.num_targets * division.num_groups:
+        yield "not every target has a ballot in every subgraph"  # said before as many are laid out to be compared
     else:
         stored = evidence.tensors()
         for name, derived in structure(chosen.graph, division, chosen.places).items():

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -508,3 +509,13 @@ def test_another_version_of_the_library_and_other_notes_are_listed_as_not_checke
     assert seal(draft, tmp_path / "a.cert")
     verdict = verdict_on(tmp_path / "a.cert", world)
     assert not verdict.holds or lies(world, draft, verdict) == []
+
+
+@pytest.mark.parametrize("name", ["edge", "gnncert-e", "gnncert-n", "graphs-node", "graphs-gnncert-e"])
+def test_a_number_of_groups_that_nobody_could_lay_out_is_refused_at_once(name, tmp_path):
+    world, draft = opened(name)
+    draft.settings["num_groups"] = draft.claim["num_groups"] = 2**24
+    draft.claim["division"] = re.sub(r"T=\d+", f"T={2**24}", draft.claim["division"])
+    assert derive(draft)
+    assert seal(draft, tmp_path / "forged.cert")
+    assert not verdict_on(tmp_path / "forged.cert", world, "all ballots").holds
