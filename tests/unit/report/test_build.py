@@ -11,8 +11,10 @@ import pytest
 
 import agnncert.report.build as build
 from agnncert.errors import SettingsError
+from agnncert.proof.vote import Vote
 from agnncert.report import ReportContext, build_report
 
+from ...support.certificates import certificate_of, random_evidence
 from ...support.synthetic import made_up_certificate, sampled_certificate
 
 ASSETS = Path(build.__file__).parent / "assets"
@@ -170,3 +172,10 @@ def test_text_stands_out_from_its_background(scheme: str) -> None:
     for text, ground in pairs:
         bright, dim = sorted((luminance(found[text]), luminance(found[ground])), reverse=True)
         assert (bright + 0.05) / (dim + 0.05) >= 4.5, (text, ground)
+
+
+@pytest.mark.parametrize("vote", [Vote("abstain", 3), Vote(0, [0, 1, 0])])
+def test_a_page_that_would_count_a_prior_wrongly_is_refused(vote, tmp_path):
+    evidence = random_evidence(np.random.default_rng(3), "node-centric/node", vote=vote)
+    with pytest.raises(SettingsError, match="vote with a prior"):
+        build_report(certificate_of(evidence), tmp_path / "a.html")
