@@ -205,6 +205,11 @@ def cases() -> dict[str, Case]:
         Case("gnncert-n", a_graph(14, ids="rows"), node_model(14), n(4), budgets=own),
         Case("gnncert-en", a_graph(15, nodes=10), node_model(15), en(2, 3), budgets=own),
         Case("custom", a_graph(16), node_model(16), ByLargerKey(), ODD),
+        Case("edge-prior", a_graph(17), node_model(17), ac.EdgeCentric(6), ODD, {"vote": ac.Vote("abstain", 3)}),
+        Case("node-prior", a_graph(18, ids="words"), node_model(18), ac.NodeCentric(5), ODD, {"vote": ac.Vote(1, 2)}),
+        Case(
+            "graphs-prior", some_graphs(11), graph_model(38), ac.EdgeCentric(6), (3, 0), {"vote": ac.Vote(2, [0, 1, 3])}
+        ),
         Case("graphs-edge", some_graphs(1), graph_model(21), ac.EdgeCentric(6), (3, 0, 5, 2)),
         Case("graphs-edge-rows", some_graphs(2, ids="rows"), graph_model(22), ac.EdgeCentric(4, self_loops=True)),
         Case("graphs-node", some_graphs(3), decisive(GraphModel("sage"), 23), ac.NodeCentric(3), budgets=None),

@@ -23,6 +23,7 @@ from agnncert.baselines import RS, BiRS, SparseRS
 from agnncert.divisions import parse_division
 from agnncert.errors import AgnncertError
 from agnncert.proof.file import OPTIONAL
+from agnncert.proof.vote import Vote
 from agnncert.verifier import Verdict, verify
 
 from .alterations import EARLY, LATE, Alteration
@@ -131,7 +132,8 @@ def _expected(world: World, draft: Draft) -> Draft | None:
 def _stated(draft: Draft) -> dict[str, Any]:
     stated = {"budgets": [statement["budget"] for statement in draft.header["statements"]]}
     if draft.header["kind"] == "ballots":
-        return stated | {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"]}
+        told = {name: draft.settings[name] for name in ("vote", "rule", "num_classes") if name in draft.settings}
+        return stated | {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"], **told}
     counts = {name: int(draft[place][:1].sum()) or 1 for name, place in (("n0", "selection"), ("n", "estimation"))}
     return stated | {"settings": draft.settings, **counts}
 
@@ -155,6 +157,8 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
             return None
         if asked["tolerance"] != world.least_tolerance:
             given = {"tolerance": asked["tolerance"]}
+        if "vote" in asked:
+            given["vote"] = Vote.from_json(asked["vote"], asked["rule"], asked["num_classes"])
         case = replace(case, settings={name: value for name, value in case.settings.items() if name == "attacks"})
     certificate = case.certify(rows or world.honest.arrays["row"][:1], **given)
     draft = drafted(certificate, tuple(budget_of(stored) for stored in asked["budgets"]))

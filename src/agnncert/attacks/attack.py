@@ -19,6 +19,7 @@ from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.certificate import Certificate
+from agnncert.proof.vote import Vote
 
 KINDS = ("greedy", "injection", "deletions", "features", "hubs", "random", "gradient", "exhaustive")
 
@@ -33,6 +34,7 @@ def attack(
     targets: Any = None,
     certificate: Certificate | None = None,
     seed: int = 0,
+    vote: Vote | None = None,
 ) -> AttackReport:
     """Tries to change voted labels within a budget.
 
@@ -54,6 +56,7 @@ def attack(
         targets: Mask or row numbers; when not given, those of the certificate, else all.
         certificate: Certificate of the same model and data, to compare with.
         seed: Seed of what is sampled.
+        vote: What empty groups cast, and the prior; not needed with a certificate.
 
     Returns:
         One result for each target: the attacked graph, what it cost, and the label voted on it.
@@ -66,7 +69,7 @@ def attack(
         division = parse_division(certificate.claim.division)
     if division is None:
         raise SettingsError("attack() needs to know the division: pass it, or the certificate to attack.")
-    problem = Problem(model, data, division)
+    problem = Problem(model, data, division, certificate.vote if certificate is not None and vote is None else vote)
     rows = problem.rows(certificate.row if certificate is not None and targets is None else targets)
     if certificate is not None and not np.array_equal(rows, certificate.row):
         raise SettingsError(

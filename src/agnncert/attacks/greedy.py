@@ -12,6 +12,7 @@ import numpy as np
 from agnncert.attacks.adversarial_features import AdversarialFeatures
 from agnncert.attacks.edits import BallotQueue, Edit, TriedEdit, perturbation_of
 from agnncert.attacks.moves import GraphMoves, NodeMoves, with_ids
+from agnncert.attacks.own_groups import greedy_own_groups
 from agnncert.attacks.problem import Ballots, Problem, old_names
 from agnncert.attacks.results import AttackResult, best_of
 from agnncert.errors import SettingsError, did_you_mean
@@ -57,6 +58,8 @@ def greedy(
     budgets = problem.budgets(budget, rows)
     if kind in FIELDS:
         budgets = [Budget(**{name: getattr(allowed, name) for name in FIELDS[kind]}) for allowed in budgets]
+    if problem.own_groups:
+        return greedy_own_groups(problem, rows, budgets, kind, seed, num_rivals)
     before = problem.votes(rows)
     features = AdversarialFeatures.of(problem, seed) if features is None else features
     moves = NodeMoves(problem, features) if problem.task == "node" else GraphMoves(problem, features, seed)

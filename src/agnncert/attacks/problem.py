@@ -15,7 +15,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.attacks.results import AttackResult, cost_of
-from agnncert.divisions import Division, EdgeCentric, NodeCentric
+from agnncert.divisions import Division, EdgeCentric, NodeCentric, has_own_groups, num_groups_in, rule_of
 from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import (
@@ -30,13 +30,14 @@ from agnncert.graphs.graph import (
 )
 from agnncert.graphs.perturbation import Pair, Perturbation, distinct_pairs, keys_of
 from agnncert.graphs.targets import target_rows
-from agnncert.proof.ballots import IntArray
+from agnncert.proof.ballots import IntArray, Votes, under_vote
 from agnncert.proof.budget import Budget
 from agnncert.proof.ids import Id, encode_id
+from agnncert.proof.vote import Vote
 from agnncert.voting.call import bind
 from agnncert.voting.cast import EngineName, cast
 
-Ballots = npt.NDArray[np.int16]
+Ballots = npt.NDArray[Any]  # of int16
 RowChange = tuple[int, Perturbation]  # row of a target, and what to change in order to attack it
 
 FEATURES_AT_ONCE = 20_000_000  # numbers in the features of all attacked graphs that are voted on together
@@ -67,6 +68,7 @@ class Problem:
         model: A trained module in eval mode, as ``certify`` takes it.
         data: A ``Data`` (its nodes are the targets) or a list of ``Data`` (the graphs are).
         division: How the defence divides it.
+        vote: What empty groups cast, and the prior; the plain vote when not given.
 
     Attributes:
         task: "node" or "graph".
@@ -74,7 +76,7 @@ class Problem:
         call: The model, bound to it.
     """
 
-    def __init__(self, model: Any, data: Any, division: Division) -> None:
+    def __init__(self, model: Any, data: Any, division: Division, vote: Vote | None = None) -> None:
         if getattr(model, "training", False):
             raise ModelContractError(
                 "the model is in training mode, where labels change by themselves: call model.eval()."
@@ -89,6 +91,8 @@ class Problem:
         self.graph = canonical(data, self.loops) if self.task == "node" else canonical_set(data, self.loops)
         self.call = bind(model, self.graph, self.task)
         self._ids = _ids_of(data) if self.task == "node" else []
+        self.vote = (vote or Vote()).under(rule_of(division, self.task)[0], self.call.num_classes)
+        self.own_groups = has_own_groups(division)
 
     @property
     def num_targets(self) -> int:
@@ -97,8 +101,12 @@ class Problem:
 
     @property
     def num_groups(self) -> int:
-        """Ballots of each target."""
-        return self.division.num_groups
+        """Ballots of each target, or the most that one has if every neighbour has a group of its own."""
+        if not self.own_groups:
+            return self.division.num_groups
+        if self.task == "graph":
+            return num_groups_in(self.division, self.graph)
+        return int(torch.bincount(self.graph.edge_index.view(-1), minlength=1).max()) + 1
 
     @functools.cached_property
     def neighbours(self) -> "Neighbours":
@@ -111,6 +119,8 @@ class Problem:
         Raises:
             SettingsError: It is a user's own.
         """
+        if self.own_groups:
+            raise SettingsError(f'this attack does not know {self.division}: use "greedy", "random" or "exhaustive".')
         if isinstance(self.division, (EdgeCentric, NodeCentric)):
             return self.division
         raise SettingsError(
@@ -176,8 +186,16 @@ class Problem:
         return int(self.counts(ballots).argmax())
 
     def counts(self, ballots: Ballots) -> IntArray:
-        """Votes of one target for each class, abstentions left out."""
-        return np.bincount(ballots[ballots >= 0], minlength=self.call.num_classes)
+        """Votes of one target for each class, those of a prior included, abstentions left out."""
+        if self.own_groups:
+            return ballots  # scores already
+        cast = ballots[: self.num_groups]
+        counts = np.bincount(cast[cast >= 0], minlength=self.call.num_classes)
+        if self.vote.class_prior:
+            counts = counts + np.array(self.vote.class_prior)
+        if self.vote.edgeless_prior:
+            counts[ballots[self.num_groups]] += self.vote.edgeless_prior
+        return counts
 
     def gaps(self, ballots: Ballots) -> IntArray:
         """For each class how many votes it may gain on the winner without being elected, shape ``[num_classes]``.
@@ -186,7 +204,7 @@ class Problem:
         """
         counts, label = self.counts(ballots), self.winner(ballots)
         gaps: IntArray = counts[label] - counts - (np.arange(len(counts)) < label)
-        gaps[label] = 2 * self.num_groups + 2
+        gaps[label] = gaps.max() + 1
         return gaps
 
     def votes(self, rows: IntArray) -> Ballots:
@@ -242,7 +260,7 @@ class Problem:
                 cost=cost_of(change, ids[row] if self.task == "node" else None, cost[id(change)]),
                 label_before=self.winner(old),
                 label_after=self.winner(new),
-                ballots_moved=int((old != new).sum()),
+                ballots_moved=self._moved(old, new),
             )
             for (row, change), old, new in zip(attacks, before, after, strict=True)
         ]
@@ -259,14 +277,37 @@ class Problem:
         return part
 
     def _no_ballots(self) -> Ballots:
-        return np.empty((0, self.num_groups), dtype=np.int16)
+        if self.own_groups:
+            return np.empty((0, self.call.num_classes), dtype=np.int64)
+        return np.empty((0, self.num_groups + bool(self.vote.edgeless_prior)), dtype=np.int16)
 
     def _cast(self, graph: Data, rows: IntArray, engine: EngineName = "fast") -> Ballots:
-        return cast(self.call, graph, self.division, np.asarray(rows, dtype=np.int64), engine)[0].dense()
+        """Ballots, and in a last column the class that a prior follows; or scores, if neighbours have groups."""
+        votes = cast(self.call, graph, self.division, np.asarray(rows, dtype=np.int64), engine)[0]
+        counted, followed = under_vote(votes, self.vote)
+        if self.own_groups:
+            return self._scores(counted, followed)
+        return np.column_stack([counted.dense(), *[followed[name] for name in ("edgeless",) if name in followed]])
+
+    def _scores(self, votes: Votes, followed: dict[str, Any]) -> Ballots:
+        scores = votes.counts
+        if self.vote.class_prior:
+            scores = scores + np.array(self.vote.class_prior)
+        if followed:
+            scores[np.arange(len(scores)), followed["edgeless"]] += self.vote.edgeless_prior
+        if self.vote.constant is not None and self.vote.constant >= 0:  # how many groups are not empty, see the claim
+            scores[:, self.vote.constant] -= votes.num_groups
+        return scores
+
+    def _moved(self, old: Ballots, new: Ballots) -> int:
+        """Ballots that differ; of scores, at least so many."""
+        if self.own_groups:
+            return int(np.abs(old - new).sum() + 1) // 2
+        return int((old[: self.num_groups] != new[: self.num_groups]).sum())
 
     def _batches(self, attacks: Sequence[RowChange]) -> Iterator[list[tuple[int, Data]]]:
         """Rows of targets with their attacked graphs, in batches that fit into memory."""
-        if self.task == "node":
+        if self.task == "node" and not self.own_groups:
             self.neighbours.look_up_groups([pair for _, change in attacks for pair in distinct_pairs(change.add_edges)])
         batch: list[tuple[int, Data]] = []
         size = 0
@@ -297,14 +338,21 @@ class Problem:
         """What can reach the target in some subgraph after the change, and what the change names (node task)."""
         if self.graph.num_nodes <= SMALL:
             return self.data
+        if self.own_groups:  # a ballot looks at one neighbour
+            at_target = self.graph.edge_index[:, (self.graph.edge_index == row).any(0)]
+            return self.part({row, *at_target.view(-1).tolist(), *self._named(change)})
         return self.part({*self.neighbours.reaching(row, distinct_pairs(change.add_edges)), *self._named(change)})
+
+    @functools.cached_property
+    def _row_of(self) -> dict[Id, int]:
+        return {name: row for row, name in enumerate(self._ids)}
 
     def _named(self, change: Perturbation) -> Iterator[int]:
         """Rows of all nodes that a change names."""
         altered = [(u, v) for u, v, _ in change.change_edges]
         pairs = [*change.add_edges, *change.delete_edges, *altered]
         for node in {*change.delete_nodes, *change.change_features, *(end for pair in pairs for end in pair)}:
-            row = self.neighbours.row_of.get(encode_id(node))
+            row = self._row_of.get(encode_id(node))
             if row is not None:  # an injected node has none
                 yield row
 

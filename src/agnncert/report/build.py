@@ -12,6 +12,9 @@ import numpy as np
 from markupsafe import Markup
 
 import agnncert
+from agnncert.errors import SettingsError
+from agnncert.proof.rules import RULES
+from agnncert.proof.vote import Vote
 from agnncert.report import explorer, payload, words
 from agnncert.report.payload import (
     ANY,
@@ -63,7 +66,18 @@ def build_report(certificate: "Certificate", out_path: str | Path, *, context: R
 
 
 def render(summary: Summary) -> str:
-    """The page as text."""
+    """The page as text.
+
+    Raises:
+        SettingsError: The page's own script does not count such votes.
+    """
+    evidence = summary.ballots
+    if evidence is not None and evidence.vote != Vote().under(evidence.rule, evidence.votes.num_classes):
+        raise SettingsError(
+            "the explorer of a report counts plain votes: there is no page yet for a vote with a prior."
+        )
+    if evidence is not None and RULES[evidence.rule].own_groups:
+        raise SettingsError("the explorer of a report counts T ballots: there is no page yet for num_groups=math.inf.")
     script, style = Markup(page_script()), Markup((_HERE / "assets" / "style.css").read_text("utf-8"))
     meta, data = page_data(summary)
     environment = jinja2.Environment(

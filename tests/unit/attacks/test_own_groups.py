@@ -1,0 +1,86 @@
+"""Attacks on votes with a prior, and on groups of neighbours: nothing within a certified budget flips, much beyond does."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agnncert as ac
+from agnncert.attacks import Problem, attack, exhaustive, greedy
+from agnncert.errors import SettingsError
+
+from ...support.towns import GraphListener, NodeListener, town, towns
+
+BUDGETS = [
+    ac.Budget(add_edges=2, delete_edges=1),
+    ac.Budget(delete_edges=math.inf),
+    ac.Budget(add_edges=1, change_features=1),
+    ac.Budget(inject_nodes=1, edges_per_injected=2),
+    ac.Budget(delete_nodes=1, change_edges=1),
+]
+INF = math.inf
+NODE_VOTES = [
+    (ac.EdgeCentric(3), ac.Vote("abstain", 1)),
+    (ac.NodeCentric(3), ac.Vote(1, 2)),
+    (ac.NodeCentric(3, gate_features=True), ac.Vote("abstain", [0, 1, 0])),
+    (ac.NodeCentric(INF), ac.Vote(prior=1)),
+    (ac.EdgeCentric(INF), ac.Vote(prior=2)),
+    (ac.NodeCentric(INF), ac.Vote(2, [1, 0, 1])),
+]
+GRAPH_VOTES = [
+    (ac.EdgeCentric(4), ac.Vote(0, [0, 2, 0])),
+    (ac.NodeCentric(INF), ac.Vote(prior=[1, 0, 0])),
+    (ac.EdgeCentric(INF), ac.Vote(1, [0, 1, 0])),
+]
+
+
+def problems() -> list[tuple[Any, Any, Any, Any]]:
+    return [
+        *((NodeListener(k), town(5, degree=2.0, seed=k), *rule) for k, rule in enumerate(NODE_VOTES)),
+        *((GraphListener(k), towns(2, 4, seed=k), *rule) for k, rule in enumerate(GRAPH_VOTES)),
+    ]
+
+
+def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_does() -> None:
+    certified = broken = 0
+    for model, data, division, vote in problems():
+        certificate = ac.certify(model, data, division, vote=vote)
+        problem = Problem(model, data, division, vote)
+        rows = problem.rows(None)
+        assert [problem.winner(ballots) for ballots in problem.votes(rows)] == certificate.label.tolist()
+        for budget in BUDGETS:
+            holds = certificate.holds_against(budget)
+            for results in (exhaustive(problem, None, budget), greedy(problem, None, budget)):
+                fallen = np.array([result.succeeded for result in results])
+                assert not (holds & fallen).any(), (division, vote, budget)
+                for result in results:
+                    again = problem.recast_whole([result.row], result.perturbation, engine="naive")[0]
+                    assert result.label_after == problem.winner(again)
+                broken += int(fallen.sum())
+            certified += int(holds.sum())
+    # Otherwise the test above would say nothing.
+    assert certified > 40
+    assert broken > 60
+
+
+@pytest.mark.parametrize("division", [ac.NodeCentric(INF), ac.EdgeCentric(INF)], ids=str)
+def test_one_step_beyond_the_certified_number_injection_breaks_many_targets(division):
+    model, data = NodeListener(1), town(80, degree=4.0, seed=3)
+    certificate = ac.certify(model, data, division, vote=ac.Vote(prior=3))
+    for more, succeeds in ((0, False), (1, True)):
+        sizes = np.maximum(certificate.largest("inject_nodes", edges_per_injected=1), 0)
+        budgets = [ac.Budget(inject_nodes=int(size) + more, edges_per_injected=1) for size in sizes]
+        report = attack(model, data, budget=budgets, certificate=certificate)
+        assert not report.violations
+        if succeeds:
+            assert np.mean(report.succeeded) > 0.5
+        else:
+            assert not (report.succeeded & (certificate.radius >= 0)).any()
+
+
+def test_attacks_that_do_not_know_such_groups_say_so():
+    problem = (NodeListener(1), town(6, degree=2.0, seed=3), ac.NodeCentric(INF))
+    for kind in ("hubs", "gradient"):
+        with pytest.raises(SettingsError, match="does not know"):
+            attack(*problem, budget=ac.Budget(add_edges=1, inject_nodes=1, edges_per_injected=1), kind=kind)
