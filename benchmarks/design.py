@@ -34,10 +34,10 @@ from agnncert.training.vote_search import (
 SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
 DESIGNS = {"mutag": (1, 2), "proteins": (3, 5, 10), "aids": (2, 5, 10), "dd": (5, 10)}
 DIVISIONS = {
-    "mutag": ("E300", "N300", "E100", "E30"),
-    "proteins": ("E1000", "N1000", "E300", "E100"),
+    "mutag": ("E300", "N300", "E100"),
+    "proteins": ("E1000", "N1000", "E300"),
     "aids": ("E300", "N300", "E100"),
-    "dd": ("N1000", "E3000", "N300"),
+    "dd": ("N1000", "N300", "E3000"),
 }
 FIT = {"epochs": 150, "evaluate_every": 5, "patience": None, "weight_decay": 0.0, "batch_size": 2000}
 PARTS = ("train", "val", "test")

@@ -90,6 +90,17 @@ def build_model(
     )
 
 
+def build_constant(data: Data | Sequence[Data], label: int, num_classes: int) -> GNN:
+    """Builds a model that votes for ``label`` whatever it sees: a control, whose vote tells sizes apart and no more."""
+    model = build_model("mlp", data, hidden_channels=1, num_layers=1, readout="sum", out_channels=num_classes)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        last = model.lin if model.lin is not None else model.convs[-1]
+        last.bias[label] = 1.0  # type: ignore[operator]
+    return model.eval()
+
+
 def build_from_config(config: Mapping[str, Any]) -> GNN:
     """Builds the model that ``config`` describes, a dictionary like ``model.config``; it is untrained."""
     valid = [field.name for field in fields(ModelConfig)]

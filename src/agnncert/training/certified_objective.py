@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from agnncert.divisions import Division
 from agnncert.training.objective import TrainingStep, backward_each, class_weights
 from agnncert.training.settings import FitSettings
-from agnncert.training.side_by_side import SideBySide, runs
+from agnncert.training.side_by_side import DistinctSubgraphs, runs
 from agnncert.training.vote_search import BallotTable, constant_answer, majority, size_only
 from agnncert.voting.call import Caller
 
@@ -73,12 +73,8 @@ class CertifiedObjective:
 
     Attributes:
         call: The model, bound to the graphs.
-        joined: The training graphs, joined into one disconnected graph.
         y: Label of every training graph.
-        owner: Training graph of each subgraph that is not empty, ascending.
-        kind: Kind of each of these subgraphs.
-        examples: One subgraph of each kind.
-        num_filled: Number of these subgraphs of each training graph.
+        subgraphs: Their subgraphs.
         constants: What empty groups cast, and the prior.
         size: The perturbation size to withstand.
         class_weight: How much each class counts, if not all the same.
@@ -86,12 +82,8 @@ class CertifiedObjective:
     """
 
     call: Caller
-    joined: Data
     y: Tensor
-    owner: Tensor
-    kind: Tensor
-    examples: SideBySide
-    num_filled: Tensor
+    subgraphs: DistinctSubgraphs
     constants: VoteConstants
     size: int
     class_weight: Tensor | None
@@ -102,21 +94,11 @@ class CertifiedObjective:
         cls, call: Caller, joined: Data, y: Tensor, division: Division, settings: FitSettings
     ) -> "CertifiedObjective":
         """The objective for a division that offers ``pieces``; all its groups take part in every step."""
-        groups = division.num_groups
-        pieces = division.pieces(joined, division.groups(joined))  # type: ignore[attr-defined]
-        owner = torch.div(pieces.cell, groups, rounding_mode="floor")
-        cells = SideBySide(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
-        cell, where = torch.unique_consecutive(cells.cell, return_inverse=True)
-        if _tells_equals_apart(call.model):
-            kind, examples = torch.arange(len(cell)), SideBySide(where, where, cells.node, cells.edge_index, cells.edge)
-        else:
-            kind, examples = cells.kinds(joined.x, call.edge_values(joined))
-        owner = torch.div(cell, groups, rounding_mode="floor")
-        filled = torch.bincount(owner, minlength=len(y))
-        constants = VoteConstants(_sizes(filled, y, groups, call.num_classes), settings["design_size"], call.dtype)
+        subgraphs = DistinctSubgraphs.of(call, joined, len(y), division, each=_tells_equals_apart(call.model))
+        sizes = _sizes(subgraphs.num_filled, y, division.num_groups, call.num_classes)
+        constants = VoteConstants(sizes, settings["design_size"], call.dtype)
         per_class = class_weights(y, call) if settings["balance_classes"] else None
-        size, batch_size = settings["design_size"], settings["batch_size"]
-        return cls(call, joined, y, owner, kind, examples, filled, constants, size, per_class, batch_size)
+        return cls(call, y, subgraphs, constants, settings["design_size"], per_class, settings["batch_size"])
 
     def steps(self) -> Iterator[TrainingStep]:
         """One step on all graphs. The few near the brink decide; a small batch has none, and ends in a constant."""
@@ -142,34 +124,22 @@ class CertifiedObjective:
 
     def margins(self, graphs: Tensor) -> Tensor:
         """By how many ballots the true class is ahead of each graph's strongest rival after the worst changes."""
-        cells = runs(self.owner, graphs)
-        place = torch.searchsorted(graphs, self.owner[cells])
-        scores: Tensor = self.constants(self.num_filled[graphs])
+        cells = runs(self.subgraphs.owner, graphs)
+        scores: Tensor = self.constants(self.subgraphs.num_filled[graphs])
         if len(cells):
-            scores = scores.index_add(0, place, self._shares(self.kind[cells]))
+            present, which = torch.unique(self.subgraphs.kind[cells], return_inverse=True)
+            shares = self.subgraphs.logits(self.call, present).softmax(dim=1)[which]
+            scores = scores.index_add(0, torch.searchsorted(graphs, self.subgraphs.owner[cells]), shares)
         is_own = torch.arange(self.call.num_classes) == self.y[graphs][:, None]
         rival = scores.masked_fill(is_own, -torch.inf).amax(dim=1)
         return scores[is_own] - rival - 2 * self.size
 
-    def _shares(self, kind: Tensor) -> Tensor:
-        """Soft ballots of cells of these kinds, shape ``[len(kind), num_classes]``."""
-        present, which = torch.unique(kind, return_inverse=True)
-        copies, arcs, edge_index = self.examples.part(present)
-        batch = torch.searchsorted(present, self.examples.cell[copies])
-        x = self.joined.x[self.examples.node[copies]].to(self.call.dtype)
-        values = self.call.edge_values(self.joined, self.examples.edge[arcs])
-        return self.call(x, edge_index, values, batch).softmax(dim=1)[which]
-
 
 def _sizes(filled: Tensor, y: Tensor, num_groups: int, num_classes: int) -> BallotTable:
     """A table in which all ballots are for class 0, for a search that looks at the number of filled groups alone."""
-    n, num_filled = len(y), filled.numpy()
-    counts = np.zeros((n, num_classes), dtype=np.int64)
-    counts[:, 0] = num_filled
-    none, stable = np.zeros(n, dtype=np.int64), np.ones(n, dtype=bool)
-    return BallotTable(
-        num_groups, counts, num_groups - num_filled, none, y.numpy(), np.full(n, 1 / n), none - 1, stable
-    )
+    counts = torch.zeros(len(y), num_classes, dtype=torch.int64)
+    counts[:, 0] = filled
+    return BallotTable.of_graphs(num_groups, counts.numpy(), y.numpy())
 
 
 def _tells_equals_apart(model: Any) -> bool:

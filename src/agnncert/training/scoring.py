@@ -15,6 +15,7 @@ from agnncert.baselines.smoothing import Smoothing
 from agnncert.divisions import Division, is_graph_task
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.theorems import certified_radius, tally
+from agnncert.training.side_by_side import DistinctSubgraphs
 from agnncert.training.vote_search import BallotTable, best_constants, certified_accuracy, joined, window
 from agnncert.voting import fast
 from agnncert.voting.call import Caller
@@ -22,6 +23,7 @@ from agnncert.voting.cast import cast
 
 Score = tuple[float, float]
 
+SCORED_KINDS = 4096  # distinct subgraphs evaluated at a time
 SCORED_SAMPLES = 20  # noisy graphs on which a smoothing defence is scored
 
 
@@ -72,18 +74,30 @@ def design_scorer(
         division: How they are divided.
         size: Perturbation size.
     """
-    layouts = [fast.plan(graph, division, None, call.dtype) for graph, _ in parts]
+    subgraphs = [DistinctSubgraphs.of(call, graph, len(truth), division) for graph, truth in parts]
     sizes = window(size)
 
     def score() -> Score:
         tables = [
-            BallotTable.of(cast(call, graph, division, np.arange(len(truth)), layout=layout)[0], truth)
-            for (graph, truth), layout in zip(parts, layouts, strict=True)
+            BallotTable.of_graphs(division.num_groups, _counts(call, part), truth)
+            for part, (_, truth) in zip(subgraphs, parts, strict=True)
         ]
         best = best_constants(joined(tables), sizes)
         return best.score, float(np.mean([certified_accuracy(tables[-1], best, each) for each in sizes]))
 
     return score
+
+
+@torch.no_grad()
+def _counts(call: Caller, subgraphs: DistinctSubgraphs) -> IntArray:
+    """Ballots per graph and class; equal subgraphs are evaluated once."""
+    kinds = torch.split(torch.arange(subgraphs.num_kinds), SCORED_KINDS)
+    ballots = torch.cat(
+        [torch.zeros(0, dtype=torch.int64), *(subgraphs.logits(call, part).argmax(1) for part in kinds)]
+    )
+    place = subgraphs.owner * call.num_classes + ballots[subgraphs.kind]
+    size = (len(subgraphs.num_filled), call.num_classes)
+    return torch.bincount(place, minlength=size[0] * size[1]).view(size).numpy()
 
 
 @torch.no_grad()

@@ -7,6 +7,10 @@ from functools import cached_property
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.divisions import Division
+from agnncert.voting.call import Caller
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,59 @@ class SideBySide:
         place[copies] = torch.arange(len(copies))
         owner = kind[where[copies]]
         return kind, SideBySide(owner, owner, self.node[copies], place[self.edge_index[:, arcs]], self.edge[arcs])
+
+
+@dataclass(frozen=True)
+class DistinctSubgraphs:
+    """All subgraphs of some graphs that are not empty, and one of each kind.
+
+    Attributes:
+        joined: The graphs, joined into one disconnected graph.
+        owner: Graph of each subgraph, ascending.
+        kind: Kind of each subgraph.
+        examples: One subgraph of each kind.
+        num_filled: Number of these subgraphs of each graph.
+    """
+
+    joined: Data
+    owner: Tensor
+    kind: Tensor
+    examples: SideBySide
+    num_filled: Tensor
+
+    @classmethod
+    def of(
+        cls, call: Caller, joined: Data, num_graphs: int, division: Division, each: bool = False
+    ) -> "DistinctSubgraphs":
+        """The subgraphs of a division that offers ``pieces``.
+
+        Args:
+            call: The model, which says what edge values count.
+            joined: The graphs.
+            num_graphs: Their number.
+            division: How they are divided.
+            each: Take every subgraph for a kind of its own.
+        """
+        pieces = division.pieces(joined, division.groups(joined))  # type: ignore[attr-defined]
+        cell, where = torch.unique_consecutive(pieces.cell, return_inverse=True)
+        cells = SideBySide(where, where, pieces.node, pieces.edge_index, pieces.edge)
+        kind, examples = torch.arange(len(cell)), cells
+        if not each:
+            kind, examples = cells.kinds(joined.x, call.edge_values(joined))
+        owner = torch.div(cell, division.num_groups, rounding_mode="floor")
+        return cls(joined, owner, kind, examples, torch.bincount(owner, minlength=num_graphs))
+
+    @property
+    def num_kinds(self) -> int:
+        """Number of kinds."""
+        return int(self.examples.owner[-1]) + 1 if len(self.examples.owner) else 0
+
+    def logits(self, call: Caller, kinds: Tensor) -> Tensor:
+        """Logits of some kinds (ascending), shape ``[len(kinds), num_classes]``."""
+        copies, arcs, edge_index = self.examples.part(kinds)
+        batch = torch.searchsorted(kinds, self.examples.cell[copies])
+        x = self.joined.x[self.examples.node[copies]].to(call.dtype)
+        return call(x, edge_index, call.edge_values(self.joined, self.examples.edge[arcs]), batch)
 
 
 def runs(owner: Tensor, wanted: Tensor) -> Tensor:

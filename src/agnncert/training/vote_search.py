@@ -68,6 +68,13 @@ class BallotTable:
             edgeless_stable=votes.default_stable,
         )
 
+    @classmethod
+    def of_graphs(cls, num_groups: int, counts: IntArray, truth: IntArray) -> "BallotTable":
+        """The table of graphs whose ballots have been counted already, all of them taken as stable."""
+        none, sure = np.zeros(len(truth), dtype=np.int64), np.ones(len(truth), dtype=bool)
+        weight = np.full(len(truth), 1 / max(1, len(truth)))
+        return cls(num_groups, counts, num_groups - counts.sum(axis=1), none, truth, weight, none + ABSTAIN, sure)
+
     @property
     def num_classes(self) -> int:
         """Number of classes."""

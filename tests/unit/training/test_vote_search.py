@@ -49,14 +49,6 @@ def some_table(seed: int, task: str = "graph", **sizes: int) -> BallotTable:
     return BallotTable.of(votes, truth)
 
 
-def graphs_table(num_groups: int, counts, truth) -> BallotTable:
-    """A table of graphs whose ballots are all stable."""
-    counts, n = np.array(counts), len(truth)
-    none, stable = np.zeros(n, dtype=np.int64), np.ones(n, dtype=bool)
-    empty = num_groups - counts.sum(axis=1)
-    return BallotTable(num_groups, counts, empty, none, np.array(truth), np.full(n, 1 / n), none + ABSTAIN, stable)
-
-
 def score(table: BallotTable, empty, prior, sizes) -> float:
     return float(np.mean([table.weight @ certified(table, empty, prior, size) for size in sizes]))
 
@@ -124,7 +116,7 @@ def test_an_unstable_edgeless_prediction_concedes_its_votes() -> None:
 
 def test_a_prior_of_its_own_makes_the_radius_larger_than_half_the_margin() -> None:
     # Class 0 wins by its prior alone: a ballot that turns to class 1 takes nothing away from class 0.
-    table = graphs_table(3, [[0, 1]], [0])
+    table = BallotTable.of_graphs(3, np.array([[0, 1]]), np.array([0]))
     assert certified(table, "abstain", (3, 0), 2).all()
     assert not certified(table, "abstain", (2, 0), 2).any()
 
@@ -138,7 +130,8 @@ def test_the_constant_answer_withstands_everything_and_wins_ties() -> None:
 
 
 def test_the_size_alone_finds_the_class_of_larger_graphs() -> None:
-    table = graphs_table(20, [[filled, 0] for filled in (2, 3, 3, 8, 9, 10)], [0, 0, 0, 1, 1, 1])
+    counts = np.array([[filled, 0] for filled in (2, 3, 3, 8, 9, 10)])
+    table = BallotTable.of_graphs(20, counts, np.array([0, 0, 0, 1, 1, 1]))
     label, found = size_only(table, [2])
     assert label == 1
     assert found.score == pytest.approx(1.0)  # between 3 and 8 there is room for two changes on either side
@@ -157,7 +150,7 @@ def test_a_short_table_counts_as_much_as_a_long_one() -> None:
 
 def test_the_middle_of_the_best_priors_is_taken() -> None:
     # Any lead of class 1 from -6 to 5 separates the two graphs.
-    table = graphs_table(10, [[6, 0], [0, 6]], [0, 1])
+    table = BallotTable.of_graphs(10, np.array([[6, 0], [0, 6]]), np.array([0, 1]))
     found = best_constants(table, [0], ["abstain"])
     assert found.score == pytest.approx(1.0)
     assert found.prior[1] - found.prior[0] == 0

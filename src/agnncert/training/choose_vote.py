@@ -1,0 +1,263 @@
+"""``choose_vote``: the vote, and the number of groups, that certify most at the size that a user cares about.
+
+Ballots are cast once for each number of groups; which prior they get, and what empty groups cast, is then a matter of
+counting (``vote_search``). Answers that look at no graph stand beside the model's, and win where it is no better.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from agnncert.certifier import certify
+from agnncert.datasets import inductive_view
+from agnncert.divisions import EdgeCentric, NodeCentric, title_of
+from agnncert.errors import SettingsError
+from agnncert.graphs.graph import Task, infer_task
+from agnncert.graphs.targets import Prepared
+from agnncert.models.build import build_constant
+from agnncert.proof.ballots import FloatArray, IntArray
+from agnncert.proof.vote import Vote
+from agnncert.training.preparation import checked_labels, graph_labels, masked_rows, part_rows
+from agnncert.training.settings import Protocol
+from agnncert.training.vote_search import (
+    BallotTable,
+    Constants,
+    Empty,
+    best_constants,
+    best_edgeless_prior,
+    certified,
+    constant_answer,
+    joined,
+    majority,
+    size_only,
+    window,
+)
+
+BuiltIn = EdgeCentric | NodeCentric
+
+CONSTANT, NO_EDGES, SIZE_ONLY, PLAIN, MODEL = "constant", "no edges", "size only", "plain vote", "with a prior"
+_SIMPLER = (CONSTANT, NO_EDGES, SIZE_ONLY, PLAIN, MODEL)  # the simpler answer first
+_MULTIPLES = (1, 3, 10)  # of the number of groups: more of them see less each, and are counted more finely
+
+
+@dataclass(frozen=True)
+class VoteCandidate:
+    """A vote that was tried.
+
+    Attributes:
+        name: What decides: "constant", "no edges", "size only", "plain vote" or "with a prior".
+        division: The division.
+        vote: The vote.
+        label: Which class every filled group votes for, if the size alone decides.
+        accuracy: Share of targets that the vote gets right.
+        certified_accuracy: Share of targets that it gets right and certifies at the design size.
+        score: Mean share at the design size and the two beside it, by which votes are compared.
+        outcomes: For each target the mean over these sizes, on which the score rests.
+    """
+
+    name: str
+    division: BuiltIn
+    vote: Vote
+    label: int | None
+    accuracy: float
+    certified_accuracy: float
+    score: float
+    outcomes: FloatArray
+
+
+@dataclass(frozen=True)
+class VoteChoice:
+    """What ``choose_vote`` found; ``print`` shows it as a table.
+
+    Attributes:
+        best: The candidate that was chosen.
+        candidates: All votes that were tried.
+        model: The model that casts the ballots: the one that was given, or, where the size alone does as well, one that
+            votes the same class in every group.
+        size: The design size.
+        num_targets: Nodes or graphs on which it was chosen.
+    """
+
+    best: VoteCandidate
+    candidates: tuple[VoteCandidate, ...]
+    model: torch.nn.Module
+    size: int
+    num_targets: int
+
+    @property
+    def vote(self) -> Vote:
+        """The vote that was chosen."""
+        return self.best.vote
+
+    @property
+    def division(self) -> BuiltIn:
+        """The division that was chosen."""
+        return self.best.division
+
+    @property
+    def given_up(self) -> float:
+        """Accuracy without any attack that another candidate would have had beyond that of the chosen one."""
+        return max(one.accuracy for one in self.candidates) - self.best.accuracy
+
+    def __str__(self) -> str:
+        lines = [
+            f"chosen for size {self.size}, on {self.num_targets} targets",
+            f"  {'what decides':<14}{'division':<14}{'groups':>8}{'empty':>10}{'prior':>16}"
+            f"{'accuracy':>10}{'certified':>11}",
+        ]
+        for one in self.candidates:
+            mark = "*" if one is self.best else " "
+            lines.append(
+                f"{mark} {one.name:<14}{title_of(one.division):<14}{one.division.num_groups:>8}{one.vote.empty!s:>10}"
+                f"{_prior_text(one.vote):>16}{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
+            )
+        if self.given_up > 0:
+            lines.append(f"Without an attack another candidate is right more often, by {self.given_up:.3f}.")
+        return "\n".join(lines)
+
+
+def choose_vote(
+    model: torch.nn.Module,
+    data: Any,
+    division: BuiltIn,
+    size: int,
+    *,
+    candidates: Sequence[int] | None = None,
+    protocol: Protocol = "transductive",
+) -> VoteChoice:
+    """Picks the number of groups, what empty groups cast, and the prior, for the best certified accuracy at a size.
+
+    Graphs: constants are chosen on training and validation graphs, each part counting the same, because a validation
+    set of a few hundred is too small alone. Nodes: on validation nodes. These should not have been in the graph on
+    which the model was trained, or they prefer the edgeless prediction, which has seen them.
+
+    Votes are compared by their mean certified accuracy at ``size`` and the two sizes beside it. The model's vote is
+    taken only if it beats the constant answer, the answer without edges (nodes) and the answer by size alone (graphs)
+    by more than chance explains: one standard error of the difference.
+
+    Args:
+        model: A trained module.
+        data: A ``Data`` with ``y`` and ``val_mask``, or a ``GraphSet`` with ``train`` and ``val``.
+        division: ``EdgeCentric`` or ``NodeCentric``.
+        size: The perturbation size that matters.
+        candidates: Numbers of groups to try; when not given, for graphs that of the division, 3 and 10 times as many,
+            and for nodes that of the division.
+        protocol: "inductive" votes without the test nodes and their edges (node task).
+
+    Raises:
+        SettingsError: A setting is senseless.
+        ModelContractError: The model cannot be certified.
+        DatasetError: Labels or splits are missing.
+
+    Example: ``choice = ac.choose_vote(model, data, division, size=3)``, then
+    ``ac.certify(choice.model, data, choice.division, vote=choice.vote)``.
+    """
+    task = infer_task(data)
+    divisions = _divisions(division, size, candidates, task)
+    if task == "node" and protocol == "inductive":
+        data = inductive_view(data)
+    parts = _parts(data, task)
+    ready, tried = Prepared.of(data), list[VoteCandidate]()
+    for option in divisions:
+        tables = [_table(model, ready, option, rows) for rows in parts]
+        tried += _for_graphs(joined(tables), option, size) if task == "graph" else _for_nodes(tables[0], option, size)
+    best = _simplest(tried)
+    if best.label is not None:
+        model = build_constant(data, best.label, len(best.vote.class_prior))
+    return VoteChoice(best, tuple(tried), model, size, sum(map(len, parts)))
+
+
+def _divisions(division: BuiltIn, size: int, candidates: Sequence[int] | None, task: Task) -> list[BuiltIn]:
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        raise SettingsError(f"size={size!r}: expected a whole number from 0 on.")
+    if not isinstance(division, EdgeCentric | NodeCentric) or getattr(division, "gate_features", False):
+        raise SettingsError(
+            f"{division}: a vote is chosen for EdgeCentric or NodeCentric without gated features, where it is known "
+            "which groups are empty, and what the prediction without edges is."
+        )
+    if task == "graph" and math.inf in (division.num_groups, *(candidates or ())):
+        raise SettingsError("one group per pair or node has no number of empty groups: give a number of groups.")
+    if candidates is None:
+        multiples = _MULTIPLES if task == "graph" else (1,)
+        candidates = [multiple * division.num_groups for multiple in multiples]
+    if not candidates:
+        raise SettingsError("candidates=[]: give at least one number of groups.")
+    return [replace(division, num_groups=number) for number in sorted(set(candidates))]
+
+
+def _parts(data: Any, task: Task) -> list[IntArray]:
+    if task == "node":
+        return [masked_rows(data, "val_mask")]
+    return [part_rows(data, name).numpy() for name in ("train", "val")]
+
+
+def _table(model: torch.nn.Module, ready: Prepared, division: BuiltIn, rows: IntArray) -> BallotTable:
+    # Where every neighbour has a group of its own, the edgeless prediction is no ballot: a prior brings it in.
+    vote = Vote(prior=1) if division.num_groups == math.inf else None
+    evidence: Any = certify(model, ready, division, rows, vote=vote).evidence
+    votes = evidence.votes
+    labels = graph_labels(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
+    truth = checked_labels(labels, ready.total, rows, votes.num_classes).numpy()[rows]
+    table = BallotTable.of(votes, truth)
+    if vote is None:
+        return table
+    return replace(table, edgeless=evidence.edgeless.astype(np.int64), edgeless_stable=evidence.edgeless_stable)
+
+
+def _for_graphs(table: BallotTable, division: BuiltIn, size: int) -> list[VoteCandidate]:
+    sizes = window(size)
+    label, by_size = size_only(table, sizes)
+    plain = Constants("abstain", (0,) * table.num_classes, 0.0)
+    return [
+        _candidate(CONSTANT, table, constant_answer(table, majority(table), sizes), division, size),
+        _candidate(SIZE_ONLY, table.voting(label), by_size, division, size, label),
+        _candidate(PLAIN, table, plain, division, size),
+        _candidate(MODEL, table, best_constants(table, sizes), division, size),
+    ]
+
+
+def _for_nodes(table: BallotTable, division: BuiltIn, size: int) -> list[VoteCandidate]:
+    sizes = window(size)
+    empties: list[Empty] = ["abstain"] if division.num_groups == math.inf else ["edgeless", "abstain"]
+    usual, found = empties[0], [best_edgeless_prior(table, sizes, empty) for empty in empties]
+    return [
+        _candidate(NO_EDGES, table, Constants(usual, table.num_groups + 1, 0.0), division, size),
+        _candidate(PLAIN, table, Constants(usual, 0, 0.0), division, size),
+        *(_candidate(MODEL, table, constants, division, size) for constants in found),
+    ]
+
+
+def _candidate(
+    name: str, table: BallotTable, constants: Constants, division: BuiltIn, size: int, label: int | None = None
+) -> VoteCandidate:
+    def marks(at: int) -> FloatArray:
+        return np.asarray(certified(table, constants.empty, constants.prior, at), dtype=np.float64) * table.weight
+
+    outcomes = np.mean([marks(at) for at in window(size)], axis=0)
+    vote = Vote(empty=constants.empty, prior=constants.prior)
+    return VoteCandidate(
+        name, division, vote, label, float(marks(0).sum()), float(marks(size).sum()), float(outcomes.sum()), outcomes
+    )
+
+
+def _simplest(tried: Sequence[VoteCandidate]) -> VoteCandidate:
+    """The best candidate of each name; of these the simplest that none beats by more than chance explains."""
+    best = max(tried, key=lambda one: (one.score, -_SIMPLER.index(one.name), -one.division.num_groups))
+    for name in _SIMPLER:
+        same = [one for one in tried if one.name == name]
+        if not same:
+            continue
+        rival = max(same, key=lambda one: (one.score, -one.division.num_groups))
+        difference = best.outcomes - rival.outcomes
+        error = math.sqrt(float(((difference - difference.mean()) ** 2).sum()))
+        if best.score - rival.score <= error:
+            return rival
+    return best
+
+
+def _prior_text(vote: Vote) -> str:
+    return str(vote.prior) if isinstance(vote.prior, int) else "/".join(map(str, vote.prior))

@@ -1,0 +1,151 @@
+"""Choosing a vote for a size: what is reported is what ``certify`` then certifies, and simple answers win ties."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+import agnncert as ac
+from agnncert.datasets import GraphSet
+from agnncert.errors import SettingsError
+from agnncert.training.choose_vote import CONSTANT, MODEL, NO_EDGES, PLAIN, SIZE_ONLY
+
+from ...support.labelled import labelled_graph, labelled_graphs
+
+QUICK = {"epochs": 40, "evaluate_every": 5, "lr": 0.03}
+
+
+def path(length: int, label: int) -> Data:
+    ends = torch.stack([torch.arange(length), torch.arange(1, length + 1)])
+    graph = Data(x=torch.ones(length + 1, 2), edge_index=to_undirected(ends), y=torch.tensor([label]))
+    graph.node_id = torch.arange(length + 1)
+    return graph
+
+
+def paths(sizes_tell: bool) -> GraphSet:
+    """Paths of 2 to 30 edges; the longer ones are of class 1, or length tells nothing."""
+    random = np.random.default_rng(0)
+    lengths = random.integers(2, 30, 60)
+    graphs = [path(int(length), int(length > 15) if sizes_tell else k % 3 // 2) for k, length in enumerate(lengths)]
+    return GraphSet(graphs, train=range(30), val=range(30, 50), test=range(50, 60))
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    made = labelled_graphs(60)
+    for graph in made:
+        graph.x = graph.x.float()
+    return made
+
+
+@pytest.fixture(scope="module")
+def for_graphs(graphs):
+    model = ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2, readout="sum")
+    return ac.fit(model, graphs, ac.EdgeCentric(20), objective="certified", design_size=2, **QUICK)
+
+
+@pytest.mark.parametrize("division", [ac.EdgeCentric(20), ac.NodeCentric(20)], ids=str)
+def test_every_candidate_certifies_as_much_as_it_says(graphs, for_graphs, division) -> None:
+    choice = ac.choose_vote(for_graphs, graphs, division, size=2)
+    assert [one.division.num_groups for one in choice.candidates[::4]] == [20, 60, 200]
+    for one in choice.candidates:
+        assert one.vote == ac.Vote(one.vote.empty, one.vote.prior)
+        if one.label is not None:
+            continue
+        shares = []
+        for part in (graphs.train, graphs.val):
+            cert = ac.certify(for_graphs, graphs, one.division, targets=part, vote=one.vote)
+            shares.append(cert.certified_accuracy(graphs.y, sizes=[0, 2]))
+        assert np.mean(shares, axis=0) == pytest.approx([one.accuracy, one.certified_accuracy])
+    assert choice.best.score >= max(one.score for one in choice.candidates if one.name == CONSTANT)
+
+
+def test_a_model_that_has_learnt_something_is_taken(graphs, for_graphs) -> None:
+    choice = ac.choose_vote(for_graphs, graphs, ac.EdgeCentric(20), size=2, candidates=[20])
+    assert choice.best.name == MODEL
+    assert choice.model is for_graphs
+    assert choice.num_targets == 60
+    assert "* with a prior" in str(choice)
+
+
+def test_where_the_size_tells_as_much_the_size_alone_decides_and_is_certified_by_the_same_code() -> None:
+    graphs = paths(sizes_tell=True)
+    model = ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2, readout="sum", seed=3)
+    choice = ac.choose_vote(model, graphs, ac.EdgeCentric(500), size=2, candidates=[500])
+    assert choice.best.name == SIZE_ONLY
+    assert choice.model is not model
+    parts = [
+        ac.certify(choice.model, graphs, choice.division, targets=part, vote=choice.vote).certified_accuracy(
+            graphs.y, sizes=[0, 2]
+        )
+        for part in (graphs.train, graphs.val)
+    ]
+    assert np.mean(parts, axis=0) == pytest.approx([choice.best.accuracy, choice.best.certified_accuracy])
+    assert choice.best.certified_accuracy > 0.7
+
+
+def test_where_nothing_can_be_told_the_constant_answer_is_taken() -> None:
+    graphs = paths(sizes_tell=False)
+    model = ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2)
+    choice = ac.choose_vote(model, graphs, ac.NodeCentric(9), size=6)
+    assert choice.best.name == CONSTANT
+    cert = ac.certify(choice.model, graphs, choice.division, vote=choice.vote)
+    assert set(cert.label.tolist()) == {0}
+    assert (cert.radius >= 9).all()
+    assert choice.given_up == pytest.approx(max(one.accuracy for one in choice.candidates) - choice.best.accuracy)
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    data = labelled_graph(80)
+    data.x = data.x.float()
+    return data
+
+
+@pytest.fixture(scope="module")
+def for_nodes(nodes):
+    model = ac.build_model("gcn", nodes, hidden_channels=8, num_layers=2)
+    return ac.fit(model, nodes, ac.NodeCentric(15), **QUICK)
+
+
+@pytest.mark.parametrize(
+    "division", [ac.EdgeCentric(15), ac.NodeCentric(15), ac.NodeCentric(math.inf), ac.EdgeCentric(math.inf)], ids=str
+)
+def test_nodes_choose_between_their_vote_and_the_prediction_without_edges(nodes, for_nodes, division) -> None:
+    choice = ac.choose_vote(for_nodes, nodes, division, size=1)
+    assert {one.name for one in choice.candidates} == {NO_EDGES, PLAIN, MODEL}
+    for one in choice.candidates:
+        cert = ac.certify(for_nodes, nodes, one.division, targets=nodes.val_mask, vote=one.vote)
+        found = cert.certified_accuracy(nodes.y, sizes=[0, 1])
+        assert found.tolist() == pytest.approx([one.accuracy, one.certified_accuracy])
+    without_edges = next(one for one in choice.candidates if one.name == NO_EDGES)
+    assert choice.best.score >= without_edges.score
+
+
+def test_test_nodes_can_be_left_out(nodes, for_nodes) -> None:
+    seen = ac.choose_vote(for_nodes, nodes, ac.NodeCentric(15), size=0)
+    hidden = ac.choose_vote(for_nodes, nodes, ac.NodeCentric(15), size=0, protocol="inductive")
+    assert [one.accuracy for one in seen.candidates] != [one.accuracy for one in hidden.candidates]
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"size": -1}, "whole number"),
+        ({"size": 1.5}, "whole number"),
+        ({"division": ac.EdgeCentric(math.inf)}, "number of groups"),
+        ({"candidates": []}, "at least one"),
+    ],
+)
+def test_senseless_calls_are_refused(graphs, for_graphs, changed, complaint) -> None:
+    call = {"division": ac.EdgeCentric(9), "size": 1, **changed}
+    with pytest.raises(SettingsError, match=complaint):
+        ac.choose_vote(for_graphs, graphs, **call)
+
+
+def test_gated_features_are_refused(nodes, for_nodes) -> None:
+    with pytest.raises(SettingsError, match="gated"):
+        ac.choose_vote(for_nodes, nodes, ac.NodeCentric(9, gate_features=True), size=1)
