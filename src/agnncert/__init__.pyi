@@ -2,6 +2,7 @@ __version__: str
 
 from . import attacks as attacks
 from . import baselines as baselines
+from . import code as code
 from . import errors as errors
 from . import testing as testing
 from .certifier import certify as certify

@@ -53,16 +53,22 @@ def random_evidence(
     cover = np.concatenate([np.zeros(0), *rows]).astype(np.int32)
     parameters = dict(PRICES) if rule.startswith("custom") else {}
     if RULES[rule].parameters:
-        parameters = {"edge_groups": 3, "feature_groups": num_groups // 3}
+        parameters = dict(zip(("edge_groups", "feature_groups"), grid(num_groups), strict=True))
     return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters)
 
 
+def grid(num_groups: int) -> tuple[int, int]:
+    """The sides of a grid of so many groups."""
+    rows = next(rows for rows in (3, 5, 2, 1) if num_groups % rows == 0)
+    return rows, num_groups // rows
+
+
 def printed_division(rule: str, num_groups: int) -> str:
-    """What a division prints that goes with the rule; a grid has three rows."""
+    """What a division prints that goes with the rule."""
     name = rule.split("/")[0]
     if name == "custom":
         return "made up"
-    sides = f"3x{num_groups // 3}" if name == "gnncert-en" else num_groups
+    sides = "x".join(map(str, grid(num_groups))) if name == "gnncert-en" else num_groups
     gated = ", gated features" if name == "gated" else ""
     return f"{name.replace('gated', 'node-centric')}(T={sides}, hash=md5, key=u64le{gated})"
 

@@ -4,9 +4,9 @@ A :class:`Draft` is the header and the arrays of a file, as they are stored. Not
 the format has, beyond those that the library's own functions are asked for.
 """
 
-import copy
 import hashlib
 import inspect
+import json
 import math
 import tempfile
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ class Draft:
 
     def copy(self) -> "Draft":
         """A draft of its own, down to the arrays."""
-        return Draft(copy.deepcopy(self.header), {name: array.copy() for name, array in self.arrays.items()})
+        return Draft(json.loads(json.dumps(self.header)), {name: array.copy() for name, array in self.arrays.items()})
 
     @property
     def claim(self) -> dict[str, Any]:
@@ -187,8 +187,23 @@ def derive(draft: Draft) -> bool:
     draft.arrays["holds"] = np.array(answers, dtype=bool).reshape(len(stated), certificate.num_targets)
     for statement, number in zip(draft.header["statements"], broken, strict=True):
         statement["broken_at_most"] = number
-    draft.header["claim"] = claim.to_json() | {"library_version": draft.claim["library_version"]}
+    stored = claim.to_json() | {"library_version": draft.claim["library_version"]}
+    draft.header["claim"] = {name: value for name, value in stored.items() if name != "locality" or not _is_old(draft)}
     return True
+
+
+def downgrade(draft: Draft, digests: dict[str, str]) -> None:
+    """Makes of a draft what version 1 would have written: its words, these digests, and nothing about locality."""
+    draft.header["version"] = 1
+    draft.claim.pop("locality", None)
+    draft.claim["digests"] |= digests
+    rewritten = rewritten_claim(draft).to_json() | {"library_version": draft.claim["library_version"]}
+    rewritten.pop("locality")
+    draft.header["claim"] = rewritten
+
+
+def _is_old(draft: Draft) -> bool:
+    return bool(draft.header["version"] == 1)
 
 
 def rewritten_claim(draft: Draft) -> Claim:
@@ -197,7 +212,7 @@ def rewritten_claim(draft: Draft) -> Claim:
     digests = dict(told["digests"])
     if "division" in digests:
         digests["division"] = hashlib.sha256(told["division"].encode()).hexdigest()
-    facts = told | settings | {"digests": digests, "notes": tuple(told["notes"])}
+    facts = told | settings | {"digests": digests, "notes": tuple(told["notes"]), "version": 1 if _is_old(draft) else 2}
     write = make_claim if draft.header["kind"] == "ballots" else make_sample_claim
     wanted = inspect.signature(write).parameters
     given = {name: facts[name] for name in wanted if name in facts}

@@ -35,6 +35,9 @@ def check_contents(contents: Contents) -> tuple[list[str], list[str]]:
 def _check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[str]:
     for name in set(claim.digests) - digests:
         yield f"the claim has a digest of {name!r}, which nobody could check"
+    for text in (*claim.notes, claim.library_version):
+        if text.splitlines() not in ([], [text]):
+            yield f"a remark has several lines, and might pass for another part of the claim: {text!r:.99}"
     for name, value in vars(expected).items():
         if name not in _TAKEN_AS_STATED and getattr(claim, name) != value:
             yield f'the claim\'s "{name}" is not what its evidence allows it to say'

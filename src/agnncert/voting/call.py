@@ -1,6 +1,9 @@
 """How a module is called: what its ``forward`` takes, what it must return, and which ballots follow from its logits."""
 
 import inspect
+import os
+import re
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -170,8 +173,13 @@ def _floats_as(dtype: torch.dtype, value: Tensor) -> Tensor:
 
 
 def _told(error: BaseException) -> str:
-    """What went wrong inside a model, in one sentence."""
-    return f"{type(error).__name__}: {error}".rstrip(". ") + "."
+    """What went wrong inside a model, and where, in one sentence."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _OTHERS.search(f.filename)]
+    place = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}".rstrip(". ") + f"{place}."
+
+
+_OTHERS = re.compile(r"[\\/](site-packages|agnncert)[\\/]|^<")  # code that is not the user's
 
 
 def _dtype(model: Callable[..., Any], x: Tensor) -> torch.dtype:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 # What every module has. Whether it trains is no setting, and hooks, which can alter what it computes, are listed apart.
-_OF_EVERY_MODULE = set(vars(torch.nn.Module()))
+# How ``fit`` went is none either: weights that are saved and loaded make the same model.
+_OF_EVERY_MODULE = {*vars(torch.nn.Module()), "training_record"}
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks")
 
 

@@ -19,8 +19,10 @@ def choose_ballots(votes: Votes, number: float, random: np.random.Generator) -> 
     else:
         listed = votes.owner * votes.num_groups + votes.group
         first = random.choice(listed, min(len(listed), int(number) // 2), replace=False) if len(listed) else listed
-        others = np.setdiff1d(random.choice(total, int(number), replace=False), first)
-        chosen = np.sort(np.concatenate([first, random.permutation(others)[: int(number) - len(first)]]))
+        picked = set(first.tolist())
+        while len(picked) < int(number):
+            picked |= set(random.integers(0, total, int(number) - len(picked)).tolist())
+        chosen = np.array(sorted(picked), dtype=np.int64)
     return np.stack([chosen // votes.num_groups, chosen % votes.num_groups], axis=1)
 
 

@@ -100,3 +100,9 @@ def test_a_counter_is_seen():
 
 def test_a_function_can_stand_in_for_a_module():
     assert model_digest(torch.relu) != model_digest(torch.tanh)
+
+
+def test_how_training_went_is_no_part_of_the_model() -> None:
+    trained, loaded = Scaled(), Scaled()
+    trained.training_record = {"epochs_run": 5, "seconds": 0.1}
+    assert model_digest(trained) == model_digest(loaded)
