@@ -1,6 +1,7 @@
 """``certify``: audit the model, divide the graph, cast the ballots, and state what they prove."""
 
 import hashlib
+import logging
 import math
 import os
 from numbers import Real
@@ -12,7 +13,7 @@ from agnncert.baselines.smoothing import Smoothing
 from agnncert.divisions import Division, EdgeCentric, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.targets import Targets, prepared
-from agnncert.progress import OnProgress, Progress
+from agnncert.progress import OnProgress, follow
 from agnncert.proof.ballots import Votes
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import make_claim
@@ -24,6 +25,8 @@ from agnncert.voting.cast import EngineName, cast
 from agnncert.voting.cover import Cover
 from agnncert.voting.digest import model_digest, settings_of
 from agnncert.voting.recast import choose_few, differing
+
+log = logging.getLogger(__name__)
 
 Attacks = Literal["any", "edges"]
 
@@ -69,7 +72,7 @@ def certify(
             together"``.
         seed: Random defences: seed of all samples; 0 when not given.
         checkpoint: Random defences: file that keeps the counts, so that an interrupted run goes on.
-        progress: Called after each batch of samples; with a division, before and after all ballots are cast.
+        progress: Called after each batch of samples; with a division, before, while and after ballots are cast.
 
     Returns:
         The certificate, with labels, radii and everything needed to answer other budgets.
@@ -94,14 +97,17 @@ def certify(
         division, engine = EdgesOnly(division), "naive"  # type: ignore[arg-type]  # a model that mixes nodes sees a union
     call = bind(model, chosen.graph, chosen.task)  # after the audit, which names the layer that makes a call fail
     tolerance = _tolerance(tolerance, report)
-    report_progress = progress or (lambda _: None)
-    report_progress(Progress("casting ballots", 0, division.num_groups, math.nan))
-    votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit)
+    log.info("casting the ballots of %d targets with %s", len(chosen.places), division)
+    tell = follow(progress, "casting ballots", division.num_groups)
+    tell(0.0)
+    votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit, tell=tell)
     if engine == "fast":
         _look_again(votes, call, chosen, division)
-    report_progress(Progress("casting ballots", division.num_groups, division.num_groups, 0.0))
+    tell(1.0)
     _refuse_state(settings, settings_of(model))
-    return assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model))
+    certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model))
+    log.info("%r: median radius %g", certificate, np.median(certificate.radius) if len(certificate) else math.nan)
+    return certificate
 
 
 def assemble(
