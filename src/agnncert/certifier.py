@@ -1,6 +1,7 @@
 """``certify``: audit the model, divide the graph, cast the ballots, and state what they prove."""
 
 import hashlib
+import logging
 import math
 import os
 from numbers import Real
@@ -12,7 +13,7 @@ from agnncert.baselines.smoothing import Smoothing
 from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups_in, require_division, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.targets import Targets, prepared
-from agnncert.progress import OnProgress, Progress
+from agnncert.progress import OnProgress, follow
 from agnncert.proof.ballots import Votes, under_vote
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import make_claim
@@ -27,6 +28,8 @@ from agnncert.voting.digest import model_digest, settings_of
 from agnncert.voting.first_call import require_model
 from agnncert.voting.pair_facts import pair_facts
 from agnncert.voting.recast import choose_few, differing
+
+log = logging.getLogger(__name__)
 
 Attacks = Literal["any", "edges"]
 
@@ -74,7 +77,7 @@ def certify(
             together"``.
         seed: Random defences: seed of all samples; 0 when not given.
         checkpoint: Random defences: file that keeps the counts, so that an interrupted run goes on.
-        progress: Called after each batch of samples; with a division, before and after all ballots are cast.
+        progress: Called after each batch of samples; with a division, before, while and after ballots are cast.
 
     Returns:
         The certificate, with labels, radii and everything needed to answer other budgets.
@@ -107,15 +110,17 @@ def certify(
     call = bind(model, chosen.graph, chosen.task)  # after the audit, which names the layer that makes a call fail
     vote = _vote(vote).under(rule_of(division, chosen.task)[0], call.num_classes)
     tolerance = _tolerance(tolerance, report)
-    report_progress = progress or (lambda _: None)
-    number = num_groups_in(division, chosen.graph)
-    report_progress(Progress("casting ballots", 0, number, math.nan))
-    votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit)
+    log.info("casting the ballots of %d targets with %s", len(chosen.places), division)
+    tell = follow(progress, "casting ballots", num_groups_in(division, chosen.graph))
+    tell(0.0)
+    votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit, tell=tell)
     if engine == "fast":
         _look_again(votes, call, chosen, division)
-    report_progress(Progress("casting ballots", number, number, 0.0))
+    tell(1.0)
     _refuse_state(settings, settings_of(model))
-    return assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model), vote)
+    certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model), vote)
+    log.info("%r: median radius %g", certificate, np.median(certificate.radius) if len(certificate) else math.nan)
+    return certificate
 
 
 def assemble(

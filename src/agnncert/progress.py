@@ -1,5 +1,7 @@
 """The one progress callback: every function with ``progress=`` calls it with a ``Progress``."""
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,3 +26,20 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
+
+
+def follow(progress: OnProgress | None, what: str, total: float) -> Callable[[float], None]:
+    """A function that is told which share of a step is done, and passes that on with the time that is left."""
+    begin, steps = time.perf_counter(), int(total) if math.isfinite(total) else 100
+
+    told = -1
+
+    def tell(share: float) -> None:
+        nonlocal told
+        done = round(share * steps)
+        if progress is not None and done != told:
+            told = done
+            left = (time.perf_counter() - begin) * (1 - share) / share if share else math.nan
+            progress(Progress(what, done, steps, left))
+
+    return tell

@@ -5,6 +5,7 @@ subgraphs in which targets have edges. With the model: whether it is fit, and al
 many as are asked for once more by the plain one. What comes out is what ``certify`` itself would have written.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +19,7 @@ from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from agnncert.graphs.graph import graph_digest, infer_task
 from agnncert.graphs.targets import Targets, prepared
+from agnncert.progress import OnProgress, follow
 from agnncert.proof.ballots import ABSTAIN, Ballots, Votes, under_vote
 from agnncert.proof.certificate import Certificate, as_ids
 from agnncert.proof.claim import Claim
@@ -29,6 +31,8 @@ from agnncert.voting.call import Caller, bind
 from agnncert.voting.cast import EngineName, cast, structure
 from agnncert.voting.digest import model_digest
 from agnncert.voting.recast import choose_ballots, differing
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -42,7 +46,13 @@ class Found:
 
 @torch.no_grad()
 def check_against_graph(
-    contents: Contents, data: Any, model: Any, ballots: float, seed: int = 0, division: Any = None
+    contents: Contents,
+    data: Any,
+    model: Any,
+    ballots: float,
+    seed: int = 0,
+    division: Any = None,
+    progress: OnProgress | None = None,
 ) -> Found:
     """Checks what a file says, given the graph, or graph and model; arguments as in ``verify``."""
     found = Found()
@@ -59,12 +69,19 @@ def check_against_graph(
         return found
     ready = prepared(data, rows)
     check = _check_ballots if contents.kind == "ballots" else _check_samples
-    check(found, contents, ready, model, ballots, seed, division)
+    check(found, contents, ready, model, ballots, seed, division, progress)
     return found
 
 
 def _check_ballots(
-    found: Found, contents: Contents, ready: Any, model: Any, ballots: float, seed: int, division: Any
+    found: Found,
+    contents: Contents,
+    ready: Any,
+    model: Any,
+    ballots: float,
+    seed: int,
+    division: Any,
+    progress: OnProgress | None,
 ) -> None:
     claim, evidence = contents.claim, Ballots.load(contents.evidence, contents.settings)
     own = evidence.rule.startswith("custom/")
@@ -101,16 +118,20 @@ def _check_ballots(
     call = bind(model, chosen.graph, chosen.task)
     alone = audited.needs_naive or isinstance(division, EdgesOnly)
     engine: EngineName = "naive" if alone else "fast"
+    tell = follow(progress, "casting ballots again", division.num_groups)
+    tell(0.0)
 
     def recast(call: Caller, tolerance: float) -> Votes:
-        return cast(call, chosen.graph, division, chosen.places, engine, tolerance)[0]
+        return cast(call, chosen.graph, division, chosen.places, engine, tolerance, tell=tell)[0]
 
     here = recast(call, claim.tolerance)
     found.wrong += _wrong_ballots(evidence, here, call, recast, claim.tolerance, audited.tolerance)
     number = len(evidence.votes.group) if has_own_groups(division) else evidence.num_targets * division.num_groups
     found.checked.append(f"the model, and all {number:,} ballots, cast again")
+    tell(1.0)
     if ballots and not found.wrong:
         pairs = choose_ballots(here, ballots, np.random.default_rng(seed))
+        log.info("casting %d ballots once more, one subgraph at a time", len(pairs))
         differ, again = differing(here, pairs, call, chosen.graph, division, chosen.places)
         if differ.size:
             target, group = pairs[differ[0]]
@@ -256,7 +277,14 @@ class _Against(torch.nn.Module):
 
 
 def _check_samples(
-    found: Found, contents: Contents, ready: Any, model: Any, ballots: float, seed: int, division: Any
+    found: Found,
+    contents: Contents,
+    ready: Any,
+    model: Any,
+    ballots: float,
+    seed: int,
+    division: Any,
+    progress: OnProgress | None,
 ) -> None:
     evidence = SampleEvidence.load(contents.evidence, contents.settings)
     chosen = ready.targets(contents.arrays["row"])

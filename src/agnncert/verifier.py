@@ -5,14 +5,20 @@ From the file alone, every statement is derived again by code that shares nothin
 are cast again with the naive engine as well (``replay``).
 """
 
+import logging
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agnncert.errors import CertificateError, SettingsError
 from agnncert.proof.check import check_contents
 from agnncert.proof.file import read_contents
+
+if TYPE_CHECKING:
+    from agnncert.progress import OnProgress
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,13 @@ class Verdict:
 
 
 def verify(
-    path: str | Path, data: Any = None, model: Any = None, ballots: float = 0, seed: int = 0, division: Any = None
+    path: str | Path,
+    data: Any = None,
+    model: Any = None,
+    ballots: float = 0,
+    seed: int = 0,
+    division: Any = None,
+    progress: "OnProgress | None" = None,
 ) -> Verdict:
     """Checks a certificate file: from the file alone, or everything in it that follows from a graph and a model.
 
@@ -57,6 +69,7 @@ def verify(
             this is not 0, at the cost of certifying.
         seed: Seed of that choice.
         division: Your own division, if the certificate was made with one; built-in ones are read from the file.
+        progress: Called while ballots are cast again.
 
     Returns:
         A verdict, which also says what was not checked. A file that is damaged, altered, cut short, of a future
@@ -84,7 +97,7 @@ def verify(
         if not wrong and data is not None:
             from agnncert.replay import check_against_graph  # only here: the file alone needs no torch
 
-            found = check_against_graph(contents, data, model, ballots, seed, division)
+            found = check_against_graph(contents, data, model, ballots, seed, division, progress)
             wrong, checked, not_checked = [*found.wrong], [*checked, *found.checked], [*found.not_checked]
     except CertificateError as error:
         return Verdict(False, (str(error),), ())
@@ -97,7 +110,9 @@ def verify(
     remarks = contents.claim.notes and (contents.kind == "ballots" or data is None)
     not_checked += ["the remarks of whoever made the file"] if remarks else []
     not_checked += ["which version of the library made the file", _ASSUMED]
-    return Verdict(not wrong, tuple(wrong), tuple(checked), tuple(not_checked))
+    verdict = Verdict(not wrong, tuple(wrong), tuple(checked), tuple(not_checked))
+    log.info("%s: %s", file, str(verdict).partition("\n")[0])
+    return verdict
 
 
 _ASSUMED = "that what the claim assumes is true where you use the model: print the claim, and judge"

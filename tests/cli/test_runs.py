@@ -23,9 +23,19 @@ FAST = ("--groups", "12", "--no-references")
 
 def test_a_run_leaves_all_its_traces_in_one_folder(agnncert, certified) -> None:
     assert sorted(file.name for file in certified.iterdir()) == [
-        "certificate.cert", "data", "data.json", "environment.json", "log.txt", "report.html", "results.csv",
-        "results.jsonl", "settings.toml", "weights.json", "weights.safetensors",
+        "MODEL_CARD.md", "certificate.cert", "data", "data.json", "environment.json", "log.txt", "report.html",
+        "results.csv", "results.jsonl", "settings.toml", "weights.json", "weights.safetensors",
     ]  # fmt: skip
+
+
+def test_the_model_card_tells_what_the_folder_knows(agnncert, certified) -> None:
+    card, known = (certified / "MODEL_CARD.md").read_text(), json.loads((certified / "data.json").read_text())
+    assert card.startswith("# Model card: gcn on tables")
+    assert known["digest"] in card
+    assert "accuracy of the vote" in card
+    assert "seconds of training" in card  # of both steps
+    assert "| subgraphs | 12 |" in card
+    assert "agnncert train --settings settings.toml" in card
 
 
 def test_the_environment_names_versions_but_no_machine(certified, place) -> None:

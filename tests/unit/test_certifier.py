@@ -12,6 +12,8 @@ from agnncert.graphs.targets import Prepared
 from agnncert.progress import Progress
 from agnncert.voting.auditing import AuditReport
 
+from ..support.graphs import random_data
+from ..support.models import build
 from ..support.small_graphs import node_model, random_graph
 
 SAMPLES = {"n0": 20, "n": 200, "alpha": 0.05, "seed": 3}
@@ -93,3 +95,23 @@ def test_a_tolerance_below_that_of_the_audit_is_refused(graph, monkeypatch) -> N
     with pytest.raises(SettingsError, match="4e-06 of the largest apart"):
         ac.certify(node_model(), graph, ac.NodeCentric(7), tolerance=1e-7)
     assert ac.certify(node_model(), graph, ac.NodeCentric(7), tolerance=1e-5).claim.tolerance == 1e-5
+
+
+@pytest.mark.parametrize("engine", ["fast", "naive"])
+def test_certify_and_verify_tell_how_far_they_are(engine, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("agnncert.voting.fast.CHUNK_ROWS", 4)
+    caplog.set_level("INFO", logger="agnncert")
+    data, model, steps = random_data(3, smallest=8, density=0.5), build("gcn", "node"), []
+    certificate = ac.certify(model, data, ac.NodeCentric(8), engine=engine, progress=steps.append)
+    assert [step.done for step in steps] == sorted(step.done for step in steps)
+    assert (steps[0].done, steps[-1].done, steps[-1].total) == (0, 8, 8)
+    assert len({step.done for step in steps}) > 2
+    assert {step.what for step in steps} == {"casting ballots"}
+    assert all(step.seconds_left >= 0 for step in steps[1:])
+    assert "casting the ballots of" in caplog.text
+    certificate.save(tmp_path / "c.cert")
+    again = []
+    assert ac.verify(tmp_path / "c.cert", data=data, model=model, ballots=3, progress=again.append)
+    assert (again[0].done, again[-1].done) == (0, 8)
+    assert {step.what for step in again} == {"casting ballots again"}
+    assert "The certificate holds." in caplog.text

@@ -119,8 +119,8 @@ def certify(
     from agnncert.studies.certify import certify_run
 
     screen = Screen(json)
-    with screen.following():
-        certified = certify_run(wanted, out, fresh, report, trust)
+    with screen.following() as on_progress:
+        certified = certify_run(wanted, out, fresh, report, trust, on_progress)
     certificate = certified.certificate
     outcome = {
         "run": certified.folder, "certificate": certified.folder.certificate, "report": certified.page,
@@ -174,8 +174,8 @@ def verify(
     else:
         from agnncert.studies.checks import verify_named
 
-        with screen.following():
-            verdict = verify_named(certificate, named, num_ballots, trust)
+        with screen.following() as on_progress:
+            verdict = verify_named(certificate, named, num_ballots, trust, on_progress)
     outcome = {
         "holds": verdict.holds,
         "reasons": verdict.reasons,

@@ -193,6 +193,8 @@ def _features(table: Table, columns: _Columns, labelled: bool) -> Tensor:
         if labelled:
             table.refuse_lookalikes(columns.split, ("part", "fold"), "split")
         features = [c for c in table.columns if c not in (columns.id, columns.label, columns.split, columns.graph)]
+        if labelled and columns.label is not None and columns.label not in table.columns:
+            _refuse_names(table, columns.label, features)
     for column in features:
         table.require(column)
     if not features:
@@ -201,6 +203,17 @@ def _features(table: Table, columns: _Columns, labelled: bool) -> Tensor:
             "the degree: it would carry one changed edge into every subgraph.)"
         )
     return torch.from_numpy(table.numbers(features, "feature"))
+
+
+def _refuse_names(table: Table, label: str, features: Sequence[str]) -> None:
+    """Raises if there is no label but one column of text: most likely that is the label, under another name."""
+    texts = [column for column in features if table.frame[column].dtype.kind not in "iufb"]
+    if len(texts) == 1:
+        raise table.error(
+            f'there is no column "{label}", and "{texts[0]}" holds text such as "{table.text(texts[0])[0]}". If that '
+            f'is the label, pass label="{texts[0]}" (--column label={texts[0]}); if it is a feature, encode it as numbers; '
+            "if it is neither, list all features with features=[...] (--feature NAME)."
+        )
 
 
 def _pieces(whole: Data, keys: list[Key], names: list[str], graphs: Table) -> list[Data]:

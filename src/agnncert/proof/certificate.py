@@ -3,7 +3,7 @@
 At the end: how a certificate is read from a file, and what ``print(certificate)`` shows.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdErro
 from agnncert.proof.ballots import BoolArray, FloatArray, IntArray
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.claim import Claim
+from agnncert.proof.decision import Decision, decision_of, frame_of, html_of, place_of
 from agnncert.proof.evidence import BallotEvidence, Evidence
 from agnncert.proof.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.proof.ids import id_array
@@ -27,6 +28,9 @@ INF = float("inf")
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """Proved labels: one row per target, and answers about any budget.
+
+    ``certificate["user-7"]`` is the decision about one target, by its id; ``len`` counts the targets, and going
+    through a certificate gives their ids.
 
     Attributes:
         claim: What is proved, in which unit, under which assumptions.
@@ -244,6 +248,33 @@ class Certificate:
             arrays={name: array for name, array in arrays.items() if array is not None},
         )
         write_contents(path, contents)
+
+    def to_pandas(self) -> Any:
+        """A pandas table, one row per target: label, radius, what is known about it, and its votes."""
+        return frame_of(self)
+
+    @cached_property
+    def place(self) -> dict[Any, int]:
+        """Position of each target by its id."""
+        return {target: k for k, target in enumerate(self.target.tolist())}
+
+    def __len__(self) -> int:
+        return self.num_targets
+
+    def __bool__(self) -> bool:
+        return True  # also without targets: a certificate is a statement, not a container that may be empty
+
+    def __getitem__(self, target: Any) -> Decision:
+        return decision_of(self, target)
+
+    def __contains__(self, target: object) -> bool:
+        return place_of(self, target) is not None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.target.tolist())
+
+    def _repr_html_(self) -> str:
+        return html_of(self, str(self).split("\nOne step")[0])
 
     def __repr__(self) -> str:
         made_by = self.claim.division or self.claim.method

@@ -9,7 +9,9 @@ import numpy as np
 
 from agnncert.errors import SettingsError
 from agnncert.models import save_model
+from agnncert.progress import OnProgress
 from agnncert.proof.certificate import Certificate
+from agnncert.studies.card import write_card
 from agnncert.studies.estimate import estimate_certification
 from agnncert.studies.folder import Row, RunFolder, find_run, open_run
 from agnncert.studies.inputs import OWN, copy_tables, describe, row_origin, run_name, study_of_run, study_of_settings
@@ -47,6 +49,7 @@ def certify_run(
     fresh: bool = False,
     report: bool = True,
     trust: bool = False,
+    on_progress: OnProgress | None = None,
 ) -> Certified:
     """Certifies what settings name and leaves the certificate in a run folder.
 
@@ -57,6 +60,7 @@ def certify_run(
         report: Whether to write the report as well.
         trust: Whether the folder of the earlier run is the user's own work, so that code and files that it names may be
             used; it need not be said of folders that were made here.
+        on_progress: Called while ballots are cast.
     """
     earlier = find_run(settings.data) if settings.data and Path(settings.data).is_dir() else None
     if earlier is not None and out is not None:
@@ -77,22 +81,26 @@ def certify_run(
         copy_tables(settings, folder)
         if "train" not in folder.settings:
             save_model(study.new_model(), folder.weights, {"data": about, "settings": table})
-        certificate, seconds = _certify(study, settings, folder, row_origin(settings, study.defence, about))
+        origin = row_origin(settings, study.defence, about)
+        certificate, seconds = _certify(study, settings, folder, origin, on_progress)
         reported = report_certificate(certificate, folder.certificate, folder) if report else None
     page, sentences = (None, ()) if reported is None else (reported.page, reported.sentences)
     return Certified(folder, certificate, seconds, page, sentences)
 
 
-def _certify(study: Study, settings: CertifySettings, folder: RunFolder, origin: Row) -> tuple[Certificate, float]:
+def _certify(
+    study: Study, settings: CertifySettings, folder: RunFolder, origin: Row, on_progress: OnProgress | None
+) -> tuple[Certificate, float]:
     model = study.new_model()
     log.info("certifying with %s: %s", study.defence, estimate_certification(study, settings.engine))
     memory = None if settings.memory is None else 1_000_000 * settings.memory
     how: dict[str, Any] = {"engine": settings.engine, "attacks": settings.attacks, "tolerance": settings.tolerance}
-    certificate, seconds, _ = certify_model(study, model, memory_limit=memory, **how)
+    certificate, seconds, _ = certify_model(study, model, on_progress, memory_limit=memory, **how)
     certificate = _with_known_truth(certificate)
     certificate.save(folder.certificate)
     log.info("certified %s %ss in %.1f s", f"{certificate.num_targets:,}", certificate.claim.task, seconds)
     folder.put_rows("certify", [{**origin, **row} for row in _measured(certificate, study, model, seconds)])
+    write_card(folder)
     return certificate, seconds
 
 

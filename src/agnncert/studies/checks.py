@@ -6,6 +6,7 @@ from typing import Any
 
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
+from agnncert.progress import OnProgress
 from agnncert.studies.folder import RunFolder, find_run
 from agnncert.studies.inputs import (
     fresh_model,
@@ -57,7 +58,13 @@ def _task(data: object, task: str | None) -> str:
     return of_data
 
 
-def verify_named(certificate: Path, named: CertifySettings, ballots: float, trust: bool = False) -> Verdict:
+def verify_named(
+    certificate: Path,
+    named: CertifySettings,
+    ballots: float,
+    trust: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Verdict:
     """Verifies a certificate and casts ballots again, with the data and model that are named, else those of its run.
 
     Code of a model is run only if ``named`` names it, or the folder of the run is the user's own work: made here, or
@@ -74,7 +81,8 @@ def verify_named(certificate: Path, named: CertifySettings, ballots: float, trus
         raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
     data = load_data(named) if run is None or own_data else load_run_data(run, named.root, trust)
     model = _model_to_check(run, named, data, own_data, ballots, trust)
-    return verify(certificate, data=data, model=model, ballots=ballots, seed=named.seed)
+    how: dict[str, Any] = {"ballots": ballots, "seed": named.seed, "progress": on_progress}
+    return verify(certificate, data=data, model=model, **how)
 
 
 def _model_to_check(

@@ -50,7 +50,7 @@ def demo_run(out: str | Path = "runs/demo", on_progress: OnProgress | None = Non
     training = TrainSettings(data="digits-knn", model="gcn", division="node", groups=GROUPS)
     folder = train_run(training, out, fresh=True, on_progress=on_progress).folder
     log.info("[2/5] Let %d subgraphs vote on every test digit, and prove what no attack can change", GROUPS)
-    certify_run(CertifySettings(data=str(folder.path)), report=False)
+    certify_run(CertifySettings(data=str(folder.path)), report=False, on_progress=on_progress)
     log.info("[3/5] Attack the votes with full knowledge of model and division")
     attacked = attack_run(folder.path, AttackSettings(sample=40))
     log.info("[4/5] Verify the certificate from its file, and cast %d ballots again, one by one", BALLOTS)

@@ -10,6 +10,7 @@ from agnncert.divisions import Division
 from agnncert.graphs.targets import Prepared
 from agnncert.models import save_model
 from agnncert.progress import OnProgress
+from agnncert.studies.card import write_card
 from agnncert.studies.estimate import duration, estimate_training
 from agnncert.studies.folder import CHOICE, RunFolder, open_run
 from agnncert.studies.inputs import (
@@ -130,6 +131,7 @@ def train_run(
         origin = row_origin(settings, division, about)
         folder.put_rows("train", [{**origin, "measure": name, "value": value} for name, value in measured.items()])
         folder.forget_checkpoints()
+        write_card(folder)
     return Trained(folder, settings, measured)
 
 

@@ -40,6 +40,7 @@ def cast(
     tolerance: float | None = None,
     memory_limit: int | None = None,
     layout: fast.Plan | None = None,
+    tell: naive.Tell | None = None,
 ) -> tuple[Votes, Cover]:
     """Votes of the targets, and their cover tables (empty where the division needs none).
 
@@ -53,17 +54,19 @@ def cast(
             the work of finding out which ballots are stable, where nobody asks.
         memory_limit: Bytes that one chunk of work may take, about; ``None`` chooses what is fastest.
         layout: ``fast.plan`` of the same graph, division and targets, if it has been made before.
+        tell: Told now and then which share of the ballots has been cast.
     """
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
     call = replace(call)  # nothing that was derived from the model before: it may have been trained since
     if not hasattr(division, "pieces"):
-        return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit), _no_cover(len(rows))
+        return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit, tell), _no_cover(len(rows))
     layout = layout or fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
     listing = _listing(layout.pieces, rows, num_groups_in(division, graph), graph)
     if engine == "naive":
-        default, listed = _naive_ballots(call, graph, division, rows, listing, tolerance)
+        default, listed = _naive_ballots(call, graph, division, rows, listing, tolerance, tell)
     else:
+        layout = replace(layout, tell=tell)
         default, listed = _fast_ballots(call, layout, rows, listing, tolerance, memory_limit)
     number = num_groups_in(division, graph)
     return _votes(call, number, len(rows), listing, default, listed), _cover(layout.pieces, division, rows, graph)
@@ -102,11 +105,17 @@ def _fast_ballots(
 
 
 def _naive_ballots(
-    call: Caller, graph: Data, division: Division, rows: IntArray, listing: Listing, tolerance: float | None
+    call: Caller,
+    graph: Data,
+    division: Division,
+    rows: IntArray,
+    listing: Listing,
+    tolerance: float | None,
+    tell: naive.Tell | None,
 ) -> tuple[Ballots, Ballots]:
     """As ``_fast_ballots``; also checks that every ballot that is not listed equals the default."""
     default = _abstaining(len(rows))
-    ballots, stable = _naive_table(call, graph, division, rows, tolerance)
+    ballots, stable = _naive_table(call, graph, division, rows, tolerance, tell)
     if not is_graph_task(graph) and not getattr(division, "gate_features", False):
         vote, sure = naive.edgeless_ballots(call, graph, tolerance)
         default = vote[rows], sure[rows]
@@ -123,9 +132,11 @@ def _naive_ballots(
     return default, (ballots[listing.owner, listing.group], stable[listing.owner, listing.group])
 
 
-def _naive_table(call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float | None) -> Ballots:
+def _naive_table(
+    call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float | None, tell: naive.Tell | None
+) -> Ballots:
     table = naive.graph_table if is_graph_task(graph) else naive.node_table
-    return table(call, graph, division, rows, tolerance)
+    return table(call, graph, division, rows, tolerance, tell)
 
 
 def _listing(pieces: Pieces, rows: IntArray, num_groups: int, graph: Data) -> Listing:
@@ -169,12 +180,13 @@ def _all_listed(
     engine: EngineName,
     tolerance: float | None,
     memory_limit: int | None,
+    tell: naive.Tell | None,
 ) -> Votes:
     """A user's own division: nothing is known of it but its subgraphs, so every ballot is listed."""
     if engine == "fast":
         ballots, stable = fast.custom_table(call, graph, division, rows, tolerance, memory_limit)
     else:
-        ballots, stable = _naive_table(call, graph, division, rows, tolerance)
+        ballots, stable = _naive_table(call, graph, division, rows, tolerance, tell)
     listing = _everything(*ballots.shape)
     flat = ballots.reshape(-1), stable.reshape(-1)
     return _votes(call, division.num_groups, len(rows), listing, _abstaining(len(rows)), flat)

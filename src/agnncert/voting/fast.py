@@ -5,7 +5,7 @@ are evaluated, all subgraphs side by side in one disjoint union, and all other b
 union is cut between subgraphs into chunks that do not depend on each other.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,11 +28,15 @@ CHUNK_ROWS = 16384
 
 @dataclass(frozen=True)
 class Plan:
-    """The subgraphs of a division laid out for evaluation; made once, used for any number of models."""
+    """The subgraphs of a division laid out for evaluation; made once, used for any number of models.
+
+    ``tell``, if there is one, is told after each chunk which share of all copies has been evaluated.
+    """
 
     graph: Data
     pieces: Pieces
     sparse: SparseRows | None
+    tell: Callable[[float], None] | None = None
 
     def chunks(self, rows: int) -> Iterator["Chunk"]:
         """The union in runs of whole subgraphs of about ``rows`` copies (one subgraph may be larger)."""
@@ -47,6 +51,8 @@ class Plan:
                 last = int(torch.searchsorted(edge_cell, span[1], right=True))
                 yield Chunk(slice(begin, end), slice(first, last))
                 begin = end
+                if self.tell is not None:
+                    self.tell(end / len(cell))
 
 
 @dataclass(frozen=True)

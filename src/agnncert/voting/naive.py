@@ -1,6 +1,6 @@
 """The oracle: one subgraph at a time, exactly as the method is defined. Slow, and meant to be believed."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -12,12 +12,16 @@ from agnncert.proof.ballots import ABSTAIN, IntArray
 from agnncert.voting.call import Ballots, Caller, no_edges
 from agnncert.voting.guard import guarded
 
+Tell = Callable[[float], None]  # is told which share of the work is done
 
-def node_table(call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float | None) -> Ballots:
+
+def node_table(
+    call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float | None, tell: Tell | None = None
+) -> Ballots:
     """Ballots of target nodes in all subgraphs, shape ``[num_targets, num_groups]``."""
     groups = division.groups(graph)
-    number = num_groups_in(division, graph)
-    columns = [node_ballots(call, graph, division, groups, i, tolerance) for i in range(number)]
+    subgraphs = _followed(range(num_groups_in(division, graph)), tell)
+    columns = [node_ballots(call, graph, division, groups, index, tolerance) for index in subgraphs]
     ballots, stable = zip(*columns, strict=True)
     return np.stack([b[rows] for b in ballots], axis=1), np.stack([s[rows] for s in stable], axis=1)
 
@@ -39,10 +43,19 @@ def edgeless_ballots(call: Caller, graph: Data, tolerance: float | None) -> Ball
     return guarded(call, tolerance, graph.x.to(call.dtype), *no_edges(graph, call.takes))
 
 
-def graph_table(call: Caller, joined: Data, division: Division, rows: IntArray, tolerance: float | None) -> Ballots:
+def _followed(items: Sequence[int] | IntArray, tell: Tell | None) -> Iterator[int]:
+    for done, item in enumerate(items, start=1):
+        yield int(item)
+        if tell is not None:
+            tell(done / len(items))
+
+
+def graph_table(
+    call: Caller, joined: Data, division: Division, rows: IntArray, tolerance: float | None, tell: Tell | None = None
+) -> Ballots:
     """Ballots of the graphs of a set in all their subgraphs, shape ``[num_targets, num_groups]``."""
     most = num_groups_in(division, joined)
-    tables = [graph_ballots(call, one_graph(joined, int(row)), division, tolerance, most) for row in rows]
+    tables = [graph_ballots(call, one_graph(joined, row), division, tolerance, most) for row in _followed(rows, tell)]
     ballots, stable = zip(*tables, strict=True)
     return np.stack(ballots), np.stack(stable)
 
