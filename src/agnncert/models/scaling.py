@@ -42,7 +42,7 @@ class Scaling(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The rows, scaled."""
-        return (x - self.center) / self.spread  # type: ignore[operator,no-any-return]
+        return (x - self.center) / self.spread  # type: ignore[operator]
 
 
 def training_rows(data: Any) -> Tensor:
@@ -52,7 +52,8 @@ def training_rows(data: Any) -> Tensor:
         usable = (
             isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == x.shape[:1] and bool(mask.any())
         )
-        return (x[mask] if usable else x).float()
+        rows: Tensor = x[mask] if usable else x
+        return rows.float()
     part = getattr(data, "train", None)
     graphs = [data[int(k)] for k in part] if part is not None and len(part) else list(data)
     return torch.cat([graph.x for graph in graphs]).float()
