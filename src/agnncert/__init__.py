@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 _load, __dir__, _public = lazy_loader.attach_stub(__name__, __file__)
 
-_SUBMODULES = ("attacks", "baselines", "errors", "testing")  # ac.attacks works, but a star import leaves them alone
+_SUBMODULES = ("attacks", "baselines", "code", "errors", "testing")  # no star import takes them
 __all__ = ["__version__", *(name for name in _public if name not in _SUBMODULES)]
 
 _moved.install()

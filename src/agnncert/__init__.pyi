@@ -2,6 +2,7 @@ __version__: str
 
 from . import attacks as attacks
 from . import baselines as baselines
+from . import code as code
 from . import errors as errors
 from . import testing as testing
 from .certifier import certify as certify
@@ -32,6 +33,7 @@ from .proof.budget import Budget as Budget
 from .proof.certificate import Certificate as Certificate
 from .proof.certificate import load_certificate as load_certificate
 from .proof.claim import Claim as Claim
+from .proof.vote import Vote as Vote
 from .report import ReportContext as ReportContext
 from .report import build_report as build_report
 from .report import save_figures as save_figures

@@ -9,21 +9,23 @@ from typing import Any, Literal
 import numpy as np
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.divisions import Division, EdgeCentric, require_division, rule_of
+from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups_in, require_division, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.targets import Targets, prepared
 from agnncert.progress import OnProgress, Progress
-from agnncert.proof.ballots import Votes
+from agnncert.proof.ballots import Votes, under_vote
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import EDGES_ONLY
+from agnncert.proof.vote import Vote
 from agnncert.voting.auditing import AuditReport, audit
 from agnncert.voting.call import Caller, bind
 from agnncert.voting.cast import EngineName, cast
 from agnncert.voting.cover import Cover
 from agnncert.voting.digest import model_digest, settings_of
 from agnncert.voting.first_call import require_model
+from agnncert.voting.pair_facts import pair_facts
 from agnncert.voting.recast import choose_few, differing
 
 Attacks = Literal["any", "edges"]
@@ -36,6 +38,7 @@ def certify(
     targets: Any = None,
     engine: EngineName = "fast",
     *,
+    vote: Vote | None = None,
     attacks: Attacks = "any",
     tolerance: float | None = None,
     memory_limit: int | None = None,
@@ -58,6 +61,7 @@ def certify(
             one of the defences that vote over random changes, such as ``ac.baselines.BiRS()``.
         targets: Mask or row numbers of the nodes (graphs) to certify; all when not given.
         engine: "fast" or "naive"; the ballots are the same.
+        vote: What empty groups of a division cast, and votes that are there from the start; ``Vote()`` when not given.
         attacks: "any", or "edges": with ``EdgeCentric``, a model that mixes all nodes can still be certified against
             changes of edges alone.
         tolerance: How far two computations of a logit may lie apart at least, relative to the largest; that of the
@@ -82,7 +86,12 @@ def certify(
     """
     require_model(model)
     sampling = {"n0": n0, "n": n, "alpha": alpha, "scope": scope, "seed": seed, "checkpoint": checkpoint}
-    casting = {"attacks": None if attacks == "any" else attacks, "tolerance": tolerance, "memory_limit": memory_limit}
+    casting: dict[str, Any] = {
+        "attacks": None if attacks == "any" else attacks,
+        "tolerance": tolerance,
+        "memory_limit": memory_limit,
+    }
+    casting["vote"] = vote
     if isinstance(division, Smoothing):
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
         return division.certify(model, data, targets, engine=engine, progress=progress, **_given(sampling))
@@ -96,36 +105,48 @@ def certify(
     if _falls_back_to_edges(report, division, attacks, engine):
         division, engine = EdgesOnly(division), "naive"  # type: ignore[arg-type]  # a model that mixes nodes sees a union
     call = bind(model, chosen.graph, chosen.task)  # after the audit, which names the layer that makes a call fail
+    vote = _vote(vote).under(rule_of(division, chosen.task)[0], call.num_classes)
     tolerance = _tolerance(tolerance, report)
     report_progress = progress or (lambda _: None)
-    report_progress(Progress("casting ballots", 0, division.num_groups, math.nan))
+    number = num_groups_in(division, chosen.graph)
+    report_progress(Progress("casting ballots", 0, number, math.nan))
     votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit)
     if engine == "fast":
         _look_again(votes, call, chosen, division)
-    report_progress(Progress("casting ballots", division.num_groups, division.num_groups, 0.0))
+    report_progress(Progress("casting ballots", number, number, 0.0))
     _refuse_state(settings, settings_of(model))
-    return assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model))
+    return assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model), vote)
 
 
 def assemble(
-    chosen: Targets, division: Division, votes: Votes, cover: Cover, tolerance: float, locality: str, digest: str
+    chosen: Targets,
+    division: Division,
+    votes: Votes,
+    cover: Cover,
+    tolerance: float,
+    locality: str,
+    digest: str,
+    vote: Vote | None = None,
 ) -> Certificate:
     """The certificate that follows from ballots.
 
     Args:
         chosen: The targets and their graph.
         division: The division that was voted on.
-        votes: The ballots.
+        votes: The ballots as cast.
         cover: How far nodes reach.
         tolerance: How far two computations of a logit may lie apart.
         locality: How it is known that the model looks along edges only.
         digest: sha256 of the model.
+        vote: What empty groups cast, and the prior.
     """
     rule, parameters = rule_of(division, chosen.task)
+    vote = _vote(vote).under(rule, votes.num_classes)
+    counted, edgeless = under_vote(votes, vote)
     claim = make_claim(
         rule=rule,
         division=str(division),
-        num_groups=division.num_groups,
+        num_groups=votes.num_groups,
         ids=chosen.id_kind,
         tolerance=tolerance,
         digests={
@@ -135,9 +156,19 @@ def assemble(
         },
         parameters=parameters,
         locality=locality,
+        vote=vote,
     )
-    evidence = BallotEvidence(votes, rule, cover[0], cover[1].astype(np.int32), chosen.id_kind, parameters)
+    facts = pair_facts(chosen.graph, division, chosen.places, votes.owner, votes.group.astype(np.int64))
+    evidence = BallotEvidence(
+        counted, rule, cover[0], cover[1].astype(np.int32), chosen.id_kind, parameters, vote, **edgeless, **facts
+    )
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+
+def _vote(given: Any) -> Vote:
+    if given is None or isinstance(given, Vote):
+        return given or Vote()
+    raise SettingsError(f'vote={given!r:.60}: expected a Vote, such as Vote(empty="abstain", prior=5).')
 
 
 def _require_tolerance(tolerance: Any) -> None:
@@ -220,6 +251,7 @@ def _falls_back_to_edges(report: AuditReport, division: Division, attacks: Attac
         raise ModelContractError(str(report))
     if report.fit_for == ("edges", "nodes", "features"):
         return False
-    if attacks == "edges" and "edges" in report.fit_for and isinstance(division, EdgeCentric):
+    fixed = isinstance(division, EdgeCentric) and not has_own_groups(division)  # else ballots come and go with edges
+    if attacks == "edges" and "edges" in report.fit_for and fixed:
         return True
     raise ModelContractError(str(report))

@@ -69,6 +69,24 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
         'did you mean "md5"? Valid: md5, sha1.'
     """
     options = list(valid)
-    near = get_close_matches(word.lower(), [o.lower() for o in options], n=1, cutoff=0.5)
-    hint = f'did you mean "{next(o for o in options if o.lower() == near[0])}"? ' if near else ""
+    near = get_close_matches(word.lower(), [o.lower() for o in options], n=len(options) or 1, cutoff=0.5)
+    close = [o for o in options if o.lower() in near]
+    hint = f'did you mean "{min(close, key=lambda o: slips(word.lower(), o.lower()))}"? ' if close else ""
     return f"{hint}Valid: {', '.join(options)}."
+
+
+def slips(typed: str, meant: str) -> int:
+    """How many slips of the hand lie between two words: a letter too many, missing or wrong, or two swapped.
+
+    Example:
+        >>> slips("gnc", "gcn"), slips("gnc", "gin")
+        (1, 2)
+    """
+    before, row = [0] * (len(meant) + 1), list(range(len(meant) + 1))
+    for i, letter in enumerate(typed, start=1):
+        last, before, row = before, row, [i]
+        for j, other in enumerate(meant, start=1):
+            least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != other))
+            swapped = i > 1 and j > 1 and (letter, typed[i - 2]) == (meant[j - 2], other)
+            row.append(min(least, last[j - 2] + 1) if swapped else least)
+    return row[-1]

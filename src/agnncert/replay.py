@@ -5,7 +5,7 @@ subgraphs in which targets have edges. With the model: whether it is fit, and al
 many as are asked for once more by the plain one. What comes out is what ``certify`` itself would have written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,11 +14,11 @@ import torch
 
 from agnncert.baselines.defences import defence_of, redraw
 from agnncert.certifier import EdgesOnly
-from agnncert.divisions import Division, EdgeCentric, parse_division, rule_of
-from agnncert.errors import DivisionError, ModelContractError
+from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups_in, parse_division, rule_of
+from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from agnncert.graphs.graph import graph_digest, infer_task
 from agnncert.graphs.targets import Targets, prepared
-from agnncert.proof.ballots import ABSTAIN, Ballots, Votes
+from agnncert.proof.ballots import ABSTAIN, Ballots, Votes, under_vote
 from agnncert.proof.certificate import Certificate, as_ids
 from agnncert.proof.claim import Claim
 from agnncert.proof.file import Contents
@@ -80,27 +80,38 @@ def _check_ballots(
     found.wrong += _wrong_targets(contents, chosen)
     if division is None or found.wrong:
         return
-    audited = audit(model, chosen.task, division, ready.data) if model is not None else None
+    stated = division
     if own and isinstance(division, EdgeCentric):
         division = EdgesOnly(division)
     found.wrong += _wrong_division(claim, evidence, division, chosen)
     found.checked.append("the graph, the targets with their ids, and the subgraphs in which they have edges")
     if own and not isinstance(division, EdgesOnly):
         found.not_checked.append("that a change moves no more ballots than the division states")
-    if audited is None:
+    if model is None:
         found.not_checked.append("that the model cast these ballots, and is fit to: give the model")
         return
     if not found.wrong:
-        found.wrong += _wrong_model(contents, model, audited, isinstance(division, EdgesOnly))
+        found.wrong += _other_model(contents, model)
+    if found.wrong:
+        return
+    audited = audit(model, chosen.task, stated, ready.data)
+    found.wrong += _wrong_model(contents, audited, isinstance(division, EdgesOnly))
     if found.wrong:
         return
     call = bind(model, chosen.graph, chosen.task)
     alone = audited.needs_naive or isinstance(division, EdgesOnly)
-    found.wrong += _wrong_ballots(contents, evidence, call, chosen, division, "naive" if alone else "fast")
-    found.checked.append(f"the model, and all {evidence.num_targets * division.num_groups:,} ballots, cast again")
+    engine: EngineName = "naive" if alone else "fast"
+
+    def recast(call: Caller, tolerance: float) -> Votes:
+        return cast(call, chosen.graph, division, chosen.places, engine, tolerance)[0]
+
+    here = recast(call, claim.tolerance)
+    found.wrong += _wrong_ballots(evidence, here, call, recast, claim.tolerance, audited.tolerance)
+    number = len(evidence.votes.group) if has_own_groups(division) else evidence.num_targets * division.num_groups
+    found.checked.append(f"the model, and all {number:,} ballots, cast again")
     if ballots and not found.wrong:
-        pairs = choose_ballots(evidence.votes, ballots, np.random.default_rng(seed))
-        differ, again = differing(evidence.votes, pairs, call, chosen.graph, division, chosen.places)
+        pairs = choose_ballots(here, ballots, np.random.default_rng(seed))
+        differ, again = differing(here, pairs, call, chosen.graph, division, chosen.places)
         if differ.size:
             target, group = pairs[differ[0]]
             found.wrong.append(
@@ -133,12 +144,16 @@ def _wrong_targets(contents: Contents, chosen: Targets) -> Iterator[str]:
             yield f"the {_CALLED[name]} of {wrong:,} targets is not that of the graph"
 
 
+_OTHER_MODEL = (
+    "the model is not the one that was certified (its digest differs: other weights or settings, or classes under "
+    "other names of their modules)"
+)
 _CALLED = {"target": "id", "truth": "true class", "degree": "degree"}
 
 
 def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen: Targets) -> Iterator[str]:
     rule, parameters = rule_of(division, chosen.task)
-    if str(division) != claim.division or division.num_groups != evidence.votes.num_groups:
+    if str(division) != claim.division or num_groups_in(division, chosen.graph) != evidence.votes.num_groups:
         yield f"the division {division} is not the one that is named, {claim.division}"
     elif (evidence.rule, dict(evidence.parameters)) != (rule, parameters):
         yield f'the division {division} goes with the rule "{rule}" and {parameters or "no parameters"}'
@@ -150,10 +165,13 @@ def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen:
                 return
 
 
-def _wrong_model(contents: Contents, model: Any, audited: AuditReport, edges_only: bool) -> Iterator[str]:
+def _other_model(contents: Contents, model: Any) -> Iterator[str]:
+    if contents.claim.digests["model"] != model_digest(model, contents.version):
+        yield _OTHER_MODEL
+
+
+def _wrong_model(contents: Contents, audited: AuditReport, edges_only: bool) -> Iterator[str]:
     claim = contents.claim
-    if claim.digests["model"] != model_digest(model, contents.version):
-        yield "the model is not the one that was certified (its digest differs)"
     needed = ("edges",) if edges_only else ("edges", "nodes", "features")
     if not set(needed) <= set(audited.fit_for):
         yield f"the model is not fit for what is claimed: {audited}"
@@ -168,35 +186,58 @@ def _wrong_model(contents: Contents, model: Any, audited: AuditReport, edges_onl
 
 
 def _wrong_ballots(
-    contents: Contents, evidence: Ballots, call: Caller, chosen: Targets, division: Division, engine: EngineName
+    evidence: Ballots,
+    cast_here: Votes,
+    call: Caller,
+    again: Callable[[Caller, float], Votes],
+    tolerance: float,
+    rounding: float,
 ) -> Iterator[str]:
-    """Compares all ballots and flags; a lead that just suffices here may just not have sufficed on another machine."""
-    votes = evidence.votes
+    """Compares all ballots and flags; a lead that just suffices here may just not have sufficed on another machine.
 
-    def again(call: Caller) -> Votes:
-        return cast(call, chosen.graph, division, chosen.places, engine, contents.claim.tolerance)[0]
-
-    here = again(call)
-    if here.num_classes != votes.num_classes:
-        yield f"the model has {here.num_classes} classes, the ballots {votes.num_classes}"
+    A flag is about the stated tolerance. But what a ballot was that is close to a tie, machines can disagree about only
+    as far as rounding goes, whatever tolerance somebody asked for.
+    """
+    if cast_here.num_classes != evidence.votes.num_classes:
+        yield from _other_classes(evidence.votes.num_classes, call)
         return
-    for kind, name, flag in (("default", "default", "default_stable"), ("listed", "ballot", "stable")):
-        stable, sure = getattr(votes, flag), getattr(here, flag)
-        ballots, ours = getattr(votes, name), getattr(here, name)
+
+    def counted(votes: Votes) -> dict[str, Any]:
+        """Default and listed ballots under the vote, and the predictions that its prior follows."""
+        under, edgeless = under_vote(votes, evidence.vote)
+        return {name: getattr(under, name) for pair in list(_BALLOTS.values())[:2] for name in pair} | edgeless
+
+    stored, here = evidence.tensors(), counted(cast_here)
+    for kind, (name, flag) in _BALLOTS.items():
+        if name not in here:
+            continue
+        stable, sure, ballots, ours = stored[flag], here[flag], stored[name], here[name]
         differ = (ballots != ours) & (stable | sure | (ballots == ABSTAIN) | (ours == ABSTAIN))
         if differ.any():
-            yield f"{differ.sum():,} of {len(differ):,} {kind} ballots are not those that the model casts"
+            yield f"{differ.sum():,} of {len(differ):,} {kind} are not those that the model casts"
             continue
         if (stable != sure).any():
-            strict, lenient = (getattr(again(replace(call, strictness=by)), flag) for by in (1, -1))
+            strict, lenient = (counted(again(replace(call, strictness=by), tolerance))[flag] for by in (1, -1))
             invented = (stable & ~lenient) | (strict & ~stable)
             if invented.any():
                 yield f"{invented.sum():,} ballots are not as close to a tie, or as far from one, as their flags say"
         for label in np.unique(ballots[ballots != ours]).tolist():
-            against = again(replace(call, model=_Against(call.model, label), num_classes=2))
-            beaten = (ballots == label) & (getattr(against, name) == 0) & getattr(against, flag)
+            against = counted(again(replace(call, model=_Against(call.model, label), num_classes=2), rounding))
+            beaten = (ballots == label) & (against[name] == 0) & against[flag]
             if beaten.any():
                 yield f"{beaten.sum():,} ballots close to a tie are for class {label}, which does not come close"
+
+
+_BALLOTS = {
+    "default ballots": ("default", "default_stable"),
+    "listed ballots": ("ballot", "stable"),
+    "predictions without edges, which the prior follows,": ("edgeless", "edgeless_stable"),
+}
+
+
+def _other_classes(stated: int, call: Caller) -> Iterator[str]:
+    if stated != call.num_classes:
+        yield f"the model has {call.num_classes} classes, the evidence {stated}"
 
 
 class _Against(torch.nn.Module):
@@ -218,19 +259,20 @@ def _check_samples(
     evidence = SampleEvidence.load(contents.evidence, contents.settings)
     chosen = ready.targets(contents.arrays["row"])
     found.wrong += _wrong_targets(contents, chosen)
-    defence = defence_of(evidence)
+    try:
+        defence = defence_of(evidence)
+    except SettingsError as error:
+        found.wrong.append(f"no defence of this library has such noise: {error}")
+        return
     if defence.noise(int(chosen.graph.x.size(1))) != evidence.noise:
         found.wrong.append(f"the noise is not that of {defence} on this graph")
     if contents.claim.notes != (str(defence),):
         found.wrong.append(f"the claim does not name the defence as it is, {defence}")
     found.checked.append("the graph, the targets with their ids, and the noise")
     found.not_checked.append("that the seed was fixed before any count was seen")
-    if (
-        model is not None
-        and not found.wrong
-        and contents.claim.digests["model"] != model_digest(model, contents.version)
-    ):
-        found.wrong.append("the model is not the one that was certified (its digest differs)")
+    if model is not None and not found.wrong:
+        found.wrong += _other_model(contents, model)
+        found.wrong += _other_classes(evidence.estimation.shape[1], bind(model, chosen.graph, chosen.task))
     if model is None or not ballots or not evidence.num_targets:
         found.not_checked.append("that the samples were drawn from this model and noise: have them drawn again")
         return

@@ -90,6 +90,10 @@ def verify(
         return Verdict(False, (str(error),), ())
     except MemoryError:
         return Verdict(False, (f"{file} describes more ballots than there is memory to count them in.",), ())
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        if data is not None:  # the graph or the model may be to blame, and their owner wants to know where
+            raise
+        return Verdict(False, (f"{file} makes no sense: {type(error).__name__}: {error}.",), ())
     remarks = contents.claim.notes and (contents.kind == "ballots" or data is None)
     not_checked += ["the remarks of whoever made the file"] if remarks else []
     not_checked += ["which version of the library made the file", _ASSUMED]

@@ -119,7 +119,7 @@ def said_by_library(certificate: Any, truth: np.ndarray, budget: Budget) -> dict
 @pytest.mark.parametrize("rule", RULES)
 def test_the_explorer_says_what_holds_against_says(rule: str, tmp_path: Path, open_page: Any) -> None:
     rng = np.random.default_rng(len(rule))
-    certificate, _ = made_up_certificate(rng, rule, num_targets=50, num_groups=20, num_classes=3, unstable=0.01)
+    certificate, _ = made_up_certificate(rng, rule, num_targets=50, num_groups=21, num_classes=3, unstable=0.01)
     truth = some_truth(certificate)
     page = open_page(report(tmp_path, certificate, truth=truth))
     budgets = [random_budget(rng, certificate.claim.task) for _ in range(150)]
@@ -408,3 +408,94 @@ def test_the_data_on_the_page_are_the_certificate_not_a_rounding_of_it(tmp_path:
     for id_text, radius in zip(table_column(page, 1), table_column(page, 3), strict=True):
         row = certificate.target.tolist().index(int(id_text))
         assert radius == (f"{certificate.radius[row]}" if certificate.radius[row] >= 0 else "none")
+
+
+def until(page: Any, true: str) -> None:
+    """Waits until an expression is true; the page's policy forbids the driver's own way."""
+    give_up = time.monotonic() + 10
+    while not page.evaluate(true):
+        assert time.monotonic() < give_up, true
+        time.sleep(0.05)
+
+
+def opened_at(page: Any, path: Path, state: str) -> Any:
+    """The page at an address with a state, loaded anew."""
+    page.goto("about:blank")
+    page.goto(f"{path.as_uri()}{state}")
+    page.wait_for_selector("html[data-ready=yes]", state="attached", timeout=20_000)
+    return page
+
+
+def test_the_address_says_what_is_asked_and_whoever_opens_it_sees_the_same(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(3), "node-centric/node", 60, 30, 3)
+    path = report(tmp_path, certificate, truth=some_truth(certificate))
+    page = open_page(path)
+    assert page.evaluate("location.hash") == ""
+    budget = Budget(add_edges=2, delete_edges=math.inf, inject_nodes=1, edges_per_injected=5, target_features=True)
+    enter(page, budget, by_slider=False)
+    page.fill("#choose-id", "40")
+    page.click("#choose button")
+    until(page, "location.hash.includes('target=40')")
+    state = page.evaluate("location.hash")
+    assert "add_edges=2" in state
+    assert "delete_edges=inf" in state
+    again = opened_at(open_page(path), path, state)
+    assert again.locator("#answer-code").text_content() == page.locator("#answer-code").text_content()
+    assert again.locator("#answer").get_attribute("data-kept") == page.locator("#answer").get_attribute("data-kept")
+    assert again.locator("#onetarget h3").text_content() == "Node 40"
+    assert again.evaluate("document.getElementById('explore').getBoundingClientRect().top") < 300
+
+
+def test_an_address_pasted_into_an_open_page_is_followed(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 40, 30, 3)
+    page = open_page(report(tmp_path, certificate))
+    page.evaluate("location.hash = 'add_edges=3'")
+    until(page, "document.getElementById('f-add_edges').value === '3'")
+    page.click('nav a[href="#table"]')  # the contents still lead to their sections, and change no budget
+    assert page.locator("#f-add_edges").input_value() == "3"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "#add_edges=-7&delete_edges=NaN",
+        "#target=nobody",
+        "#%%%",
+        "#__proto__=1&constructor=2",
+        f"#target={EVIL}",
+        "#=&=&add_edges",
+    ],
+)
+def test_nonsense_in_the_address_changes_nothing(state: str, tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 40, 30, 3)
+    path = report(tmp_path, certificate)
+    plain = open_page(path).locator("#answer-code").text_content()
+    page = opened_at(open_page(path), path, state)
+    assert page.locator("#answer-code").text_content() == plain
+
+
+def test_a_table_that_hides_columns_says_so(tmp_path: Path, open_page: Any) -> None:
+    certificate, degree = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 40, 30, 3)
+    path = report(tmp_path, certificate, truth=some_truth(certificate), degree=degree)
+    phone, desk = open_page(path, width=390), open_page(path)
+    cue = "#table .cue"
+    assert phone.locator(cue).is_visible()
+    assert phone.locator("#table .tablebox").get_attribute("data-hidden") == "right"
+    phone.evaluate("document.querySelector('#table .tablebox').scrollLeft = 10000")
+    until(phone, "document.querySelector('#table .tablebox').dataset.hidden === 'left'")
+    assert desk.locator(cue).is_hidden()
+
+
+def test_targets_of_no_known_class_count_neither_way_on_the_page(tmp_path: Path, open_page: Any) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 40, 30, 3)
+    truth = some_truth(certificate)
+    truth[:10] = -1
+    page = open_page(report(tmp_path, certificate, truth=truth))
+    right = (truth == certificate.label) & (certificate.radius >= 0)
+    assert page.locator("#answer-accuracy").text_content() == f"{100 * right.sum() / 30:.1f}\u00a0%"
+    for wanted, count in (
+        ("right", (truth == certificate.label).sum()),
+        ("wrong", ((truth != certificate.label) & (truth >= 0)).sum()),
+    ):
+        page.select_option("#t-right", wanted)
+        assert page.locator("#t-status").text_content().startswith(f"{count} target")

@@ -39,6 +39,26 @@ def test_graphs_in_tables_are_trained_and_certified(agnncert, place) -> None:
     assert agnncert("certify", "runs/many-gcn-node-3", "--division", "gated").status == 2
 
 
+def test_a_folder_in_the_tu_format_is_trained_and_certified_and_kept(agnncert, place) -> None:
+    rings = [(7 * g, size) for g, size in enumerate([3, 7] * 8)]
+    pairs = [(first + k, first + (k + 1) % size) for first, size in rings for k in range(size)]
+    numbers = {node: row for row, node in enumerate(sorted({node for pair in pairs for node in pair}), start=1)}
+    (place / "download").mkdir()
+    texts = {
+        "A": [f"{numbers[u]}, {numbers[v]}" for u, v in pairs],
+        "graph_indicator": [str(g) for g, (_, size) in enumerate(rings, start=1) for _ in range(size)],
+        "graph_labels": [str(size) for _, size in rings],
+    }
+    for kind, lines in texts.items():
+        (place / "download" / f"RINGS_{kind}.txt").write_text("\n".join(lines) + "\n")
+    answer = agnncert("train", "download", "--groups", 5, "--epochs", 2, "--no-references")
+    assert answer.status == 0, answer.err
+    run = place / "runs" / "RINGS-gcn-node-5"
+    assert sorted(file.name for file in (run / "data").iterdir()) == [f"RINGS_{kind}.txt" for kind in texts]
+    assert agnncert("certify", run).status == 0
+    assert agnncert("verify", run, "--ballots", 5).status == 0
+
+
 def test_defences_are_compared_on_own_data(agnncert) -> None:
     words = [
         "--defence",

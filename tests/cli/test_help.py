@@ -58,7 +58,14 @@ def test_every_command_explains_itself(command, agnncert) -> None:
 
 
 def test_without_a_command_the_help_is_shown(agnncert) -> None:
-    assert "Commands" in agnncert().out
+    answer = agnncert()
+    assert "Commands" in answer.out
+    assert (answer.status, answer.err) == (0, "")
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
+def test_no_type_stands_beside_a_flag(command, agnncert) -> None:
+    assert "bool" not in agnncert(*command, "--help").out.lower()
 
 
 def test_the_version_is_told(agnncert) -> None:

@@ -132,6 +132,40 @@ def test_without_labels_the_share_of_labels_that_stay_is_told(agnncert, weights)
     assert "no known labels" in answer.out
 
 
+def test_one_target_without_a_label_hides_no_accuracy(agnncert, weights) -> None:
+    nodes = Path("tables/nodes.csv")
+    nodes.write_text(nodes.read_text().replace("user3,cat", "user3,"))
+    words = ("--model", "mine:build", "--weights", weights, "--groups", 5, "--targets", "all", "--out", "here")
+    answer = agnncert("certify", "tables", *words)
+    assert answer.status == 0, answer.err
+    assert "1 of 40 targets have no label: accuracies are shares of the other 39" in answer.out
+    assert "of 39 decisions stay correct when an attacker" in answer.out
+    certificate = ac.load_certificate("here/certificate.cert")
+    rows = [json.loads(line) for line in Path("here/results.jsonl").read_text().splitlines()]
+    known = {row["measure"]: row["value"] for row in rows if row["size"] is None}
+    right = int((certificate.label == certificate.truth).sum())
+    assert known["accuracy of the vote"] == right / 39 == certificate.certified_accuracy(sizes=-1)
+    assert "1 of 40 nodes has no known class" in Path("here/report.html").read_text()
+    assert agnncert("verify", "here", "--ballots", 5).status == 0
+    attacked = agnncert("attack", "here", "--sizes", 1, "--sample", "all", "--json")
+    assert attacked.status == 0
+    assert json.loads(attacked.out)["rounds"][0]["certified"] == certificate.certified_accuracy(sizes=1)
+
+
+def test_targets_without_any_label_have_no_accuracy(agnncert, weights) -> None:
+    nodes = Path("tables/nodes.csv")
+    header, *lines = nodes.read_text().splitlines()
+    split = [
+        f"{line},{'test' if number < 5 else 'train' if number < 30 else 'val'}" for number, line in enumerate(lines)
+    ]
+    bare = [",".join([cells[0], "", *cells[2:]]) for cells in (line.split(",") for line in split[:5])]
+    nodes.write_text("\n".join([f"{header},split", *bare, *split[5:]]) + "\n")
+    answer = agnncert("certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5)
+    assert answer.status == 0, answer.err
+    assert "none of the 5 targets has a label, so accuracies are left out" in answer.out
+    assert "stay the same" in answer.out
+
+
 def test_large_numbers_stay_ids_to_the_last_digit_in_all_that_a_command_writes(agnncert, place, weights) -> None:
     for table in (place / "tables").glob("*.csv"):
         text = table.read_text()

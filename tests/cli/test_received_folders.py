@@ -123,6 +123,76 @@ def test_naming_another_model_is_refused_and_runs_neither(command, agnncert, rec
     assert not MARKER.exists()
 
 
+REVIEWS = {
+    "the folder": ("verify", "received"),
+    "the folder as data": ("verify", "sent.cert", "--data", "received"),
+    "data of the reviewer's own": ("verify", "received", "--data", "tables"),
+}
+
+
+@pytest.fixture
+def review(received) -> Path:
+    """What a reviewer has: the folder, the code and weights from elsewhere, and the certificate apart."""
+    Path("review").mkdir()
+    Path("review/mine.py").write_text(MODULE, encoding="utf-8")
+    shutil.copy("received/weights.safetensors", "own.safetensors")
+    shutil.copy("received/certificate.cert", "sent.cert")
+    return received
+
+
+@pytest.mark.parametrize("what", REVIEWS)
+def test_a_reviewer_checks_a_folder_with_code_and_weights_of_their_own(what, agnncert, review) -> None:
+    (review / "weights.safetensors").write_bytes(b"not to be read")
+    words = (*REVIEWS[what], "--model", "review/mine.py:Net", "--weights", "own.safetensors", "--ballots", 3)
+    answer = agnncert(*words)
+    assert answer.status == 0, answer.err + answer.out
+    assert "checked: 3 of them once more" in answer.out
+    assert not MARKER.exists()
+
+
+@pytest.mark.parametrize("what", REVIEWS)
+def test_weights_of_another_model_refute(what, agnncert, review) -> None:
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    others = {name: torch.rand_like(value) for name, value in load_file("own.safetensors").items()}
+    save_file(others, "own.safetensors")
+    answer = agnncert(*REVIEWS[what], "--model", "review/mine.py:Net", "--weights", "own.safetensors")
+    assert answer.status == 1
+    assert "the model is not the one that was certified" in answer.out
+
+
+def test_code_under_another_name_is_another_model_and_the_reason_says_so(agnncert, review) -> None:
+    Path("review/mine.py").rename("renamed.py")
+    answer = agnncert("verify", "received", "--model", "renamed.py:Net", "--weights", "own.safetensors")
+    assert answer.status == 1
+    assert "classes under other names of their modules" in answer.out
+
+
+def test_weights_alone_do_not_permit_the_code_of_a_folder(agnncert, review) -> None:
+    refused = agnncert("verify", "received", "--weights", "own.safetensors")
+    assert refused.status == 2
+    assert "--model mine:Net" in refused.err
+    assert not MARKER.exists()
+    assert agnncert("verify", "received", "--weights", "own.safetensors", "--model", "mine:Net").status == 0
+    assert MARKER.exists()
+
+
+def test_weights_of_ones_own_for_a_built_in_model_need_no_description(agnncert, plain) -> None:
+    shutil.copy(plain / "weights.safetensors", "own.safetensors")
+    answer = agnncert("verify", plain, "--weights", "own.safetensors", "--ballots", 2)
+    assert answer.status == 0, answer.err
+    answer = agnncert("verify", plain, "--weights", "own.safetensors", "--model", "gcn", "--ballots", 2)
+    assert answer.status == 0, answer.err
+
+
+def test_the_data_of_a_folder_with_code_can_be_compared_with_ones_own(agnncert, review) -> None:
+    answer = agnncert("verify", "received", "--data", "tables")
+    assert answer.status == 0, answer.err
+    assert "checked: the graph" in answer.out
+    assert not MARKER.exists()
+
+
 def test_the_folder_that_was_made_here_needs_no_word(agnncert, own) -> None:
     assert agnncert("certify", "own").status == 0
     assert agnncert("verify", "own", "--ballots", 2).status == 0

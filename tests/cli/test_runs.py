@@ -10,6 +10,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 import agnncert.studies.run as fitting
 from agnncert.graphs import graph
@@ -53,7 +55,7 @@ def test_what_is_printed_is_in_the_file(agnncert, trained) -> None:
 
 def test_certifying_a_run_brings_its_graph_into_canonical_form_once(agnncert, trained, monkeypatch) -> None:
     sizes, ordered = [], graph._ordered
-    monkeypatch.setattr(graph, "_ordered", lambda data, loops: sizes.append(data.num_nodes) or ordered(data, loops))
+    monkeypatch.setattr(graph, "_ordered", lambda data, *how: sizes.append(data.num_nodes) or ordered(data, *how))
     assert agnncert("certify", trained).status == 0
     whole = json.loads((trained / "data.json").read_text())["nodes"]
     assert sizes.count(whole) == 1  # the audit has small graphs of its own
@@ -97,12 +99,24 @@ def test_an_interrupted_run_goes_on_and_ends_like_an_uninterrupted_one(agnncert,
     assert agnncert("certify", "cut").status == 2
 
     monkeypatch.setattr(fitting, "fit", fit)
-    assert agnncert(*words, "--out", "cut").status == 0
+    again = agnncert(*words, "--out", "cut")
+    assert again.status == 0
+    assert "going on where an earlier call stopped (cut/model.checkpoint)" in again.out
     assert not list(Path("cut").glob("*.checkpoint"))
     assert Path("cut/weights.safetensors").read_bytes() == Path("whole/weights.safetensors").read_bytes()
     log = Path("cut/log.txt").read_text()
     assert "interrupted" in log
     assert "after epoch 6" in log
+
+
+def test_ctrl_c_before_anything_was_kept_does_not_claim_otherwise(agnncert, monkeypatch) -> None:
+    def cut(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitting, "fit", cut)
+    answer = agnncert("train", "tables", "--epochs", 12, *FAST, "--out", "cut")
+    assert answer.status == 130
+    assert "stopped: nothing was finished yet; the same command begins anew." in answer.err
 
 
 def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_half_written(place) -> None:
@@ -181,6 +195,37 @@ def test_division_and_groups_are_chosen_for_a_size(agnncert) -> None:
     assert agnncert("certify", folder).status == 0
     stored = tomllib.loads((folder / "settings.toml").read_text())
     assert stored["certify"]["groups"] == choice["groups"]
+
+
+def test_data_from_tables_keeps_its_name(agnncert, certified) -> None:
+    assert json.loads((certified / "data.json").read_text())["name"] == "tables"
+    assert {row["data"] for row in map(json.loads, (certified / "results.jsonl").read_text().splitlines())} == {
+        "tables"
+    }
+    assert "<title>tables: what is proved</title>" in (certified / "report.html").read_text()
+    assert "tables" in agnncert("compare", certified).out
+    assert agnncert("repeat", certified, "--out", "again").status == 0
+    assert json.loads(Path("again/data.json").read_text())["name"] == "tables"
+
+
+def test_data_from_tables_gets_another_name(agnncert) -> None:
+    told = json.loads(agnncert("train", "tables", "--name", "my friends", "--epochs", 1, *FAST, "--json").out)
+    assert told["run"] == "runs/my-friends-gcn-node-12"
+    assert agnncert("certify", told["run"]).status == 0
+    assert json.loads(Path(told["run"], "data.json").read_text())["name"] == "my friends"
+
+
+def test_a_certified_run_is_the_same_run_after_it_was_certified_again(agnncert, place, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(place))
+    torch.manual_seed(0)
+    save_file(__import__("mine").build().state_dict(), "own.safetensors")
+    words = ("certify", "tables", "--model", "mine:build", "--weights", "own.safetensors", "--groups", 5, "--no-report")
+    assert agnncert(*words).status == 0
+    before = tomllib.loads(Path("runs/tables-mine-build-node-5/settings.toml").read_text())
+    assert agnncert("certify", "runs/tables-mine-build-node-5", "--no-report").status == 0
+    assert tomllib.loads(Path("runs/tables-mine-build-node-5/settings.toml").read_text()) == before
+    assert agnncert(*words).status == 0
+    assert [run.name for run in Path("runs").iterdir()] == ["tables-mine-build-node-5"]
 
 
 def test_runs_are_compared_side_by_side(agnncert, certified) -> None:

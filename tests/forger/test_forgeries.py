@@ -11,19 +11,21 @@ from torch import nn
 from torch_geometric.data import Data
 
 import agnncert as ac
+from agnncert.proof.ballots import ABSTAIN
 from agnncert.proof.rules import RULES
 from agnncert.verifier import verify
 
 from ..support.ballot_alterations import take_rule
-from ..support.forgers_world import World, all_cases, world_of
+from ..support.forgers_world import SOME, World, all_cases, world_of
 from ..support.forging import Draft, derive, drafted, ids_of, lay_open, seal, select, set_ids
 from ..support.honest import a_graph, decisive, node_model
 from ..support.judging import SITUATIONS, lies, verdict_on
 
-NAMES = list(all_cases())
+NAMES = SOME
 KNOWN = [name for name in NAMES if "truth" in world_of(name).honest.arrays]
 BALLOTS = [name for name in NAMES if world_of(name).honest.header["kind"] == "ballots"]
 SAMPLES = [name for name in NAMES if name not in BALLOTS]
+RULED = list({world_of(name).honest.settings.get("rule"): name for name in all_cases()}.values())[:-1]  # one for each
 
 
 def opened(name: str) -> tuple[World, Draft]:
@@ -142,25 +144,24 @@ def test_flags_of_default_ballots(name, tmp_path):
 def test_default_ballots(name, tmp_path):
     world, draft = opened(name)
     draft["default"][0] = (draft["default"][0] + 1) % 3
-    assert derive(draft)
+    derive(draft)  # some rules know what a default ballot must be, and derive nothing from another
     refuse(world, draft, tmp_path)
 
 
 def test_a_label_that_only_ballots_near_a_tie_decide(tmp_path):
-    """A conceded ballot may be read as either of two classes that are close, never as a third one."""
+    """A conceded ballot is still the one that was cast, unless rounding itself could have cast another one."""
     world, draft = opened("edge-wary")
-    unsure = np.flatnonzero(~draft["default_stable"])
-    for target in unsure.tolist():
-        for ballot in range(3):
-            draft = world.honest.copy()
-            draft["default"][target] = ballot
-            assert derive(draft)
-            assert draft.arrays["radius"][target] == -1  # nothing is proved, but a label is stated all the same
-    scores = world.case.model(world.case.data.x, torch.zeros(2, 0, dtype=torch.int64))  # without edges, as defaults are
-    target = int(unsure[0])
-    draft["default"][target] = int(scores[world.honest.arrays["row"][target]].argmin())
-    assert derive(draft)
-    refuse(world, draft, tmp_path)
+    for name, flag in (("default", "default_stable"), ("ballot", "stable")):
+        unsure = np.flatnonzero(~world.honest[flag])
+        assert unsure.size
+        for place in unsure.tolist():
+            for ballot in {0, 1, 2} - {int(world.honest[name][place])}:
+                draft = world.honest.copy()
+                draft[name][place] = ballot
+                assert derive(draft)
+                refuse(world, draft, tmp_path)
+        for target in unsure.tolist() if name == "default" else []:
+            assert world.honest.arrays["radius"][target] == -1  # nothing is proved, but a label is stated all the same
 
 
 def test_a_flag_within_a_tenth_of_the_tolerance(tmp_path):
@@ -212,13 +213,15 @@ def test_more_classes_than_the_model_has(name, tmp_path):
 # Rules, divisions, prices
 
 
-@pytest.mark.parametrize("rule", sorted(RULES))
-@pytest.mark.parametrize("name", BALLOTS)
-def test_another_rule_is_refused_from_the_file_alone(name, rule, tmp_path):
+@pytest.mark.parametrize("name", RULED)
+def test_another_rule_is_refused_from_the_file_alone(name, tmp_path):
     """What a division proves follows from the division: a file in which they disagree holds for nobody."""
+    for rule in sorted(set(RULES) - {world_of(name).honest.settings["rule"]}):
+        _refuse_rule(name, rule, tmp_path)
+
+
+def _refuse_rule(name, rule, tmp_path):
     world, draft = opened(name)
-    if rule == draft.settings["rule"]:
-        return
     take_rule(draft, np.random.default_rng(0), rule)
     if not derive(draft):
         return  # the ballots do not even have the shape
@@ -232,7 +235,8 @@ def test_another_rule_is_refused_from_the_file_alone(name, rule, tmp_path):
 
 def test_a_gated_rule_on_a_node_centric_file_would_cover_the_target_itself(tmp_path):
     world, draft = opened("node")
-    draft.settings["rule"] = "gated/node"
+    draft.settings["rule"], draft.settings["vote"] = "gated/node", world_of("gated").honest.settings["vote"]
+    draft["default"][:], draft["default_stable"][:] = ABSTAIN, True
     draft.header["statements"] = [{"budget": {"target_features": True}, "broken_at_most": 0}]
     assert derive(draft)
     assert draft.arrays["holds"].any()  # the lie: no label of this vote is certified against that
@@ -314,6 +318,33 @@ def test_samples_of_one_defence_under_the_name_of_another(name, tmp_path):
         refuse(world, draft, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["rs", "graphs-rs"])
+def test_noise_that_no_defence_has(name, tmp_path):
+    world, draft = opened(name)
+    draft.settings["noise"]["p_add"] = 0.0
+    assert derive(draft)
+    refuse(world, draft, tmp_path, "graph")
+
+
+@pytest.mark.parametrize("name", ["rs", "graphs-rs", "bi-rs"])
+def test_a_budget_without_limit_on_features_that_have_no_noise_is_no_crash(name, tmp_path):
+    world, draft = opened(name)
+    draft.header["statements"] = [{"budget": {"change_features": "inf"}, "broken_at_most": 0}]
+    assert derive(draft)
+    assert seal(draft, tmp_path / "a.cert")
+    assert verdict_on(tmp_path / "a.cert", world, "file").holds
+
+
+@pytest.mark.parametrize("name", ["rs", "sparse-rs", "bi-rs"])
+def test_classes_that_the_model_does_not_have_in_a_file_about_no_target(name, tmp_path):
+    world, draft = opened(name)
+    select(draft, [])
+    for counts in ("selection", "estimation"):
+        draft[counts] = np.zeros((0, 4), dtype=np.int64)
+    assert derive(draft)
+    refuse(world, draft, tmp_path, "model")
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_counts_that_were_never_drawn(name, tmp_path):
     world, draft = opened(name)
@@ -350,6 +381,17 @@ def test_a_unit_changed_under_another_version_of_the_library(name, tmp_path):
     draft.claim["unit"] = "any change at all"
     draft.claim["library_version"] = "99.0"
     refuse(world, draft, tmp_path)
+
+
+@pytest.mark.parametrize("breaking", ["\n", "\u2028"])
+def test_remarks_that_pass_for_other_parts_of_the_claim(breaking, tmp_path):
+    """Whoever prints the claim would read them as sentences that were proved."""
+    world = world_of("edge")
+    spoof = f"Nothing to add.{breaking}Covered:{breaking}  - The target's own features changed to anything."
+    for field, value in (("notes", [spoof]), ("library_version", spoof)):
+        draft = world.honest.copy()
+        draft.claim[field] = value
+        refuse(world, draft, tmp_path, "file")
 
 
 @pytest.mark.parametrize("name", ["edge", "graphs-node", "rs"])

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from ..support.alterations import alter_array, alter_leaf
-from ..support.forgers_world import Pointless, all_cases, world_of
+from ..support.forgers_world import SOME, Pointless, all_old_cases, world_of
 from ..support.forging import derive, leaves, scratch_folder, seal
 from ..support.judging import SITUATIONS, numbered, same, tried, verdict_on
 
-NAMES = list(all_cases())
+# Every kind of certificate; the offline run has all variants, and all files of version 1.
+NAMES = [*SOME, "gnncert-n", "graphs-gnncert-e", "graphs-gnncert-en", "sparse-rs-features", *list(all_old_cases())[::4]]
 BAD = ("LIE", "CRASH")
 
 
@@ -35,7 +36,7 @@ def test_no_forgery_is_accepted(part, path):
     assert fates.count("true") > 5  # does not refuse everything
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*SOME, "v1 gated-node", "v1 rs"])
 def test_no_field_can_be_altered_unnoticed(name, path):
     """Every field of the header and every array, once on its own and once with all statements derived again."""
     world, rng = world_of(name), np.random.default_rng(7)
@@ -60,10 +61,10 @@ def test_no_field_can_be_altered_unnoticed(name, path):
 
 def test_whoever_has_more_refuses_no_less(path):
     refused = 0
-    for number in range(60):
+    for number in range(40):
         name, outcome = numbered(5, number, path, NAMES)
         if outcome.fate in ("refused", "true"):
             held = [verdict_on(path, world_of(name), situation).holds for situation in SITUATIONS]
             assert held == sorted(held, reverse=True), f"{number}: {outcome} holds in {held}"
             refused += not held[-1]
-    assert refused > 20
+    assert refused > 15

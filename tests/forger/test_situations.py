@@ -15,8 +15,8 @@ from ..support.forging import Draft, seal
 from ..support.judging import SITUATIONS, forge, lies, not_checked, verdict_on
 
 FILE, GRAPH, MODEL, SOME, ALL = SITUATIONS
-BY_BALLOTS = ("edge", "node", "gated", "gnncert-n", "edges-only", "graphs-edge", "graphs-node")
-BY_SAMPLES = ("rs", "sparse-rs", "bi-rs")
+BY_BALLOTS = ("edge", "gated", "edges-only", "graphs-node")
+BY_SAMPLES = ("rs", "bi-rs")
 EVERY = (*BY_BALLOTS, *BY_SAMPLES)
 IDS, TRUTH, DEGREE = r"\bids?\b", r"true class|truth", r"degree"
 CAST, DRAWN = r"ballot", r"sample|drawn|counts"

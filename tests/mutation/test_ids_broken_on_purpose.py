@@ -130,7 +130,7 @@ def let_numpy_pick_the_ids(patch):
 
 
 def let_numpy_hold_the_ids(patch):
-    patch.setattr(certificate, "_as_ids", lambda ids: np.asarray(ids, dtype=np.str_))
+    patch.setattr(certificate, "as_ids", lambda ids: np.asarray(ids, dtype=np.str_))
 
 
 def let_numpy_load_the_ids(patch):

@@ -16,7 +16,7 @@ from agnncert.proof.rules import RULES
 
 from . import ballot_alterations as of_ballots
 from .ballot_alterations import take_rule
-from .forgers_world import Random, World, pick, require
+from .forgers_world import Random, World, as_version_1, pick, require
 from .forging import PREFIX, Draft, at, derive, ids_of, leaves, put, select, set_ids
 
 Alteration = Callable[[Draft, Random, World], None]
@@ -315,6 +315,12 @@ def other_version(draft: Draft, rng: Random, world: World) -> None:
     draft.header["version"] = pick(rng, {1, 2, 3, 0, "1", None} - {draft.header["version"]})
 
 
+def downgraded(draft: Draft, rng: Random, world: World) -> None:
+    """The file is written anew as one of version 1, which has digests of keys and says nothing about locality."""
+    require(draft.header["version"] == 2)
+    as_version_1(draft, world.case)
+
+
 def other_library(draft: Draft, rng: Random, world: World) -> None:
     """Another version of the library is said to have made it."""
     draft.claim["library_version"] = pick(rng, ("0.0.9", "", "9.9", draft.claim["library_version"] + " "))
@@ -392,7 +398,7 @@ EARLY: dict[str, Alteration] = {
         of_ballots.division_text, of_ballots.another_kind, of_ballots.number_of_groups, of_ballots.number_of_classes, id_kind, swapped_ids, renamed_ids,
         retyped_ids, other_rows, other_targets, shuffled_evidence, truth_is_label, other_truth, no_truth, other_degree,
         no_degree, fewer_targets, no_targets, other_order, doubled_targets, tolerance, digests, counts, more_samples,
-        noise, noise_kind, sampling, other_task, borrowed, merged, other_version, other_library, remarks, more_fields,
+        noise, noise_kind, sampling, other_task, borrowed, merged, other_version, downgraded, other_library, remarks, more_fields,
         any_header, any_array,
     )
 }  # fmt: skip

@@ -86,10 +86,10 @@ def default_less_stable(draft: Draft, rng: Random, world: World) -> None:
 def reached_flags(draft: Draft, rng: Random, world: World) -> None:
     """Listed ballots are called reached or not."""
     _flip_flags(draft, rng, "reached", None)
-    _mend_cover(draft)
+    mend_cover(draft)
 
 
-def _mend_cover(draft: Draft, per_node: int | None = None) -> None:
+def mend_cover(draft: Draft, per_node: int | None = None) -> None:
     """A cover table that a rule with one accepts: as it was, but ending with the number of reached ballots."""
     reached = np.bincount(draft.owner[draft["reached"]], minlength=draft.num_targets)
     rows = []
@@ -121,7 +121,7 @@ def unlisted(draft: Draft, rng: Random, world: World) -> None:
     for name in LISTED:
         draft[name] = np.delete(draft[name], k)
     draft["indptr"][target + 1 :] -= 1
-    _mend_cover(draft)
+    mend_cover(draft)
 
 
 def listed(draft: Draft, rng: Random, world: World) -> None:
@@ -135,7 +135,7 @@ def listed(draft: Draft, rng: Random, world: World) -> None:
     for name, value in (("group", group), ("ballot", ballot), ("stable", True), ("reached", rng.random() < 0.7)):
         draft[name] = np.insert(draft[name], k, value)
     draft["indptr"][target + 1 :] += 1
-    _mend_cover(draft)
+    mend_cover(draft)
 
 
 def regrouped(draft: Draft, rng: Random, world: World) -> None:
@@ -156,9 +156,9 @@ def cover_table(draft: Draft, rng: Random, world: World) -> None:
     """Nodes are said to reach fewer ballots, or more."""
     _ballots(draft)
     require(_uses_cover(draft) and len(draft["cover"]))
-    _mend_cover(draft, per_node=int(rng.integers(1, 4)))
+    mend_cover(draft, per_node=int(rng.integers(1, 4)))
     if rng.random() < 0.3:
-        _mend_cover(draft)
+        mend_cover(draft)
 
 
 # Rule, parameters, division
@@ -184,7 +184,7 @@ def take_rule(draft: Draft, rng: Random, rule: str) -> None:
     if RULES[rule].most_unreached == 0:
         draft["reached"][:] = True
     if RULES[rule].uses_cover:
-        _mend_cover(draft, per_node=1)
+        mend_cover(draft, per_node=1)
     else:
         _set_cover(draft, [[] for _ in range(draft.num_targets)])
 

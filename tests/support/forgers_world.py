@@ -7,14 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from .forging import Draft, drafted
-from .honest import Case, cases, strangers
+from agnncert.graphs.graph import graph_digest
+from agnncert.graphs.targets import prepared
+from agnncert.voting.digest import model_digest
+
+from .forging import Draft, downgrade, drafted, lay_open
+from .honest import Case, cases, old_cases, strangers
 
 Random = np.random.Generator
 
 
 class Pointless(Exception):
     """The alteration cannot be made in this draft."""
+
+
+# One or two of every kind of certificate, of every kind of ids, and of data with and without true classes.
+SOME = (
+    "edge", "edge-words", "edge-rows", "node", "gated", "gnncert-e", "gnncert-en", "edges-only", "custom", "graphs-edge",
+    "graphs-node-rows", "graphs-gnncert-n", "graphs-custom", "rs", "sparse-rs", "bi-rs", "graphs-rs",
+)  # fmt: skip
 
 
 def require(condition: Any) -> None:
@@ -58,8 +69,8 @@ class World:
 @cache
 def world_of(name: str) -> World:
     """The world of one of the cases."""
-    case = all_cases()[name]
-    honest = drafted(case.certify(), case.budgets)
+    case = {**all_cases(), **all_old_cases()}[name]
+    honest = drafted(case.certify(), case.budgets) if case.file is None else lay_open(case.file)
     measured = replace(case, settings={k: v for k, v in case.settings.items() if k != "tolerance"})
     found: dict[str, Callable[[], Draft]] = {}
     for what, other in strangers(case):
@@ -70,10 +81,26 @@ def world_of(name: str) -> World:
     for other_name in all_cases():
         if other_name != name:
             found[f"case {other_name}"] = cache(lambda other_name=other_name: world_of(other_name).honest)
-    return World(case, honest, float(measured.certify().claim.tolerance), found)
+    is_least = case.file is None and "tolerance" not in case.settings
+    least = honest.claim["tolerance"] if is_least else measured.certify().claim.tolerance
+    return World(case, honest, float(least), found)
 
 
 @cache
 def all_cases() -> dict[str, Case]:
     """The cases, made once."""
     return cases()
+
+
+@cache
+def all_old_cases() -> dict[str, Case]:
+    """The examples of version 1, read once."""
+    return old_cases()
+
+
+def as_version_1(draft: Draft, case: Case) -> None:
+    """Makes of a draft what version 1 would have written."""
+    rows = draft.arrays["row"]
+    loops = bool(getattr(case.division, "self_loops", False))
+    graph = prepared(case.data, rows).targets(rows, loops).graph
+    downgrade(draft, {"graph": graph_digest(graph, 1), "model": model_digest(case.model, 1)})

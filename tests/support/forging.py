@@ -4,9 +4,9 @@ A :class:`Draft` is the header and the arrays of a file, as they are stored. Not
 the format has, beyond those that the library's own functions are asked for.
 """
 
-import copy
 import hashlib
 import inspect
+import json
 import math
 import tempfile
 from collections.abc import Iterator
@@ -23,6 +23,7 @@ from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import Claim, make_claim, make_sample_claim
 from agnncert.proof.file import FORMAT, VERSION, Contents, read_contents, write_contents
+from agnncert.proof.vote import Vote
 from agnncert.storage import read_sealed, write_sealed
 
 from .certificates import certificate_of, random_evidence
@@ -42,7 +43,7 @@ class Draft:
 
     def copy(self) -> "Draft":
         """A draft of its own, down to the arrays."""
-        return Draft(copy.deepcopy(self.header), {name: array.copy() for name, array in self.arrays.items()})
+        return Draft(json.loads(json.dumps(self.header)), {name: array.copy() for name, array in self.arrays.items()})
 
     @property
     def claim(self) -> dict[str, Any]:
@@ -181,14 +182,32 @@ def derive(draft: Draft) -> bool:
         answers = [certificate.holds_against(budget) for budget in stated]
         broken = [certificate.broken_at_most(budget) for budget in stated]
         derived = {name: getattr(certificate, name) for name in ("label", "radius", "new_neighbours")}
+        if PREFIX + "hubs" in draft.arrays or PREFIX + "one_way" in draft.arrays:
+            derived["structure_radius"] = certificate.structure_radius
     except IMPOSSIBLE:
         return False
     draft.arrays |= derived
     draft.arrays["holds"] = np.array(answers, dtype=bool).reshape(len(stated), certificate.num_targets)
     for statement, number in zip(draft.header["statements"], broken, strict=True):
         statement["broken_at_most"] = number
-    draft.header["claim"] = claim.to_json() | {"library_version": draft.claim["library_version"]}
+    stored = claim.to_json() | {"library_version": draft.claim["library_version"]}
+    draft.header["claim"] = {name: value for name, value in stored.items() if name != "locality" or not _is_old(draft)}
     return True
+
+
+def downgrade(draft: Draft, digests: dict[str, str]) -> None:
+    """Makes of a draft what version 1 would have written: its words, these digests, and nothing about locality."""
+    draft.header["version"] = 1
+    draft.claim.pop("locality", None)
+    draft.settings.pop("vote", None)
+    draft.claim["digests"] |= digests
+    rewritten = rewritten_claim(draft).to_json() | {"library_version": draft.claim["library_version"]}
+    rewritten.pop("locality")
+    draft.header["claim"] = rewritten
+
+
+def _is_old(draft: Draft) -> bool:
+    return bool(draft.header["version"] == 1)
 
 
 def rewritten_claim(draft: Draft) -> Claim:
@@ -197,11 +216,13 @@ def rewritten_claim(draft: Draft) -> Claim:
     digests = dict(told["digests"])
     if "division" in digests:
         digests["division"] = hashlib.sha256(told["division"].encode()).hexdigest()
-    facts = told | settings | {"digests": digests, "notes": tuple(told["notes"])}
+    facts = told | settings | {"digests": digests, "notes": tuple(told["notes"]), "version": 1 if _is_old(draft) else 2}
     write = make_claim if draft.header["kind"] == "ballots" else make_sample_claim
     wanted = inspect.signature(write).parameters
     given = {name: facts[name] for name in wanted if name in facts}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    if "vote" in given:
+        given["vote"] = Vote.from_json(given["vote"], settings["rule"], settings["num_classes"])
     return write(**given)
 
 

@@ -7,6 +7,7 @@ same on every machine.
 import copy
 import math
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from agnncert.graphs.graph import node_keys
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
 
+from ..golden import examples as golden
 from .models import GraphModel, NodeModel
 
 
@@ -34,6 +36,7 @@ class Case:
         targets: Rows of the targets, in their order; all when ``None``.
         settings: Further arguments of ``certify``.
         budgets: What the file makes statements about; the usual ones when ``None``.
+        file: A file of version 1 that is the honest certificate; else it is made when it is needed.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Case:
     targets: tuple[int, ...] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     budgets: tuple[Budget, ...] | None = (Budget(add_edges=1), Budget(delete_edges=math.inf, change_features=2))
+    file: Path | None = None
 
     def certify(self, targets: Any = None, **changes: Any) -> Certificate:
         """The honest certificate, or that of other targets."""
@@ -228,6 +232,19 @@ def cases() -> dict[str, Case]:
     return {case.name: case for case in listed}
 
 
+def old_cases() -> dict[str, Case]:
+    """The examples of version 1."""
+    listed = []
+    for file in sorted((Path(golden.__file__).parent / "v1").glob("*.cert")):
+        example = golden.EXAMPLES[file.stem]
+        settings = {name: value for name, value in example.settings.items() if name != "targets"}
+        targets = example.settings.get("targets")
+        rows = None if targets is None else tuple(targets)
+        name, data, model = f"v1 {file.stem}", example.data(), example.model()
+        listed.append(Case(name, data, model, example.division, rows, settings, example.budgets or None, file))
+    return {case.name: case for case in listed}
+
+
 def strangers(case: Case) -> list[tuple[str, Case]]:
     """The same kind of certificate about something else: another model, another graph, another division."""
     found = [("another model", replace(case, model=_other_model(case))), ("another graph", _other_graph(case))]
@@ -251,6 +268,8 @@ def _other_graph(case: Case) -> Case:
 
 def _others(case: Case) -> list[Any]:
     division = case.division
+    if case.file is not None:
+        return []
     if isinstance(division, ac.EdgeCentric):
         return [
             replace(division, hash="blake2b"),

@@ -26,8 +26,9 @@ from agnncert.proof.file import OPTIONAL
 from agnncert.verifier import Verdict, verify
 
 from .alterations import EARLY, LATE, Alteration
-from .forgers_world import Pointless, Random, World, pick, world_of
+from .forgers_world import Pointless, Random, World, as_version_1, pick, world_of
 from .forging import Draft, at, budget_of, derive, drafted, ids_of, leaves, seal, select
+from .honest import Case
 
 SITUATIONS = ("file", "graph", "model", "some ballots", "all ballots")
 # Where an accepted file may differ from what certify writes, if the verdict says in such words that nobody looked.
@@ -66,6 +67,9 @@ def lies(world: World, draft: Draft, verdict: Verdict | None = None) -> list[str
     expected = _expected(world, draft)
     if expected is None:
         return ["its targets, budgets or tolerance are none that certify could have been given"]
+    if draft.header["version"] == 1:  # the same, but for what that version does not say
+        expected = expected.copy()
+        as_version_1(expected, _case(world, draft.claim["division"]))
     silent = not_checked(verdict) if verdict is not None else ""
     allowed = [path for path, named in UNCHECKED.items() if re.search(named, silent, re.IGNORECASE)]
     headers = [_same_budgets(header) for header in (draft.header, expected.header)]
@@ -146,8 +150,7 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
         }
         case = replace(case, division=_smoothing(settings["method"], noise), settings={})
     else:
-        if asked["division"] != str(case.division):
-            case = replace(case, division=parse_division(asked["division"]))
+        case = _case(world, asked["division"])
         if asked["tolerance"] < world.least_tolerance:
             return None
         if asked["tolerance"] != world.least_tolerance:
@@ -159,6 +162,12 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
         select(draft, [])
         derive(draft)
     return draft
+
+
+def _case(world: World, division: str) -> Case:
+    """What a certificate is made from that names this division."""
+    case = world.case
+    return case if division in ("", str(case.division)) else replace(case, division=parse_division(division))
 
 
 def _smoothing(method: str, noise: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.samples.evidence import SampleEvidence
 from agnncert.proof.samples.flips import FlipNoise
 
-from .certificates import printed_division
+from .certificates import grid, printed_division
 
 COVER_RULES = ("edge-centric/node", "edge-centric/graph")
 
@@ -90,7 +90,7 @@ def random_evidence(
     pointer, cover = random_cover(rng, votes, rule)
     parameters = {}
     if rule.startswith("gnncert-en"):
-        parameters = {"edge_groups": 3, "feature_groups": num_groups // 3}
+        parameters = dict(zip(("edge_groups", "feature_groups"), grid(num_groups), strict=True))
     if rule.startswith("custom"):
         parameters = {
             "add_edges": 1,

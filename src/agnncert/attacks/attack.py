@@ -160,10 +160,10 @@ def attacked_accuracy(
         raise BudgetError(f'cannot vary "{field}": {did_you_mean(str(field), COUNTS)}')
     kinds = _known(kind)
     certificate = certify(model, data, division, targets)
-    if certificate.truth is None:
-        raise SettingsError("the data has no true classes y, so there is no accuracy to measure.")
+    if not certificate.labelled.any():
+        raise SettingsError("the targets have no true classes y, so there is no accuracy to measure.")
     problem = Problem(model, data, division)
-    correct = certificate.label == certificate.truth
+    correct, known = certificate.label == certificate.truth, certificate.labelled.sum()
     fallen = np.zeros(len(correct), dtype=bool)
     certified, attacked, violations = [], [], 0
     for size in (ordered := tuple(sorted(sizes))):
@@ -173,7 +173,7 @@ def attacked_accuracy(
         if len(standing):
             rows, budgets = certificate.row[standing], [budget] * len(standing)
             fallen[standing] = [result.succeeded for result in _strongest(problem, rows, budgets, kinds, seed)]
-        certified.append(float((correct & holds).mean()))
-        attacked.append(float((correct & ~fallen).mean()))
+        certified.append(float((correct & holds).sum() / known))
+        attacked.append(float((correct & ~fallen).sum() / known))
         violations += int((holds & fallen).sum())
     return Curve(field, ordered, tuple(certified), tuple(attacked), violations)

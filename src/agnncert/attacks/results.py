@@ -90,23 +90,25 @@ class AttackReport:
     @property
     def attacked_accuracy(self) -> float:
         """Share of targets that are correct before and after: no certificate for these budgets can promise more."""
-        return float((self._correct() & ~self.succeeded).mean())
+        return self._share(~self.succeeded)
 
     @property
     def certified_accuracy(self) -> float:
         """Share of targets that are correct and certified against their budgets."""
-        return float((self._correct() & self.certified).mean())
+        return self._share(self.certified)
 
     def _required(self) -> Certificate:
         if self.certificate is None:
             raise SettingsError("this report has no certificate to compare with: pass one to attack(certificate=…).")
         return self.certificate
 
-    def _correct(self) -> BoolArray:
-        truth = self._required().truth
-        if truth is None or not self.results:
+    def _share(self, kept: BoolArray) -> float:
+        """Share of the targets with a true class that are correct and kept."""
+        certificate = self._required()
+        if not certificate.labelled.any() or not self.results:
             raise SettingsError("there is no accuracy without targets and their true classes.")
-        return np.asarray([result.label_before for result in self.results] == truth)
+        correct = np.asarray([result.label_before for result in self.results] == certificate.truth)
+        return float((correct & kept).sum() / certificate.labelled.sum())
 
     def __str__(self) -> str:
         total, broken = len(self.results), int(self.succeeded.sum())
@@ -116,7 +118,7 @@ class AttackReport:
         if self.certificate is not None:
             certified, refuted = int(self.certified.sum()), len(self.violations)
             lines.append(f"certified against the budget: {certified} targets; certificates refuted: {refuted}")
-            if self.certificate.truth is not None and total:
+            if self.certificate.labelled.any() and total:
                 low, high = self.certified_accuracy, self.attacked_accuracy
                 lines.append(f"accuracy under attack: at least {low:.3f} (certified), at most {high:.3f} (attacked)")
         return "\n".join(lines)

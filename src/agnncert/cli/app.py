@@ -8,13 +8,35 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from agnncert import __version__
 from agnncert.cli.commands import COMMANDS
 from agnncert.cli.options import with_options
 
+
+class _Command(TyperCommand):
+    """A command whose ``--help`` has no type beside it, like all flags here."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _without_type(super().get_help_option(ctx))
+
+
+class _Group(TyperGroup):
+    """The same for ``agnncert`` itself."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _without_type(super().get_help_option(ctx))
+
+
+def _without_type(option: Any) -> Any:
+    if option is not None:
+        option.metavar = ""
+    return option
+
+
 app = typer.Typer(
-    name="agnncert", no_args_is_help=True, add_completion=False,
+    name="agnncert", cls=_Group, add_completion=False,
     pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 
@@ -32,9 +54,9 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def agnncert(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Show the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", metavar="", help="Show where an error comes from.")] = False,
 ) -> None:
     """Graph neural networks whose decisions carry a proof.
 
@@ -46,7 +68,7 @@ def _add(command: Callable[..., None]) -> None:
     """Adds a command. Lines within a paragraph of its docstring are joined, so that typer can wrap them."""
     paragraphs = str(inspect.getdoc(command)).split("\n\n")
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    app.command(help=text)(_stoppable(with_options(command)))
+    app.command(cls=_Command, help=text)(_stoppable(with_options(command)))
 
 
 def _stoppable(command: Callable[..., None]) -> Callable[..., None]:

@@ -100,7 +100,9 @@ def train(
 
 def certify(
     wanted: Annotated[CertifySettings, From(data={"help": RUN_OR_DATA, "metavar": "RUN | DATA"})],
-    report: Annotated[bool, typer.Option(help="Write the report as well.", rich_help_panel=CERTIFICATION)] = True,
+    report: Annotated[
+        bool, typer.Option(help="Write the report as well.", rich_help_panel=CERTIFICATION, metavar="")
+    ] = True,
     out: Out = None,
     fresh: Fresh = False,
     settings: SettingsFile = None,
@@ -156,8 +158,9 @@ def verify(
 ) -> None:  # fmt: skip
     """Check a certificate: derive everything it states again, from the file alone.
 
-    With --ballots, ballots are cast again as well, one subgraph at a time. Data and model are those of the
-    run folder in which the file lies, unless others are named. Exit status: 0 it holds, 1 it does not.
+    With --data, --model or --ballots, it is compared with the data and the model as well: those of the run folder
+    in which the file lies, unless others are named. With --weights of your own, those of the folder are not read.
+    Exit status: 0 it holds, 1 it does not.
     """
     from agnncert.verifier import verify as check
 
@@ -166,7 +169,7 @@ def verify(
         raise SettingsError(f'--ballots {ballots}: expected a whole number from 0 on, or "all".')
     num_ballots = math.inf if ballots == "all" else int(ballots)
     screen = Screen(json)
-    if not (num_ballots or named.data or named.model):
+    if not (num_ballots or named.data or named.model or named.weights):
         verdict = check(certificate)
     else:
         from agnncert.studies.checks import verify_named
@@ -313,7 +316,10 @@ def compare(
         typer.Option("--own-features", metavar="", help="Targets' own features too.", rich_help_panel=COMPARISON),
     ] = False,
     references: Annotated[
-        bool, typer.Option(help="Also show an undefended model and one without edges.", rich_help_panel=COMPARISON)
+        bool,
+        typer.Option(
+            help="Also show an undefended model and one without edges.", rich_help_panel=COMPARISON, metavar=""
+        ),
     ] = True,
     base: Annotated[
         TrainSettings,
@@ -328,7 +334,7 @@ def compare(
         int, typer.Option("--samples", help="Samples that bound probabilities.", rich_help_panel=SAMPLING)
     ] = 10_000,
     alpha: Annotated[float, typer.Option(help="Probability of error.", rich_help_panel=SAMPLING)] = 0.01,
-    data: Annotated[DataSettings, From("root", "column", "feature", "directed", "seed")],
+    data: Annotated[DataSettings, From("root", "column", "feature", "directed", "name", "seed")],
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for tables, figures and certificates.", rich_help_panel=RUN, metavar="FOLDER"),

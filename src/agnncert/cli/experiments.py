@@ -29,7 +29,7 @@ def reproduce(
             help="Run this dataset only. May be repeated.", metavar="DATASET", default_factory=list, show_default=False
         ),
     ],
-    run: Annotated[bool, typer.Option(help="Run what is missing, or only write the page anew.")] = True,
+    run: Annotated[bool, typer.Option(help="Run what is missing, or only write the page anew.", metavar="")] = True,
     out: Annotated[Path, typer.Option(help="Folder for the rows.", metavar="FOLDER")] = Path("results"),
     page: Annotated[
         Path | None,

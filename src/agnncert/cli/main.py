@@ -14,7 +14,7 @@ DONE, REFUTED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point of the ``agnncert`` command; returns the exit status."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         from agnncert.cli.app import Stopped, app
     except ModuleNotFoundError as error:

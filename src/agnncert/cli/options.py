@@ -83,8 +83,8 @@ def _parameter(name: str, option: Option) -> inspect.Parameter:
     if get_origin(kind) in (tuple, Mapping):  # may be repeated
         kind, default = list[str], ...
         shown |= {"default_factory": list, "show_default": False}
-    elif kind is bool and default is False:  # --name alone; other yes-or-no options have --no-name as well
-        flags, shown["metavar"] = [f"--{name.replace('_', '-')}"], ""
+    elif kind is bool:  # --name alone if it is off by default, else --no-name as well; no type beside either
+        flags, shown["metavar"] = [] if default else [f"--{name.replace('_', '-')}"], ""
     elif default is None and type(None) not in get_args(kind):
         kind = kind | None
     if option.shown_default is not None:

@@ -48,6 +48,8 @@ DATASETS: dict[str, DatasetInfo] = {
         DatasetInfo("proteins", "graph", 1113, 72.82, 2, 4, "proteins: enzymes or not"),
         DatasetInfo("dd", "graph", 1178, 715.66, 2, 89, "protein structures: enzymes or not"),
         DatasetInfo("mutag-188", "graph", 188, 19.79, 2, 7, "molecules: the small, classic MUTAG set"),
+        DatasetInfo("big-vul", "graph", 1674, 121.58, 2, 327, "C and C++ functions: listed as vulnerable or not"),
+        DatasetInfo("big-vul-matched", "graph", 1674, 179.26, 2, 327, "the same, against functions of equal length"),
         DatasetInfo("digits-knn", "node", 1797, 7522, 10, 64, "written digits, joined to the nearest", False),
         DatasetInfo("digits-grid", "graph", 1797, 66.24, 10, 17, "written digits: lit pixels, joined", False),
     )
@@ -119,6 +121,8 @@ SOURCES = {
     "proteins": _tu("PROTEINS", attributes=True),
     "dd": _tu("DD"),
     "mutag-188": _tu("MUTAG"),
+    "big-vul": Source("", "", "BigVul", ("bigvul_linevul_test_split.jsonl.gz",)),
+    "big-vul-matched": Source("", "", "BigVul", ("bigvul_linevul_test_split.jsonl.gz",)),
 }
 
 # The Planetoid files are pickles, and unpickling runs whatever code a file contains.

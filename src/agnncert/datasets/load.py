@@ -56,7 +56,8 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
         name: For example ``"cora-ml"`` (node classification) or ``"proteins"`` (graph classification).
         root: Folder with the datasets, laid out as PyTorch Geometric does. Without it, a folder in the user's
             cache. Missing files are downloaded if the network allows.
-        seed: Which split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs.
+        seed: Which split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs. For
+            ``"big-vul"`` 80/10/10 %, and which functions the vulnerable ones are set against.
 
     Returns:
         A ``Data`` with ``train_mask``, ``val_mask``, ``test_mask``, ``node_id``, ``num_classes`` and
@@ -72,7 +73,12 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
         (1797, 10, 539)
     """
     info = dataset_info(name)
-    graphs = _graphs(info, default_root() if root is None else Path(root))
+    folder = default_root() if root is None else Path(root)
+    if name.startswith("big-vul"):
+        from agnncert.datasets.bigvul import load_big_vul
+
+        return load_big_vul(folder, seed, matched=name == "big-vul-matched", name=name)
+    graphs = _graphs(info, folder)
     if info.task == "node":
         data = graphs[0]
         data.name, data.num_classes = info.name, info.classes

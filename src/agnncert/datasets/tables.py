@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 from agnncert.datasets.columns import FORMATS, Table, read_table, shortlist
 from agnncert.datasets.graphs import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
+from agnncert.datasets.tu import load_tu, tu_files
 from agnncert.errors import DatasetError, did_you_mean
 from agnncert.proof.ids import encode_ids
 
@@ -76,7 +77,8 @@ def load_tables(
 
     Args:
         folder: Holds ``nodes``, ``edges`` and, for graph classification, ``graphs``, each as .csv, .parquet
-            or .npz (npz: one array per column; a matrix counts as several columns).
+            or .npz (npz: one array per column; a matrix counts as several columns). Or a set of graphs in the format
+            of the TU collection, ``NAME_A.txt`` and so on.
         nodes: Table of nodes, instead of the one in ``folder``.
         edges: Table of edges, likewise.
         graphs: Table of graphs, likewise.
@@ -102,6 +104,10 @@ def load_tables(
     Raises:
         DatasetError: Something is missing, double, unknown or not a number; says what, where and what to do.
     """
+    if folder is not None and not (nodes or edges or graphs) and (files := tu_files(folder)):
+        if features is not None or directed:
+            raise DatasetError(f"{folder} is in the format of the TU collection: features= and directed= do not apply.")
+        return load_tu(files, seed, name)
     columns = _Columns(id, label, split, graph, source, target, weight, features, directed, seed)
     given = {"nodes": nodes, "edges": edges, "graphs": graphs}
     paths = {kind: _locate(folder, kind, path) for kind, path in given.items()}

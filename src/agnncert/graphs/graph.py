@@ -316,7 +316,8 @@ def _require_device(x: Tensor, value: Tensor, what: str) -> None:
 
 def _require_finite(value: Tensor, what: str, unit: str) -> None:
     # A single NaN or infinity can spread to every node in dense arithmetic, and no margin survives it.
-    if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+    # The sum is finite only if all numbers are, and much faster to look at; it may overflow where they are.
+    if value.is_floating_point() and not bool(torch.isfinite(value.sum()) or torch.isfinite(value).all()):
         bad = (~torch.isfinite(value)).view(value.size(0), -1).any(1).nonzero().view(-1)
         raise GraphError(
             f"{what} of {len(bad)} {unit}(s) are not finite (first: row {int(bad[0])}): replace NaN and "

@@ -33,7 +33,7 @@ class Targets:
         places: Position of each target in ``graph``: its node, or its number among the joined graphs, shape ``[n]``.
         ids: Ids of the targets, or their rows where there are none, in canonical form: an array of int64 if that holds
             all of them, else of Python's integers and strings, shape ``[n]``.
-        truth: True class of each, shape ``[n]``; ``None`` if not all are known.
+        truth: True class of each, shape ``[n]``, negative where it is unknown; ``None`` if the data has none.
     """
 
     task: Task
@@ -171,12 +171,9 @@ def target_ids(data: Any, rows: Rows, task: Task) -> npt.NDArray[Any]:
 
 
 def target_truth(data: Any, rows: Rows, task: Task) -> Rows | None:
-    """True classes of the targets, ``None`` where they are not known."""
+    """True classes of the targets, -1 for a graph without one; ``None`` if the data has none."""
     if task == "graph":
-        graphs = [data[int(k)] for k in rows]
-        if any(getattr(graph, "y", None) is None for graph in graphs):
-            return None
-        known = graph_classes(graphs).numpy()
+        known = graph_classes([data[int(k)] for k in rows]).numpy()
         return known if (known >= 0).any() else None
     y = getattr(data, "y", None)
     classes = None if y is None else class_numbers(y, int(data.num_nodes))

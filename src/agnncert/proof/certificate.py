@@ -17,8 +17,9 @@ from agnncert.proof.ballots import BoolArray, FloatArray, IntArray
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.claim import Claim
 from agnncert.proof.evidence import BallotEvidence, Evidence
-from agnncert.proof.file import OPTIONAL, PER_TARGET, Contents, read_contents, write_contents
+from agnncert.proof.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.proof.ids import id_array
+from agnncert.proof.vote import Vote
 
 INF = float("inf")
 
@@ -33,9 +34,9 @@ class Certificate:
         target: Ids of the targets, not row numbers, shape ``[n]``: an array of int64 if that holds all of them, else of
             Python's integers and strings. The decimal text of an integer is that integer.
         row: Row of each target in the data it was made from; the position when not given, shape ``[n]``.
-        truth: True class of each target, if it was known, shape ``[n]``.
+        truth: True class of each target, negative where it is unknown, shape ``[n]``; None if none was given.
         degree: Neighbours of each target node, or edges of each target graph, if known, shape ``[n]``.
-        counts: Votes per target and class, shape ``[n, num_classes]``.
+        counts: Votes per target and class, those of a prior included, shape ``[n, num_classes]``.
         label: The proved label, shape ``[n]``.
         radius: The largest attack, in steps of ``claim.unit``, that cannot change it; -1 if nothing is proved.
     """
@@ -91,6 +92,27 @@ class Certificate:
         """Number of targets."""
         return self.evidence.num_targets
 
+    @property
+    def labelled(self) -> BoolArray:
+        """Which targets have a true class, shape ``[n]``: accuracies are shares of these."""
+        return np.zeros(self.num_targets, dtype=bool) if self.truth is None else self.truth >= 0
+
+    @cached_property
+    def structure_radius(self) -> IntArray:
+        """As ``radius``, against edges and nodes added and deleted alone: nothing given other features or values.
+
+        The same as ``radius`` unless every neighbour has a group of its own, where a neighbour that comes or goes
+        costs half of what one that is altered may cost. Shape ``[n]``.
+        """
+        ballots = self.evidence if isinstance(self.evidence, BallotEvidence) else None
+        alone = None if ballots is None else ballots.structure_radius()
+        return self.radius if alone is None else alone
+
+    @property
+    def vote(self) -> Vote | None:
+        """What empty groups cast, and the prior; None if there are no ballots but random samples."""
+        return self.evidence.vote if isinstance(self.evidence, BallotEvidence) else None
+
     @overload
     def certified_accuracy(self, truth: Any = None, sizes: float = 0) -> float: ...
     @overload
@@ -100,22 +122,27 @@ class Certificate:
     def certified_accuracy(self, truth: Any = None, sizes: Any = 0) -> Any:
         """Fraction of targets whose label is correct and proved against attacks of each size.
 
+        Targets without a true class do not count, neither as correct nor as wrong.
+
         Args:
             truth: True classes of all rows of the data (such as ``data.y``), or one for each target; the
-                labels stored with the certificate when not given. A tensor, an array or a list.
+                labels stored with the certificate when not given. A tensor, an array or a list; negative: unknown.
             sizes: One size or several, in steps of ``claim.unit``.
 
         Returns:
             A number for one size, an array for several.
 
         Raises:
-            SettingsError: The true classes are not known, or there are not as many as rows or targets.
+            SettingsError: No true class is known, or there are not as many as rows or targets.
         """
-        correct = self.label == self._truth_of_targets(truth)
         if not self.num_targets:
             raise SettingsError("the certificate has no targets, so no share of them is correct.")
+        classes = self._truth_of_targets(truth)
+        correct, known = self.label == classes, int((classes >= 0).sum())
+        if not known:
+            raise SettingsError(f"none of the {self.num_targets} targets has a true class: nothing can be correct.")
         wanted = np.asarray(sizes, dtype=np.float64)
-        share = (correct[:, None] & (self.radius[:, None] >= wanted.reshape(-1))).mean(axis=0)
+        share = (correct[:, None] & (self.radius[:, None] >= wanted.reshape(-1))).sum(axis=0) / known
         return share.reshape(wanted.shape) if wanted.ndim else float(share[0])
 
     def _truth_of_targets(self, truth: Any) -> IntArray:
@@ -203,8 +230,10 @@ class Certificate:
         """
         stated = usual_budgets(self.claim) if budgets is None else tuple(budgets)
         holds = np.array([self.holds_against(budget) for budget in stated], dtype=bool)
-        arrays = {name: getattr(self, name) for name in ("target", *PER_TARGET, *OPTIONAL)}
+        arrays = {name: getattr(self, name) for name in ("target", *PER_TARGET, *KNOWN)}
         arrays["holds"] = holds.reshape(len(stated), self.num_targets)
+        if isinstance(self.evidence, BallotEvidence):
+            arrays["structure_radius"] = self.evidence.structure_radius()
         contents = Contents(
             kind=self.evidence.kind,
             settings=self.evidence.settings(),
@@ -265,12 +294,13 @@ def certificate_of(contents: Contents, path: str | Path) -> Certificate:
     """
     try:
         evidence = _evidence_class(contents.kind).load(contents.evidence, contents.settings)
-        known: dict[str, Any] = {name: contents.arrays.get(name) for name in ("row", *OPTIONAL)}
+        known: dict[str, Any] = {name: contents.arrays.get(name) for name in ("row", *KNOWN)}
         certificate = Certificate(contents.claim, evidence, contents.arrays["target"], **known)
     except AgnncertError as error:
         raise CertificateError(f"{path}: {error}") from error
-    for name in ("label", "radius"):
-        if not np.array_equal(getattr(certificate, name), contents.arrays[name]):
+    for name in ("label", "radius", "structure_radius"):
+        stated = contents.arrays.get(name)
+        if stated is not None and not np.array_equal(getattr(certificate, name), stated):
             raise CertificateError(f"{path}: the stored {name}s are not the ones that follow from the votes.")
     return certificate
 
@@ -316,9 +346,11 @@ def summary(certificate: Certificate) -> str:
 def _numbers(certificate: Certificate) -> list[tuple[str, str]]:
     unproved = int((certificate.radius < 0).sum())
     lines = [("radius", _spread(certificate.radius))]
-    if certificate.truth is not None:
-        correct = certificate.label == certificate.truth
-        lines.insert(0, ("correct labels", f"{correct.mean():.1%} of the targets"))
+    if certificate.labelled.any():
+        known = int(certificate.labelled.sum())
+        which = "the targets" if known == certificate.num_targets else f"the {known:,} targets whose class is known"
+        share = float((certificate.label == certificate.truth).sum()) / known
+        lines.insert(0, ("correct labels", f"{share:.1%} of {which}"))
     if unproved:
         lines.append(("unproved", f"{unproved:,} of them: too close to a tie to be sure of the label itself"))
     if (certificate.new_neighbours >= 0).any():

@@ -313,7 +313,7 @@ def steps(noise: Noise, budget: Budget, num_targets: int) -> int:
         return num_targets
     edges = budget.add_edges + budget.delete_edges
     nodes = budget.change_features + budget.target_features
-    entries = nodes * noise["num_features"] if nodes else 0
+    entries = nodes * noise["num_features"] if nodes and noise["num_features"] else 0  # infinity times 0 is NaN
     if max(edges, entries) > MOST_FLIPS:
         return num_targets
     regions = (edges + 1) * (entries + 1) + (edges**2 + entries**2) // 400

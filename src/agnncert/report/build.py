@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
-_SCRIPTS = ("base", "rules", "charts", "explorer", "table", "detail", "page")
+_SCRIPTS = ("base", "rules", "charts", "explorer", "table", "detail", "address", "page")
 _FONTS = {"Inter": "inter.woff2", "Source Serif 4": "source-serif-4.woff2"}
 
 
@@ -129,6 +129,7 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
         "num_classes": summary.certificate.counts.shape[1],
         "class_names": None if names is None else [str(name) for name in names],
         "has_truth": summary.truth is not None,
+        "num_judged": summary.num_judged,
         "has_degree": summary.degree is not None,
         "has_ballots": evidence is not None,
         "num_detailed": detailed,
@@ -170,6 +171,7 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "has_added": summary.added is not None,
         "num_targets": summary.num_targets,
         "conceded": words.conceded(summary),
+        "unjudged": words.unjudged(summary),
         "num_unproved": int((summary.certificate.radius < 0).sum()),
         "whole": words.whole,
         "things": words.things(summary),
@@ -185,5 +187,6 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "facts": words.facts(summary),
         "certificate_path": path,
         "verify_path": shlex.quote(path),
+        "run_path": context.run_path and shlex.quote(context.run_path),
         "bibtex": words.BIBTEX.replace("VERSION", agnncert.__version__),
     }

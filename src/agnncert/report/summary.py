@@ -53,6 +53,7 @@ class ReportContext:
         environment: Versions, hardware, seeds, times, … by name.
         commands: How the certificate was made.
         certificate_path: Where the certificate file is, for the verification command.
+        run_path: The run folder in which it lies, likewise; it holds data and model as well.
     """
 
     truth: Sequence[int] | IntArray | None = None
@@ -69,6 +70,7 @@ class ReportContext:
     environment: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()
     certificate_path: str = ""
+    run_path: str = ""
 
     def __post_init__(self) -> None:
         for name in REFERENCES:
@@ -167,9 +169,10 @@ class Summary:
     Attributes:
         certificate: The certificate itself.
         context: What was given beside it.
-        truth: True class of each target, or None.
+        truth: True class of each target, negative where it is unknown; None if none is known.
         degree: Degree of each target, or None.
         counted: Targets in the curves: the correct ones if the truth is known, else all, shape ``[n]``.
+        judged: Targets that the curves are shares of: those whose truth is known, or all if none is, shape ``[n]``.
         added: How many additions each target withstands (new neighbours, or injected nodes), which the second curve
             shows; None if there is no such curve.
         references: Key, name and accuracy of the models that the curves are compared with.
@@ -180,6 +183,7 @@ class Summary:
     truth: IntArray | None
     degree: IntArray | None
     counted: BoolArray
+    judged: BoolArray
     added: FloatArray | None
     references: tuple[tuple[str, str, float], ...]
 
@@ -187,6 +191,11 @@ class Summary:
     def num_targets(self) -> int:
         """Number of targets."""
         return len(self.certificate.label)
+
+    @property
+    def num_judged(self) -> int:
+        """Number of targets that the curves are shares of."""
+        return int(self.judged.sum())
 
     @property
     def ballots(self) -> BallotEvidence | None:
@@ -205,19 +214,21 @@ class Summary:
     @cached_property
     def certified(self) -> Shares:
         """Certified accuracy (or share) over the size of the attack."""
-        return over_size(self.certificate.radius, self.counted, self.last_size)
+        return over_size(self.certificate.radius[self.judged], self.counted[self.judged], self.last_size)
 
     @cached_property
     def certified_additions(self) -> Shares | None:
         """The same over what :attr:`added` counts."""
-        return None if self.added is None else over_size(self.added, self.counted, self.last_size)
+        if self.added is None:
+            return None
+        return over_size(self.added[self.judged], self.counted[self.judged], self.last_size)
 
     @cached_property
     def certified_over_degree(self) -> Shares | None:
         """Certified accuracy (or share) over size divided by degree, if degrees are known."""
-        if self.degree is None or not (self.degree > 0).any():
+        if self.degree is None or not (self.degree[self.judged] > 0).any():
             return None
-        return over_degree(self.certificate.radius, self.degree, self.counted)
+        return over_degree(self.certificate.radius[self.judged], self.degree[self.judged], self.counted[self.judged])
 
 
 def summarise(certificate: "Certificate", context: ReportContext | None) -> Summary:
@@ -234,6 +245,7 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
             f"{num_classes} classes."
         )
     truth = per_target("truth", certificate.truth if context.truth is None else context.truth, n)
+    truth = None if truth is None or not (truth >= 0).any() else truth
     counted = np.ones(n, dtype=bool) if truth is None else truth == certificate.label
     return Summary(
         certificate=certificate,
@@ -241,6 +253,7 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
         truth=truth,
         degree=per_target("degree", certificate.degree if context.degree is None else context.degree, n),
         counted=counted,
+        judged=np.ones(n, dtype=bool) if truth is None else truth >= 0,
         added=_additions_withstood(certificate),
         references=_references(certificate, context, truth),
     )
@@ -265,7 +278,7 @@ def _references(
     values = {key: getattr(context, key) for key in REFERENCES}
     edgeless = edgeless_labels(certificate)
     if values["edgeless"] is None and truth is not None and edgeless is not None and len(truth):
-        values["edgeless"] = float((edgeless == truth).mean())
+        values["edgeless"] = float((edgeless == truth).sum() / (truth >= 0).sum())
     return tuple((key, REFERENCES[key], float(value)) for key, value in values.items() if value is not None)
 
 

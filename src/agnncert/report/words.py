@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.proof.rules import RULES
-from agnncert.report.summary import Shares, Summary, edgeless_labels
+from agnncert.report.summary import Summary, edgeless_labels
 
 # The headline names the largest size at which this part of what holds without an attack is still certified.
 KEPT_MOST = 0.9
@@ -34,15 +34,15 @@ class DivisionWords:
     Attributes:
         step: What one step of the radius is.
         steps: What several steps are.
-        attack: What an attacker of size ``{size}`` does; empty if no plain verb fits. ``{other}`` becomes "other " if
-            changes of the target's own features are not covered.
+        attack: What an attacker of size 1 does, and one of size ``{size}``; empty if steps are ballots, which nobody
+            changes by hand. ``{other}`` becomes "other " if changes of the target's own features are not covered.
         presets: What the explorer offers to change at first: ``"edges"``, ``"features"``.
         target: Sentences about one target, where they differ from :data:`TARGETS`.
     """
 
     step: str
     steps: str
-    attack: str
+    attack: tuple[str, str] | None
     presets: tuple[str, ...]
     target: dict[str, str] = field(default_factory=dict)
 
@@ -60,10 +60,31 @@ _GATED = {
     "none_listed_sentence": "It is heard in none of the subgraphs.",
     "default_sentence": "{count} further subgraphs know nothing about it and abstain.",
 }
-_EDGES = ("changed edge", "changed edges", "changes any {size} edges")
-_EDGES_OR_NODES = ("changed edge or node", "changed edges or nodes", "changes any {size} edges or {other}nodes")
-_FEATURES = ("node with changed features", "nodes with changed features", "changes the features of any {size} nodes")
-_BALLOTS = ("changed ballot", "changed ballots", "")
+_CHANGES_EDGES = ("changes any one edge", "changes any {size} edges")
+_EDGES = ("changed edge", "changed edges", _CHANGES_EDGES)
+_EDGES_OR_NODES = (
+    "changed edge or node",
+    "changed edges or nodes",
+    ("changes any one edge or {other}node", "changes any {size} edges or {other}nodes"),
+)
+_FEATURES = (
+    "node with changed features",
+    "nodes with changed features",
+    ("changes the features of any one node", "changes the features of any {size} nodes"),
+)
+_BALLOTS = ("changed ballot", "changed ballots", None)
+_STATED_PRICES = {  # of a user's own division, by the field of a budget
+    "add_edges": ("adds any one edge", "adds any {size} edges"),
+    "delete_edges": ("deletes any one edge", "deletes any {size} edges"),
+    "inject_nodes": ("injects any one node", "injects any {size} nodes"),
+    "delete_nodes": ("deletes any one node", "deletes any {size} nodes"),
+    "change_features": _FEATURES[2],
+}
+_SAMPLED = {  # by the unit of a claim about random samples
+    "edge added or deleted": ("adds or deletes any one edge{rest}", "adds or deletes any {size} edges{rest}"),
+    "feature entry flipped": ("flips any one entry of the features", "flips any {size} entries of the features"),
+    "node injected": ("injects any one node{rest}", "injects any {size} nodes{rest} each"),
+}
 
 DIVISIONS = {  # by the part of a rule's name before the slash
     "edge-centric": DivisionWords(*_EDGES, ("edges",)),
@@ -153,33 +174,72 @@ def added_words(summary: Summary) -> str:
     return "injected nodes with any edges"
 
 
-def headline_size(curve: Shares) -> int:
-    """The largest size at which most of what is certified without an attack is still certified."""
-    if curve.share[0] == 0:
-        return 0
-    return int(curve.size[np.flatnonzero(curve.share >= KEPT_MOST * curve.share[0])[-1]])
+@dataclass(frozen=True)
+class Deed:
+    """Something an attacker does.
+
+    Attributes:
+        one: Doing it once.
+        many: Doing it ``{size}`` times.
+        price: Steps of the radius that each time costs.
+    """
+
+    one: str
+    many: str
+    price: int = 1
+
+    def times(self, count: int) -> str:
+        """Doing it so many times."""
+        return self.one if count == 1 else self.many.format(size=whole(count))
+
+
+def deed(summary: Summary) -> Deed:
+    """What an attacker does to reach the sizes of a certificate."""
+    if summary.ballots is None:
+        return _sampled_deed(summary.certificate.claim.unit)
+    rule, parameters = summary.ballots.rule, summary.ballots.parameters
+    facts, attack = RULES[rule], division_words(rule).attack
+    if attack is not None:
+        other = "other " if facts.task == "node" and not facts.target_features else ""
+        one, many = (words.replace("{other}", other) for words in attack)
+        return Deed(one, many)
+    if "feature_groups" in parameters:
+        return Deed(*_CHANGES_EDGES, price=int(parameters["feature_groups"]))
+    edges = {int(parameters.get(name, 0)) for name in ("add_edges", "delete_edges", "change_edges")}
+    if len(edges) == 1 and edges != {0}:
+        return Deed(*_CHANGES_EDGES, price=edges.pop())
+    stated = [Deed(*words, price=int(parameters.get(name, 0))) for name, words in _STATED_PRICES.items()]
+    return next((each for each in stated if each.price), Deed("moves any one ballot", "moves any {size} ballots"))
+
+
+def _sampled_deed(unit: str) -> Deed:
+    for start, (one, many) in _SAMPLED.items():
+        if unit.startswith(start):
+            rest = unit.removeprefix(start)
+            return Deed(one.replace("{rest}", rest), many.replace("{rest}", rest))
+    return Deed(f"reaches size 1 ({unit})", f"reaches size {{size}} ({unit})")
+
+
+def headline_times(summary: Summary) -> int:
+    """How often the attacker of the headline does it: as often as leaves most of what is certified without an attack.
+
+    At least once: a sentence about no attack would say nothing.
+    """
+    curve, price = summary.certified, deed(summary).price
+    kept = curve.size[curve.share >= KEPT_MOST * curve.share[0]] if curve.share[0] else curve.size[:1]
+    return max(1, int(kept[-1]) // price)
 
 
 def headline(summary: Summary) -> str:
     """The one sentence to take away."""
-    curve = summary.certified
-    size = headline_size(curve)
+    curve, attack, times = summary.certified, deed(summary), headline_times(summary)
     if curve.share[0] == 0:
         return "Nothing is proved about these decisions"
     stay = "stay correct" if summary.truth is not None else "stay the same"
-    proved = f"At least {percent(curve.at(size))} of {whole(summary.num_targets)} decisions {stay}"
-    if size == 0:
-        return f"{proved} without an attack"
-    deed = _deed(summary.ballots.rule, size) if summary.ballots is not None and size > 1 else ""
-    return f"{proved} {deed or f'under any attack of size {whole(size)}'}"
-
-
-def _deed(rule: str, size: int) -> str:
-    """What an attacker of such a size does; empty if no plain verb fits."""
-    attack = division_words(rule).attack
-    facts = RULES[rule]
-    other = "other " if facts.task == "node" and not facts.target_features else ""
-    return attack and f"when an attacker {attack.format(size=whole(size), other=other)}"
+    share, done = curve.at(times * attack.price), attack.times(times)
+    if share == 0:
+        return f"None of {whole(summary.num_judged)} decisions is proved to {stay} when an attacker {done}"
+    return f"At least {percent(share)} of {whole(summary.num_judged)} decisions {stay} when an attacker {done}"
 
 
 def key_figures(summary: Summary) -> list[dict[str, str]]:
@@ -187,14 +247,14 @@ def key_figures(summary: Summary) -> list[dict[str, str]]:
     certificate, curve = summary.certificate, summary.certified
     if not summary.num_targets:
         return []
-    size = headline_size(curve)
+    size = headline_times(summary) * deed(summary).price
     figures = [
-        (percent(curve.at(size)), f"{share_word(summary)} at {steps(summary, size)}"),
+        (percent(curve.at(size)), f"{share_word(summary)} at {steps(summary, size)}{_beside(summary)}"),
         (amount(_median(certificate.radius)), f"median radius: withstood by half of the {things(summary)} or more"),
     ]
     if summary.truth is not None:
-        clean = percent(float(summary.counted.mean()))
-        figures.insert(0, (clean, f"of {whole(summary.num_targets)} {things(summary)} correct without an attack"))
+        clean = percent(float(summary.counted.sum() / summary.num_judged))
+        figures.insert(0, (clean, f"of {whole(summary.num_judged)} {things(summary)} correct without an attack"))
     if summary.added is not None:
         figures.append((amount(_median(summary.added)), f"{added_words(summary)}: withstood by half or more"))
     if certificate.claim.alpha is not None:
@@ -202,18 +262,42 @@ def key_figures(summary: Summary) -> list[dict[str, str]]:
     return [{"value": value, "meaning": meaning} for value, meaning in figures]
 
 
+def _beside(summary: Summary) -> str:
+    """How much that is for this data: the edges that half of the targets have, in brackets."""
+    if summary.degree is None:
+        return ""
+    typical = int(np.median(summary.degree))
+    return f" (a typical {summary.certificate.claim.task} has {whole(typical)} edge{'' if typical == 1 else 's'})"
+
+
 def _median(values: Any) -> float:
     return float(np.quantile(values, 0.5, method="lower"))
 
 
 def conceded(summary: Summary) -> str:
-    """The share of ballots that were too close to a tie to be relied on; empty if there are none."""
+    """How many ballots were too close to a tie to be relied on, and what became of them; empty if there are none."""
     if summary.ballots is None or not summary.num_targets:
         return ""
     votes = summary.ballots.votes
     shaky = int((~votes.stable).sum()) + int(votes.num_unlisted[~votes.default_stable].sum())
     share = shaky / (votes.num_targets * votes.num_groups)
-    return "" if not shaky else percent(share) if share >= 0.0005 else f"{whole(shaky)}"
+    if not shaky:
+        return ""
+    many = f"{percent(share)} of all ballots" if share >= 0.0005 else f"{whole(shaky)} ballots"
+    were = "One ballot was" if shaky == 1 else f"{many} were"
+    return f"{were} too close to call and therefore handed to the attacker before anything was counted."
+
+
+def unjudged(summary: Summary) -> str:
+    """What is not counted because nobody knows the truth; empty if there is nothing."""
+    unknown = summary.num_targets - summary.num_judged
+    if not unknown:
+        return ""
+    have = "has" if unknown == 1 else "have"
+    return (
+        f"{whole(unknown)} of {whole(summary.num_targets)} {things(summary)} {have} no known class: every accuracy "
+        f"here is a share of the other {whole(summary.num_judged)}."
+    )
 
 
 def structure_notes(summary: Summary) -> list[str]:

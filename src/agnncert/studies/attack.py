@@ -138,12 +138,12 @@ def usual_sizes(certificate: Certificate) -> tuple[int, ...]:
 
 def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) -> tuple[Round, ...]:
     certified = {size: certificate.holds_against(settings.budget(size)) for size in settings.sizes}
-    correct = np.ones(certificate.num_targets, dtype=bool)
+    correct, total = np.ones(certificate.num_targets, dtype=bool), certificate.num_targets
     if certificate.truth is not None:
-        correct = certificate.label == certificate.truth
+        correct, total = certificate.label == certificate.truth, int(certificate.labelled.sum())
     chosen = _sample(correct, certified, settings)
     fallen = _attack(study, certificate.row, chosen, settings)
-    return tuple(_round(size, correct, certified[size], chosen[size], fallen[size]) for size in certified)
+    return tuple(_round(size, correct, total, certified[size], chosen[size], fallen[size]) for size in certified)
 
 
 def _sample(correct: BoolArray, certified: dict[int, BoolArray], settings: AttackSettings) -> dict[int, IntArray]:
@@ -184,12 +184,13 @@ def _attack(
     return fallen
 
 
-def _round(size: int, correct: BoolArray, holds: BoolArray, chosen: IntArray, fallen: BoolArray) -> Round:
+def _round(size: int, correct: BoolArray, total: int, holds: BoolArray, chosen: IntArray, fallen: BoolArray) -> Round:
+    """What came of one size; shares are of ``total`` targets, those that can be correct."""
     proved = holds[chosen]
     fallen_proved, fallen_others, others = (int(part.sum()) for part in (fallen & proved, fallen & ~proved, ~proved))
-    certified, uncertified = float((correct & holds).mean()), float((correct & ~holds).mean())
+    certified, uncertified = float((correct & holds).sum() / total), float((correct & ~holds).sum() / total)
     survived = uncertified * (1 - fallen_others / others) if others else uncertified  # estimated from the sample
-    left = certified - fallen_proved / len(correct) + survived
+    left = certified - fallen_proved / total + survived
     return Round(size, certified, left, int(proved.sum()), fallen_proved, others, fallen_others)
 
 

@@ -65,6 +65,11 @@ def certify_run(
     about, table = describe(study.ready, settings), settings.table()
     if earlier is not None and "train" in earlier.settings:  # the other settings are stored with the training
         table = {key: value for key, value in table.items() if key in OWN}
+    elif earlier is not None:  # where the data came from stays on record, though it is read from the copies
+        places = ("data", "nodes", "edges", "graphs", "name")
+        stored = earlier.settings["certify"]
+        table = {key: value for key, value in table.items() if key not in places}
+        table |= {key: stored[key] for key in places if key in stored}
     folder = earlier or open_run(out, run_name(about, settings), "certify", table, about["digest"], fresh)
     with folder.recording():
         folder.forget("attack")  # an earlier attack was on an earlier certificate
@@ -92,23 +97,26 @@ def _certify(study: Study, settings: CertifySettings, folder: RunFolder, origin:
 
 
 def _with_known_truth(certificate: Certificate) -> Certificate:
-    """Drops the true classes if some are unknown: an accuracy would count those as wrong."""
-    truth = certificate.truth
-    if truth is None or (truth >= 0).all():
+    """Drops the true classes if all are unknown; says so if some are."""
+    total, known = certificate.num_targets, int(certificate.labelled.sum())
+    if certificate.truth is None or known == total:
         return certificate
-    unknown = int((truth < 0).sum())
-    log.warning("%d of %d targets have no label, so accuracies are left out", unknown, len(truth))
+    if known:
+        log.info("%d of %d targets have no label: accuracies are shares of the other %d", total - known, total, known)
+        return certificate
+    log.warning("none of the %d targets has a label, so accuracies are left out", total)
     return replace(certificate, truth=None)
 
 
 def _measured(certificate: Certificate, study: Study, model: Any, seconds: float) -> list[Row]:
     right = np.ones(certificate.num_targets, dtype=bool)
-    word = "certified share"
+    word, counted = "certified share", certificate.num_targets
     rows: list[Row] = [{"measure": "seconds of certification", "value": round(seconds, 3)}]
     if certificate.truth is not None:
         right, word = certificate.label == certificate.truth, "certified accuracy"
+        counted = int(certificate.labelled.sum())
         whole, majority = accuracy(study, predict(study, model).label), accuracy(study, study.majority)
-        rows.append({"measure": "accuracy of the vote", "value": float(right.mean())})
+        rows.append({"measure": "accuracy of the vote", "value": float(right.sum() / counted)})
         for name, value in (("accuracy on the whole graph", whole), ("accuracy, majority class", majority)):
             rows += [] if value is None else [{"measure": name, "value": value}]
     rows.append({"measure": "median radius", "value": float(np.median(certificate.radius))})
@@ -117,6 +125,6 @@ def _measured(certificate: Certificate, study: Study, model: Any, seconds: float
         kinds[f"{word}, new neighbours"] = certificate.new_neighbours
     for measure, withstood in kinds.items():
         last = withstood[np.isfinite(withstood)].max(initial=0)
-        shares = {s: float((right & (withstood >= s)).mean()) for s in SIZES if s <= last + 1}
+        shares = {s: float((right & (withstood >= s)).sum() / counted) for s in SIZES if s <= last + 1}
         rows += [{"measure": measure, "size": size, "value": share} for size, share in shares.items()]
     return rows

@@ -2,11 +2,21 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
-from agnncert.studies.folder import find_run
-from agnncert.studies.inputs import fresh_model, load_data, make_division, study_of_run, trained_model
+from agnncert.studies.folder import RunFolder, find_run
+from agnncert.studies.inputs import (
+    fresh_model,
+    load_data,
+    load_run_data,
+    make_division,
+    model_of_run,
+    stored_settings,
+    study_of_run,
+    trained_model,
+)
 from agnncert.studies.own_model import is_module_spec, load_weights
 from agnncert.studies.settings import CertifySettings, require_one_of
 from agnncert.verifier import Verdict, verify
@@ -54,17 +64,27 @@ def verify_named(certificate: Path, named: CertifySettings, ballots: float, trus
     said to be so with ``trust``.
 
     Raises:
-        SettingsError: Something is not named and the certificate lies in no run folder.
+        SettingsError: Something is not named and the certificate lies in no run folder, or what is not named is code
+            in a folder that is not the user's own work.
     """
-    place = named.data if named.data and Path(named.data).is_dir() else certificate
-    run = find_run(place)
-    if run is not None and (not named.data or place == named.data) and named.weights is None:
-        _, study = study_of_run(run, CertifySettings(root=named.root, model=named.model), trust)
-        return verify(certificate, data=study.data, model=study.new_model(), ballots=ballots, seed=named.seed)
-    if not named.data:
+    data_run = find_run(named.data) if named.data and Path(named.data).is_dir() else None
+    run = data_run or find_run(certificate)
+    own_data = bool(named.data) and data_run is None
+    if run is None and not own_data:
         raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
-    data = load_data(named)
-    if named.model is None and ballots:
-        raise SettingsError("casting ballots again needs the model: name it with --model and --weights.")
-    model = None if named.model is None else trained_model(named, data)
+    data = load_data(named) if run is None or own_data else load_run_data(run, named.root, trust)
+    model = _model_to_check(run, named, data, own_data, ballots, trust)
     return verify(certificate, data=data, model=model, ballots=ballots, seed=named.seed)
+
+
+def _model_to_check(
+    run: RunFolder | None, named: CertifySettings, data: Any, own_data: bool, ballots: float, trust: bool
+) -> Any:
+    """The model that the user names, else that of the run; none if only the user's own data is to be compared."""
+    if own_data and not (named.model or named.weights or ballots):
+        return None
+    if run is None and named.model is None:
+        raise SettingsError("casting ballots again needs the model: name it with --model and --weights.")
+    if run is None or (own_data and named.model not in (None, stored_settings(run).model)):
+        return trained_model(named, data)
+    return model_of_run(run, data, named, named.root, trust)

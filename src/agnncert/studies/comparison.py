@@ -322,7 +322,9 @@ def usual_defences(task: str, threat: Threat) -> list[Defence]:
 
 def make_row(study: Study, outcome: Outcome, threat: Threat, sizes: tuple[int, ...], name: str) -> Row:
     """One row of a comparison."""
-    right = outcome.label == study.truth
+    right, known = outcome.label == study.truth, int((study.truth >= 0).sum())
+    if not known:
+        raise SettingsError("none of the targets has a true class: a comparison counts correct labels.")
     if outcome.certificate is not None:
         withstood = threat.withstood(outcome.certificate, sizes)
     else:
@@ -331,8 +333,8 @@ def make_row(study: Study, outcome: Outcome, threat: Threat, sizes: tuple[int, .
         "defence": name,
         "settings": outcome.defence,
         "guarantee": outcome.guarantee,
-        "accuracy": float(right.mean()),
-        "certified": [float((right & (withstood >= size)).mean()) for size in sizes],
+        "accuracy": float(right.sum() / known),
+        "certified": [float((right & (withstood >= size)).sum() / known) for size in sizes],
         "forward_passes": outcome.passes,
         "seconds_training": outcome.seconds_training,
         "seconds_certification": outcome.seconds_certification,

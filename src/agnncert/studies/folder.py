@@ -180,8 +180,10 @@ class RunFolder:
             for draft in self.path.glob("*.part"):
                 draft.unlink(missing_ok=True)
             log.info("interrupted", extra=_FILE_ONLY)
+            kept = [*self.path.glob("*.checkpoint"), *(f for f in (self.weights, self.certificate) if f.exists())]
             message = f"what was finished is in {self.path}; the same command goes on from there."
-            raise KeyboardInterrupt(message) from None
+            early = "nothing was finished yet; the same command begins anew."
+            raise KeyboardInterrupt(message if kept else early) from None
         except Exception as error:
             log.error("%s: %s", type(error).__name__, error, extra=_FILE_ONLY)
             if is_new and isinstance(error, AgnncertError):

@@ -14,6 +14,7 @@ import torch
 
 from agnncert.datasets import DATASETS, dataset_digest, load_dataset, load_tables
 from agnncert.datasets.columns import FORMATS
+from agnncert.datasets.tu import tu_files
 from agnncert.divisions import EdgeCentric, NodeCentric, division_named
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
@@ -24,7 +25,14 @@ from agnncert.storage import write_atomic
 from agnncert.studies.folder import CHOICE, RunFolder
 from agnncert.studies.own_model import is_module_spec, load_weights, user_model
 from agnncert.studies.run import Study, part_rows
-from agnncert.studies.settings import CertifySettings, DataSettings, ModelSettings, TrainSettings, settings_from
+from agnncert.studies.settings import (
+    AnySettings,
+    CertifySettings,
+    DataSettings,
+    ModelSettings,
+    TrainSettings,
+    settings_from,
+)
 
 log = logging.getLogger(__name__)
 
@@ -53,14 +61,14 @@ def load_data(settings: DataSettings) -> Any:
         if not Path(name).is_dir():
             raise DatasetError(
                 f'no dataset and no folder is called "{name}": {did_you_mean(name, DATASETS)} '
-                "Your own graph: a folder with nodes.csv and edges.csv."
+                "Your own graph: a folder with nodes.csv and edges.csv, or with the files of a TU dataset."
             )
     columns: dict[str, Any] = {**settings.column}
     if columns.get("label") == "none":
         columns["label"] = None
     return load_tables(
         name or None, nodes=settings.nodes, edges=settings.edges, graphs=settings.graphs,
-        directed=settings.directed, features=settings.feature or None, seed=seed, **columns,
+        directed=settings.directed, features=settings.feature or None, seed=seed, name=settings.name, **columns,
     )  # fmt: skip
 
 
@@ -93,6 +101,8 @@ def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
         file = Path(settings.data) / f"{kind}{suffix}"
         if kind not in files and file.is_file():
             files[kind] = file
+    if settings.data and not files:
+        files = {path.stem: path for path in tu_files(settings.data).values()}
     if sum(file.stat().st_size for file in files.values()) > LARGEST_COPY:
         log.warning("the tables are too large to be kept in %s: repeating the run needs them where they are", folder)
         return
@@ -201,35 +211,21 @@ def study_of_run(
         SettingsError: The run has not come far enough, its data has changed, ``changes`` name another model or data, or
             the folder names code or files and is not the user's own work.
     """
-    steps, changes = folder.settings, changes or CertifySettings()
+    changes = changes or CertifySettings()
     foreign = [name for name in changes.given() if name not in ("data", "root", "model", *OWN)]
     if foreign:
         raise SettingsError(
             f"{folder} has a model and data of its own: leave out {', '.join(f'--{n}' for n in foreign)}."
         )
-    trained = "train" in steps
-    if not trained and "certify" not in steps:
-        raise SettingsError(f"{folder} holds neither a trained model nor a certificate.")
-    kind, step = (TrainSettings, "train") if trained else (CertifySettings, "certify")
-    earlier = settings_of_folder(folder, settings_from(kind, steps[step]), changes.root, changes.model, trust)
+    earlier = settings_of_folder(folder, stored_settings(folder), changes.root, changes.model, trust)
     shared = [entry.name for entry in fields(CertifySettings) if hasattr(earlier, entry.name)]
     values = {name: getattr(earlier, name) for name in shared}
-    if trained:  # with --target-size, training chose the division
+    if "train" in folder.settings:  # with --target-size, training chose the division
         values |= {name: value for name, value in folder.read_json(CHOICE).items() if name in ("division", "groups")}
     values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
     settings = CertifySettings(**values)
-    ready = Prepared.of(load_data(earlier))
-    if dataset_digest(ready) != folder.data.get("digest"):
-        raise SettingsError(
-            f"the data of {folder} has changed since (its digest differs): begin a new run for the new data."
-        )
-    weights = folder.weights if folder.weights.is_file() else None
-    if not trained:
-        model = trained_model(replace(settings, weights=None if weights is None else str(weights)), ready.data)
-    elif weights is None:
-        raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
-    else:
-        model = load_weights(fresh_model(earlier, ready.data), weights)
+    ready = _unchanged(folder, earlier)
+    model = _with_weights(folder, earlier, ready.data)
     settings, division = make_division(settings, ready.task)
     return settings, _study(ready, settings, division, model)
 
@@ -275,12 +271,75 @@ def settings_of_folder(
             f"({arguments}). If you know that code, name it yourself with --model {settings.model}; if the whole "
             "folder is your own work, say --trust (in Python trust=True)."
         )
-    if folder.tables.is_dir():
-        settings = replace(settings, data=str(folder.tables), nodes=None, edges=None, graphs=None)
+    return data_of_folder(folder, settings, root, trust)
+
+
+def data_of_folder(
+    folder: RunFolder, settings: AnySettings, root: str | None = None, trust: bool = False
+) -> AnySettings:
+    """As :func:`settings_of_folder`, for callers that use the data of a run but not its model."""
+    trust = trust or folder.is_own_work
+    if folder.tables.is_dir():  # the copies lie in a folder called "data", and keep the name that the data had
+        name = settings.name or folder.data.get("name")
+        settings = replace(settings, data=str(folder.tables), nodes=None, edges=None, graphs=None, name=name)
     if not trust:
         _check_places(folder, settings)
     root = root if root is not None or not trust else settings.root
     return replace(settings, root=root)
+
+
+def load_run_data(folder: RunFolder, root: str | None = None, trust: bool = False) -> Any:
+    """The data of a run, which must be what it was; nothing that the folder names is run.
+
+    Raises:
+        SettingsError: The run has no data, other data by now, or data outside of a folder that is not the user's own.
+    """
+    return _unchanged(folder, data_of_folder(folder, stored_settings(folder), root, trust)).data
+
+
+def model_of_run(
+    folder: RunFolder, data: Any, named: ModelSettings, root: str | None = None, trust: bool = False
+) -> Any:
+    """The model of a run, or the one that ``named`` puts in its place: other weights, or another model with weights.
+
+    Settings of the model are those of the run, unless it is another model or ``named`` gives some.
+
+    Raises:
+        SettingsError: The folder names code that the user did not name, and is not the user's own work.
+    """
+    stored = stored_settings(folder)
+    if named.weights is not None and named.model not in (None, stored.model):
+        return trained_model(named, data)  # nothing of it comes from the folder
+    settings = settings_of_folder(folder, stored, root, named.model, trust)
+    return _with_weights(folder, replace(settings, set=named.set or settings.set), data, named.weights)
+
+
+def _with_weights(folder: RunFolder, settings: ModelSettings, data: Any, weights: str | None = None) -> Any:
+    """The model that settings name, with weights of the user's own or those of the folder."""
+    if weights is None and "train" in folder.settings:
+        if not folder.weights.is_file():
+            raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
+        return load_weights(fresh_model(settings, data), folder.weights)
+    stored = str(folder.weights) if folder.weights.is_file() else None
+    return trained_model(replace(settings, weights=weights or stored), data)
+
+
+def _unchanged(folder: RunFolder, settings: DataSettings) -> Prepared:
+    ready = Prepared.of(load_data(settings))
+    if dataset_digest(ready) != folder.data.get("digest"):
+        raise SettingsError(
+            f"the data of {folder} has changed since (its digest differs): begin a new run for the new data."
+        )
+    return ready
+
+
+def stored_settings(folder: RunFolder) -> ModelSettings:
+    """The settings of the step with which a run began."""
+    steps = folder.settings
+    for step, kind in (("train", TrainSettings), ("certify", CertifySettings)):
+        if step in steps:
+            return settings_from(kind, steps[step])
+    raise SettingsError(f"{folder} holds neither a trained model nor a certificate.")
 
 
 def _check_places(folder: RunFolder, settings: DataSettings) -> None:

@@ -50,7 +50,7 @@ def report_certificate(
 ) -> Reported:
     """Writes the report of a certificate that is loaded already; ``file`` is where it is stored."""
     context = ReportContext() if folder is None else context_of(folder, certificate)
-    context = replace(context, certificate_path=str(file))
+    context = replace(context, certificate_path=str(file), run_path="" if folder is None else str(folder))
     page = build_report(certificate, out or file.with_name("report.html"), context=context)
     files: tuple[Path, ...] = ()
     if papers is not None:
@@ -106,7 +106,8 @@ def _comparison(summary: Summary) -> str:
     """The vote without an attack beside the models that need no proof, on the same targets."""
     if summary.truth is None:
         return f"The {things(summary)} have no known labels, so nothing is said about being right."
-    vote = f"Without an attack the vote is right for {percent(float(summary.counted.mean()))} of the"
+    right = percent(float(summary.counted.sum() / summary.num_judged))
+    vote = f"Without an attack the vote is right for {right} of the"
     known = {key: percent(value) for key, _, value in summary.references}
     others = [words.format(known[key]) for key, words in _BESIDE.items() if key in known]
     return "; ".join([f"{vote} {things(summary)}", *others]) + "."

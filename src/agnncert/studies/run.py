@@ -317,11 +317,11 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
 
 
 def accuracy(study: Study, label: Any) -> float | None:
-    """Share of the targets that labels (or one label for all) get right; None unless every true class is known."""
+    """Share of the targets with a true class that labels (or one label for all) get right; None if there is none."""
     truth = study.chosen.truth
-    if label is None or truth is None or not len(truth) or (truth < 0).any():
+    if label is None or truth is None or not (truth >= 0).any():
         return None
-    return float((truth == label).mean())
+    return float((truth == label)[truth >= 0].mean())
 
 
 def _guarantee(certificate: Certificate) -> str:

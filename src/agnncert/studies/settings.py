@@ -71,6 +71,9 @@ class DataSettings:
         (), "Column of features; all other columns if not given. May be repeated.", DATA, metavar="NAME"
     )
     directed: bool = _setting(False, "Edges of the tables go one way only.", DATA)
+    name: str | None = _setting(
+        None, "What to call data from tables, in reports and run folders.", DATA, shown_default="as its folder"
+    )
     seed: int = _setting(0, "Seed of the split and of everything random.", DATA)
 
     def __post_init__(self) -> None:

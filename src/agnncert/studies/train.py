@@ -90,8 +90,11 @@ class Training:
             checked_args = checked(fit_args, study.task)
             expected = estimate_training(model, study.data, division, checked_args)
             log.info("training %s for at most %d epochs: %s", settings.model, checked_args["epochs"], expected)
+        file = self.folder.checkpoint(name)
+        if file.is_file():
+            log.info("going on where an earlier call stopped (%s)", file)
         tell = None if report is None else lambda step: report(replace(step, what=what))
-        return Fitted(study, model, fit_model(study, model, division, self.folder.checkpoint(name), tell))
+        return Fitted(study, model, fit_model(study, model, division, file, tell))
 
 
 def train_run(

@@ -11,18 +11,19 @@ from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import inductive_view
-from agnncert.divisions import Division
+from agnncert.divisions import Division, EdgeCentric, NodeCentric
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set, infer_task
 from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.graphs.targets import target_rows
+from agnncert.training.certified_objective import CertifiedObjective
 from agnncert.training.clusters import ClusterObjective, partition
 from agnncert.training.graph_objective import GraphObjective
 from agnncert.training.node_objective import NodeObjective
 from agnncert.training.noisy import NoisyNodeObjective, noisy_graphs
 from agnncert.training.objective import Objective
 from agnncert.training.sampled_subgraphs import SampledGraphObjective, SampledNodeObjective
-from agnncert.training.scoring import Score, noisy_scorer, scorer
+from agnncert.training.scoring import Score, design_scorer, noisy_scorer, scorer
 from agnncert.training.settings import FitSettings
 from agnncert.voting.call import Caller, bind
 
@@ -36,10 +37,12 @@ class TrainingSetup:
     Attributes:
         objective: What is minimized on the training part.
         score: Scores the model, as it is, on the validation part.
+        constants: What the objective trains besides the model, if anything.
     """
 
     objective: Objective
     score: Callable[[], Score]
+    constants: torch.nn.Module | None = None
 
 
 def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> TrainingSetup:
@@ -58,6 +61,10 @@ def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitS
     _require_possible(division, settings)
     if infer_task(data) == "graph":
         return _on_graphs(model, data, division, settings)
+    if settings["objective"] == "certified":
+        raise SettingsError(
+            'objective="certified" trains graph classifiers; for nodes choose "balanced", and choose_vote afterwards.'
+        )
     if settings["objective"] == "vote":
         raise SettingsError(
             'objective="vote" trains graph classifiers; for nodes choose "balanced" or "paper". Nearly all '
@@ -78,6 +85,11 @@ def _require_possible(division: Defence, settings: FitSettings) -> None:
     if 2 * size > groups:
         reason = f"{groups} ballots certify at most size {groups // 2}" if groups else "there is no division"
         raise SettingsError(f"select_size={size}, but {reason}: choose a smaller size, or more groups.")
+    if settings["objective"] == "certified" and not isinstance(division, EdgeCentric | NodeCentric):
+        raise SettingsError(
+            f'objective="certified" counts the empty groups of EdgeCentric or NodeCentric, not of {division}: '
+            "choose one of these, or another objective."
+        )
     if isinstance(division, Smoothing) and settings["clusters"] is not None:
         raise SettingsError(
             f"clusters={settings['clusters']}: training under noise sees the whole graph at once; leave it out."
@@ -103,6 +115,12 @@ def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: F
     joined, held_out = (canonical_set([data[int(k)] for k in part], loops) for part in (train, val))
     call = bind(model, joined, "graph")
     y = checked_labels(graph_labels(data), len(data), torch.cat([train, val]).numpy(), call.num_classes)
+    if settings["objective"] == "certified" and isinstance(division, EdgeCentric | NodeCentric):
+        parts = [(joined, y[train].numpy()), (held_out, y[val].numpy())]
+        for_size = CertifiedObjective.of(call, joined, y[train], division, settings)
+        return TrainingSetup(
+            for_size, design_scorer(call, parts, division, settings["design_size"]), for_size.constants
+        )
     score = _scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings)
     objective: Objective
     if isinstance(division, Smoothing):

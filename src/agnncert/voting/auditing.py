@@ -30,7 +30,7 @@ class AuditReport:
 
     Attributes:
         task: "node" or "graph".
-        division: The division it was asked about.
+        division: The division it was asked about, as printed.
         findings: Everything that breaks the guarantee; empty when the model is fit.
         deviation: Largest relative difference seen between two ways of computing the same logits.
         tolerance: What ``certify`` always allows for such differences, 32 units of rounding; it watches each ballot for
@@ -112,7 +112,8 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
             findings += [f for f in probed if f.leaves not in [named.leaves for named in findings]]
             deviation, rounding = probe.deviation, torch.finfo(probe.call.dtype).eps
     locality: Locality = "construction" if known and not findings else "test"
-    return AuditReport(task, str(division), tuple(findings), deviation, 32 * rounding, locality)
+    asked = "every division" if division is None else str(division)
+    return AuditReport(task, asked, tuple(findings), deviation, 32 * rounding, locality)
 
 
 _MIXING_NORMS = {"PairNorm", "GraphNorm", "InstanceNorm", "InstanceNorm1d", "GraphSizeNorm", "MeanSubtractionNorm"}

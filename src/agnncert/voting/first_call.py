@@ -1,6 +1,9 @@
 """Why a model cannot be called: each reason that can be told is told before, or in place of, torch's own words."""
 
 import inspect
+import os
+import re
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -80,8 +83,13 @@ def _misfit(signature: inspect.Signature, given: list[str], graph: Data, task: T
 
 
 def tell(error: BaseException) -> str:
-    """What went wrong inside a model, in one sentence."""
-    return f"{type(error).__name__}: {error}".rstrip(". ") + "."
+    """What went wrong inside a model, and where, in one sentence."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _OTHERS.search(f.filename)]
+    place = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}".rstrip(". ") + f"{place}."
+
+
+_OTHERS = re.compile(r"[\\/](site-packages|agnncert)[\\/]|^<")  # code that is not the user's
 
 
 def reason(model: Any, cause: BaseException, width: int, works_on_more: bool) -> str:

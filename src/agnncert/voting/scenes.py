@@ -226,7 +226,9 @@ def own_nodes(data: Data, division: Any, generator: torch.Generator, most: int =
     x, arcs, values = _checked(data, has_loops(division))
     count, total = x.size(0), arcs.size(1)
     limit = _limit(x.size(1), most)
-    groups = max(int(getattr(division, "num_groups", 1)), 2 * total // count + 2, 2 * total // limit + 2)
+    asked = getattr(division, "num_groups", 1)
+    asked = total + count if asked == math.inf else int(asked)
+    groups = max(asked, 2 * total // count + 2, 2 * total // limit + 2)
     draw = torch.randint(0, 2**31, (count,), generator=generator)
     edge_centric = isinstance(division, EdgeCentric)
     cell = (draw[arcs[0]] + draw[arcs[1]] if edge_centric else draw[arcs[0]]) % groups

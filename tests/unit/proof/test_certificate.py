@@ -48,6 +48,19 @@ def test_true_classes_of_the_whole_data_are_picked_by_row(cert):
     assert cert.certified_accuracy(whole.tolist()) == cert.certified_accuracy()
 
 
+def test_targets_of_no_known_class_count_neither_as_correct_nor_as_wrong(cert):
+    some = cert.truth.copy()
+    some[::3] = -1
+    known = dataclasses.replace(cert, truth=some)
+    by_hand = np.mean((cert.label == some)[some >= 0])
+    assert known.certified_accuracy(sizes=-1) == by_hand == cert.certified_accuracy(some, sizes=-1)
+    assert known.labelled.tolist() == (some >= 0).tolist()
+    assert f"{by_hand:.1%} of the 20 targets whose class is known" in str(known)
+    with pytest.raises(SettingsError, match="none of the 30 targets has a true class"):
+        cert.certified_accuracy(np.full(30, -1))
+    assert "correct" not in str(dataclasses.replace(cert, truth=np.full(30, -1))).split("Covered")[0]
+
+
 def test_missing_or_misshapen_true_classes_are_refused(cert):
     with pytest.raises(SettingsError, match="holds no true classes"):
         dataclasses.replace(cert, truth=None).certified_accuracy()

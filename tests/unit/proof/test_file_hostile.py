@@ -53,9 +53,9 @@ def test_spoiled_files_are_judged_or_refused_and_nothing_else_is_raised(tmp_path
     ("old", "new"),
     [
         ('"kind":"ballots"', '"kind":"samples","kind":"ballots"'),  # a key twice
-        ('"tolerance":1e-06', '"tolerance":1e309'),
-        ('"tolerance":1e-06', '"tolerance":NaN'),
-        ('"tolerance":1e-06', '"tolerance":0.000001'),  # the same number in other words
+        ('"tolerance":3.814697265625e-06', '"tolerance":1e309'),
+        ('"tolerance":3.814697265625e-06', '"tolerance":NaN'),
+        ('"tolerance":3.814697265625e-06', '"tolerance":0.000003814697265625'),  # the same number in other words
         ('"kind":"ballots"', '"kind": "ballots"'),
         ('"notes":[', '"notes":' + "[" * 100_000),
         ('"num_groups":', '"num_groups":' + "9" * 5000),

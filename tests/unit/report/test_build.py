@@ -170,3 +170,13 @@ def test_text_stands_out_from_its_background(scheme: str) -> None:
     for text, ground in pairs:
         bright, dim = sorted((luminance(found[text]), luminance(found[ground])), reverse=True)
         assert (bright + 0.05) / (dim + 0.05) >= 4.5, (text, ground)
+
+
+def test_how_to_check_it_is_told_as_a_command(tmp_path: Path) -> None:
+    page = page_of(tmp_path, certificate_path="a b.cert")
+    assert (
+        "agnncert verify &#39;a b.cert&#39; --data DATA --model package.module:factory --weights FILE --ballots 100"
+        in page
+    )
+    page = page_of(tmp_path, certificate_path="runs/x/certificate.cert", run_path="runs/x")
+    assert "<code>agnncert verify runs/x --ballots 100</code>" in page

@@ -397,3 +397,7 @@ def test_the_tolerance_is_ten_times_what_was_seen_and_never_below_rounding():
     assert 32 * torch.finfo(torch.float64).eps <= double.tolerance < 1e-10
     assert 32 * torch.finfo(torch.float32).eps <= single.tolerance < 1e-2
     assert single.tolerance >= 10 * single.deviation
+
+
+def test_an_audit_for_no_division_in_particular_says_so():
+    assert "(node task, every division)" in str(audit(build("gcn", "node")))

@@ -49,3 +49,11 @@ def test_ballots_without_any_edge_can_be_cast_again():
     call = bind(build("gcn", "node"), graph, "node")
     votes = cast(call, graph, division, rows)[0]
     assert not differing(votes, choose_few(votes, False, np.random.default_rng(0)), call, graph, division, rows)[0].size
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, 11, 12, 13, 100])
+def test_as_many_ballots_are_chosen_as_were_asked_for(voted, number):
+    votes, *_, rows = voted
+    for seed in range(5):
+        pairs = choose_ballots(votes, number, np.random.default_rng(seed))
+        assert len(np.unique(pairs, axis=0)) == len(pairs) == min(number, 4 * len(rows))

@@ -77,3 +77,20 @@ function wireCopyButtons() {
     });
   }
 }
+
+// A table that is wider than the window says so: a shade at the side where columns are hidden, and a line above it.
+function wireTableBoxes(part) {
+  for (const box of part.querySelectorAll(".tablebox:not([data-hidden])")) {
+    box.dataset.hidden = "";
+    const cue = make("p", { class: "cue small quiet", hidden: true }, "The table is wider than this window: scroll it sideways for more columns.");
+    box.before(cue);
+    const look = () => {
+      const right = box.scrollWidth - box.clientWidth - box.scrollLeft > 2, left = box.scrollLeft > 2;
+      box.dataset.hidden = `${left ? "left" : ""} ${right ? "right" : ""}`.trim();
+      cue.hidden = !(left || right);
+    };
+    box.addEventListener("scroll", look, { passive: true });
+    new ResizeObserver(look).observe(box);
+    if (box.firstElementChild) new ResizeObserver(look).observe(box.firstElementChild);
+  }
+}

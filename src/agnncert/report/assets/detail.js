@@ -86,7 +86,7 @@ function detailSentences(report, v, ballots) {
   const { meta, arrays } = report;
   const label = report.className(arrays.label[v]);
   const [top, next] = report.topTwo(v);
-  const truth = meta.has_truth ? (arrays.truth[v] === arrays.label[v] ? ", which is correct" : `; the truth is ${report.className(arrays.truth[v])}`) : "";
+  const truth = meta.has_truth ? (arrays.truth[v] < 0 ? "" : arrays.truth[v] === arrays.label[v] ? ", which is correct" : `; the truth is ${report.className(arrays.truth[v])}`) : "";
   const sentences = [`${whole(top)} of ${whole(meta.num_ballots)} ${meta.ballot_word} are for ${label}${truth}. The runner-up has ${whole(next)}.`];
   if (ballots) {
     const names = ballots.slice(0, 24).map((b) => b.group).join(", ") + (ballots.length > 24 ? ", …" : "");
@@ -116,6 +116,7 @@ function drawTarget(report, v) {
     ].filter(Boolean) : []),
     ...(report.rules ? [make("h4", {}, "What it withstands"), withstoodTable(report, v)] : []),
   );
+  wireTableBoxes(byId("onetarget"));
 }
 
 function startDetail(report) {

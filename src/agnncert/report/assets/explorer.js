@@ -86,12 +86,12 @@ function startExplorer(report) {
 
   function drawAnswer(budget) {
     const { kept, right } = summarise(state.holds);
-    const accuracy = meta.has_truth ? right / n : kept / n;
+    const accuracy = (meta.has_truth ? right : kept) / meta.num_judged;
     const broken = rules.brokenAtMost(budget);
     const why = rules.whyNothing(budget);
     byId("answer-accuracy").textContent = percent(accuracy);
     byId("answer-meaning").textContent = meta.has_truth
-      ? "of the targets are classified correctly and provably stay so." : "of the targets provably keep their label.";
+      ? `of the targets${meta.num_judged < n ? " with a known class" : ""} are classified correctly and provably stay so.` : "of the targets provably keep their label.";
     byId("answer-count").textContent = meta.has_truth
       ? `${whole(kept)} of ${plural(n, "target")} keep their label, ${whole(right)} of them the correct one.`
       : `${whole(kept)} of ${plural(n, "target")} keep their label.`;
@@ -118,6 +118,13 @@ function startExplorer(report) {
     drawAnswer(budget);
     drawList();
     report.onHolds(state.holds);
+    report.onBudget(budget);
+  }
+
+  function show(budget) {
+    showBudget(budget);
+    state.page = 0;
+    update();
   }
 
   function wireField(field) {
@@ -140,15 +147,13 @@ function startExplorer(report) {
     type: "button",
     onclick: () => {
       const unlimited = Object.fromEntries(preset.unlimited.map((field) => [field, Infinity]));
-      showBudget({ ...restingBudget(), ...preset.budget, ...unlimited });
-      state.page = 0;
-      update();
+      show({ ...restingBudget(), ...preset.budget, ...unlimited });
     },
   }, preset.name)));
   const keys = meta.has_truth
-    ? [["b1", "correct, and proved to stay so"], ["b2", "wrong, and proved to stay so"], ["", "not proved"]]
+    ? [["b1", "correct, and proved to stay so"], ["b2", `wrong${meta.num_judged < n ? " or of no known class" : ""}, and proved to stay so`], ["", "not proved"]]
     : [["b1", "proved to keep the label"], ["", "not proved"]];
   byId("answer-keys").replaceChildren(...keys.map(([look, text]) => make("li", {}, make("i", { class: look }), text)));
-  showBudget(restingBudget());
-  update();
+  show(restingBudget());
+  return { show };
 }

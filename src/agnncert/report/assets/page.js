@@ -1,7 +1,7 @@
 // Puts the page together.
 
 function prepare({ meta, arrays }) {
-  const report = { meta, arrays, rules: null, onHolds() {}, showTarget() {} };
+  const report = { meta, arrays, rules: null, onHolds() {}, onBudget() {}, onTarget() {}, showTarget() {} };
   const C = meta.num_classes;
   report.className = (k) => (k < 0 ? "unknown" : meta.class_names?.[k] ?? `class ${k}`);
   report.amount = (value) => (value === meta.any ? "any" : value === Infinity ? "any" : value < 0 ? "none" : whole(value));
@@ -39,13 +39,16 @@ async function start() {
     drawTarget(report, v);
     byId("choose-id").value = report.arrays.ids[v];
     table.choose(v);
+    report.onTarget(v);
     if (scroll) {
       byId("target").scrollIntoView();
       byId("onetarget").focus({ preventScroll: true });
     }
   };
   startDetail(report);
-  if (report.rules) startExplorer(report);
+  const explorer = report.rules ? startExplorer(report) : null;
+  followAddress(report, explorer);
+  wireTableBoxes(document);
   document.documentElement.dataset.ready = "yes";
 }
 

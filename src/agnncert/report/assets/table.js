@@ -12,7 +12,7 @@ function tableColumns(report) {
   if (meta.has_truth) {
     columns.push({
       key: "truth", title: "Truth", first: 1, value: (v) => arrays.truth[v],
-      cell: (v) => (arrays.truth[v] === arrays.label[v] ? report.className(arrays.truth[v]) : make("span", { class: "wrong" }, `${report.className(arrays.truth[v])} ✗`)),
+      cell: (v) => (arrays.truth[v] < 0 || arrays.truth[v] === arrays.label[v] ? report.className(arrays.truth[v]) : make("span", { class: "wrong" }, `${report.className(arrays.truth[v])} ✗`)),
     });
   }
   columns.push({ key: "radius", title: "Radius", number: true, first: -1, value: (v) => arrays.radius[v], cell: (v) => report.amount(arrays.radius[v]) });
@@ -44,7 +44,7 @@ function startTable(report) {
   function passes(v, wanted) {
     if (wanted.search && !searched[v].includes(wanted.search)) return false;
     if (wanted.label !== "" && arrays.label[v] !== Number(wanted.label)) return false;
-    if (wanted.right && (arrays.truth[v] === arrays.label[v]) !== (wanted.right === "right")) return false;
+    if (wanted.right && (arrays.truth[v] < 0 || (arrays.truth[v] === arrays.label[v]) !== (wanted.right === "right"))) return false;
     if (wanted.holds && state.holds && (state.holds[v] === 1) !== (wanted.holds === "kept")) return false;
     return wanted.radius === "" || arrays.radius[v] >= Number(wanted.radius);
   }

@@ -1,0 +1,13 @@
+from .budgets import Edits as Edits
+from .budgets import difference as difference
+from .budgets import edits as edits
+from .encoder import StatementEncoder as StatementEncoder
+from .hashed import features as features
+from .reading import FunctionGraph as FunctionGraph
+from .reading import Functions as Functions
+from .reading import functions as functions
+from .reading import graph as graph
+from .reading import read_functions as read_functions
+from .rewrites import greedy_rewrite as greedy_rewrite
+from .rewrites import rewritten as rewritten
+from .tokens import normalised as normalised

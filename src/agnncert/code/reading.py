@@ -1,0 +1,193 @@
+"""Functions as graphs whose nodes keep their identity under edits.
+
+A node is a statement; its id is its normalised text and a running number among equal texts, and its features follow
+from that text alone. Rows are sorted by id, so that statements that stay are seen in the same order whatever
+happens to the others: not even rounding differs.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.code import flows
+from agnncert.code.hashed import FloatArray, features
+from agnncert.code.names import name_edges
+from agnncert.code.syntax import Language, Syntax, function_nodes, parser, statements_of
+from agnncert.code.tokens import numbered
+from agnncert.errors import DatasetError, SettingsError, did_you_mean
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+_log = logging.getLogger(__name__)
+
+VERSION = 1  # of the extractor: raised with every change of ids, edges or features, so that no stored graph is mixed up
+Embed = Callable[[Sequence[str]], FloatArray]
+KINDS = (*flows.KINDS, "names")
+Edges = Literal["flow", "names", "none"]
+SUFFIXES = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx")
+
+
+@dataclass(frozen=True)
+class FunctionGraph:
+    """The statements of one function and the edges between them.
+
+    Attributes:
+        ids: Id of every statement, ascending: ``"#1 return 0 ;"``.
+        texts: Normalised text of every statement.
+        lines: Line of every statement, counted from 1 at the start of the text, shape ``[n]``.
+        edges: Rows of the statements that each edge joins, sorted, shape ``[2, m]``.
+        kinds: Kind of each edge: 0 control flow, 1 data flow, 2 nesting, 3 shared names, shape ``[m]``.
+        partial: Whether parts of the text could not be parsed; what could be is here all the same.
+        name: Name of the function, where there is one.
+    """
+
+    ids: list[str]
+    texts: list[str]
+    lines: npt.NDArray[np.int64]
+    edges: npt.NDArray[np.int64]
+    kinds: npt.NDArray[np.int64]
+    partial: bool
+    name: str = ""
+
+    def to_data(self, embed: Embed = features) -> "Data":
+        """As PyTorch Geometric's ``Data``, with ``node_id`` and one-hot ``edge_attr`` (in the order of ``KINDS``).
+
+        Args:
+            embed: Makes features from normalised texts, each from its own text alone.
+        """
+        import torch
+        from torch_geometric.data import Data
+
+        return Data(
+            x=torch.from_numpy(embed(self.texts)),
+            edge_index=torch.from_numpy(self.edges),
+            edge_attr=torch.from_numpy(np.eye(len(KINDS), dtype=np.float32)[self.kinds]),
+            node_id=self.ids,
+            line=torch.from_numpy(self.lines),
+            partial=self.partial,
+            function=self.name,
+        )
+
+
+def graph(text: str, language: Language = "cpp", edges: Edges = "flow") -> FunctionGraph:
+    """The graph of a whole text, usually of one function.
+
+    Args:
+        text: C or C++; a text that does not parse gives the graph of what does.
+        language: The grammar: ``"cpp"`` reads most C too, and code full of macros better.
+        edges: ``"flow"``: control flow, data flow and nesting. ``"names"``: from a statement that writes a name to
+            those that mention it, which no edit of other statements can change. ``"none"``.
+
+    Example:
+        >>> found = graph("int f(int a) { if (a) a = 0; return a; }")
+        >>> [(id, int(line)) for id, line in zip(found.ids, found.lines)][:3]
+        [('#1 a = 0 ;', 1), ('#1 if ( a )', 1), ('#1 int a', 1)]
+        >>> [(found.texts[a], found.texts[b]) for (a, b), kind in zip(found.edges.T, found.kinds) if kind == 1]
+        [('a = 0 ;', 'return a ;'), ('int a', 'if ( a )'), ('int a', 'return a ;')]
+    """
+    source = text.encode("utf-8", "replace")
+    return assemble(statements_of(parser(language).parse(source).root_node, source), edges)
+
+
+def functions(text: str, language: Language = "cpp", edges: Edges = "flow") -> list[FunctionGraph]:
+    """One graph for every function that is defined in the text of a file, in its order."""
+    source = text.encode("utf-8", "replace")
+    root = parser(language).parse(source).root_node
+    return [assemble(statements_of(node, source), edges) for node in function_nodes(root)]
+
+
+def assemble(syntax: Syntax, edges: Edges = "flow") -> FunctionGraph:
+    """Statements with their ids, in the order of these, and their edges."""
+    if edges not in ("flow", "names", "none"):
+        raise SettingsError(f'no edges are called "{edges}": {did_you_mean(str(edges), ("flow", "names", "none"))}')
+    places = [k for k, s in enumerate(syntax.statements) if s.text]
+    ids = numbered(syntax.statements[k].text for k in places)
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    places = [places[k] for k in order]
+    texts = [syntax.statements[k].text for k in places]
+    joined = _rows(syntax, places) if edges == "flow" else _by_name(texts if edges == "names" else [])
+    heads = [s.name for s in syntax.statements if s.kind == "head"]
+    return FunctionGraph(
+        ids=[ids[k] for k in order],
+        texts=texts,
+        lines=np.array([syntax.statements[k].line for k in places], dtype=np.int64),
+        edges=np.ascontiguousarray(joined[:, :2].T),
+        kinds=joined[:, 2].copy(),
+        partial=syntax.partial,
+        name=heads[0] if heads else "",
+    )
+
+
+def _rows(syntax: Syntax, places: list[int]) -> npt.NDArray[np.int64]:
+    """Edges that follow from the flow, as (row, row, kind), sorted."""
+    row = np.full(len(syntax.statements), -1, dtype=np.int64)
+    row[places] = np.arange(len(places))
+    found = np.array(flows.edges(syntax.statements), dtype=np.int64).reshape(-1, 3)
+    joined = np.column_stack([row[found[:, 0]], row[found[:, 1]], found[:, 2]])
+    return np.asarray(joined[np.lexsort(joined.T[::-1])])
+
+
+def _by_name(texts: list[str]) -> npt.NDArray[np.int64]:
+    found = np.array(name_edges(texts), dtype=np.int64).reshape(-1, 2)
+    return np.column_stack([found, np.full(len(found), KINDS.index("names"))])
+
+
+class Functions(list["Data"]):
+    """Graphs of functions, each with ``file``, ``line``, ``function`` and ``partial``.
+
+    Attributes:
+        skipped: Why files could not be read, by path.
+    """
+
+    def __init__(self, graphs: Iterable["Data"] = (), skipped: dict[str, str] | None = None) -> None:
+        super().__init__(graphs)
+        self.skipped = skipped or {}
+
+
+def read_functions(
+    folder: str | os.PathLike[str],
+    language: Language = "cpp",
+    edges: Edges = "flow",
+    embed: Embed = features,
+    suffixes: Sequence[str] = SUFFIXES,
+) -> Functions:
+    """Reads every function that is defined in the C and C++ files below a folder, or in one file.
+
+    Files that cannot be read or are not UTF-8 are named in ``skipped`` and in the log.
+
+    Args:
+        folder: The folder, or one file.
+        language: The grammar, as for ``graph``.
+        edges: Which edges the graphs have, as for ``graph``.
+        embed: Makes features from normalised texts: the hashed ones, or a ``StatementEncoder``.
+        suffixes: How names of files end that are read.
+
+    Raises:
+        DatasetError: There is no such folder, or no such file in it.
+    """
+    folder = Path(folder)
+    if not folder.exists():
+        raise DatasetError(f"{folder} does not exist.")
+    files = [folder] if folder.is_file() else sorted(f for f in folder.rglob("*") if f.suffix in suffixes)
+    if not files:
+        raise DatasetError(f"there is no C or C++ file below {folder} (looked for {' '.join(suffixes)}).")
+    found = Functions()
+    for file in files:
+        try:
+            text = file.read_bytes().decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            found.skipped[str(file)] = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+            _log.warning("%s skipped: %s", file, found.skipped[str(file)])
+            continue
+        for function in functions(text, language, edges):
+            data: Any = function.to_data(embed)
+            data.file = str(file)
+            found.append(data)
+    return found

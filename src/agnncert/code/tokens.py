@@ -1,0 +1,85 @@
+"""A statement's normalised text: its tokens, one space between them, without comments.
+
+What a statement is called and what its features are follows from this text alone, so this file needs neither a parser
+nor anything around the statement.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+_COMMENT = r"//(?:\\\r?\n|[^\n])*|/\*.*?\*/"
+_TOKEN = re.compile(
+    _COMMENT
+    + r"""|\\\r?\n                                                # a line that goes on
+    |(?:u8|[uUL])?R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"      # raw string
+    |(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"
+    |(?:u8|[uUL])?'(?:\\.|[^'\\\n])*'
+    |[^\W\d][\w$]*
+    |\.?\d(?:[eEpP][+-]|'?[\w.])*
+    |\.\.\.|<<=|>>=|<=>|->\*|\#\#|\+\+|--|->|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|::|\.\*
+    |\S""",
+    re.VERBOSE | re.DOTALL,
+)
+_IGNORED = ("//", "/*", "\\\n", "\\\r")
+_WORD = re.compile(r"[^\W\d][\w$]*")
+
+KEYWORDS = frozenset({
+    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const",
+    "const_cast", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else",
+    "enum", "explicit", "export", "extern", "false", "final", "float", "for", "friend", "goto", "if", "inline",
+    "int", "long", "mutable", "namespace", "new", "noexcept", "not", "NULL", "nullptr", "operator", "or",
+    "override", "private", "protected", "public", "register", "reinterpret_cast", "restrict", "return", "short",
+    "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "throw",
+    "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
+    "wchar_t", "while", "__attribute__", "__inline", "__restrict",
+})  # fmt: skip
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens of a piece of C or C++, comments and joined lines left out.
+
+    Example:
+        >>> tokens("x->n += f(1.5e-3, 'a'); // why")
+        ['x', '->', 'n', '+=', 'f', '(', '1.5e-3', ',', "'a'", ')', ';']
+    """
+    return [match[0] for match in _TOKEN.finditer(text) if not match[0].startswith(_IGNORED)]
+
+
+@lru_cache(maxsize=1 << 16)
+def normalised(text: str) -> str:
+    """The text with one space between tokens and without comments; two statements are equal if these texts are.
+
+    Example:
+        >>> normalised("if(a  /* b */ <\\tb)")
+        'if ( a < b )'
+    """
+    return " ".join(tokens(text))
+
+
+def is_name(token: str) -> bool:
+    """Whether a token is an identifier: a word that is no keyword.
+
+    Example:
+        >>> [is_name(token) for token in ("buf", "while", "7")]
+        [True, False, False]
+    """
+    return token not in KEYWORDS and _WORD.fullmatch(token) is not None
+
+
+def numbered(texts: Iterable[str]) -> list[str]:
+    """Ids: each text with its running number among equal texts.
+
+    The ids of a list depend on how often each text occurs, not on where: a text that occurs m times has the ids
+    numbered 1 to m. So one text more or less is one id more or less, wherever it stands.
+
+    Example:
+        >>> numbered(["i ++ ;", "f ( ) ;", "i ++ ;"])
+        ['#1 i ++ ;', '#1 f ( ) ;', '#2 i ++ ;']
+    """
+    seen: dict[str, int] = {}
+    ids = []
+    for text in texts:
+        seen[text] = seen.get(text, 0) + 1
+        ids.append(f"#{seen[text]} {text}")
+    return ids

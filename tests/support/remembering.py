@@ -1,0 +1,83 @@
+"""What ``verify`` computes from graph, model and division alone, computed once: a forger tries thousands of files on them.
+
+Nothing here depends on what a file says beyond the arguments by which it is remembered. Comparisons are made anew.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import Any
+from unittest import mock
+
+from agnncert import certifier, replay
+from agnncert.voting import recast
+
+MOST = 3000
+
+
+class _Remembered:
+    """A function with a memory of its last results; ``told`` makes from its arguments what they are known by."""
+
+    def __init__(self, function: Callable[..., Any], told: Callable[..., Any]) -> None:
+        self.function, self.told = function, told
+        self.known: OrderedDict[Any, Any] = OrderedDict()
+
+    def __call__(self, *given: Any) -> Any:
+        key = self.told(*given)
+        if key not in self.known:
+            self.known[key] = (self.function(*given), given)  # arguments are kept, so that no other has their id
+            if len(self.known) > MOST:
+                self.known.popitem(last=False)
+        return self.known[key][0]
+
+
+def _division(division: Any) -> tuple[str, str]:
+    return type(division).__name__, str(division)
+
+
+def _call(call: Any) -> tuple[int, int]:
+    return id(call.model), call.strictness
+
+
+@cache
+def _memories() -> dict[str, _Remembered]:
+    audit = _Remembered(replay.audit, lambda model, task, division, data: (id(model), _division(division), id(data)))
+    prepared = _Remembered(replay.prepared, lambda data, rows: (id(data), rows.tobytes()))
+    cast = _Remembered(
+        replay.cast,
+        lambda call, graph, division, places, engine, tolerance: (
+            _call(call), id(graph), _division(division), places.tobytes(), engine, tolerance
+        ),
+    )  # fmt: skip
+    plain = _Remembered(
+        recast._cast,
+        lambda call, graph, division, rows, pairs: (
+            _call(call), id(graph), _division(division), rows.tobytes(), pairs.tobytes()
+        ),
+    )  # fmt: skip
+    drawn = _Remembered(
+        replay._drawn_again,
+        lambda evidence, model, ready, rows: (
+            repr(evidence.settings()), int(evidence.selection[0].sum()), int(evidence.estimation[0].sum()),
+            id(model), id(ready), rows.tobytes(),
+        ),
+    )  # fmt: skip
+    return {"audit": audit, "prepared": prepared, "cast": cast, "_cast": plain, "_drawn_again": drawn}
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Within, audits, graphs in canonical form, ballots cast again and samples drawn again are remembered."""
+    known = _memories()
+    with ExitStack() as patches:
+        for module, name in (
+            (certifier, "audit"),
+            (replay, "audit"),
+            (replay, "prepared"),
+            (replay, "cast"),
+            (replay, "_drawn_again"),
+            (recast, "_cast"),
+        ):
+            patches.enter_context(mock.patch.object(module, name, known[name]))
+        yield
