@@ -181,3 +181,30 @@ def test_large_numbers_stay_ids_to_the_last_digit_in_all_that_a_command_writes(a
     assert ac.verify(run / "certificate.cert", data=data).holds
     *_, targets = ac.save_tables(certificate, place / "paper")
     assert [line.split(",")[0] for line in targets.read_text().splitlines()[1:]] == expected
+
+
+def test_tables_with_columns_of_very_different_size_are_scaled_within_the_model(agnncert, place) -> None:
+    nodes = place / "tables" / "nodes.csv"
+    head, *rows = nodes.read_text(encoding="utf-8").splitlines()
+    uneven = [f"{row},{1000 * k}" for k, row in enumerate(rows)]
+    nodes.write_text("\n".join([f"{head},income", *uneven]) + "\n", encoding="utf-8")
+    words = ("tables", "--groups", 5, "--epochs", 2, "--out")
+    answer = agnncert("train", *words, "runs/a", "--no-references", "--json")
+    assert answer.status == 0, answer.err
+    assert json.loads(answer.out)["settings"]["set"]["scale"] == "standard"
+    assert "very different size" not in answer.err
+    again = agnncert("train", *words, "runs/b", "--set", "scale=none")
+    assert again.out.count("very different size") == 1
+    assert agnncert("certify", "runs/a").status == 0
+    assert agnncert("verify", "runs/a", "--ballots", 5).status == 0
+
+
+def test_a_model_that_is_worse_than_one_without_edges_says_so_in_one_line(agnncert, place) -> None:
+    users = [f"user{k}" for k in range(40)]
+    everybody = [f"{u},{v}" for k, u in enumerate(users) for v in users[k + 1 :]]  # so that all look the same
+    (place / "tables" / "edges.csv").write_text("source,target\n" + "\n".join(everybody) + "\n", encoding="utf-8")
+    answer = agnncert("train", "tables", "--groups", 1, "--epochs", 40, "--set", "norm=none")
+    (said,) = [line for line in answer.out.splitlines() if "a model without edges for" in line]
+    assert "the edges do not help. Try --set norm=batch_norm" in said
+    quiet = agnncert("train", "tables", "--groups", 1, "--epochs", 2, "--model", "mlp")
+    assert "a model without edges for" not in quiet.out

@@ -211,8 +211,8 @@ def _refuse_names(table: Table, label: str, features: Sequence[str]) -> None:
     if len(texts) == 1:
         raise table.error(
             f'there is no column "{label}", and "{texts[0]}" holds text such as "{table.text(texts[0])[0]}". If that '
-            f'is the label, pass label="{texts[0]}" (--column label={texts[0]}); if it is a feature, encode it as numbers; '
-            "if it is neither, list all features with features=[...] (--feature NAME)."
+            f'is the label, pass label="{texts[0]}" (--column label={texts[0]}); if it is a feature, encode it as '
+            "numbers; if it is neither, list all features with features=[...] (--feature NAME)."
         )
 
 

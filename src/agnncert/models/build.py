@@ -12,6 +12,7 @@ from agnncert.graphs.graph import infer_task
 from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.models import gnn
 from agnncert.models.gnn import GNN, ModelConfig
+from agnncert.models.scaling import SCALES, Scaling, training_rows
 
 MODELS = {
     "gcn": "graph convolutional network",
@@ -35,6 +36,7 @@ def build_model(
     jk: str | None = None,
     heads: int = 4,
     readout: str = "mean",
+    scale: str | None = None,
     task: Literal["node", "graph"] | None = None,
     out_channels: int | None = None,
     seed: int = 0,
@@ -52,6 +54,8 @@ def build_model(
         jk: Jumping knowledge: ``None``, ``"last"``, ``"cat"`` or ``"max"`` of all layers' outputs, and a linear head.
         heads: Attention heads of ``"gat"``.
         readout: ``"mean"``, ``"sum"`` or ``"max"`` over the nodes of a graph.
+        scale: ``None``, or ``"standard"``: columns of features get mean 0 and deviation 1 on the training rows of
+            ``data``; the numbers are kept in the model, like weights.
         task: ``"node"`` or ``"graph"``; taken from ``data`` when not given.
         out_channels: Number of classes; taken from ``data`` when not given.
         seed: Seed of the initial weights; torch's own random state is left as it is.
@@ -71,7 +75,7 @@ def build_model(
     """
     task = task or infer_task(data)
     depth = num_layers if num_layers is not None else 6 if name == "resgcn" else 3
-    return _assemble(
+    model = _assemble(
         ModelConfig(
             name=name,
             task=task,
@@ -86,8 +90,12 @@ def build_model(
             heads=heads,
             readout=readout,
             seed=seed,
+            scale=scale,
         )
     )
+    if scale is not None:
+        model.scaling = Scaling.of(training_rows(data))
+    return model
 
 
 def build_constant(data: Data | Sequence[Data], label: int, num_classes: int) -> GNN:
@@ -132,6 +140,8 @@ def _check(settings: ModelConfig) -> None:
     _one_of("readout", settings.readout, gnn.READOUTS)
     if settings.norm is not None:
         _one_of("norm", settings.norm, gnn.NORMS)
+    if settings.scale is not None:
+        _one_of("scale", settings.scale, SCALES)
     if settings.jk is not None:
         _one_of("jk", settings.jk, gnn.JUMPS)
     for key in ("in_channels", "hidden_channels", "num_layers", "heads"):

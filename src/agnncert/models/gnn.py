@@ -14,6 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, global_add_pool, global_max_pool, global_mean_pool
 
+from agnncert.models.scaling import Scaling
+
 
 class ProjectedSAGEConv(SAGEConv):  # type: ignore[misc]
     """``SAGEConv`` with mean aggregation: the mean of projections instead of the projection of the mean."""
@@ -104,6 +106,7 @@ class ModelConfig:
     heads: int = 4
     readout: str = "mean"
     seed: int = 0
+    scale: str | None = None
 
 
 class GNN(nn.Module):
@@ -116,6 +119,10 @@ class GNN(nn.Module):
     def __init__(self, settings: ModelConfig) -> None:
         super().__init__()
         self.config: dict[str, Any] = asdict(settings)
+        if settings.scale is None:  # as it was before there was such a setting: digests cover the configuration
+            del self.config["scale"]
+        else:
+            self.scaling = Scaling(settings.in_channels)
         self.residual = settings.name == "resgcn"
         self.uses_edges = settings.name != "mlp"
         self.jump = settings.jk
@@ -137,6 +144,8 @@ class GNN(nn.Module):
 
     def embed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """What the layers make of every node: logits, or features for the head."""
+        if "scaling" in self._modules:
+            x = self.scaling(x)
         if self.lin_in is not None:
             x = self.lin_in(x)
         edges = (edge_index,) if edge_weight is None else (edge_index, edge_weight)

@@ -36,7 +36,7 @@ from agnncert.studies.settings import (
 
 log = logging.getLogger(__name__)
 
-MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk", "heads", "readout")
+MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk", "heads", "readout", "scale")
 SomeSettings = TypeVar("SomeSettings", bound=ModelSettings)
 
 LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of

@@ -29,7 +29,7 @@ from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.storage import write_atomic
 from agnncert.studies.settings import GRAPH_FREE, MAJORITY, UNDEFENDED
 from agnncert.training import fit
-from agnncert.training.settings import recipe
+from agnncert.training.defaults import usual_arguments
 from agnncert.voting.call import bind
 from agnncert.voting.digest import model_digest
 
@@ -144,7 +144,9 @@ def make_study(
     rows = part_rows(ready, "test") if targets is None else target_rows(targets, ready.total)
     if rows is None or not len(rows):
         raise SettingsError("there are no targets: a comparison needs at least one.")
-    usual_model, usual_fit = recipe(getattr(data, "name", None), ready.task, model if isinstance(model, str) else "")
+    usual_model, usual_fit = usual_arguments(
+        getattr(data, "name", None), ready.data, model if isinstance(model, str) else ""
+    )
     return Study(
         ready, rows, model=model, model_args={**usual_model, **(model_args or {})},
         fit_args={**usual_fit, **(fit_args or {})}, **rest,

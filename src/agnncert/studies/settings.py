@@ -104,8 +104,8 @@ class ModelSettings(DataSettings):
     weights: str | None = _setting(None, "Its weights, a safetensors file.", MODEL, metavar="FILE")
     set: Mapping[str, Any] = _setting(
         {},
-        "Setting of the model: hidden_channels, num_layers, dropout, act, norm, jk, heads, readout; or an argument of "
-        "your factory. May be repeated.",
+        "Setting of the model: hidden_channels, num_layers, dropout, act, norm, jk, heads, readout, scale; or an "
+        "argument of your factory. May be repeated.",
         MODEL,
         metavar="NAME=VALUE",
     )

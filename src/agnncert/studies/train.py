@@ -27,7 +27,8 @@ from agnncert.studies.own_model import is_module_spec
 from agnncert.studies.run import Study, accuracy, fit_model, predict
 from agnncert.studies.settings import UNDEFENDED, TrainSettings
 from agnncert.training.choose import Candidate, candidate_groups, choose_groups
-from agnncert.training.settings import SETTINGS, checked, recipe, usual_objective
+from agnncert.training.defaults import advice_if_worse, usual_arguments
+from agnncert.training.settings import SETTINGS, checked, usual_objective
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +113,7 @@ def train_run(
     """
     ready = Prepared.of(load_data(settings))
     about = describe(ready, settings)
-    settings = _resolved(settings, ready.task)
+    settings = _resolved(settings, ready)
     if settings.target_size is None:
         settings, _ = make_division(settings, ready.task)
     table = settings.table()
@@ -135,9 +136,10 @@ def train_run(
     return Trained(folder, settings, measured)
 
 
-def _resolved(settings: TrainSettings, task: str) -> TrainSettings:
-    """The settings with the recipe of the dataset where they leave something open."""
-    model_args, fit_args = recipe(settings.data, task, settings.model or "")
+def _resolved(settings: TrainSettings, ready: Prepared) -> TrainSettings:
+    """The settings with what is usual for the data where they leave something open."""
+    task = ready.task
+    model_args, fit_args = usual_arguments(settings.data, ready.data, settings.model or "")
     usual = {name: setting.default for name, setting in SETTINGS.items() if setting.help is not None}
     usual |= {"objective": usual_objective(task), **fit_args}
     if settings.target_size is not None:
@@ -205,5 +207,9 @@ def _measured(training: Training, fitted: Fitted) -> dict[str, float]:
         shape = {} if is_module_spec(settings.model or "") else settings.set
         no_edges = training.fit("graph_free", "training a model without edges", None, model="mlp", set=shape)
         measured |= {"accuracy, undefended": plain.accuracy, "accuracy, no edges": no_edges.accuracy}
+        vote, config = record["score"], getattr(fitted.model, "config", None)
+        advice = None if record["select_size"] else advice_if_worse(vote, no_edges.record["score"], config)
+        if advice is not None:
+            log.warning("%s", advice)
     measured["accuracy, majority class"] = accuracy(fitted.study, fitted.study.majority)
     return {name: value for name, value in measured.items() if value is not None}

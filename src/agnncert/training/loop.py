@@ -19,6 +19,7 @@ from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import Progress
 from agnncert.training.checkpoint import TrainingState, load_state, save_state
+from agnncert.training.defaults import warn_if_uneven
 from agnncert.training.preparation import TrainingSetup, prepare
 from agnncert.training.settings import FitSettings, as_json, checked, shows_settings
 from agnncert.voting.first_call import require_model
@@ -116,6 +117,8 @@ def fit(
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelContractError(f"{type(model).__name__} has no parameters that can be trained.")
     setup = prepare(model.eval(), data, division, how)
+    if division is not None or checkpoint is None:  # a run that trains others beside it says it once
+        warn_if_uneven(model, data)
     about = {"division": division_name(division), "data": _digest(data), **as_json(how)}
     optimizer = torch.optim.Adam(model.parameters(), lr=how["lr"], weight_decay=how["weight_decay"])
     constants = setup.constants

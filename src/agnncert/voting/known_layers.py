@@ -22,6 +22,7 @@ from torch_geometric import nn as pyg
 from torch_geometric.utils._trim_to_layer import TrimToLayer
 
 from agnncert.models import gnn
+from agnncert.models.scaling import Scaling
 
 Settings = Callable[[Any], bool]
 
@@ -98,6 +99,7 @@ KNOWN: dict[type, tuple[str, Settings]] = {
     # this library
     gnn.ProjectedSAGEConv: ("SAGEConv with the projection first", _forward_arcs),
     gnn.ProjectedGINConv: ("GINConv with the first projection first", _forward_arcs),
+    Scaling: ("an affine map of each row by numbers that were kept", _always),
     gnn.Dropout: ("hands its input on in evaluation mode", lambda layer: not layer.training),
     gnn.NodeGNN: ("layers, norms and activations one after the other", _always),
     gnn.WeightedNodeGNN: ("layers, norms and activations one after the other", _always),
