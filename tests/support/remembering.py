@@ -23,7 +23,7 @@ class _Remembered:
         self.function, self.told = function, told
         self.known: OrderedDict[Any, Any] = OrderedDict()
 
-    def __call__(self, *given: Any) -> Any:
+    def __call__(self, *given: Any, **to_tell: Any) -> Any:
         key = self.told(*given)
         if key not in self.known:
             self.known[key] = (self.function(*given), given)  # arguments are kept, so that no other has their id
