@@ -74,7 +74,7 @@ def graph(**values) -> Data:
         (Asking(), "the model needs temperature, which nobody gives it"),
         (Net(features=7), r"The graph has 5 features, and the first layer, conv \(GCNConv\), takes 7"),
         (Broken(), r"no_such_thing.*the fault is not the size of the graph"),
-        (NeedsTwo(), r"no edges\. Subgraphs can be this small: the model must accept them"),
+        (NeedsTwo(), r"no edges.*Subgraphs can be this small: the model must accept them"),
         (Net, r"Net is a class: pass an instance of it, Net\(…\)"),
         ("gcn", r'got str\. build_model\("gcn", data\) makes one'),
         (Net().state_dict(), "got OrderedDict. Build the module, and load these weights into it"),
