@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check bench results small docs clean help
+.PHONY: demo test check lean bench results small docs clean help
 
 help:           ## what each target does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -27,6 +27,9 @@ check: $(READY) ## ruff, mypy --strict, import direction
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+lean:           ## the wheel without extras in an empty environment: verify and report work, the rest names its extra
+	PYTHON=$(PYTHON) .ci/lean
 
 bench: $(READY) ## measure speed against one plain forward pass and against T of them
 	$(BIN)/python -m benchmarks.run

@@ -138,7 +138,7 @@ def graph_votes(model, graphs, division, repeats):  # type: ignore[no-untyped-de
         memory = peak_gib()
         sample = range(0, len(graphs), max(1, len(graphs) // 40))
         alone = [one_graph(joined, k) for k in sample]
-        one = best_of(2, lambda: [naive.graph_ballots(call, g, division, 1e-6) for g in alone])
+        one = best_of(2, lambda: [naive.graph_ballots(call, g, division, 1e-6, division.num_groups) for g in alone])
     slow = one * len(graphs) / len(sample)
     return {
         "division": str(division), "copies": len(layout.pieces.cell), "seconds_division": divided, "seconds_plain": plain,

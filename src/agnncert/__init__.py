@@ -4,15 +4,26 @@ Names are loaded on first use, so that ``agnncert --help`` and ``agnncert verify
 and which module owns it, stands in ``__init__.pyi``.
 """
 
+from typing import Any
+
 import lazy_loader
 
-from agnncert import _moved
+from agnncert import _moved, extras
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, _public = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, _public = lazy_loader.attach_stub(__name__, __file__)
 
 _SUBMODULES = ("attacks", "baselines", "code", "errors", "testing")  # no star import takes them
 __all__ = ["__version__", *(name for name in _public if name not in _SUBMODULES)]
 
 _moved.install()
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _load(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in extras.EXTRAS:
+            raise
+        raise extras.missing(error.name, f"agnncert.{name}") from error

@@ -21,6 +21,7 @@ from .errors import DatasetError as DatasetError
 from .errors import DivisionError as DivisionError
 from .errors import GraphError as GraphError
 from .errors import IdError as IdError
+from .errors import MissingPackage as MissingPackage
 from .errors import ModelContractError as ModelContractError
 from .errors import NotCovered as NotCovered
 from .errors import SettingsError as SettingsError
@@ -32,7 +33,11 @@ from .proof.budget import Budget as Budget
 from .proof.certificate import Certificate as Certificate
 from .proof.certificate import load_certificate as load_certificate
 from .proof.claim import Claim as Claim
+<<<<<<< HEAD
 from .proof.decision import Decision as Decision
+=======
+from .proof.vote import Vote as Vote
+>>>>>>> main
 from .report import ReportContext as ReportContext
 from .report import build_report as build_report
 from .report import save_figures as save_figures

@@ -10,20 +10,28 @@ from typing import Any, Literal
 import numpy as np
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.divisions import Division, EdgeCentric, rule_of
+from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups_in, require_division, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.targets import Targets, prepared
+<<<<<<< HEAD
 from agnncert.progress import OnProgress, follow
 from agnncert.proof.ballots import Votes
+=======
+from agnncert.progress import OnProgress, Progress
+from agnncert.proof.ballots import Votes, under_vote
+>>>>>>> main
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import EDGES_ONLY
+from agnncert.proof.vote import Vote
 from agnncert.voting.auditing import AuditReport, audit
 from agnncert.voting.call import Caller, bind
 from agnncert.voting.cast import EngineName, cast
 from agnncert.voting.cover import Cover
 from agnncert.voting.digest import model_digest, settings_of
+from agnncert.voting.first_call import require_model
+from agnncert.voting.pair_facts import pair_facts
 from agnncert.voting.recast import choose_few, differing
 
 log = logging.getLogger(__name__)
@@ -38,6 +46,7 @@ def certify(
     targets: Any = None,
     engine: EngineName = "fast",
     *,
+    vote: Vote | None = None,
     attacks: Attacks = "any",
     tolerance: float | None = None,
     memory_limit: int | None = None,
@@ -60,6 +69,7 @@ def certify(
             one of the defences that vote over random changes, such as ``ac.baselines.BiRS()``.
         targets: Mask or row numbers of the nodes (graphs) to certify; all when not given.
         engine: "fast" or "naive"; the ballots are the same.
+        vote: What empty groups of a division cast, and votes that are there from the start; ``Vote()`` when not given.
         attacks: "any", or "edges": with ``EdgeCentric``, a model that mixes all nodes can still be certified against
             changes of edges alone.
         tolerance: How far two computations of a logit may lie apart at least, relative to the largest; that of the
@@ -82,11 +92,18 @@ def certify(
         GraphError: The graph cannot be certified as it is.
         SettingsError: A setting makes no sense, or belongs to another kind of defence.
     """
+    require_model(model)
     sampling = {"n0": n0, "n": n, "alpha": alpha, "scope": scope, "seed": seed, "checkpoint": checkpoint}
-    casting = {"attacks": None if attacks == "any" else attacks, "tolerance": tolerance, "memory_limit": memory_limit}
+    casting: dict[str, Any] = {
+        "attacks": None if attacks == "any" else attacks,
+        "tolerance": tolerance,
+        "memory_limit": memory_limit,
+    }
+    casting["vote"] = vote
     if isinstance(division, Smoothing):
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
         return division.certify(model, data, targets, engine=engine, progress=progress, **_given(sampling))
+    require_division(division)
     _refuse_given(sampling, f"{division} casts every ballot once: these are settings of random defences")
     _require_tolerance(tolerance)
     ready = prepared(data, targets)
@@ -96,7 +113,9 @@ def certify(
     if _falls_back_to_edges(report, division, attacks, engine):
         division, engine = EdgesOnly(division), "naive"  # type: ignore[arg-type]  # a model that mixes nodes sees a union
     call = bind(model, chosen.graph, chosen.task)  # after the audit, which names the layer that makes a call fail
+    vote = _vote(vote).under(rule_of(division, chosen.task)[0], call.num_classes)
     tolerance = _tolerance(tolerance, report)
+<<<<<<< HEAD
     log.info("casting the ballots of %d targets with %s", len(chosen.places), division)
     tell = follow(progress, "casting ballots", division.num_groups)
     tell(0.0)
@@ -108,27 +127,48 @@ def certify(
     certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model))
     log.info("%r: median radius %g", certificate, np.median(certificate.radius) if len(certificate) else math.nan)
     return certificate
+=======
+    report_progress = progress or (lambda _: None)
+    number = num_groups_in(division, chosen.graph)
+    report_progress(Progress("casting ballots", 0, number, math.nan))
+    votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit)
+    if engine == "fast":
+        _look_again(votes, call, chosen, division)
+    report_progress(Progress("casting ballots", number, number, 0.0))
+    _refuse_state(settings, settings_of(model))
+    return assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model), vote)
+>>>>>>> main
 
 
 def assemble(
-    chosen: Targets, division: Division, votes: Votes, cover: Cover, tolerance: float, locality: str, digest: str
+    chosen: Targets,
+    division: Division,
+    votes: Votes,
+    cover: Cover,
+    tolerance: float,
+    locality: str,
+    digest: str,
+    vote: Vote | None = None,
 ) -> Certificate:
     """The certificate that follows from ballots.
 
     Args:
         chosen: The targets and their graph.
         division: The division that was voted on.
-        votes: The ballots.
+        votes: The ballots as cast.
         cover: How far nodes reach.
         tolerance: How far two computations of a logit may lie apart.
         locality: How it is known that the model looks along edges only.
         digest: sha256 of the model.
+        vote: What empty groups cast, and the prior.
     """
     rule, parameters = rule_of(division, chosen.task)
+    vote = _vote(vote).under(rule, votes.num_classes)
+    counted, edgeless = under_vote(votes, vote)
     claim = make_claim(
         rule=rule,
         division=str(division),
-        num_groups=division.num_groups,
+        num_groups=votes.num_groups,
         ids=chosen.id_kind,
         tolerance=tolerance,
         digests={
@@ -138,9 +178,19 @@ def assemble(
         },
         parameters=parameters,
         locality=locality,
+        vote=vote,
     )
-    evidence = BallotEvidence(votes, rule, cover[0], cover[1].astype(np.int32), chosen.id_kind, parameters)
+    facts = pair_facts(chosen.graph, division, chosen.places, votes.owner, votes.group.astype(np.int64))
+    evidence = BallotEvidence(
+        counted, rule, cover[0], cover[1].astype(np.int32), chosen.id_kind, parameters, vote, **edgeless, **facts
+    )
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+
+def _vote(given: Any) -> Vote:
+    if given is None or isinstance(given, Vote):
+        return given or Vote()
+    raise SettingsError(f'vote={given!r:.60}: expected a Vote, such as Vote(empty="abstain", prior=5).')
 
 
 def _require_tolerance(tolerance: Any) -> None:
@@ -223,6 +273,7 @@ def _falls_back_to_edges(report: AuditReport, division: Division, attacks: Attac
         raise ModelContractError(str(report))
     if report.fit_for == ("edges", "nodes", "features"):
         return False
-    if attacks == "edges" and "edges" in report.fit_for and isinstance(division, EdgeCentric):
+    fixed = isinstance(division, EdgeCentric) and not has_own_groups(division)  # else ballots come and go with edges
+    if attacks == "edges" and "edges" in report.fit_for and fixed:
         return True
     raise ModelContractError(str(report))

@@ -9,7 +9,8 @@ AgnncertError
 ├── BudgetError          a budget that no attacker can have (negative, fractional, unknown field)
 ├── DatasetError         a dataset or table is missing, unreachable or malformed
 ├── CertificateError     a certificate file is damaged, altered, or from a future version
-└── SettingsError        a setting, option or key is unknown or has a senseless value
+├── SettingsError        a setting, option or key is unknown or has a senseless value
+└── MissingPackage       a package is not installed; says which extra brings it
 """
 
 from collections.abc import Iterable
@@ -54,6 +55,10 @@ class CertificateError(AgnncertError):
 
 class SettingsError(AgnncertError):
     """A setting is unknown or senseless."""
+
+
+class MissingPackage(AgnncertError, ModuleNotFoundError):  # noqa: N818 - reads as a statement where it is raised
+    """A package that an extra of this library brings is not installed."""
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:

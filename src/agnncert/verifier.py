@@ -7,6 +7,7 @@ are cast again with the naive engine as well (``replay``).
 
 import logging
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,11 @@ def verify(
         SettingsError: ``model`` or ``ballots`` was given without what they need.
         GraphError: The data cannot be used as it is.
     """
+    if not isinstance(path, str | PathLike):
+        raise SettingsError(
+            f"verify takes the file of a certificate first, got a {type(path).__name__}: certificate.save(file), then "
+            "verify(file, data=…, model=…)."
+        )
     file = Path(path)
     if not file.is_file():
         raise CertificateError(f"there is no file {file}.")

@@ -71,7 +71,7 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "a model that looks at all nodes": ((*OWN, "--model", "mine:Nosy"), ("cannot certify", "not connected")),
     "a model that draws lots": ((*OWN, "--model", "mine:Forgetful"), ("two different outputs", "model.eval()")),
-    "a model without edges in its call": ((*OWN, "--model", "mine:Deaf"), ("model(x, edge_index)", "failed")),
+    "a model without edges in its call": ((*OWN, "--model", "mine:Deaf"), ("forward(x)", "would be given x, edge_index")),
     "a model for other data": ((*OWN, "--model", "mine:Net", "--set", "in_channels=9"), ("[1, 2]", "failed")),
     "a part of the data with a typo": ((*OWN, "--model", "mine:build", "--targets", "tests"), ('"test"',)),
     "an engine with a typo": ((*OWN, "--model", "mine:build", "--engine", "fats"), ('did you mean "fast"',)),

@@ -46,13 +46,16 @@ def page(states: list[Path]) -> str:
     kept = [json.loads(state.read_text()) for state in states]
     counts = sum((Counter(one["counts"]) for one in kept), Counter())
     seeds = ", ".join(f"{one['done']:,} with seed {one['seed']}" for one in kept)
+    total = sum(counts.values())
+    idle = sum(number for key, number in counts.items() if key.endswith(("|unchanged", "|unwritable")))
     bad = [f"* seed {one['seed']}, {entry}" for one in kept for entry in one["bad"]]
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "torch", "torch_geometric", "agnncert"))
     return "\n".join(
         [
             "# A forger's fuzz",
             "",
-            f"{sum(counts.values()):,} forged certificates, each sealed and verified with graph, model and all ballots: {seeds}.",
+            f"{total:,} attempts ({seeds}), of which {total - idle:,} altered a file that was then sealed and verified with",
+            "graph, model and all ballots.",
             "*Refused*: not accepted. *True*: accepted, and what `certify` itself would have written for the targets, division,",
             "tolerance and budgets that the file states. *Unchanged*: the alterations undid each other. *LIE*: accepted, and",
             "not what `certify` would have written. *CRASH*: neither accepted nor refused.",

@@ -3,6 +3,7 @@
 Graphs and models are written out by formulas, so that they are the same everywhere and files can be checked with them.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -116,6 +117,13 @@ def numbered() -> Data:
     return graph(14, ids="numbers")
 
 
+def one_ways() -> Data:
+    """Most of the edges have one direction only, and one is a self-loop."""
+    data = numbered()
+    data.edge_index = torch.cat([data.edge_index[:, : data.num_edges * 2 // 3], torch.tensor([[3], [3]])], dim=1)
+    return data
+
+
 FEW = {"n0": 20, "n": 200, "alpha": 0.05}
 OWN = Budget(target_features=True, delete_nodes=1, change_features=1)
 FLIPS = (Budget(delete_edges=1), Budget(add_edges=1), Budget(delete_edges=1, change_features=1))
@@ -124,9 +132,20 @@ EXAMPLES = {
     "edge-centric-loops": Example(numbered, ac.EdgeCentric(12, "sha256", self_loops=True), {"targets": [3, 1, 8]}),
     "node-centric-node": Example(lambda: graph(14), ac.NodeCentric(12)),
     "gated-node": Example(lambda: graph(14, ids="names"), ac.NodeCentric(12, gate_features=True)),
+    "edge-centric-prior": Example(numbered, ac.EdgeCentric(6), {"vote": ac.Vote("abstain", 3)}),
+    "node-centric-prior": Example(lambda: graph(14), ac.NodeCentric(6), {"vote": ac.Vote(prior=-2)}),
+    "node-centric-classes": Example(numbered, ac.NodeCentric(6), {"vote": ac.Vote(2, [1, 0, -1])}),
+    "gated-prior": Example(numbered, ac.NodeCentric(6, gate_features=True), {"vote": ac.Vote(0, [0, 2, 0])}),
+    "per-neighbour-node": Example(lambda: graph(14), ac.NodeCentric(math.inf), {"vote": ac.Vote(prior=3)}),
+    "per-pair-node": Example(one_ways, ac.EdgeCentric(math.inf), {"vote": ac.Vote(1, 2), "targets": [3, 1, 8, 2]}),
+    "per-neighbour-graph": Example(graphs, ac.NodeCentric(math.inf), {"vote": ac.Vote(1, [0, 5])}),
+    "per-pair-graph": Example(graphs, ac.EdgeCentric(math.inf), {"vote": ac.Vote(prior=[2, 0])}),
     "edge-centric-graph": Example(graphs, ac.EdgeCentric(5)),
+    "edge-centric-graph-prior": Example(graphs, ac.EdgeCentric(5), {"vote": ac.Vote(1, [3, 0])}),
+    "node-centric-graph-prior": Example(graphs, ac.NodeCentric(5), {"vote": ac.Vote(0, [0, 4])}),
     "node-centric-graph": Example(graphs, ac.NodeCentric(5)),
     "gnncert-e-node": Example(numbered, GNNCertE(5)),
+    "gnncert-e-prior": Example(numbered, GNNCertE(5), {"vote": ac.Vote(prior=[0, 1, 1])}),
     "gnncert-n-node": Example(numbered, GNNCertN(5)),
     "gnncert-en-graph": Example(lambda: graphs(None), GNNCertEN(3, 4)),
     "custom-node": Example(numbered, Parity()),

@@ -12,6 +12,7 @@ import pytest
 import agnncert as ac
 from agnncert import certifier, replay
 from agnncert.proof import check
+from agnncert.proof.ballots import ABSTAIN
 from agnncert.voting.auditing import AuditReport
 from agnncert.voting.findings import Finding
 
@@ -107,7 +108,8 @@ def nodes_that_reach_little(draft: Draft) -> None:
 
 
 def gated(draft: Draft) -> None:
-    draft.settings["rule"] = "gated/node"
+    draft.settings["rule"], draft.settings["vote"] = "gated/node", world_of("gated").honest.settings["vote"]
+    draft["default"][:], draft["default_stable"][:] = ABSTAIN, True
 
 
 def cheap_features(draft: Draft) -> None:

@@ -1,13 +1,16 @@
 """Evidence made up at random, for every rule: not from any graph, but shaped like what engines produce."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from agnncert.proof.ballots import ABSTAIN, Votes
+from agnncert.proof.ballots import ABSTAIN, Votes, under_vote
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import RULES
+from agnncert.proof.vote import Vote
 
 PRICES = {"add_edges": 1, "delete_edges": 2, "inject_nodes": 1, "edges_per_injected": 1, "change_features": 0}
 
@@ -20,6 +23,7 @@ def random_evidence(
     num_classes: int = 3,
     ids: str = "node_id",
     unstable: float = 0.05,
+    vote: Vote | None = None,
 ) -> BallotEvidence:
     """Evidence under a rule; labels lean to one class, so that something is certified."""
     all_listed = rule.startswith(("gnncert", "custom"))
@@ -30,6 +34,8 @@ def random_evidence(
     follows = rng.random(len(owner)) < rng.uniform(0.2, 1, num_targets)[owner]
     ballot = np.where(follows, lean[owner], rng.integers(ABSTAIN, num_classes, len(owner)))
     reached = np.ones(len(owner), dtype=bool)
+    if RULES[rule].own_groups:
+        ballot = np.maximum(ballot, 0)  # a ballot that is cast is for some class
     if rule == "node-centric/graph":
         reached = rng.random(len(owner)) < 0.6
     if rule == "gated/node":
@@ -49,12 +55,34 @@ def random_evidence(
         reached=reached,
     )
     rows = [np.unique(np.append(rng.integers(1, m + 1, m), m)) if m else [] for m in listed.sum(axis=1)]
-    rows = rows if rule.startswith("edge-centric") else [[] for _ in rows]
+    rows = rows if RULES[rule].uses_cover else [[] for _ in rows]
     cover = np.concatenate([np.zeros(0), *rows]).astype(np.int32)
     parameters = dict(PRICES) if rule.startswith("custom") else {}
     if RULES[rule].parameters:
         parameters = dict(zip(("edge_groups", "feature_groups"), grid(num_groups), strict=True))
-    return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters)
+    extra = {}
+    if RULES[rule].one_way:
+        extra["one_way"] = rng.random(len(owner)) < 0.3
+    if RULES[rule].hubs:
+        extra["hubs"] = np.sort(rng.integers(1, 6, rng.integers(0, 9))).astype(np.int32)[::-1].copy()
+    if vote is None:
+        return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters, **extra)
+    vote = vote.under(rule, num_classes)
+    if vote.edgeless_prior:  # what engines cast where a target has no edge
+        votes = replace(votes, default=edgeless.astype(np.int16))
+    votes, prior = under_vote(votes, vote)
+    return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters, vote, **prior, **extra)
+
+
+def random_vote(rng: np.random.Generator, rule: str, num_classes: int = 3) -> Vote:
+    """A vote that fits the rule; priors may be negative, and often tie."""
+    options = [choice for choice in RULES[rule].empty if choice != "class"]
+    if "class" in RULES[rule].empty:
+        options += [int(rng.integers(num_classes))] * 2
+    prior = rng.integers(-3, 6, num_classes).tolist()
+    if RULES[rule].edgeless_prior and rng.random() < 0.6:
+        prior = int(rng.integers(-3, 8))
+    return Vote(options[rng.integers(len(options))], prior)
 
 
 def grid(num_groups: int) -> tuple[int, int]:
@@ -68,6 +96,8 @@ def printed_division(rule: str, num_groups: int) -> str:
     name = rule.split("/")[0]
     if name == "custom":
         return "made up"
+    if name.startswith("per-"):
+        return {"per-pair": "edge-centric(T=inf)", "per-neighbour": "node-centric(T=inf)"}[name]
     sides = "x".join(map(str, grid(num_groups))) if name == "gnncert-en" else num_groups
     gated = ", gated features" if name == "gated" else ""
     return f"{name.replace('gated', 'node-centric')}(T={sides}, hash=md5, key=u64le{gated})"
@@ -83,6 +113,7 @@ def certificate_of(evidence: BallotEvidence, target=None, **known) -> Certificat
         digests={"graph": "01" * 32, "model": "23" * 32},
         parameters=evidence.parameters,
         notes=("made up for a test",),
+        vote=evidence.vote,
     )
     return Certificate(claim, evidence, np.arange(evidence.num_targets) * 3 + 7 if target is None else target, **known)
 

@@ -23,6 +23,7 @@ from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import Claim, make_claim, make_sample_claim
 from agnncert.proof.file import FORMAT, VERSION, Contents, read_contents, write_contents
+from agnncert.proof.vote import Vote
 from agnncert.storage import read_sealed, write_sealed
 
 from .certificates import certificate_of, random_evidence
@@ -181,6 +182,8 @@ def derive(draft: Draft) -> bool:
         answers = [certificate.holds_against(budget) for budget in stated]
         broken = [certificate.broken_at_most(budget) for budget in stated]
         derived = {name: getattr(certificate, name) for name in ("label", "radius", "new_neighbours")}
+        if PREFIX + "hubs" in draft.arrays or PREFIX + "one_way" in draft.arrays:
+            derived["structure_radius"] = certificate.structure_radius
     except IMPOSSIBLE:
         return False
     draft.arrays |= derived
@@ -196,6 +199,7 @@ def downgrade(draft: Draft, digests: dict[str, str]) -> None:
     """Makes of a draft what version 1 would have written: its words, these digests, and nothing about locality."""
     draft.header["version"] = 1
     draft.claim.pop("locality", None)
+    draft.settings.pop("vote", None)
     draft.claim["digests"] |= digests
     rewritten = rewritten_claim(draft).to_json() | {"library_version": draft.claim["library_version"]}
     rewritten.pop("locality")
@@ -217,6 +221,8 @@ def rewritten_claim(draft: Draft) -> Claim:
     wanted = inspect.signature(write).parameters
     given = {name: facts[name] for name in wanted if name in facts}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    if "vote" in given:
+        given["vote"] = Vote.from_json(given["vote"], settings["rule"], settings["num_classes"])
     return write(**given)
 
 

@@ -87,11 +87,12 @@ def _up_to(items: Iterable[object], most: int) -> Iterator[tuple]:
 
 
 def attacks(
-    graph: Tiny, cell: Cell, edge_groups: bool, node_groups: bool
+    graph: Tiny, cell: Cell, edge_groups: bool, node_groups: bool, to_the_letter: bool = False
 ) -> Iterator[tuple[Tiny, frozenset, frozenset]]:
     """Every attacked graph within the budget, with the deleted nodes and the nodes given other features.
 
-    ``edge_groups`` and ``node_groups`` say which choice of groups matters to the division under test.
+    ``edge_groups`` and ``node_groups`` say which choice of groups matters to the division under test. Without
+    ``to_the_letter`` an added pair may also rewrite one that is there, which costs the same where edges share groups.
     """
     open_nodes = [u for u in graph.features if u not in cell.spare]
     for deleted in _up_to(open_nodes, cell.delete_nodes):
@@ -99,7 +100,7 @@ def attacks(
         for altered in _up_to([u for u in open_nodes if u not in deleted], cell.features + cell.own):
             features = {u: x + (u in altered) for u, x in rest.features.items()}
             for grown in _injections(replace(rest, features=features), graph, deleted, cell, edge_groups, node_groups):
-                for attacked in _edge_attacks(grown, graph, cell, edge_groups):
+                for attacked in _edge_attacks(grown, cell, edge_groups, to_the_letter):
                     yield attacked, frozenset(deleted), frozenset(altered)
 
 
@@ -146,28 +147,40 @@ def _name_pairs(graph: Tiny, pairs: list[Pair]) -> Iterator[Tiny]:
         yield replace(graph, pair_group=graph.pair_group | dict(zip(unknown, groups, strict=True)))
 
 
-def _edge_attacks(graph: Tiny, clean: Tiny, cell: Cell, edge_groups: bool) -> Iterator[Tiny]:
+def _edge_attacks(graph: Tiny, cell: Cell, edge_groups: bool, to_the_letter: bool) -> Iterator[Tiny]:
     """Added, deleted and changed pairs. A new direction of an old pair is an addition: it is a new in-neighbour."""
     present = list(graph.pairs)
     for removed in _up_to(present, cell.delete):
         for changed in _up_to([p for p in present if p not in removed], cell.change):
-            kept = {p: s for p, s in graph.pairs.items() if p not in removed}
-            kept |= {p: (*kept[p][:2], kept[p][2] + 1) for p in changed}
-            possible = [
-                (u, v)
-                for u, v in itertools.combinations_with_replacement(sorted(graph.features), 2)
-                if (u != v or graph.loops)
-                and (u, v) not in removed
-                and (u, v) not in changed
-                and not (kept.get((u, v), (False, False))[0] and kept.get((u, v), (False, False))[1])
-            ]
-            for added in _up_to(possible, cell.add):
-                yield from _add(replace(graph, pairs=kept), added, edge_groups)
+            rest = {p: s for p, s in graph.pairs.items() if p not in removed}
+            for states in itertools.product(*[_changed(rest[p], to_the_letter) for p in changed]):
+                kept = rest | dict(zip(changed, states, strict=True))
+                possible = [
+                    (u, v)
+                    for u, v in itertools.combinations_with_replacement(sorted(graph.features), 2)
+                    if (u != v or graph.loops)
+                    and (to_the_letter or (u, v) not in removed)
+                    and (u, v) not in changed
+                    and not (kept.get((u, v), (False, False))[0] and kept.get((u, v), (False, False))[1])
+                ]
+                for added in _up_to(possible, cell.add):
+                    yield from _add(replace(graph, pairs=kept), added, edge_groups, to_the_letter)
 
 
-def _add(graph: Tiny, added: tuple[Pair, ...], edge_groups: bool) -> Iterator[Tiny]:
+def _changed(state: State, to_the_letter: bool) -> list[State]:
+    """Another attribute; or one of two directions less."""
+    forward, backward, attribute = state
+    fewer = [(True, False, attribute), (False, True, attribute)] if to_the_letter and forward and backward else []
+    return [(forward, backward, attribute + 1), *fewer]
+
+
+def _add(graph: Tiny, added: tuple[Pair, ...], edge_groups: bool, to_the_letter: bool) -> Iterator[Tiny]:
     for states in itertools.product(*[_states(p, graph.directed, 3) for p in added]):
-        grown = replace(graph, pairs=graph.pairs | dict(zip(added, states, strict=True)))
+        new = dict(zip(added, states, strict=True))
+        if to_the_letter:  # what is there stays
+            old = {p: graph.pairs[p] for p in added if p in graph.pairs}
+            new |= {p: (new[p][0] or s[0], new[p][1] or s[1], s[2]) for p, s in old.items()}
+        grown = replace(graph, pairs=graph.pairs | new)
         yield from _name_pairs(grown, list(added) if edge_groups else [])
 
 

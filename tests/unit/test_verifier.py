@@ -63,3 +63,10 @@ def test_verifying_a_file_imports_nothing_of_the_proving_half(name):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_no_file_is_refused_by_name(rng):
+    certificate = certificate_of(random_evidence(rng, "gated/node"))
+    for thing in (certificate, None, 7):
+        with pytest.raises(SettingsError, match=f"takes the file of a certificate first, got a {type(thing).__name__}"):
+            verify(thing)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from agnncert.errors import AgnncertError
+from agnncert.extras import missing
 
 DONE, REFUTED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
@@ -17,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         from agnncert.cli.app import Stopped, app
     except ModuleNotFoundError as error:
-        return _fail(f'the command line needs {error.name}: pip install "agnncert[cli]"')
+        return _fail(str(missing(error.name, "the command line")))
     try:
         status = app(args=words, prog_name="agnncert", standalone_mode=False)
         return status if isinstance(status, int) else DONE
@@ -46,7 +47,7 @@ def _explained(error: Exception) -> str:
         message = error.format_message().replace("(Possible options:", "(did you mean:").rstrip(".")
         return f"{message}. See {command} --help."
     if isinstance(error, ModuleNotFoundError):
-        return f'{error.name} is not installed: pip install "agnncert[all]"'
+        return str(missing(error.name))
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):

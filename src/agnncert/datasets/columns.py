@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.errors import DatasetError
+from agnncert.extras import missing
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -145,8 +146,8 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
     """
     try:
         import pandas as pd
-    except ImportError:
-        raise DatasetError('reading tables needs pandas: pip install "agnncert[data]".') from None
+    except ModuleNotFoundError as error:
+        raise missing(error.name, "reading tables") from None
     if path.suffix not in FORMATS:
         raise DatasetError(f"{path.name} is none of {', '.join(FORMATS)}: convert the table to one of these.")
     if not path.is_file():

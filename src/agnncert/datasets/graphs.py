@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from agnncert.errors import DatasetError
 from agnncert.graphs.graph import digests_beyond_keys, graph_digest
+from agnncert.graphs.labels import graph_classes
 from agnncert.graphs.targets import Prepared, prepared
 
 
@@ -51,7 +52,7 @@ class GraphSet(list[Data]):
         self.train, self.val, self.test = (_positions(part, len(self)) for part in (train, val, test))
         if len(torch.unique(torch.cat([self.train, self.val, self.test]))) < sum(map(len, self.split)):
             raise DatasetError("a graph is in two parts of the split: train, val and test must not overlap.")
-        self.y = torch.tensor([-1 if g.y is None else int(g.y) for g in self])
+        self.y = graph_classes(self)
         self.num_classes = int(self.y.max()) + 1 if num_classes is None else num_classes
         self.class_names = class_names
         self.name = name

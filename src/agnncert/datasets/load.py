@@ -29,6 +29,7 @@ from torch_geometric.utils import remove_self_loops, to_undirected
 from agnncert.datasets.catalog import PICKLES_SHA256, SOURCES, DatasetInfo, Source, dataset_info, default_root
 from agnncert.datasets.graphs import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
 from agnncert.errors import DatasetError
+from agnncert.extras import missing
 
 _log = logging.getLogger(__name__)
 
@@ -239,10 +240,8 @@ def digits_grid() -> list[Data]:
 def _digits() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     try:
         from sklearn.datasets import load_digits
-    except ImportError:
-        raise DatasetError(
-            'the digits ship inside scikit-learn, which is not installed: pip install "agnncert[data]".'
-        ) from None
+    except ModuleNotFoundError as error:
+        raise missing(error.name, "a set of digits") from None
     pixels, labels = load_digits(return_X_y=True)
     return pixels, labels.astype(np.int64)
 

@@ -4,6 +4,7 @@ A division splits a graph into ``num_groups`` subgraphs so that a small change r
 alone: whatever an attacker does elsewhere in the graph, an edge stays in its group.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.errors import NotCovered
+from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import Task, node_keys, select_edges
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
@@ -87,9 +88,56 @@ def rule_of(division: Division, task: Task) -> tuple[str, dict[str, int]]:
     rule = getattr(type(division), "rule", None)
     if rule is None:
         return f"custom/{task}", dict(getattr(division, "unit_costs", {}))
+    if has_own_groups(division):
+        return {"edge-centric": f"per-pair/{task}", "node-centric": f"per-neighbour/{task}"}[rule], {}
     if rule == "node-centric" and task == "node" and getattr(division, "gate_features", False):
         rule = "gated"
     return f"{rule}/{task}", dict(getattr(division, "parameters", {}))
+
+
+def has_own_groups(division: Any) -> bool:
+    """Whether every neighbour has a group of its own: ``num_groups=math.inf``."""
+    return bool(division.num_groups == math.inf)
+
+
+def num_groups_in(division: Any, graph: Data) -> int:
+    """How many subgraphs a graph is divided into; in a joined set, the most that one of its graphs is."""
+    return division.groups_in(graph) if has_own_groups(division) else division.num_groups  # type: ignore[no-any-return]
+
+
+def number_within(graph: Data, owner: Tensor) -> Tensor:
+    """Numbers things from 0 on, in each graph of a joined set anew.
+
+    Args:
+        graph: The graph, or a joined set.
+        owner: A node of the graph that each thing belongs to, ascending by graph.
+    """
+    number = torch.arange(len(owner))
+    if "batch" not in graph:
+        return number
+    of_graph = graph.batch[owner]
+    counts = torch.bincount(of_graph, minlength=int(graph.batch[-1]) + 1 if len(graph.batch) else 0)
+    return number - (torch.cumsum(counts, 0) - counts)[of_graph]
+
+
+def require_division(division: Any) -> None:
+    """Refuses what is no division.
+
+    Raises:
+        DivisionError: It is a name, a class, or lacks a method of ``Division``.
+    """
+    example = "a division such as ac.NodeCentric(num_groups=60)"
+    if isinstance(division, type):
+        raise DivisionError(f"{division.__name__} is a class, expected {example}: pass an instance of it.")
+    if division is None or isinstance(division, str | int):
+        raise DivisionError(f"division={division!r}: expected {example}.")
+    lacking = [name for name in ("num_groups", "groups", "subgraph", "votes_moved") if not hasattr(division, name)]
+    if lacking:
+        kind = type(division).__name__
+        raise DivisionError(
+            f"a {kind} is no division, it has no {', '.join(lacking)}: expected {example}. The order is model, data, "
+            "division."
+        )
 
 
 def check_settings(division: Any, *counts: str) -> None:

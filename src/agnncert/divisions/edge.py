@@ -1,7 +1,7 @@
 """The edge-centric division: every edge goes to the group of its pair of ids."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,10 +12,14 @@ from agnncert.divisions.base import (
     Pieces,
     check_settings,
     disjoint_union,
+    has_own_groups,
     is_graph_task,
+    num_groups_in,
+    number_within,
     require_covered,
     touched_edge_groups,
     touched_nodes,
+    touched_pairs,
     with_edges,
     with_nodes_and_edges,
 )
@@ -31,28 +35,46 @@ class EdgeCentric:
     One edge touched moves at most one ballot; an injected node moves one per edge it brings.
 
     Attributes:
-        num_groups: Number of subgraphs T.
+        num_groups: Number of subgraphs T. With ``math.inf`` every pair has a group of its own: a target casts one
+            ballot for each of its edges, and a graph one for each edge, whatever the hash.
         hash: "md5", "sha1", "sha256" or "blake2b".
         self_loops: Whether self-loops are kept as ordinary edges; dropped otherwise.
     """
 
-    num_groups: int
+    num_groups: Any  # a whole number, or math.inf
     hash: str = "md5"
     self_loops: bool = False
 
     rule: ClassVar[str] = "edge-centric"
 
     def __post_init__(self) -> None:
-        check_settings(self, "num_groups")
+        if not has_own_groups(self):
+            check_settings(self, "num_groups")
 
     def __str__(self) -> str:
         loops = ", self-loops kept" if self.self_loops else ""
+        if has_own_groups(self):
+            return f"edge-centric(T=inf{loops})"
         return f"edge-centric(T={self.num_groups}, hash={self.hash}, key=u64le{loops})"
 
     def groups(self, graph: Data) -> Tensor:
         """Group of every directed edge; both directions of a pair share it."""
+        if has_own_groups(self):
+            return self._pairs(graph)[1]
         keys = node_keys(graph)[graph.edge_index].numpy().view(np.uint64)
         return torch.from_numpy(hashing.edge_groups(keys[0], keys[1], self.num_groups, self.hash))
+
+    def groups_in(self, graph: Data) -> int:
+        """Number of edges of the graph, or the most that one of a set has: so many groups ``math.inf`` makes."""
+        number = self._pairs(graph)[0]
+        return int(number.max()) + 1 if len(number) else 1
+
+    def _pairs(self, graph: Data) -> tuple[Tensor, Tensor]:
+        """Number of each pair of nodes within its graph, by ascending ends, and that of the pair of each edge."""
+        low, high = graph.edge_index.min(0).values, graph.edge_index.max(0).values
+        pair, of_edge = torch.unique(low * graph.num_nodes + high, return_inverse=True)
+        number = number_within(graph, torch.div(pair, graph.num_nodes, rounding_mode="floor"))
+        return number, number[of_edge]
 
     def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
         """Edges of one group; in the graph task only their endpoints stay, so that no isolated node is read out."""
@@ -65,7 +87,7 @@ class EdgeCentric:
         """The disjoint union of all subgraphs."""
         cells = groups
         if is_graph_task(graph):
-            cells = graph.batch[graph.edge_index[0]] * self.num_groups + groups
+            cells = graph.batch[graph.edge_index[0]] * num_groups_in(self, graph) + groups
         cell, node, edge_index, edge = disjoint_union(graph, cells)
         # An endpoint counts whichever way the edge points: a model that also reads outgoing edges is then covered.
         everyone = torch.ones_like(cell, dtype=torch.bool)
@@ -75,9 +97,19 @@ class EdgeCentric:
         """Groups whose ballot ``change`` can alter: those of touched edges and of all edges of touched nodes."""
         require_covered(change, graph, target, target_features=False)
         nodes, keys = touched_nodes(change), node_keys(graph)
+        if has_own_groups(self):
+            return self._moved_pairs(change, graph, target, nodes)
         at_nodes = torch.isin(keys, torch.tensor(sorted(nodes), dtype=torch.int64))[graph.edge_index].any(0)
         moved = set(self.groups(graph)[at_nodes].tolist())
         return moved | touched_edge_groups(change, self.num_groups, self.hash)
+
+    def _moved_pairs(self, change: Perturbation, graph: Data, target: int | None, nodes: set[int]) -> set[Any]:
+        """Pairs whose ballot can alter, each named by its two keys: their numbers move when others come and go."""
+        keys = node_keys(graph)
+        ends = (sorted(pair) for pair in keys[graph.edge_index].t().tolist())
+        pairs = {(u, v) for u, v in ends if u in nodes or v in nodes} | set(touched_pairs(change))
+        own = None if target is None else int(keys[target])
+        return {pair for pair in pairs if own is None or own in pair}
 
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
         """Number of distinct groups the change touches (paper, Theorems 2 to 5)."""

@@ -5,6 +5,7 @@ in ``agnncert.proof.rules``.
 """
 
 import importlib
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -115,15 +116,20 @@ def parse_division(text: str) -> Any:
         NodeCentric(num_groups=60, hash='sha1', gate_features=False, self_loops=False)
         >>> parse_division("gnncert-en(T=30x20, hash=md5, key=u64le)")
         GNNCertEN(edge_groups=30, node_groups=20, hash='md5')
+        >>> parse_division("edge-centric(T=inf)")
+        EdgeCentric(num_groups=inf, hash='md5', self_loops=False)
     """
-    match = re.match(r"[a-z-]+\(T=(\d+)(?:x(\d+))?, hash=(\w+)", text)
-    numbers = [int(number) for number in match.groups()[:2] if number] if match else []
+    match = re.match(r"[a-z-]+\(T=(\d+|inf)(?:x(\d+))?(?:, hash=(\w+))?", text)
+    numbers = [math.inf if number == "inf" else int(number) for number in match.groups()[:2] if number] if match else []
     for entry in DIVISIONS.values():
         if match is None or len(numbers) != len(entry.counts):
             continue
-        settings = {**dict(zip(entry.counts, numbers, strict=True)), "hash": match[3], **entry.fixed}
+        settings = {**dict(zip(entry.counts, numbers, strict=True)), "hash": match[3] or "md5", **entry.fixed}
         for loops in ({}, {"self_loops": True}) if entry.name in AGNNCERT else ({},):
-            division = entry.load()(**settings, **loops)
+            try:
+                division = entry.load()(**settings, **loops)
+            except DivisionError:  # no such number of groups, hash, or mix of settings
+                continue
             if str(division) == text:
                 return division
     raise DivisionError(f'cannot rebuild the division "{text}": it is not one of the built-in ones.')

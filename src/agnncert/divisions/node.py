@@ -1,7 +1,7 @@
 """The node-centric division: all edges that leave a node go to the group of its id."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,7 +12,10 @@ from agnncert.divisions.base import (
     Pieces,
     check_settings,
     disjoint_union,
+    has_own_groups,
     is_graph_task,
+    num_groups_in,
+    number_within,
     require_covered,
     show_features,
     touched_nodes,
@@ -20,6 +23,7 @@ from agnncert.divisions.base import (
     with_edges,
     with_nodes_and_edges,
 )
+from agnncert.errors import DivisionError
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import node_keys
 from agnncert.graphs.perturbation import Perturbation
@@ -32,14 +36,15 @@ class NodeCentric:
     One edge or one node touched, whatever its degree, moves at most one ballot of a target.
 
     Attributes:
-        num_groups: Number of subgraphs T.
+        num_groups: Number of subgraphs T. With ``math.inf`` every node has a group of its own: a target casts one
+            ballot for each neighbour that sends it messages, and a graph one for each node, whatever the hash.
         hash: "md5", "sha1", "sha256" or "blake2b".
         gate_features: Node task only: a subgraph shows the features of its own group's nodes alone. This
             protects the target's own features too, at the price of at most degree + 1 ballots per target.
         self_loops: Whether self-loops are kept as ordinary edges; dropped otherwise.
     """
 
-    num_groups: int
+    num_groups: Any  # a whole number, or math.inf
     hash: str = "md5"
     gate_features: bool = False
     self_loops: bool = False
@@ -47,17 +52,31 @@ class NodeCentric:
     rule: ClassVar[str] = "node-centric"
 
     def __post_init__(self) -> None:
-        check_settings(self, "num_groups")
+        if not has_own_groups(self):
+            check_settings(self, "num_groups")
+        elif self.gate_features or self.self_loops:
+            raise DivisionError(
+                "NodeCentric(num_groups=math.inf) takes neither gate_features nor self_loops: a ballot shows the "
+                "target and one neighbour, and a self-loop at that neighbour would let an edge elsewhere alter it."
+            )
 
     def __str__(self) -> str:
+        if has_own_groups(self):
+            return "node-centric(T=inf)"
         loops = ", self-loops kept" if self.self_loops else ""
         gated = ", gated features" if self.gate_features else ""
         return f"node-centric(T={self.num_groups}, hash={self.hash}, key=u64le{gated}{loops})"
 
     def node_groups(self, graph: Data) -> Tensor:
-        """Group of every node, shape ``[num_nodes]``."""
+        """Group of every node, shape ``[num_nodes]``; its row in its graph if every node has its own."""
+        if has_own_groups(self):
+            return number_within(graph, torch.arange(graph.num_nodes))
         keys = node_keys(graph).numpy().view(np.uint64)
         return torch.from_numpy(hashing.node_groups(keys, self.num_groups, self.hash))
+
+    def groups_in(self, graph: Data) -> int:
+        """Number of nodes of the graph, or of the largest one of a set: as many groups there are with ``math.inf``."""
+        return int(self.node_groups(graph).max()) + 1 if graph.num_nodes else 1
 
     def groups(self, graph: Data) -> Tensor:
         """Group of the node each edge comes from; in the graph task −1 when its two ends differ in group."""
@@ -94,7 +113,7 @@ class NodeCentric:
         return Pieces(cell, node, edge_index, edge, votes=has_edge | at_home, reached=has_edge, blank=~at_home)
 
     def _graph_pieces(self, graph: Data, groups: Tensor) -> Pieces:
-        cell_of_node = graph.batch * self.num_groups + self.node_groups(graph)
+        cell_of_node = graph.batch * num_groups_in(self, graph) + self.node_groups(graph)
         node = torch.argsort(cell_of_node, stable=True)
         position = torch.empty_like(node)
         position[node] = torch.arange(len(node))
@@ -103,7 +122,7 @@ class NodeCentric:
         cell = cell_of_node[node]
         _, where, sizes = torch.unique_consecutive(cell, return_inverse=True, return_counts=True)
         # A lone node has no edge to lose or gain, unless it may be joined to itself.
-        reached = sizes[where] >= (1 if self.self_loops else 2)
+        reached = sizes[where] >= (1 if self.self_loops or has_own_groups(self) else 2)
         everyone = torch.ones_like(cell, dtype=torch.bool)
         return Pieces(cell, node, position[graph.edge_index[:, edge]], edge, votes=everyone, reached=reached)
 
@@ -112,6 +131,8 @@ class NodeCentric:
         require_covered(change, graph, target, target_features=self.gate_features)
         own_key = None if target is None else int(node_keys(graph)[target])
         nodes, pairs = touched_nodes(change), touched_pairs(change)
+        if has_own_groups(self):  # rows move when nodes are deleted, so a group is named by the key of its node
+            return nodes | {v if own_key == u else u for u, v in pairs if own_key in (u, v)}
         keys = [*nodes, *(key for pair in pairs for key in pair)]
         hashed = hashing.node_groups(np.array(keys, dtype=np.int64).view(np.uint64), self.num_groups, self.hash)
         group = dict(zip(keys, hashed.tolist(), strict=True))

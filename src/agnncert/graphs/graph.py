@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data, HeteroData
 
 from agnncert.errors import GraphError, IdError
 from agnncert.graphs.hashing import keys_of_encoded
@@ -22,18 +22,64 @@ from agnncert.proof.ids import EncodedIds, encode_ids, id_digest, order_of, refu
 
 Task = Literal["node", "graph"]
 EDGE_VALUES = ("edge_weight", "edge_attr")
+WIDE = (torch.float32, torch.float64)  # numbers in other types become float32: nothing is lost
 
 
 def infer_task(data: object) -> Task:
-    """``Data`` means node classification, a list or dataset of ``Data`` graph classification."""
-    if isinstance(data, Data):
+    """``Data`` means node classification, a list or dataset of ``Data`` graph classification.
+
+    Raises:
+        GraphError: It is neither, or a single graph in a list whose labels or masks are those of nodes.
+    """
+    if isinstance(data, Data) and not isinstance(data, Batch):
         return "node"
-    if isinstance(data, Sequence) or (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+    listed = isinstance(data, Sequence) or (hasattr(data, "__len__") and hasattr(data, "__getitem__"))
+    reason = _no_data(data)
+    if reason is None and listed:
+        _refuse_nodes(data)
         return "graph"
     raise GraphError(
         f"cannot tell the task from a {type(data).__name__}: pass a torch_geometric Data (node classification) or a "
-        "list of Data (graph classification)."
+        f"list of Data (graph classification).{f' {reason}' if reason else ''}"
     )
+
+
+def _no_data(data: object) -> str | None:
+    """What to do instead, if something looks like data and is none."""
+    if isinstance(data, Batch):
+        return (
+            "A batch is several graphs at once: batch.to_data_list() is such a list. To classify nodes of all of them "
+            "as one graph, make a Data of its tensors, without batch and ptr."
+        )
+    if isinstance(data, HeteroData):
+        return "Models here see one kind of nodes and edges: data.to_homogeneous() makes a Data."
+    if isinstance(data, str):
+        return f'Load it first: load_dataset("{data}").'
+    if isinstance(data, Tensor):
+        return "Data(x=…, edge_index=…) makes one of tensors."
+    if isinstance(data, torch.nn.Module) or hasattr(data, "num_groups"):
+        return "The order is model, data, division: certify(model, data, division)."
+    if type(data).__module__.partition(".")[0] == "networkx":
+        return "torch_geometric.utils.from_networkx makes one of it."
+    if hasattr(data, "dataset") and hasattr(data, "batch_size"):
+        return "Of a loader, pass the dataset: loader.dataset."
+    return None
+
+
+def _refuse_nodes(graphs: Any) -> None:
+    """A dataset such as Cora is a list of one graph, whose nodes are to be classified."""
+    if len(graphs) != 1 or not isinstance(graphs[0], Data):
+        return
+    graph: Any = graphs[0]
+    masks = [name for name in ("train_mask", "val_mask", "test_mask") if getattr(graph, name, None) is not None]
+    y = getattr(graph, "y", None)
+    of_nodes = isinstance(y, Tensor) and y.dim() > 0 and y.size(0) == graph.num_nodes > 1
+    if masks or of_nodes:
+        what = masks[0] if masks else "a label for each node"
+        raise GraphError(
+            f"this {type(graphs).__name__} holds one graph, which has {what}: to classify its nodes, pass the graph "
+            "itself, dataset[0]. (A list means that graphs are classified, each with one label.)"
+        )
 
 
 def canonical(data: Data, keep_self_loops: bool = False) -> Data:
@@ -219,7 +265,9 @@ def _checked(data: Data, where: str) -> Data:
         raise GraphError(
             f"{where}: x is complex ({x.dtype}): give real features, e.g. torch.view_as_real(x).flatten(1)."
         )
-    x = x if x.is_floating_point() else x.float()
+    if x.is_meta:
+        raise GraphError(f"{where}: x is on the meta device, so it has no numbers: load the data.")
+    x = x if x.dtype in WIDE else x.float()
     _require_finite(x, f"{where}: features x", "node")
     edge_index = data.edge_index
     if edge_index is None:
@@ -237,6 +285,7 @@ def _checked(data: Data, where: str) -> Data:
         raise GraphError(
             f"{where}: edge_index has shape {shape} and type {edge_index.dtype}, expected integers [2, num_edges]."
         )
+    _require_device(x, edge_index, f"{where}: edge_index")
     edge_index = edge_index.long()
     if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= x.size(0)):
         bad = int(((edge_index < 0) | (edge_index >= x.size(0))).any(0).nonzero()[0])
@@ -254,14 +303,21 @@ def _checked(data: Data, where: str) -> Data:
             raise GraphError(
                 f"{where}: {name} has {given} for {edge_index.size(1)} edges: a tensor with one row per edge is needed."
             )
+        _require_device(x, value, f"{where}: {name}")
         _require_finite(value, f"{where}: {name}", "edge")
-        graph[name] = value
+        graph[name] = value.float() if value.is_floating_point() and value.dtype not in WIDE else value
     return graph
+
+
+def _require_device(x: Tensor, value: Tensor, what: str) -> None:
+    if value.device != x.device:
+        raise GraphError(f"{what} is on {value.device} and x on {x.device}: bring them together, data.to('cpu').")
 
 
 def _require_finite(value: Tensor, what: str, unit: str) -> None:
     # A single NaN or infinity can spread to every node in dense arithmetic, and no margin survives it.
-    if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+    # The sum is finite only if all numbers are, and much faster to look at; it may overflow where they are.
+    if value.is_floating_point() and not bool(torch.isfinite(value.sum()) or torch.isfinite(value).all()):
         bad = (~torch.isfinite(value)).view(value.size(0), -1).any(1).nonzero().view(-1)
         raise GraphError(
             f"{what} of {len(bad)} {unit}(s) are not finite (first: row {int(bad[0])}): replace NaN and "

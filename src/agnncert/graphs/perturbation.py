@@ -61,6 +61,9 @@ class Perturbation:
 
         Injected nodes get the label −1 and are in no split.
         """
+        if not isinstance(data, Data) or data.x is None:
+            found = "it has no node features x" if isinstance(data, Data) else f"got a {type(data).__name__}"
+            raise GraphError(f"a change is applied to one torch_geometric Data with features: {found}.")
         draft = _Draft(data)
         draft.change_features(self.change_features)
         draft.change_edges(self.change_edges)
@@ -134,6 +137,12 @@ def _hand_on(shared: list[list[Id]], taker: list[Id], load: Counter[Id]) -> bool
     return False
 
 
+def _able_to_hold(values: Tensor, new: Tensor) -> Tensor:
+    """The same values as floats, if they are integers and the new ones are not whole: none is ever cut off."""
+    whole = not new.is_floating_point() or bool((new == new.round()).all())
+    return values if values.is_floating_point() or whole else values.float()
+
+
 class _Draft:
     """A graph being edited; rows are found by the exact id, since keys may be shared.
 
@@ -179,15 +188,26 @@ class _Draft:
     def change_features(self, changes: Mapping[Id, Sequence[float]]) -> None:
         self.data.x = self.data.x.clone()
         for node, features in changes.items():
-            self.data.x[self.find(node)] = torch.as_tensor(features, dtype=self.data.x.dtype)
+            row = self._row(node, features)
+            self.data.x[self.find(node)] = row
+
+    def _row(self, node: Id, features: Any) -> Tensor:
+        """Features of a node; the graph's become floats first if they are integers and these are not."""
+        row = torch.as_tensor(features)
+        width = self.data.x.size(1)
+        if row.shape != (width,):
+            raise GraphError(f"features of node {node!r} have shape {tuple(row.shape)}, but the graph has {width}.")
+        self.data.x = _able_to_hold(self.data.x, row)
+        return row.to(self.data.x.dtype)
 
     def change_edges(self, changes: Sequence[tuple[Id, Id, Any]]) -> None:
         for u, v, value in changes:
             between = self._between(u, v, "change")
             name = next((name for name in EDGE_VALUES if name in self.data), None)
             if name is not None:
-                self.data[name] = self.data[name].clone()
-                self.data[name][between] = torch.as_tensor(value, dtype=self.data[name].dtype)
+                new = torch.as_tensor(value)
+                self.data[name] = _able_to_hold(self.data[name].clone(), new)
+                self.data[name][between] = new.to(self.data[name].dtype)
                 continue
             if value != int(value) or value < 1:
                 raise GraphError(
@@ -235,7 +255,8 @@ class _Draft:
             self.names.append(name)
             self.given.append(node)
         total, new = self.data.x.size(0), len(nodes)
-        features = torch.stack([torch.as_tensor(f, dtype=self.data.x.dtype) for f in nodes.values()])
+        rows = [self._row(node, features) for node, features in nodes.items()]
+        features = torch.stack([row.to(self.data.x.dtype) for row in rows])
 
         def grown(value: Tensor) -> Tensor:
             fill = False if value.dtype == torch.bool else -1

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from agnncert.errors import GraphError
 from agnncert.graphs.graph import Task, canonical, canonical_set, graph_digest, infer_task, listed_ids, select_edges
+from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.proof.ids import id_array
 
 Rows = npt.NDArray[np.int64]
@@ -133,6 +134,11 @@ def target_rows(targets: object, total: int) -> Rows:
     """Row numbers from a mask, an index, or ``None`` for all."""
     if targets is None:
         return np.arange(total, dtype=np.int64)
+    if isinstance(targets, str):
+        raise GraphError(f'targets="{targets}": pass the mask itself, such as data.test_mask, or row numbers.')
+    if isinstance(targets, Tensor):  # some of whose types numpy does not have
+        targets = targets.detach().cpu()
+        targets = targets.float() if targets.dtype == torch.bfloat16 else targets
     rows = np.asarray(targets)
     rows = rows.reshape(1) if rows.ndim == 0 else rows
     if rows.dtype == bool:
@@ -140,15 +146,18 @@ def target_rows(targets: object, total: int) -> Rows:
             raise GraphError(f"the target mask has shape {rows.shape}, the data has {total} rows: they must agree.")
         return np.flatnonzero(rows).astype(np.int64)
     if rows.ndim != 1 or (rows.size and not np.issubdtype(rows.dtype, np.integer)):
+        hint = " If it is a mask, make it one: targets.bool()." if rows.shape == (total,) else ""
         raise GraphError(
-            f"targets must be a mask or row numbers, got an array of {rows.dtype} with shape {rows.shape}."
+            f"targets must be a mask or row numbers, got an array of {rows.dtype} with shape {rows.shape}.{hint}"
         )
     rows = rows.astype(np.int64)
     outside = rows[(rows < 0) | (rows >= total)]
     if outside.size:
         raise GraphError(f"targets name row {outside[0]}, but the data has rows 0 to {total - 1}.")
     if len(np.unique(rows)) != len(rows):
-        raise GraphError("targets name a row twice: give each target once.")
+        mask = len(rows) == total and set(np.unique(rows)) <= {0, 1}
+        hint = " If 0 and 1 are meant as a mask, make it one: targets.bool()." if mask else ""
+        raise GraphError(f"targets name a row twice: give each target once.{hint}")
     return rows
 
 
@@ -164,12 +173,11 @@ def target_ids(data: Any, rows: Rows, task: Task) -> npt.NDArray[Any]:
 def target_truth(data: Any, rows: Rows, task: Task) -> Rows | None:
     """True classes of the targets, -1 for a graph without one; ``None`` if the data has none."""
     if task == "graph":
-        labels = [getattr(data[int(k)], "y", None) for k in rows]
-        if all(y is None for y in labels):
-            return None
-        return np.array([-1 if y is None else int(y) for y in labels], dtype=np.int64)
+        known = graph_classes([data[int(k)] for k in rows]).numpy()
+        return known if (known >= 0).any() else None
     y = getattr(data, "y", None)
-    return None if y is None or y.dim() != 1 else y.numpy()[rows].astype(np.int64)
+    classes = None if y is None else class_numbers(y, int(data.num_nodes))
+    return None if classes is None else classes.numpy()[rows]
 
 
 def _without_loops(graph: Data) -> Data:

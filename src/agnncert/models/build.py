@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from agnncert.errors import GraphError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
+from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.models import gnn
 from agnncert.models.gnn import GNN, ModelConfig
 
@@ -153,8 +154,8 @@ def _num_classes(data: Data | Sequence[Data]) -> int:
     stated = getattr(data, "num_classes", None)
     if stated:
         return int(stated)
-    labels = [data.y] if isinstance(data, Data) else [graph.y for graph in data]
-    known = [int(y.max()) + 1 for y in labels if y is not None and y.numel()]
-    if not known:
+    y = class_numbers(data.y, int(data.num_nodes or 0)) if isinstance(data, Data) and data.y is not None else None
+    y = y if isinstance(data, Data) else graph_classes(data)
+    if y is None or not len(y) or int(y.max()) < 0:
         raise SettingsError("the data has no labels y: pass out_channels, the number of classes.")
-    return max(known)
+    return int(y.max()) + 1

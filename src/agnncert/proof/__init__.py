@@ -1,6 +1,6 @@
 """What is proved, and how anyone checks it. Imports numpy and scipy, never torch.
 
-    read by both   budget · ballots · rules · claim · file
+    read by both   budget · ballots · rules · vote · claim · file
     proving        theorems · evidence · certificate · samples/
     checking       recount · recount_samples · check
 

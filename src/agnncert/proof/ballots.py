@@ -9,14 +9,15 @@ with hundreds of subgraphs stays small. :class:`Ballots` adds what a rule needs 
 import math
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.errors import CertificateError, did_you_mean
+from agnncert.errors import CertificateError, SettingsError, did_you_mean
 from agnncert.proof.rules import RULES
+from agnncert.proof.vote import Vote
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -107,6 +108,9 @@ DTYPES = {
     "cover_ptr": np.int64,
     "cover": np.int32,
 }
+EDGELESS = {"edgeless": np.int16, "edgeless_stable": np.bool_}  # there if a prior follows them
+OF_PAIRS = {"one_way": np.bool_, "hubs": np.int32}  # there if the rule names them
+MOST_OWN_GROUPS = 2**31 - 1  # where every neighbour has one, as many as an array of int32 can number
 SIZES = {"num_groups": 2**24, "num_classes": np.iinfo(np.int16).max}  # largest numbers that a verifier accepts
 LARGEST_PARAMETER = 2**53  # whole numbers up to here are exact in floating point
 
@@ -124,6 +128,13 @@ class Ballots:
         ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
         parameters: Whole numbers that the rule needs: the sides of GNNCert-EN's grid, or the ballots that one unit of
             each budget field moves in a user's own division.
+        vote: What empty groups cast, and with how many votes each class starts.
+        edgeless: Prediction of each target without edges, shape ``[n]``; only if the prior follows it.
+        edgeless_stable: Whether it is far enough from a tie to be the same on every machine, shape ``[n]``.
+        one_way: Whether the pair of each listed ballot has one direction only, shape ``[m]``; only where every pair has
+            a group of its own.
+        hubs: Of how many targets each node that is none is a neighbour, the largest numbers first and no zeros; only in
+            the node task where every neighbour has a group of its own.
     """
 
     votes: Votes
@@ -132,12 +143,20 @@ class Ballots:
     cover: npt.NDArray[np.int32]
     ids: str = "node_id"
     parameters: Mapping[str, int] = field(default_factory=dict)
+    vote: Vote = field(default_factory=Vote)
+    edgeless: npt.NDArray[np.int16] | None = None
+    edgeless_stable: BoolArray | None = None
+    one_way: BoolArray | None = None
+    hubs: npt.NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         _check_settings(self)
-        _check_types(self.tensors())
+        object.__setattr__(self, "vote", _vote_under(self))
+        _check_types(self.tensors(), _expected(self.rule, self.vote))
         _check_votes(self.votes)
         _check_reached(self)
+        _check_constants(self)
+        _check_pairs(self)
 
     @property
     def num_targets(self) -> int:
@@ -150,13 +169,16 @@ class Ballots:
         return RULES[self.rule].task
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of the votes and of the cover table."""
-        return {name: getattr(self if name.startswith("cover") else self.votes, name) for name in DTYPES}
+        """The arrays of the votes and of the cover table, and whatever else the vote and the rule need."""
+        named = {name: getattr(self if name.startswith("cover") else self.votes, name) for name in DTYPES}
+        extra = {name: getattr(self, name) for name in (*EDGELESS, *OF_PAIRS)}
+        return named | {name: array for name, array in extra.items() if array is not None}
 
     def settings(self) -> dict[str, Any]:
-        """The rule with its parameters, and the size of the vote."""
+        """The rule with its parameters, the vote and its size."""
         sizes = {name: getattr(self.votes, name) for name in SIZES}
-        return {"rule": self.rule, "ids": self.ids, "parameters": dict(self.parameters), **sizes}
+        facts = {"rule": self.rule, "ids": self.ids, "parameters": dict(self.parameters), "vote": self.vote.to_json()}
+        return facts | sizes
 
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
@@ -165,32 +187,70 @@ class Ballots:
         Raises:
             CertificateError: The ballots or the rule are not ones that this library can have written.
         """
-        expected = ("rule", "ids", "parameters", *SIZES)
-        if sorted(tensors) != sorted(DTYPES):
-            raise CertificateError(f"arrays are {reprlib.repr(sorted(tensors))}: expected {', '.join(sorted(DTYPES))}.")
+        expected = ("rule", "ids", "parameters", "vote", *SIZES)
         if sorted(settings) != sorted(expected) or not isinstance(settings["parameters"], dict):
             raise CertificateError(f"settings are {reprlib.repr(dict(settings))}: expected {', '.join(expected)}.")
-        votes: dict[str, Any] = {name: array for name, array in tensors.items() if not name.startswith("cover")}
+        sizes = {name: settings[name] for name in SIZES}
+        _check_sizes(settings["rule"], sizes)
+        vote = Vote.from_json(settings["vote"], settings["rule"], settings["num_classes"])
+        names = _expected(settings["rule"], vote)
+        if sorted(tensors) != sorted(names):
+            raise CertificateError(f"arrays are {reprlib.repr(sorted(tensors))}: expected {', '.join(sorted(names))}.")
+        votes: dict[str, Any] = {name: tensors[name] for name in DTYPES if not name.startswith("cover")}
         return cls(
-            votes=Votes(**votes, **{name: settings[name] for name in SIZES}),
+            votes=Votes(**votes, **sizes),
             rule=settings["rule"],
             cover_ptr=tensors["cover_ptr"],
             cover=tensors["cover"],
             ids=settings["ids"],
             parameters=settings["parameters"],
+            vote=vote,
+            **{name: tensors[name] for name in (*EDGELESS, *OF_PAIRS) if name in names},
         )
+
+
+def _expected(rule: str, vote: Vote) -> dict[str, Any]:
+    """Names and types of the arrays that belong to ballots."""
+    of_pairs = {name: dtype for name, dtype in OF_PAIRS.items() if getattr(RULES[rule], name)}
+    return DTYPES | (EDGELESS if vote.edgeless_prior else {}) | of_pairs
+
+
+def _vote_under(ballots: Ballots) -> Vote:
+    try:
+        return ballots.vote.under(ballots.rule, ballots.votes.num_classes)
+    except SettingsError as error:
+        raise CertificateError(f"the vote does not fit the rule: {error}") from error
+
+
+def under_vote(votes: Votes, vote: Vote) -> tuple[Votes, dict[str, npt.NDArray[Any]]]:
+    """Ballots as a vote counts them, and the edgeless predictions if its prior follows them.
+
+    Args:
+        votes: Ballots as the engines cast them: in the node task an empty group casts the edgeless prediction.
+        vote: The vote, spelled out.
+    """
+    edgeless = {"edgeless": votes.default, "edgeless_stable": votes.default_stable} if vote.edgeless_prior else {}
+    if vote.constant is None:
+        return votes, edgeless
+    constant = np.full(votes.num_targets, vote.constant, dtype=np.int16)
+    return replace(votes, default=constant, default_stable=np.ones(votes.num_targets, dtype=bool)), edgeless
+
+
+def _check_sizes(rule: Any, sizes: Mapping[str, Any]) -> None:
+    if not isinstance(rule, str) or rule not in RULES:
+        raise CertificateError(f"unknown rule {reprlib.repr(rule)}: {did_you_mean(str(rule)[:40], RULES)}")
+    for what, most in SIZES.items():
+        most = MOST_OWN_GROUPS if what == "num_groups" and RULES[rule].own_groups else most
+        if not _is_whole(sizes[what]) or not 1 <= sizes[what] <= most:
+            given = reprlib.repr(sizes[what])
+            raise CertificateError(f"{what} is {given}: expected a whole number from 1 to {most:,}.")
 
 
 def _check_settings(ballots: Ballots) -> None:
     name, parameters = ballots.rule, ballots.parameters
-    if not isinstance(name, str) or name not in RULES:
-        raise CertificateError(f"unknown rule {reprlib.repr(name)}: {did_you_mean(str(name)[:40], RULES)}")
+    _check_sizes(name, {what: getattr(ballots.votes, what) for what in SIZES})
     if ballots.ids not in ("node_id", "row"):
         raise CertificateError(f'unknown kind of ids {reprlib.repr(ballots.ids)}: expected "node_id" or "row".')
-    for what, most in SIZES.items():
-        size = getattr(ballots.votes, what)
-        if not _is_whole(size) or not 1 <= size <= most:
-            raise CertificateError(f"{what} is {reprlib.repr(size)}: expected a whole number from 1 to {most:,}.")
     rule = RULES[name]
     known = (*rule.parameters, *rule.prices)
     missing = [what for what in rule.parameters if what not in parameters]
@@ -202,8 +262,11 @@ def _check_settings(ballots: Ballots) -> None:
         raise CertificateError(f"a grid of {dict(parameters)} does not make {ballots.votes.num_groups} groups.")
 
 
-def _check_types(arrays: dict[str, Any]) -> None:
-    for name, dtype in DTYPES.items():
+def _check_types(arrays: dict[str, Any], expected: dict[str, Any]) -> None:
+    odd = sorted(set(arrays) ^ set(expected))
+    if odd:
+        raise CertificateError(f"arrays that go with this vote and rule are missing, or do not belong to it: {odd}.")
+    for name, dtype in expected.items():
         array = arrays[name]
         if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
             given = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
@@ -244,6 +307,28 @@ def _check_reached(ballots: Ballots) -> None:
     same_target = np.diff(np.repeat(np.arange(len(lengths)), lengths)) == 0
     if (cover < 0).any() or (np.diff(cover)[same_target] < 0).any():
         raise CertificateError('"cover" decreases within a target: more nodes cannot reach fewer ballots.')
+
+
+def _check_constants(ballots: Ballots) -> None:
+    """Refuses ballots of empty groups, and edgeless predictions, that contradict the vote."""
+    votes, vote = ballots.votes, ballots.vote
+    if vote.constant is not None and (votes.default != vote.constant).any():
+        raise CertificateError("empty groups are said to cast one and the same ballot, but others were found.")
+    if ballots.edgeless is None or ballots.edgeless_stable is None:
+        return
+    for name in EDGELESS:
+        _check_length(name, len(getattr(ballots, name)), votes.num_targets)
+    _check_range("edgeless", ballots.edgeless, 0, votes.num_classes - 1)
+    same = (ballots.edgeless == votes.default) & (ballots.edgeless_stable == votes.default_stable)
+    if vote.constant is None and not same.all():
+        raise CertificateError("empty groups are said to cast the edgeless prediction, but they do not.")
+
+
+def _check_pairs(ballots: Ballots) -> None:
+    if ballots.one_way is not None:
+        _check_length("one_way", len(ballots.one_way), len(ballots.votes.group))
+    if ballots.hubs is not None and ((np.diff(ballots.hubs) > 0).any() or (ballots.hubs[-1:] < 1).any()):
+        raise CertificateError('"hubs" must descend, and end before the first zero.')
 
 
 def _check_rows(name: str, ptr: IntArray, num_rows: int, total: int) -> None:

@@ -18,8 +18,9 @@ from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.claim import Claim
 from agnncert.proof.decision import Decision, decision_of, frame_of, html_of, place_of
 from agnncert.proof.evidence import BallotEvidence, Evidence
-from agnncert.proof.file import OPTIONAL, PER_TARGET, Contents, read_contents, write_contents
+from agnncert.proof.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.proof.ids import id_array
+from agnncert.proof.vote import Vote
 
 INF = float("inf")
 
@@ -39,7 +40,7 @@ class Certificate:
         row: Row of each target in the data it was made from; the position when not given, shape ``[n]``.
         truth: True class of each target, negative where it is unknown, shape ``[n]``; None if none was given.
         degree: Neighbours of each target node, or edges of each target graph, if known, shape ``[n]``.
-        counts: Votes per target and class, shape ``[n, num_classes]``.
+        counts: Votes per target and class, those of a prior included, shape ``[n, num_classes]``.
         label: The proved label, shape ``[n]``.
         radius: The largest attack, in steps of ``claim.unit``, that cannot change it; -1 if nothing is proved.
     """
@@ -99,6 +100,22 @@ class Certificate:
     def labelled(self) -> BoolArray:
         """Which targets have a true class, shape ``[n]``: accuracies are shares of these."""
         return np.zeros(self.num_targets, dtype=bool) if self.truth is None else self.truth >= 0
+
+    @cached_property
+    def structure_radius(self) -> IntArray:
+        """As ``radius``, against edges and nodes added and deleted alone: nothing given other features or values.
+
+        The same as ``radius`` unless every neighbour has a group of its own, where a neighbour that comes or goes
+        costs half of what one that is altered may cost. Shape ``[n]``.
+        """
+        ballots = self.evidence if isinstance(self.evidence, BallotEvidence) else None
+        alone = None if ballots is None else ballots.structure_radius()
+        return self.radius if alone is None else alone
+
+    @property
+    def vote(self) -> Vote | None:
+        """What empty groups cast, and the prior; None if there are no ballots but random samples."""
+        return self.evidence.vote if isinstance(self.evidence, BallotEvidence) else None
 
     @overload
     def certified_accuracy(self, truth: Any = None, sizes: float = 0) -> float: ...
@@ -217,8 +234,10 @@ class Certificate:
         """
         stated = usual_budgets(self.claim) if budgets is None else tuple(budgets)
         holds = np.array([self.holds_against(budget) for budget in stated], dtype=bool)
-        arrays = {name: getattr(self, name) for name in ("target", *PER_TARGET, *OPTIONAL)}
+        arrays = {name: getattr(self, name) for name in ("target", *PER_TARGET, *KNOWN)}
         arrays["holds"] = holds.reshape(len(stated), self.num_targets)
+        if isinstance(self.evidence, BallotEvidence):
+            arrays["structure_radius"] = self.evidence.structure_radius()
         contents = Contents(
             kind=self.evidence.kind,
             settings=self.evidence.settings(),
@@ -306,12 +325,13 @@ def certificate_of(contents: Contents, path: str | Path) -> Certificate:
     """
     try:
         evidence = _evidence_class(contents.kind).load(contents.evidence, contents.settings)
-        known: dict[str, Any] = {name: contents.arrays.get(name) for name in ("row", *OPTIONAL)}
+        known: dict[str, Any] = {name: contents.arrays.get(name) for name in ("row", *KNOWN)}
         certificate = Certificate(contents.claim, evidence, contents.arrays["target"], **known)
     except AgnncertError as error:
         raise CertificateError(f"{path}: {error}") from error
-    for name in ("label", "radius"):
-        if not np.array_equal(getattr(certificate, name), contents.arrays[name]):
+    for name in ("label", "radius", "structure_radius"):
+        stated = contents.arrays.get(name)
+        if stated is not None and not np.array_equal(getattr(certificate, name), stated):
             raise CertificateError(f"{path}: the stored {name}s are not the ones that follow from the votes.")
     return certificate
 

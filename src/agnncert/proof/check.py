@@ -14,7 +14,7 @@ from agnncert.proof.ballots import Ballots
 from agnncert.proof.claim import Claim, make_claim, make_sample_claim
 from agnncert.proof.file import Contents
 from agnncert.proof.recount_samples import bound_classes, check_samples, check_work, holds, right_radius
-from agnncert.proof.rules import why_not
+from agnncert.proof.rules import RULES, why_not
 
 # What a claim says that its evidence does not imply: whoever has the graph and the model can check it.
 _TAKEN_AS_STATED = ("digests", "notes", "library_version")
@@ -64,6 +64,7 @@ def _check_ballots(contents: Contents) -> list[str]:
         digests=claim.digests,
         parameters=ballots.parameters,
         locality=claim.locality,
+        vote=ballots.vote,
         version=contents.version,
     )
     wrong = [
@@ -71,6 +72,8 @@ def _check_ballots(contents: Contents) -> list[str]:
         *_check_claim(claim, expected, {"graph", "model", "division"}),
     ]
     wrong += _check_division(claim, ballots)
+    if ("structure_radius" in contents.arrays) != RULES[ballots.rule].own_groups:
+        wrong.append("a radius against structure alone is stated exactly where every neighbour has a group of its own")
     return wrong or _check_votes(contents, ballots)
 
 
@@ -86,7 +89,7 @@ def _check_division(claim: Claim, ballots: Ballots) -> Iterator[str]:
 def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:
     """Derives every statement again, some targets at a time."""
     wrong: dict[str, int] = {}
-    prices = np.zeros((len(contents.budgets), ballots.num_targets))
+    prices, touch_prices = (np.zeros((len(contents.budgets), ballots.num_targets)) for _ in range(2))
     fails = np.zeros(prices.shape, dtype=bool)
     for piles in recount.sort_ballots(ballots):
         here = piles.targets
@@ -96,15 +99,19 @@ def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:
             "radius": stored["radius"] != piles.radius(),
             "number of new neighbours": ~recount.right_neighbours(piles, stored["new_neighbours"]),
         }
+        alone = piles.structure_radius()
+        if alone is not None:
+            bad["structure radius"] = contents.arrays["structure_radius"][here] != alone
         for i, budget in enumerate(contents.budgets):
             fails[i, here] = ~piles.holds(recount.limits(piles, budget))
             prices[i, here] = recount.prices(piles, budget)
+            touch_prices[i, here] = recount.touch_prices(piles, budget)
             bad[f"answer for {budget}"] = contents.arrays["holds"][i, here] == fails[i, here]
         for name, where in bad.items():
             wrong[name] = wrong.get(name, 0) + int(where.sum())
     reasons = [_of_targets(name, number, "ballots") for name, number in wrong.items() if number]
     for i, budget in enumerate(contents.budgets):
-        if contents.broken_at_most[i] != recount.broken(ballots.task, budget, prices[i], fails[i]):
+        if contents.broken_at_most[i] != recount.broken(ballots, budget, prices[i], fails[i], touch_prices[i]):
             reasons.append(f"the stated number of targets that {budget} can break does not follow from the ballots")
     return reasons
 

@@ -11,6 +11,7 @@ from typing import Any
 from agnncert import __version__
 from agnncert.errors import CertificateError
 from agnncert.proof.rules import RULES, Rule
+from agnncert.proof.vote import Vote
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ def make_claim(
     parameters: Mapping[str, int] | None = None,
     locality: str = "",
     notes: tuple[str, ...] = (),
+    vote: Vote | None = None,
     version: int = 2,
 ) -> Claim:
     """The claim that belongs to ballots.
@@ -144,12 +146,20 @@ def make_claim(
         parameters: Whole numbers of the rule.
         locality: How it is known that the model looks along edges only; dropped where the rule does not assume it.
         notes: Further remarks, stored as they are.
+        vote: What empty groups cast, and the prior; the plain vote when not given.
         version: Version of the file that it stands in; before 2, ballots were not watched one by one.
     """
     digests = dict(digests or {})
     locality = locality if RULES[rule].division.whole_graph else ""
     facts = ClaimFacts(
-        RULES[rule], ids == "row", tolerance, digests.get("model", ""), dict(parameters or {}), locality, version > 1
+        rule=RULES[rule],
+        by_row=ids == "row",
+        tolerance=tolerance,
+        model_digest=digests.get("model", ""),
+        parameters=dict(parameters or {}),
+        locality=locality,
+        vote=vote or Vote(),
+        watched=version > 1,
     )
     return Claim(
         task=facts.task,
@@ -182,6 +192,17 @@ _PRICE_NAMES = {
 }
 
 
+_OWN_BALLOTS = {
+    (
+        "node",
+        False,
+    ): "One ballot is cast for each neighbour that sends the target messages, from these two nodes alone.",
+    ("node", True): "One ballot is cast for each edge of the target, from its two ends alone.",
+    ("graph", False): "One ballot is cast for each node, from its features alone.",
+    ("graph", True): "One ballot is cast for each edge, from its two ends alone.",
+}
+
+
 @dataclass(frozen=True)
 class ClaimFacts:
     """The facts from which all sentences of a claim about ballots are written.
@@ -193,6 +214,7 @@ class ClaimFacts:
         model_digest: SHA-256 of the model, or empty.
         parameters: Whole numbers of the rule.
         locality: How locality is known, a key of ``LOCALITY``.
+        vote: What empty groups cast, and the prior.
         watched: Whether each ballot was shaken to see how far rounding moves it.
     """
 
@@ -202,6 +224,7 @@ class ClaimFacts:
     model_digest: str
     parameters: dict[str, int]
     locality: str = ""
+    vote: Vote = field(default_factory=Vote)
     watched: bool = True
 
     @property
@@ -215,6 +238,11 @@ class ClaimFacts:
         priced = not self.rule.prices or "target_features" in self.parameters
         return self.task == "graph" or (self.rule.target_features and priced)
 
+    @property
+    def needs_ids(self) -> bool:
+        """Whether there are no ids, but groups depend on them, so that no node may be deleted."""
+        return self.by_row and not self.rule.own_groups
+
     def covers(self) -> Iterator[str]:
         """The changes that are covered."""
         if self.rule.division.whole_graph:
@@ -223,7 +251,7 @@ class ClaimFacts:
             )
             yield "Edges added or deleted anywhere, and edges given another weight, attribute or number of copies."
             yield injected + (" They are appended after the existing rows." if self.by_row else "")
-            if self.by_row:
+            if self.needs_ids:
                 yield "Features of other nodes changed to anything."
             else:
                 yield "Nodes deleted with all their edges, and features of other nodes changed to anything."
@@ -242,12 +270,18 @@ class ClaimFacts:
         if not self.target_features:
             yield "The target's own features are unchanged."
         yield "An edge is an unordered pair of nodes; a new direction of an old pair counts as an added edge."
-        if self.by_row:
+        if self.needs_ids:
             yield "Row numbers are the ids of the nodes: injected nodes come last, and no node is deleted."
+        elif self.by_row:
+            yield (
+                "Row numbers are the ids of the nodes: injected nodes come last. Where a deleted node shifts the rows "
+                "of others, the target is the node that it was."
+            )
         else:
             yield "Ids are unique and stay with their nodes; only the id of a deleted node may be used again."
         named = f" with SHA-256 {self.model_digest}" if self.model_digest else ""
         yield f"The model{named} and the division are the ones that cast these ballots, in evaluation mode."
+        yield from self.about_vote()
         if self.rule.prices:
             yield "The division's own statement of how many ballots a change moves is true."
         elif self.rule.division.whole_graph and self.task == "node":
@@ -266,13 +300,43 @@ class ClaimFacts:
         else:
             yield "Evaluating the same subgraph again gives the same ballot, on any machine."
 
+    def about_vote(self) -> Iterator[str]:
+        """How ballots are added up, unless that is as usual."""
+        unusual = self.vote.empty not in (None, self.rule.empty[0])
+        if self.rule.own_groups:
+            yield _OWN_BALLOTS[self.task, self.rule.one_way]
+            yield "An edge that loses one of two directions, or some of its copies, is a changed edge, no deleted one."
+        if unusual and self.rule.own_groups:
+            yield (
+                f"Empty groups, of which there may be any number, would cast class {self.vote.empty}: so each ballot "
+                "that is cast takes one vote from that class."
+            )
+        elif unusual:
+            empty = "where the target has no edge that brings it a message"
+            if self.task == "graph":
+                empty = f"without {'an edge' if self.rule.uses_cover else 'a node'}"
+            cast = "no ballot" if self.vote.empty == "abstain" else f"a ballot for class {self.vote.empty}"
+            yield f"A subgraph {empty} casts {cast}, whatever the model says."
+        if self.vote.edgeless_prior:
+            yield (
+                f"The ballots of a target are added to {self.vote.edgeless_prior:,} votes for its prediction without "
+                "edges. No attack moves these: the prediction depends on the target's own features alone. Where it is "
+                "too close to a tie, they are conceded to the attacker."
+            )
+        elif self.vote.class_prior:
+            given = [f"{number:,} for class {k}" for k, number in enumerate(self.vote.class_prior) if number]
+            listed = ", ".join(given[:20]) + (f", and so on for {len(given)} classes" if len(given) > 20 else "")
+            yield f"The ballots of every target are added to votes that no attack moves: {listed}."
+        if self.vote.prior or unusual:
+            yield "What empty groups cast, the added votes and the division were fixed before any ballot was cast."
+
     def not_proved(self) -> Iterator[str]:
         """What is not proved."""
         yield "That the label is correct: only that it stays the same."
         yield "Anything about attacks on the training data: the model is taken as it is."
         if not self.target_features:
             yield "Changes of the target's own features: they reach every subgraph and are never certified."
-        if self.by_row:
+        if self.needs_ids:
             yield "Deletion of nodes: without a node_id in the data it renames all later rows."
         if self.rule.by_neighbours and not self.target_features:
             yield (

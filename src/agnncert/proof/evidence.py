@@ -18,10 +18,19 @@ import numpy.typing as npt
 
 from agnncert.proof.ballots import Ballots, BoolArray, FloatArray, IntArray, Votes
 from agnncert.proof.budget import Budget
+from agnncert.proof.own_groups import (
+    OWN_GROUPS,
+    new_needed,
+    own_groups_radius,
+    structure_radius,
+    touches_needed,
+    withstands_touches,
+)
 from agnncert.proof.rules import RULES
 from agnncert.proof.theorems import (
     Amounts,
     Facts,
+    Prior,
     Reach,
     Tally,
     certified_radius,
@@ -124,22 +133,41 @@ class BallotEvidence(Ballots, Evidence):
 
     @property
     def counts(self) -> IntArray:
-        """All votes as cast, shape ``[n, num_classes]``."""
-        return self.votes.counts
+        """All votes as cast, and the prior, shape ``[n, num_classes]``."""
+        return self.votes.counts + Prior.of(self, slice(0, self.num_targets)).votes
 
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
         """Winner of each vote, and how many ballots may change before another class can win."""
         label, radius = (np.zeros(self.num_targets, dtype=np.int64) for _ in range(2))
-        for part, counted, _ in self._blocks():
-            label[part], radius[part] = counted.label, certified_radius(counted)
+        for part, counted, facts in self._blocks():
+            label[part] = counted.label
+            radius[part] = own_groups_radius(counted, facts) if self._own_groups else certified_radius(counted)
         return label, radius
+
+    def structure_radius(self) -> IntArray | None:
+        """What is withstood of edges and nodes added and deleted alone, ``[n]``; None where that is the radius."""
+        if not self._own_groups:
+            return None
+        radius = np.zeros(self.num_targets, dtype=np.int64)
+        for part, counted, facts in self._blocks():
+            radius[part] = structure_radius(counted, facts)
+        return radius
+
+    @property
+    def _own_groups(self) -> bool:
+        return RULES[self.rule].own_groups
 
     def holds(self, budget: Budget) -> BoolArray:
         """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
         answer = np.zeros(self.num_targets, dtype=bool)
         for part, counted, facts in self._blocks():
-            answer[part] = withstands(counted, self._reach(Amounts.of(budget), facts))
+            answer[part] = self._withstands(counted, Amounts.of(budget), facts)
         return answer
+
+    def _withstands(self, counted: Tally, attack: Amounts, facts: Facts) -> BoolArray:
+        if self._own_groups:
+            return withstands_touches(counted, OWN_GROUPS[self.rule](attack, facts), facts)
+        return withstands(counted, self._reach(attack, facts))
 
     def largest(self, field: str, rest: Budget) -> FloatArray:
         """The largest amount of ``field`` that each target withstands on top of ``rest``, shape ``[n]``."""
@@ -147,7 +175,7 @@ class BallotEvidence(Ballots, Evidence):
         for part, counted, facts in self._blocks():
 
             def holds(amounts: FloatArray, counted: Tally = counted, facts: Facts = facts) -> BoolArray:
-                return withstands(counted, self._reach(Amounts.of(rest, field, amounts), facts))
+                return self._withstands(counted, Amounts.of(rest, field, amounts), facts)
 
             answer[part] = largest_amount(holds, len(counted.label))
         return answer
@@ -159,7 +187,8 @@ class BallotEvidence(Ballots, Evidence):
         two targets at most, an injected node to as many as it has edges. All other changes count in full for every
         target. With ``target_features=False`` no target is deleted or given other features. With
         ``target_features=True`` targets may be among the deleted nodes and the nodes with changed features, of which
-        there may then be one more than ``change_features`` says.
+        there may then be one more than ``change_features`` says. Where every neighbour has a group of its own, a change
+        at a pair touches its two ends only, so that deleted and changed ones are shared out too.
 
         Graph task: every target is a graph of its own, so one attacked graph breaks one target or none.
 
@@ -177,12 +206,28 @@ class BallotEvidence(Ballots, Evidence):
             budget = budget.but(target_features=False, change_features=budget.change_features + 1)
         prices = self._prices(budget)[among]
         money = 2 * budget.add_edges + budget.injected_edges
-        return int(min(among.sum(), touched + most_affordable(prices, money)))
+        broken = most_affordable(prices, money)
+        if self.hubs is not None and not touched:  # a change at one pair touches its two ends and no other target
+            edges = budget.add_edges + budget.delete_edges + budget.change_edges
+            hubs = self.hubs[: int(min(len(self.hubs), budget.delete_nodes + budget.change_features))]
+            all_touches = 2 * edges + budget.injected_edges + float(hubs.sum())
+            broken = min(broken, most_affordable(self._touch_prices(budget)[among], all_touches))
+        return int(min(among.sum(), touched + broken))
+
+    def _touch_prices(self, budget: Budget) -> FloatArray:
+        """The fewest new, lost and altered neighbours with which each target breaks; inf if nothing breaks it."""
+        answer = np.zeros(self.num_targets)
+        for part, counted, facts in self._blocks():
+            answer[part] = touches_needed(counted, OWN_GROUPS[self.rule](Amounts.of(budget), facts), facts)
+        return answer
 
     def _prices(self, budget: Budget) -> FloatArray:
         """The fewest new neighbours with which each target breaks; inf if nothing within the budget breaks it."""
         answer = np.zeros(self.num_targets)
         for part, counted, facts in self._blocks():
+            if self._own_groups:
+                answer[part] = new_needed(counted, OWN_GROUPS[self.rule](Amounts.of(budget), facts), facts)
+                continue
             reach = self._reach(Amounts.of(budget), facts)
             if RULES[self.rule].by_neighbours:
                 answer[part] = neighbours_needed(counted, reach)
@@ -205,8 +250,19 @@ class BallotEvidence(Ballots, Evidence):
                 cover_ptr=self.cover_ptr[part.start : part.stop + 1] - first,
                 cover=self.cover[first:last],
                 parameters=self.parameters,
+                **self._of_pairs(votes, part),
             )
-            yield part, tally(votes), facts
+            yield part, tally(votes, Prior.of(self, part)), facts
+
+    def _of_pairs(self, votes: Votes, part: slice) -> dict[str, Any]:
+        """What a theorem needs to know where every neighbour has a group of its own."""
+        known: dict[str, Any] = {"absent": -1 if self.vote.constant is None else self.vote.constant}
+        if self.one_way is not None:
+            listed = slice(self.votes.indptr[part.start], self.votes.indptr[part.stop])
+            stable = votes.stable & self.one_way[listed]
+            known["one_way"] = votes.tally(stable, np.zeros(votes.num_targets, dtype=bool))
+            known["one_way_size"] = np.bincount(votes.owner[stable], minlength=votes.num_targets)
+        return known
 
 
 def _part_of(votes: Votes, part: slice) -> Votes:

@@ -22,16 +22,21 @@ from agnncert.errors import BudgetError, CertificateError
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.claim import Claim
 from agnncert.proof.ids import id_array
+from agnncert.proof.rules import RULES
+from agnncert.proof.vote import Vote
 from agnncert.storage import Arrays, read_sealed, write_sealed
 
 FORMAT = "agnncert-certificate"
-VERSION = 2  # since 2, digests cover ids and all settings of the model, and the claim says how locality is known
+# Since 2, digests cover ids and all settings of the model, and the claim says how locality is known. Since 3, ballots
+# say how they are added up; before, it was the plain vote.
+VERSION = 3
 
 KINDS = ("ballots", "samples")
 
 _FIELDS = ("format", "version", "file_sha256", "kind", "settings", "claim", "statements")
 PER_TARGET = {"row": np.int64, "label": np.int64, "radius": np.int64, "new_neighbours": np.float64}
-OPTIONAL = {"truth": np.int64, "degree": np.int64}
+KNOWN = {"truth": np.int64, "degree": np.int64}
+OPTIONAL = KNOWN | {"structure_radius": np.int64}
 _PREFIX = "evidence."
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -57,7 +62,7 @@ class Contents:
         broken_at_most: Stated collective bound for each budget.
         evidence: Arrays of the evidence.
         arrays: ``target``, ``row``, ``label``, ``radius``, ``new_neighbours``, ``holds`` (one row for each
-            budget), and ``truth`` and ``degree`` if known.
+            budget), ``truth`` and ``degree`` if known, and ``structure_radius`` if the rule has one of its own.
         version: Version of the file's format.
     """
 
@@ -117,6 +122,9 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
         raise CertificateError(f"unknown kind of evidence {given}: expected {', '.join(KINDS)}.")
     if not isinstance(header["settings"], dict):
         raise CertificateError(f"the settings are a {type(header['settings']).__name__}: expected names and values.")
+    settings = header["settings"]
+    if header["kind"] == "ballots" and header["version"] < 3:
+        settings = _with_plain_vote(settings)
     evidence = {n.removeprefix(_PREFIX): a for n, a in arrays.items() if n.startswith(_PREFIX)}
     rest = {n: a for n, a in arrays.items() if not n.startswith(_PREFIX)}
     _check_id_lengths(rest)
@@ -127,7 +135,7 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
         raise CertificateError(f"the claim's digests of {reprlib.repr(odd)} are no SHA-256 in lower-case hex digits.")
     return Contents(
         kind=header["kind"],
-        settings=header["settings"],
+        settings=settings,
         claim=claim,
         budgets=budgets,
         broken_at_most=broken,
@@ -135,6 +143,17 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
         arrays=_checked(_arrays_to_ids(rest), len(budgets)),
         version=header["version"],
     )
+
+
+def _with_plain_vote(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of ballots in a file of an older version, which knew no other vote."""
+    rule, classes = settings.get("rule"), settings.get("num_classes")
+    if "vote" in settings or str(rule).startswith("per-"):
+        given = reprlib.repr(settings)
+        raise CertificateError(f"the settings {given} are not those of ballots in a file of this version.")
+    if not isinstance(rule, str) or rule not in RULES or not isinstance(classes, int):
+        return settings | {"vote": None}  # what is odd is told by whoever loads the ballots
+    return settings | {"vote": Vote().under(rule, classes).to_json()}
 
 
 def _check_plain(value: Any, depth: int = 0) -> None:

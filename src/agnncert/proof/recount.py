@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.proof import recount_own as own
 from agnncert.proof.ballots import Ballots
 from agnncert.proof.budget import COUNTS, Budget
+from agnncert.proof.recount_own import covered_by, product
 
 Numbers = npt.NDArray[Any]
 
@@ -41,20 +43,22 @@ class Limits:
 class Piles:
     """The ballots of some targets, sorted by tier: 0 reached, 1 listed but not reached, 2 unlisted.
 
-    A *rival* is a class that might win instead of a target's label. Classes with equally many ballots in every pile are
-    equally far from winning, but for ties, which the smallest of them wins first; so only that one is kept. In
-    particular one class stands for all those that nobody voted for.
+    A *rival* is a class that might win instead of a target's label. Of classes with equally many ballots in every pile
+    only the one that lacks least is kept. In particular one class stands for all those that nobody voted for.
 
     Attributes:
         ballots: The ballots of all targets.
         targets: Which of the targets are sorted here.
-        label: Winner of the ballots as cast, shape ``[n]``.
+        label: Winner of the ballots as cast, and of the prior, shape ``[n]``.
         num_reached: Ballots in the first tier, stable or not, shape ``[n]``.
         owner: Whose rival it is: a number below ``n``, ascending, shape ``[r]``.
-        lead: Votes by which the winner is ahead of each rival when all unstable ballots go to that rival, less one if
-            the rival wins ties, shape ``[r]``.
+        rival: Its class, shape ``[r]``.
+        lead: Votes by which the winner is ahead of each rival, priors included, when all unstable ballots and a prior
+            in doubt go to that rival, less one if the rival wins ties, shape ``[r]``.
         two: Stable ballots in each tier that gain the rival two when moved (they were for the winner), ``[3, r]``.
         one: Stable ballots in each tier that gain it one (they were for a third class, or abstained), ``[3, r]``.
+        one_way: Of both kinds, how many are of pairs that have one direction only, where pairs have groups of their
+            own, shape ``[2, r]``.
     """
 
     ballots: Ballots
@@ -62,22 +66,38 @@ class Piles:
     label: Numbers
     num_reached: Numbers
     owner: Numbers
+    rival: Numbers
     lead: Numbers
     two: Numbers
     one: Numbers
+    one_way: Numbers
 
     def radius(self) -> Numbers:
-        """How many ballots may change, each closing a lead by two, before another class wins; -1 if one already may."""
+        """How many ballots may change, the most harmful first, before another class wins; -1 if one already may."""
+        if own.has_own_groups(self.ballots):
+            return own.radius(self, altering=True)
         radius = np.full(len(self.label), self.ballots.votes.num_groups)
-        np.minimum.at(radius, self.owner, np.floor_divide(self.lead, 2))
+        two, one = self.two.sum(axis=0), self.one.sum(axis=0)
+        # Each of the first ballots gains the rival two; once they are used up, each of the others gains it one.
+        by_twos, after_twos = np.floor_divide(self.lead, 2), two + (self.lead - 2 * two)
+        moved = np.where(self.lead < 2 * two, by_twos, after_twos)
+        moved = np.where(self.lead >= 2 * two + one, math.inf, moved)
+        harmful = np.isfinite(moved)
+        np.minimum.at(radius, self.owner[harmful], moved[harmful].astype(np.int64))
         return np.asarray(np.maximum(radius, -1))
 
-    def holds(self, limits: Limits) -> npt.NDArray[np.bool_]:
+    def holds(self, limits: Limits | own.Changes) -> npt.NDArray[np.bool_]:
         """Whether no allowed choice of moved ballots lets another class win, shape ``[n]``."""
         return np.asarray(limits.covered & ~self.marked(self.wins(limits)))
 
-    def wins(self, limits: Limits) -> npt.NDArray[np.bool_]:
+    def structure_radius(self) -> Numbers | None:
+        """As :meth:`radius`, of edges and nodes added and deleted alone; None where that is not stated."""
+        return own.radius(self, altering=False) if own.has_own_groups(self.ballots) else None
+
+    def wins(self, limits: Limits | own.Changes) -> npt.NDArray[np.bool_]:
         """Which rivals win if as many ballots move as ``limits`` allow, shape ``[r]``."""
+        if isinstance(limits, own.Changes):
+            return np.asarray(own.gain(self, limits) > self.lead)
         everyone = np.arange(len(self.owner))
         allowed = (limit[self.owner] for limit in (limits.all, limits.beyond, limits.unlisted))
         return np.asarray(self.gain(everyone, *allowed) > self.lead)
@@ -132,70 +152,141 @@ def _sort(ballots: Ballots, targets: slice) -> Piles:
     number = np.concatenate([np.ones(len(of_target), dtype=np.int64), votes.num_groups - np.diff(ends)])
 
     voting = (ballot >= 0) & (number > 0)
-    pair, place = np.unique(owner[voting] * votes.num_classes + ballot[voting], return_inverse=True)
+    pair = np.unique(owner[voting] * votes.num_classes + ballot[voting])
+    pair = np.unique(np.concatenate([pair, *_without_votes(ballots, targets, pair)]))
     voter, choice = pair // votes.num_classes, pair % votes.num_classes
+    place = np.searchsorted(pair, owner[voting] * votes.num_classes + ballot[voting])
     cast = _add_up(place, number[voting], len(pair))
     firm = _add_up(place * 3 + tier[voting], np.where(stable, number, 0)[voting], len(pair) * 3).reshape(-1, 3)
-    label = _winners(voter, choice, cast, n)
-    own = voter[choice == label[voter]]
-    for_label = np.zeros((n, 3), dtype=np.int64)
-    for_label[own] = firm[choice == label[voter]]
+    prior, followed, in_doubt = _priors(ballots, targets, voter, choice)
+    label = _winners(voter, choice, cast + prior + followed, n)
+    own = choice == label[voter]
+    for_label, label_prior = np.zeros((n, 3), dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for_label[voter[own]], label_prior[voter[own]] = firm[own], prior[own]
     size = _add_up(owner * 3 + tier, np.where(stable, number, 0), n * 3).reshape(n, 3)
 
-    nobody, unvoted = _unvoted(voter, choice, label, votes.num_classes)
-    rival = choice != label[voter]
-    who, which = np.concatenate([voter[rival], nobody]), np.concatenate([choice[rival], unvoted])
-    firm = np.concatenate([firm[rival], np.zeros((len(nobody), 3), dtype=np.int64)])
-    kept = _smallest_of_equals(who, which, firm)
-    who, which, firm = who[kept], which[kept], firm[kept]
+    who, which, firm, prior = voter[~own], choice[~own], firm[~own], prior[~own]
     unstable = votes.num_groups - size.sum(axis=1)
-    lead = (for_label.sum(axis=1) - unstable)[who] - firm.sum(axis=1) - (which < label[who])
+    ahead = label_prior[who] - prior - in_doubt[who]
+    lead = (for_label.sum(axis=1) - unstable)[who] - firm.sum(axis=1) + ahead - (which < label[who])
+    turnable = _one_way(ballots, listed, of_target, label, who, which)
+    constant = which == (ballots.vote.empty if isinstance(ballots.vote.empty, int) else -1)
+    kept = _least_of_equals(who, lead, np.column_stack([firm, turnable.T, constant]))
+    who, which, firm, lead, turnable = who[kept], which[kept], firm[kept], lead[kept], turnable[:, kept]
     reached = np.bincount(of_target[votes.reached[listed]], minlength=n)
     two = np.ascontiguousarray(for_label[who].T, dtype=np.float64)
     one = np.ascontiguousarray((size[who] - for_label[who] - firm).T, dtype=np.float64)
-    return Piles(ballots, targets, label, reached, who, lead, two, one)
+    return Piles(ballots, targets, label, reached, who, which, lead, two, one, turnable)
 
 
 def _add_up(place: Numbers, number: Numbers, length: int) -> Numbers:
-    """Sums of numbers by place. They are ballots of one target, 2**24 at most, so that floats hold them exactly."""
+    """Sums of numbers by place. They are ballots of one target, 2**31 at most, so that floats hold them exactly."""
     return np.bincount(place, weights=number, minlength=length).astype(np.int64)
 
 
-def _winners(voter: Numbers, choice: Numbers, cast: Numbers, n: int) -> Numbers:
-    """The class with most votes of each target, the smaller one if several have; 0 if nobody voted."""
+def _priors(ballots: Ballots, targets: slice, voter: Numbers, choice: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """Votes that each of some classes of some targets starts with: certain ones, and ones in doubt; and how many of a
+    target's are in doubt.
+    """
+    certain, followed = _same_for_all(ballots)[choice], np.zeros(len(choice), dtype=np.int64)
+    in_doubt = np.zeros(targets.stop - targets.start, dtype=np.int64)
+    starts_with = ballots.vote.prior
+    if ballots.edgeless is None or ballots.edgeless_stable is None or isinstance(starts_with, tuple):
+        return certain, followed, in_doubt
+    stable = ballots.edgeless_stable[targets]
+    favoured = np.where(ballots.edgeless[targets][voter] == choice, starts_with, 0)
+    in_doubt[~stable] = abs(starts_with)
+    return certain + np.where(stable[voter], favoured, 0), np.where(stable[voter], 0, favoured), in_doubt
+
+
+def _same_for_all(ballots: Ballots) -> Numbers:
+    """Votes that each class starts with, whatever the target.
+
+    Where every neighbour has a group of its own, empty groups are beyond number: instead of their ballots, one vote of
+    their class is taken away for each group that is not empty. All ``num_groups`` are counted elsewhere.
+    """
+    starts_with, constant = ballots.vote.prior, ballots.vote.empty
+    classes = np.zeros(ballots.votes.num_classes, dtype=np.int64)
+    if isinstance(starts_with, tuple):
+        classes += np.array(starts_with)
+    if own.has_own_groups(ballots) and isinstance(constant, int):
+        classes[constant] -= ballots.votes.num_groups
+    return classes
+
+
+def _without_votes(ballots: Ballots, targets: slice, pair: Numbers) -> list[Numbers]:
+    """Classes that nobody voted for but that may win all the same, as pairs ``target * num_classes + class``.
+
+    These are the class of the prior, and of the others the two that come first in order of their prior, the smaller one
+    if it is the same: one of them may be the label, and the other one then comes closest to it.
+
+    Args:
+        ballots: The ballots.
+        targets: Which targets.
+        pair: The classes that somebody voted for, ascending.
+    """
+    n, classes = targets.stop - targets.start, ballots.votes.num_classes
+    by_prior = np.lexsort((np.arange(classes), -_same_for_all(ballots)))
+    rank = np.empty(classes, dtype=np.int64)
+    rank[by_prior] = np.arange(classes)
+    found = []
+    if ballots.edgeless is not None:
+        found.append(np.arange(n) * classes + ballots.edgeless[targets].astype(np.int64))
+    taken = np.unique(np.concatenate([pair, *found]))
+    for _ in range(2):
+        target, missing = _first_missing(taken // classes, rank[taken % classes], n, classes)
+        found.append(target * classes + by_prior[missing])
+        taken = np.concatenate([taken, found[-1]])
+    return found
+
+
+def _first_missing(target: Numbers, rank: Numbers, n: int, classes: int) -> tuple[Numbers, Numbers]:
+    """The smallest rank below ``classes`` that each of ``n`` targets does not have, with its target; some have all."""
+    order = np.lexsort((rank, target))
+    target, rank = target[order], rank[order]
+    starts = np.searchsorted(target, np.arange(n))
+    in_a_row = rank == np.arange(len(target)) - starts[target]  # 0, 1, 2, … without a gap
+    smallest = np.bincount(target[in_a_row], minlength=n)
+    with_gap = np.flatnonzero(smallest < classes)
+    return with_gap, smallest[with_gap]
+
+
+def _winners(voter: Numbers, choice: Numbers, score: Numbers, n: int) -> Numbers:
+    """The class with the best score of each target, the smaller one if several have it."""
     label = np.zeros(n, dtype=np.int64)
-    order = np.lexsort((choice, -cast, voter))
+    order = np.lexsort((choice, -score, voter))
     first = np.concatenate([[True], np.diff(voter[order]) > 0])[: len(order)]
     label[voter[order][first]] = choice[order][first]
     return label
 
 
-def _unvoted(voter: Numbers, choice: Numbers, label: Numbers, num_classes: int) -> tuple[Numbers, Numbers]:
-    """The smallest class that nobody voted for and that is not the label, with its target; some targets have none.
+def _one_way(
+    ballots: Ballots, listed: slice, of_target: Numbers, label: Numbers, who: Numbers, which: Numbers
+) -> Numbers:
+    """Stable ballots of pairs with one direction: for the winner, and for neither it nor the rival, ``[2, r]``."""
+    if ballots.one_way is None:
+        return np.zeros((2, len(who)))
+    votes = ballots.votes
+    flagged = ballots.one_way[listed] & votes.stable[listed]
+    choice, target = votes.ballot[listed][flagged].astype(np.int64), of_target[flagged]
+    in_all = np.bincount(target, minlength=len(label))
+    for_label = np.bincount(target[choice == label[target]], minlength=len(label))
+    pair, number = np.unique((target * votes.num_classes + choice)[choice >= 0], return_counts=True)
+    wanted = who * votes.num_classes + which
+    place = np.searchsorted(pair, wanted)
+    for_rival = np.where(np.append(pair, -1)[place] == wanted, np.append(number, 0)[place], 0)
+    return np.stack([for_label[who], in_all[who] - for_label[who] - for_rival]).astype(np.float64)
 
-    Args:
-        voter: Targets, ascending, each with the classes that it has votes for, ascending, in ``choice``.
-        choice: These classes.
-        label: Label of each target.
-        num_classes: Number of classes.
-    """
-    starts = np.searchsorted(voter, np.arange(len(label)))
-    in_a_row = choice == np.arange(len(voter)) - starts[voter]  # 0, 1, 2, … without a gap
-    smallest = np.bincount(voter[in_a_row], minlength=len(label))
-    smallest = np.where(smallest == label, label + 1, smallest)  # the label has no votes only if nobody voted
-    target = np.flatnonzero(smallest < num_classes)
-    return target, smallest[target]
 
-
-def _smallest_of_equals(who: Numbers, which: Numbers, firm: Numbers) -> Numbers:
-    """Places of the rivals to keep: of those of one target with equal piles, the smallest class."""
-    order = np.lexsort((which, firm[:, 2], firm[:, 1], firm[:, 0], who))
-    keys = np.column_stack([who, firm])[order]
+def _least_of_equals(who: Numbers, lead: Numbers, piles: Numbers) -> Numbers:
+    """Places of the rivals to keep: of those of one target with equal piles, the one that lacks least."""
+    order = np.lexsort((lead, *piles.T, who))
+    keys = np.column_stack([who, piles])[order]
     first = np.concatenate([[True], (np.diff(keys, axis=0) != 0).any(axis=1)])[: len(order)]
     return np.asarray(order[first])
 
 
-def limits(piles: Piles, budget: Budget, **instead: Numbers) -> Limits:
+def limits(piles: Piles, budget: Budget, **instead: Numbers) -> Limits | own.Changes:
     """How many ballots an attacker can move, by the theorem of the division.
 
     Args:
@@ -205,14 +296,16 @@ def limits(piles: Piles, budget: Budget, **instead: Numbers) -> Limits:
     """
     attack = {name: getattr(budget, name) + np.zeros(len(piles.label)) for name in COUNTS} | instead
     division, task = piles.ballots.rule.split("/")
-    own = 1 if budget.target_features else 0
+    itself = 1 if budget.target_features else 0
+    if own.has_own_groups(piles.ballots):
+        return own.changes(piles, attack, division, task, covered=not itself)
     if division == "edge-centric":
         bound = _edge_centric(piles, attack, task)
     elif division in ("node-centric", "gated"):
-        bound = _node_centric(piles, attack, task, own)
+        bound = _node_centric(piles, attack, task, itself)
     else:
-        bound = _by_price(piles.ballots, division, attack, own)
-    if own and (task == "graph" or division in ("edge-centric", "node-centric", "gnncert-e")):
+        bound = _by_price(piles.ballots, division, attack, itself)
+    if itself and (task == "graph" or division in ("edge-centric", "node-centric", "gnncert-e")):
         bound.covered[:] = False
     if piles.ballots.ids == "row":
         bound.covered[attack["delete_nodes"] > 0] = False
@@ -224,11 +317,11 @@ def _edge_centric(piles: Piles, attack: dict[str, Numbers], task: str) -> Limits
 
     Beyond the reached ballots, a node task needs a new neighbour for each ballot and a graph task a new edge.
     """
-    brought = _product(attack["inject_nodes"], attack["edges_per_injected"])
+    brought = product(attack["inject_nodes"], attack["edges_per_injected"])
     new = attack["add_edges"] + (np.minimum(brought, attack["inject_nodes"]) if task == "node" else brought)
     nodes = attack["delete_nodes"] + attack["change_features"]
     moved = brought + attack["add_edges"] + attack["delete_edges"] + attack["change_edges"]
-    return _limits(moved + _covered(piles, nodes), new, new)
+    return _limits(moved + covered_by(piles, nodes), new, new)
 
 
 def _node_centric(piles: Piles, attack: dict[str, Numbers], task: str, own: int) -> Limits:
@@ -256,7 +349,7 @@ def _by_price(ballots: Ballots, division: str, attack: dict[str, Numbers], own: 
         untouched = np.maximum(height - edges, 0) * np.maximum(width - features, 0)
         moved = height * width - untouched
         return _limits(moved, moved, moved, no_nodes)
-    units = attack | {"edges_per_injected": _product(attack["inject_nodes"], attack["edges_per_injected"])}
+    units = attack | {"edges_per_injected": product(attack["inject_nodes"], attack["edges_per_injected"])}
     units["target_features"] = np.full(len(edges), float(own))
     moved, covered = np.zeros(len(edges)), np.ones(len(edges), dtype=bool)
     for name, amount in units.items():
@@ -270,19 +363,6 @@ def _by_price(ballots: Ballots, division: str, attack: dict[str, Numbers], own: 
 
 def _limits(moved: Numbers, beyond: Numbers, unlisted: Numbers, covered: Numbers | None = None) -> Limits:
     return Limits(moved, beyond, unlisted, np.ones(len(moved), dtype=bool) if covered is None else covered)
-
-
-def _product(a: Numbers, b: Numbers) -> Numbers:
-    none = (a == 0) | (b == 0)  # also of infinitely many
-    return np.where(none, 0.0, np.where(none, 1.0, a) * np.where(none, 1.0, b))
-
-
-def _covered(piles: Piles, nodes: Numbers) -> Numbers:
-    """How many ballots that many nodes reach at worst: one row of the cover table per target."""
-    ends = piles.ballots.cover_ptr[piles.targets.start : piles.targets.stop + 1]
-    entry = np.minimum(nodes, np.diff(ends)).astype(np.int64)  # 0 if there are no nodes, or nothing to reach
-    cover = np.append(piles.ballots.cover, 0)
-    return np.where(entry > 0, cover[ends[:-1] + np.maximum(entry, 1) - 1], 0).astype(np.float64)
 
 
 def right_neighbours(piles: Piles, stated: Numbers) -> npt.NDArray[np.bool_]:
@@ -307,6 +387,8 @@ def prices(piles: Piles, budget: Budget) -> Numbers:
     if budget.target_features:
         budget = budget.but(target_features=False, change_features=budget.change_features + 1)
     full = limits(piles, budget)
+    if isinstance(full, own.Changes):
+        return own.new_needed(piles, full)
     wins = piles.wins(full)
     fails = ~full.covered | piles.marked(wins)
     if piles.ballots.rule not in ("edge-centric/node", "node-centric/node", "gated/node"):
@@ -326,23 +408,43 @@ def prices(piles: Piles, budget: Budget) -> Numbers:
     return cheapest
 
 
-def broken(task: str, budget: Budget, prices: Numbers, fails: Numbers) -> int:
+def touch_prices(piles: Piles, budget: Budget) -> Numbers:
+    """The fewest changed neighbours with which each target breaks, where every neighbour has a group of its own."""
+    full = limits(piles, budget)
+    return own.touches_needed(piles, full) if isinstance(full, own.Changes) else np.zeros(len(piles.label))
+
+
+def broken(
+    ballots: Ballots, budget: Budget, prices: Numbers, fails: Numbers, touch_prices: Numbers | None = None
+) -> int:
     """How many targets one attacked graph can break: the cheapest ones first, while new neighbours last.
 
     Args:
-        task: ``"node"`` or ``"graph"``; an attacked graph is one target of a graph task.
+        ballots: The ballots; an attacked graph is one target of a graph task.
         budget: What the attacker may do.
         prices: As from :func:`prices`, shape ``[n]``.
         fails: Targets that do not hold against ``budget`` one by one, shape ``[n]``.
+        touch_prices: As from :func:`touch_prices`, where every neighbour has a group of its own.
     """
-    if task == "graph":
+    if ballots.task == "graph":
         return int(fails.any())
     touched = budget.delete_nodes + min(budget.change_features + 1, fails.sum()) if budget.target_features else 0.0
     brings_edges = budget.inject_nodes and budget.edges_per_injected  # asked because 0 times infinity is NaN
     left = 2 * budget.add_edges + (budget.inject_nodes * budget.edges_per_injected if brings_edges else 0)
+    bought = _bought(prices, left)
+    if ballots.hubs is not None and touch_prices is not None and not budget.target_features:
+        edges = budget.add_edges + budget.delete_edges + budget.change_edges
+        nodes = min(budget.delete_nodes + budget.change_features, len(ballots.hubs))
+        brought = budget.inject_nodes * budget.edges_per_injected if brings_edges else 0
+        bought = min(bought, _bought(touch_prices, 2 * edges + brought + int(ballots.hubs[: int(nodes)].sum())))
+    return int(min(len(prices), bought + touched))
+
+
+def _bought(prices: Numbers, left: float) -> int:
+    """How many targets can be broken with so many changes at targets, the cheapest first."""
     bought = 0
     for price in sorted(prices[np.isfinite(prices)].tolist()):
         if price > left:
             break
         left, bought = left - price, bought + 1
-    return int(min(len(prices), bought + touched))
+    return bought

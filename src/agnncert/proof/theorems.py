@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.proof.ballots import BoolArray, FloatArray, IntArray, Votes
+from agnncert.proof.ballots import Ballots, BoolArray, FloatArray, IntArray, Votes
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.rules import RULES
 
@@ -49,8 +49,8 @@ class Tally:
         label: Winner of all ballots as cast, ties to the smaller class, shape ``[n]``.
         votes: Stable votes per tier and class, shape ``[3, n, C]``.
         size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
-        margin: How far each class is from winning: votes of the winner minus votes of the class, minus the
-            conceded ballots, minus 1 if the class wins ties. Negative if conceded ballots decide, ``[n, C]``.
+        margin: How far each class is from winning: score of the winner minus score of the class (priors and stable
+            votes), minus what is conceded, minus 1 if the class wins ties. Negative if that decides, ``[n, C]``.
     """
 
     num_groups: int
@@ -93,8 +93,52 @@ class Reach:
         return np.asarray(np.minimum(movable[REACHED] + beyond, self.all.reshape(shape)), dtype=np.float64)
 
 
-def tally(votes: Votes) -> Tally:
-    """Counts the votes by tier and concedes the unstable ones."""
+@dataclass(frozen=True)
+class Prior:
+    """Votes that are there before any ballot is cast, and that no attack can move.
+
+    Attributes:
+        certain: For each class, the same on every machine, shape ``[n, C]`` or ``[n, 1]``.
+        followed: For each target's edgeless prediction, where another machine may see another one, ``[n, C]``.
+        in_doubt: How many those are, shape ``[n]``.
+    """
+
+    certain: IntArray
+    followed: IntArray
+    in_doubt: IntArray
+
+    @classmethod
+    def none(cls, num_targets: int) -> "Prior":
+        """No votes."""
+        nothing = np.zeros((num_targets, 1), dtype=np.int64)
+        return cls(nothing, nothing, np.zeros(num_targets, dtype=np.int64))
+
+    @classmethod
+    def of(cls, ballots: Ballots, part: slice) -> "Prior":
+        """The prior of some targets."""
+        n, vote = part.stop - part.start, ballots.vote
+        certain, followed = (np.zeros((n, ballots.votes.num_classes), dtype=np.int64) for _ in range(2))
+        in_doubt = np.zeros(n, dtype=np.int64)
+        if vote.class_prior:
+            certain += np.array(vote.class_prior)
+        if RULES[ballots.rule].own_groups and vote.constant is not None and vote.constant >= 0:
+            # Empty groups are beyond number: what counts is how many of them are not empty.
+            certain[:, vote.constant] -= ballots.votes.num_groups
+        if ballots.edgeless is not None and ballots.edgeless_stable is not None:
+            stable = ballots.edgeless_stable[part]
+            for votes, where in ((certain, stable), (followed, ~stable)):
+                votes[np.flatnonzero(where), ballots.edgeless[part][where]] += vote.edgeless_prior
+            in_doubt[~stable] = abs(vote.edgeless_prior)
+        return cls(certain, followed, in_doubt)
+
+    @property
+    def votes(self) -> IntArray:
+        """All of them as seen here."""
+        return self.certain + self.followed
+
+
+def tally(votes: Votes, prior: Prior | None = None) -> Tally:
+    """Counts the votes by tier, adds the prior, and concedes what is unstable."""
     no_listed, no_default = np.zeros(len(votes.ballot), dtype=bool), np.zeros(votes.num_targets, dtype=bool)
     reached, unreached = votes.stable & votes.reached, votes.stable & ~votes.reached
     by_tier = np.stack(
@@ -111,26 +155,36 @@ def tally(votes: Votes) -> Tally:
             np.where(votes.default_stable, votes.num_unlisted, 0),
         ]
     )
-    label = votes.counts.argmax(axis=1)  # ties go to the smaller class …
+    prior = prior or Prior.none(votes.num_targets)
+    label = (votes.counts + prior.votes).argmax(axis=1)  # ties go to the smaller class …
     standing = by_tier.sum(axis=0)
     conceded = votes.num_groups - size.sum(axis=0)
     wins_ties = np.arange(votes.num_classes) < label[:, None]  # … so these rivals need one ballot less
-    own = np.take_along_axis(standing, label[:, None], axis=1)
-    return Tally(votes.num_groups, label, by_tier, size, own - standing - conceded[:, None] - wins_ties)
+    # A prior in doubt may be for any class: at worst all of it for the rival and none for the winner, or, if it is
+    # negative, the other way round.
+    score = standing + prior.certain
+    own = np.take_along_axis(score, label[:, None], axis=1)
+    margin = own - score - (conceded + prior.in_doubt)[:, None] - wins_ties
+    return Tally(votes.num_groups, label, by_tier, size, margin)
 
 
 def certified_radius(tally: Tally) -> IntArray:
     """How many ballots, whichever, may change before another class can win, shape ``[n]``.
 
-    A changed ballot closes a margin by at most 2, so the radius is half the smallest margin, rounded down (paper,
-    equation for the certified perturbation size). It is exact: some change of one ballot more elects another class.
-    -1 means that nothing is certified, because the conceded ballots alone may decide. Without a rival, every ballot may
-    change.
+    Of x changed ballots all gain a rival 1 unless they were for it, and those that were for the winner gain 1 more. So
+    the radius is the largest x with margin >= min(x, ballots for the winner) + min(x, ballots not for the rival). As
+    long as ballots for the winner last, that is half the margin, rounded down (paper, equation for the certified
+    perturbation size); without a prior it always is. It is exact: some change of one ballot more elects another class.
+    -1 means that nothing is certified, because what is conceded may decide. Where nothing can elect another class,
+    every ballot may change.
     """
-    if tally.margin.shape[1] == 1:
-        return np.full(len(tally.label), tally.num_groups)
-    smallest = np.where(tally.is_label, np.iinfo(np.int64).max, tally.margin).min(axis=1)
-    return np.asarray(np.maximum(smallest // 2, -1))
+    counts, size = tally.votes.sum(axis=0), tally.size.sum(axis=0)
+    own = np.take_along_axis(counts, tally.label[:, None], axis=1)
+    others = size[:, None] - counts
+    fewer = np.minimum(own, others)
+    radius = np.maximum(tally.margin // 2, tally.margin - fewer)
+    unbreakable = tally.is_label | (tally.margin >= own + others)
+    return np.asarray(np.maximum(np.where(unbreakable, tally.num_groups, radius).min(axis=1), -1))
 
 
 def withstands(tally: Tally, reach: Reach) -> BoolArray:
@@ -220,12 +274,19 @@ class Facts:
         cover_ptr: Row of target ``j`` in ``cover`` is ``cover_ptr[j]:cover_ptr[j + 1]``, shape ``[n + 1]``.
         cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last one holds for more nodes.
         parameters: Whole numbers that a division's theorem refers to.
+        absent: The class that empty groups cast, -1 if they abstain; only of interest where neighbours have groups of
+            their own.
+        one_way: Stable ballots per class of pairs that have one direction only, shape ``[n, C]``.
+        one_way_size: All stable ballots of such pairs, shape ``[n]``.
     """
 
     num_reached: IntArray
     cover_ptr: IntArray
     cover: npt.NDArray[np.int32]
     parameters: Mapping[str, int] = field(default_factory=dict)
+    absent: int = -1
+    one_way: IntArray | None = None
+    one_way_size: IntArray | None = None
 
     def covered_by(self, nodes: FloatArray) -> FloatArray:
         """The most ballots that this many nodes reach, shape ``[n]``."""
@@ -358,7 +419,7 @@ def reach_of(rule: str, attack: Amounts, facts: Facts, stable_ids: bool) -> Reac
     """The ballots that ``attack`` can move; not covered where the rule proves nothing about it.
 
     Args:
-        rule: A key of :data:`~agnncert.proof.rules.RULES`.
+        rule: A key of :data:`THEOREMS`.
         attack: What the attacker may do.
         facts: What is known about the targets.
         stable_ids: Whether nodes keep their identity when others are deleted; row numbers do not.

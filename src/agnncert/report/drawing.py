@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agnncert.errors import SettingsError
+from agnncert.extras import missing
 
 # Okabe and Ito's colours; each curve also has a dash and a marker of its own. Grey is for what needs no proof.
 _CURVES: tuple[dict[str, Any], ...] = (
@@ -139,16 +139,14 @@ def draw_panels(
         legend: Whether curves and levels are named in a legend below, instead of beside each one.
 
     Raises:
-        SettingsError: matplotlib is not installed.
+        MissingPackage: matplotlib is not installed.
     """
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
         from matplotlib.lines import Line2D
-    except ImportError:
-        raise SettingsError(
-            'figures are drawn with matplotlib, which is not installed: pip install "agnncert[report]".'
-        ) from None
+    except ModuleNotFoundError as error:
+        raise missing(error.name, "drawing figures") from None
     rows = -(-len(panels) // columns)
     named = _named(panels) if legend else {}
     with mpl.rc_context(_STYLE):

@@ -27,7 +27,8 @@ def save_figures(
         The files written.
 
     Raises:
-        SettingsError: matplotlib is not installed, or the context does not fit the certificate.
+        MissingPackage: matplotlib is not installed.
+        SettingsError: The context does not fit the certificate.
     """
     summary = summarise(certificate, context)
     figures = [("certified_accuracy", _over_size(summary), f"size of the attack ({step_words(summary)[1]})")]

@@ -15,6 +15,7 @@ from agnncert.studies.card import write_card
 from agnncert.studies.estimate import estimate_certification
 from agnncert.studies.folder import Row, RunFolder, find_run, open_run
 from agnncert.studies.inputs import OWN, copy_tables, describe, row_origin, run_name, study_of_run, study_of_settings
+from agnncert.studies.report import report_certificate
 from agnncert.studies.run import Study, accuracy, certify_model, predict
 from agnncert.studies.settings import CertifySettings
 
@@ -80,6 +81,7 @@ def certify_run(
         copy_tables(settings, folder)
         if "train" not in folder.settings:
             save_model(study.new_model(), folder.weights, {"data": about, "settings": table})
+<<<<<<< HEAD
         certificate, seconds = _certify(
             study, settings, folder, row_origin(settings, study.defence, about), on_progress
         )
@@ -101,6 +103,15 @@ def _write_report(certificate: Certificate, folder: RunFolder) -> tuple[Path | N
 def _certify(
     study: Study, settings: CertifySettings, folder: RunFolder, origin: Row, on_progress: OnProgress | None
 ) -> tuple[Certificate, float]:
+=======
+        certificate, seconds = _certify(study, settings, folder, row_origin(settings, study.defence, about))
+        reported = report_certificate(certificate, folder.certificate, folder) if report else None
+    page, sentences = (None, ()) if reported is None else (reported.page, reported.sentences)
+    return Certified(folder, certificate, seconds, page, sentences)
+
+
+def _certify(study: Study, settings: CertifySettings, folder: RunFolder, origin: Row) -> tuple[Certificate, float]:
+>>>>>>> main
     model = study.new_model()
     log.info("certifying with %s: %s", study.defence, estimate_certification(study, settings.engine))
     memory = None if settings.memory is None else 1_000_000 * settings.memory

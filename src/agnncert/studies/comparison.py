@@ -181,7 +181,8 @@ class Comparison:
             The path.
 
         Raises:
-            SettingsError: matplotlib is not installed, or the ending is another.
+            MissingPackage: matplotlib is not installed.
+            SettingsError: The ending is another.
         """
         path = Path(path)
         if path.suffix not in FIGURES:

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from agnncert.errors import SettingsError
+from agnncert.extras import missing
 from agnncert.graphs.graph import select_edges
 from agnncert.training.node_objective import NodeObjective
 from agnncert.training.objective import TrainingStep
@@ -32,7 +33,8 @@ def partition(data: Data, num_parts: int) -> list[Tensor]:
         partitioner leaves empty are left out. The same graph always gives the same parts.
 
     Raises:
-        SettingsError: ``num_parts`` makes no sense, or pymetis is not installed.
+        SettingsError: ``num_parts`` makes no sense.
+        MissingPackage: pymetis is not installed.
     """
     total = int(data.num_nodes)
     if not 1 <= num_parts <= total:
@@ -41,8 +43,8 @@ def partition(data: Data, num_parts: int) -> list[Tensor]:
         return [torch.arange(total)]
     try:
         import pymetis
-    except ImportError:
-        raise SettingsError('partitions need pymetis: pip install "agnncert[clusters]".') from None
+    except ModuleNotFoundError as error:
+        raise missing(error.name, "cutting a graph into clusters") from None
     tails, heads = to_undirected(remove_self_loops(data.edge_index)[0], num_nodes=total)  # sorted by tail
     starts = np.concatenate([[0], np.cumsum(np.bincount(tails.numpy(), minlength=total))])
     _, part_of = pymetis.part_graph(num_parts, xadj=starts.tolist(), adjncy=heads.tolist())

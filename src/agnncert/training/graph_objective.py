@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -11,6 +10,7 @@ from torch_geometric.data import Data
 from agnncert.divisions import Division
 from agnncert.training.objective import Terms, TrainingStep, backward_each, class_weights
 from agnncert.training.settings import FitSettings
+from agnncert.training.side_by_side import SideBySide, runs
 from agnncert.voting.call import Caller
 from agnncert.voting.lazy_rows import Features
 
@@ -33,8 +33,8 @@ class GraphObjective:
     call: Caller
     joined: Data
     y: Tensor
-    wholes: "_SideBySide"
-    cells: "_SideBySide | None"
+    wholes: SideBySide
+    cells: SideBySide | None
     num_groups: int
     terms: Terms
     batch_size: int
@@ -53,7 +53,7 @@ class GraphObjective:
             SettingsError: All terms have weight 0.
         """
         nodes, arcs = torch.arange(joined.num_nodes), torch.arange(joined.num_edges)
-        wholes = _SideBySide(joined.batch, joined.batch, nodes, joined.edge_index, arcs)
+        wholes = SideBySide(joined.batch, joined.batch, nodes, joined.edge_index, arcs)
         if division is None:
             terms = Terms(1.0, 0.0, 0, class_weights(y, call) if settings["balance_classes"] else None)
             return cls(call, joined, y, wholes, None, 0, terms, settings["batch_size"])
@@ -61,7 +61,7 @@ class GraphObjective:
         terms = Terms.of(call, y, groups, groups, settings)
         pieces = division.pieces(joined, division.groups(joined))  # type: ignore[attr-defined]
         owner = torch.div(pieces.cell, groups, rounding_mode="floor")
-        cells = _SideBySide(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
+        cells = SideBySide(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
         return cls(call, joined, y, wholes, cells, groups, terms, settings["batch_size"])
 
     def steps(self) -> Iterator[TrainingStep]:
@@ -71,7 +71,7 @@ class GraphObjective:
 
     def backward(self, graphs: Tensor) -> float:
         """Adds the gradient of the mean loss of some graphs (ascending); returns that loss."""
-        nodes = _runs(self.joined.batch, graphs)
+        nodes = runs(self.joined.batch, graphs)
         place = torch.empty(self.joined.num_nodes, dtype=torch.int64)
         place[nodes] = torch.arange(len(nodes))
         features = Features(self.joined.x[nodes].to(self.call.dtype), cut=True)
@@ -91,7 +91,7 @@ class GraphObjective:
         owner, logits = self._logits(self.cells, part, features, place)
         yield self.terms.graph_loss(logits, torch.searchsorted(graphs, owner), self.y[graphs])
 
-    def _sampled(self, cells: "_SideBySide") -> Tensor | None:
+    def _sampled(self, cells: SideBySide) -> Tensor | None:
         """Whether each copy of a node is in a group that this step looks at; ``None`` if it looks at all groups."""
         if self.terms.num_sampled == self.num_groups:
             return None
@@ -100,7 +100,7 @@ class GraphObjective:
         return is_sampled[cells.cell % self.num_groups]
 
     def _logits(
-        self, graphs: "_SideBySide", part: tuple[Tensor, Tensor, Tensor], features: Features, place: Tensor
+        self, graphs: SideBySide, part: tuple[Tensor, Tensor, Tensor], features: Features, place: Tensor
     ) -> tuple[Tensor, Tensor]:
         """For each graph (whole or subgraph) of a part: the training graph it belongs to, and its logits."""
         copies, arcs, edge_index = part
@@ -110,48 +110,3 @@ class GraphObjective:
         owner = torch.empty_like(cell)
         owner[batch] = graphs.owner[copies]
         return owner, logits
-
-
-@dataclass(frozen=True)
-class _SideBySide:
-    """Whole graphs or subgraphs side by side, ordered by the training graph that they belong to.
-
-    Attributes:
-        owner: Training graph of each copy of a node, ascending.
-        cell: Which of the graphs side by side the copy belongs to, ascending.
-        node: Which node it is a copy of.
-        edge_index: Edges between copies, in the order of their owners.
-        edge: Which edge of the joined graphs each of these edges is.
-    """
-
-    owner: Tensor
-    cell: Tensor
-    node: Tensor
-    edge_index: Tensor
-    edge: Tensor
-
-    @cached_property
-    def _edge_owner(self) -> Tensor:
-        return self.owner[self.edge_index[0]]
-
-    def part(self, graphs: Tensor, wanted: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """The part that belongs to some training graphs (ascending); only the ``wanted`` copies, if given.
-
-        Returns:
-            Positions of its copies of nodes, positions of its edges, and ``edge_index`` between these copies.
-        """
-        copies = _runs(self.owner, graphs)
-        arcs = _runs(self._edge_owner, graphs)
-        if wanted is not None:
-            copies, arcs = copies[wanted[copies]], arcs[wanted[self.edge_index[0, arcs]]]
-        place = torch.empty(len(self.owner), dtype=torch.int64)
-        place[copies] = torch.arange(len(copies))
-        return copies, arcs, place[self.edge_index[:, arcs]]
-
-
-def _runs(owner: Tensor, wanted: Tensor) -> Tensor:
-    """All positions at which one of the ``wanted`` owners stands in the sorted sequence ``owner``."""
-    first = torch.searchsorted(owner, wanted)
-    length = torch.searchsorted(owner, wanted, right=True) - first
-    shift = torch.cumsum(length, 0) - length
-    return torch.repeat_interleave(first - shift, length) + torch.arange(int(length.sum()))

@@ -14,13 +14,14 @@ import torch
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import GraphSet, dataset_digest
-from agnncert.divisions import Division
+from agnncert.divisions import Division, require_division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import Progress
 from agnncert.training.checkpoint import TrainingState, load_state, save_state
 from agnncert.training.preparation import TrainingSetup, prepare
 from agnncert.training.settings import FitSettings, as_json, checked, shows_settings
+from agnncert.voting.first_call import require_model
 
 log = logging.getLogger(__name__)
 
@@ -75,15 +76,20 @@ def fit(
         lr: Learning rate of Adam.
         weight_decay: Its weight decay.
         clip: Largest norm of the gradient, if any.
-        batch_size: Graphs per step (graph task).
+        batch_size: Graphs per step (graph task); "certified" takes one step per epoch, so many graphs at a time.
         objective: "balanced" averages each of the terms by itself; "paper" is the paper's sum over T + 1
-            graphs; "vote", for graphs, is the loss of the vote that all subgraphs of a graph cast together.
+            graphs; "vote", for graphs, is the loss of the vote that all subgraphs of a graph cast together;
+            "certified", for graphs, is the loss of the margin by which that vote, with a prior, withstands changes
+            of ``design_size``; ``choose_vote`` then finds prior and constants for empty groups.
             When not given, "balanced" for nodes and "vote" for graphs.
+        design_size: The size that "certified" trains for; weights are kept that are best certified around it with
+            the best constants for training and validation graphs.
         weights: How much the whole graph, the ballots that see an edge and the edgeless prediction count.
         balance_classes: Let every class count the same, however many members it has.
         groups_per_step: How many subgraphs, sampled anew for each step, stand for all. Graph task: all of them when
             not given. A division of your own: 8 when not given; such a division has no edgeless term. In all
-            other cases it is not needed: all subgraphs of a node classifier together cost a few plain steps.
+            other cases it is not needed: all subgraphs of a node classifier together cost a few plain steps, and
+            "certified" always looks at all of them.
         clusters: Node task, for a graph that does not fit one pass: cut it into about this many clusters
             (Cluster-GCN; needs pymetis) and let each step see a few. Certificates do not depend on it.
         clusters_per_step: How many clusters a step puts together, with the edges among them.
@@ -101,22 +107,30 @@ def fit(
         DatasetError: Labels or splits are missing or do not fit the model.
         ModelContractError: The model cannot be called as documented, or has nothing to train.
     """
+    require_model(model)
     how = checked(settings, infer_task(data))
+    if division is not None and not isinstance(division, Smoothing):
+        require_division(division)
+    if not isinstance(model, torch.nn.Module):
+        raise ModelContractError(f"a {type(model).__name__} cannot be trained: expected a torch.nn.Module.")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelContractError(f"{type(model).__name__} has no parameters that can be trained.")
     setup = prepare(model.eval(), data, division, how)
     about = {"division": division_name(division), "data": _digest(data), **as_json(how)}
     optimizer = torch.optim.Adam(model.parameters(), lr=how["lr"], weight_decay=how["weight_decay"])
+    constants = setup.constants
+    if constants is not None:
+        optimizer.add_param_group({"params": constants.parameters(), "weight_decay": 0.0})
     state, identity = TrainingState(), {"model": getattr(model, "config", None) or str(model), **about}
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():
-        state = load_state(file, identity, model, optimizer)
+        state = load_state(file, identity, model, optimizer, constants)
         log.info("going on from %s, after epoch %d", file.name, state.epoch)
     with torch.random.fork_rng(devices=[]):
         while state.epoch < how["epochs"] and not state.stopped:
             step = _epoch(model, setup, optimizer, how, state)
             if step.score is not None and file is not None:
-                save_state(file, identity, model, optimizer, state)
+                save_state(file, identity, model, optimizer, state, constants)
             if progress is not None:
                 progress(step)
     model.load_state_dict(state.best)

@@ -11,17 +11,19 @@ from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import inductive_view
-from agnncert.divisions import Division
+from agnncert.divisions import Division, EdgeCentric, NodeCentric
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set, infer_task
+from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.graphs.targets import target_rows
+from agnncert.training.certified_objective import CertifiedObjective
 from agnncert.training.clusters import ClusterObjective, partition
 from agnncert.training.graph_objective import GraphObjective
 from agnncert.training.node_objective import NodeObjective
 from agnncert.training.noisy import NoisyNodeObjective, noisy_graphs
 from agnncert.training.objective import Objective
 from agnncert.training.sampled_subgraphs import SampledGraphObjective, SampledNodeObjective
-from agnncert.training.scoring import Score, noisy_scorer, scorer
+from agnncert.training.scoring import Score, design_scorer, noisy_scorer, scorer
 from agnncert.training.settings import FitSettings
 from agnncert.voting.call import Caller, bind
 
@@ -35,10 +37,12 @@ class TrainingSetup:
     Attributes:
         objective: What is minimized on the training part.
         score: Scores the model, as it is, on the validation part.
+        constants: What the objective trains besides the model, if anything.
     """
 
     objective: Objective
     score: Callable[[], Score]
+    constants: torch.nn.Module | None = None
 
 
 def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> TrainingSetup:
@@ -57,6 +61,10 @@ def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitS
     _require_possible(division, settings)
     if infer_task(data) == "graph":
         return _on_graphs(model, data, division, settings)
+    if settings["objective"] == "certified":
+        raise SettingsError(
+            'objective="certified" trains graph classifiers; for nodes choose "balanced", and choose_vote afterwards.'
+        )
     if settings["objective"] == "vote":
         raise SettingsError(
             'objective="vote" trains graph classifiers; for nodes choose "balanced" or "paper". Nearly all '
@@ -77,6 +85,11 @@ def _require_possible(division: Defence, settings: FitSettings) -> None:
     if 2 * size > groups:
         reason = f"{groups} ballots certify at most size {groups // 2}" if groups else "there is no division"
         raise SettingsError(f"select_size={size}, but {reason}: choose a smaller size, or more groups.")
+    if settings["objective"] == "certified" and not isinstance(division, EdgeCentric | NodeCentric):
+        raise SettingsError(
+            f'objective="certified" counts the empty groups of EdgeCentric or NodeCentric, not of {division}: '
+            "choose one of these, or another objective."
+        )
     if isinstance(division, Smoothing) and settings["clusters"] is not None:
         raise SettingsError(
             f"clusters={settings['clusters']}: training under noise sees the whole graph at once; leave it out."
@@ -102,6 +115,12 @@ def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: F
     joined, held_out = (canonical_set([data[int(k)] for k in part], loops) for part in (train, val))
     call = bind(model, joined, "graph")
     y = checked_labels(graph_labels(data), len(data), torch.cat([train, val]).numpy(), call.num_classes)
+    if settings["objective"] == "certified" and isinstance(division, EdgeCentric | NodeCentric):
+        parts = [(joined, y[train].numpy()), (held_out, y[val].numpy())]
+        for_size = CertifiedObjective.of(call, joined, y[train], division, settings)
+        return TrainingSetup(
+            for_size, design_scorer(call, parts, division, settings["design_size"]), for_size.constants
+        )
     score = _scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings)
     objective: Objective
     if isinstance(division, Smoothing):
@@ -132,7 +151,7 @@ def _node_objective(
 
 def graph_labels(graphs: Any) -> Tensor:
     """Label of every graph, -1 where it is not known."""
-    return torch.tensor([-1 if g.y is None or g.y.numel() != 1 else int(g.y) for g in graphs])
+    return graph_classes(graphs)
 
 
 def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: int) -> Tensor:
@@ -143,11 +162,11 @@ def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: 
     """
     if y is None:
         raise DatasetError("the graph has no labels y: training needs them.")
-    labels = torch.as_tensor(y)
-    if labels.shape != (total,) or labels.is_floating_point() or labels.is_complex():
+    labels = class_numbers(y, total)
+    if labels is None:
         raise DatasetError(
-            f"labels y have shape {tuple(labels.shape)} and type {labels.dtype}: expected one class number "
-            f"per row, integers of shape [{total}]."
+            f"labels y have shape {tuple(torch.as_tensor(y).shape)}: expected one class number per row, integers of "
+            f"shape [{total}]. Of one-hot rows, y.argmax(1) is the class."
         )
     used = labels[torch.from_numpy(rows)]
     wrong = rows[((used < 0) | (used >= num_classes)).numpy()]
@@ -157,7 +176,7 @@ def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: 
             f"{num_classes - 1}: leave rows without a label out of training and validation, and build the "
             "model with as many classes as there are."
         )
-    return labels.long()
+    return labels
 
 
 def masked_rows(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -167,7 +186,16 @@ def masked_rows(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
         raise DatasetError(
             f"the graph has no {name}: training needs train_mask and val_mask, such as load_dataset gives."
         )
-    rows = target_rows(torch.as_tensor(mask).bool().numpy(), int(data.num_nodes))
+    flags = torch.as_tensor(mask)
+    if flags.shape != (data.num_nodes,):
+        splits = f" It holds several splits: choose one, {name}[:, 0]." if flags.dim() == 2 else ""
+        raise DatasetError(
+            f"{name} has shape {tuple(flags.shape)}, but there are {data.num_nodes} nodes: a mask says True or False "
+            f"for each.{splits}"
+        )
+    if not bool(((flags == 0) | (flags == 1)).all()):
+        raise DatasetError(f"{name} holds other numbers than 0 and 1: a mask says True or False for each node.")
+    rows = target_rows(flags.bool().numpy(), int(data.num_nodes))
     if len(rows) == 0:
         raise DatasetError(f"{name} is empty: training needs at least one node in train_mask and one in val_mask.")
     return rows

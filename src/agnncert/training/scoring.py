@@ -1,9 +1,10 @@
 """Scores of a model on the validation set: the accuracy of its vote, or its certified accuracy.
 
-For a smoothing defence the score is the accuracy of the vote on a few noisy graphs.
+For a smoothing defence the score is the accuracy of the vote on a few noisy graphs. A model that is trained for a size
+is scored by the best vote with a prior that its ballots allow.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from agnncert.baselines.smoothing import Smoothing
 from agnncert.divisions import Division, is_graph_task
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.theorems import certified_radius, tally
+from agnncert.training.vote_search import BallotTable, best_constants, certified_accuracy, joined, window
 from agnncert.voting import fast
 from agnncert.voting.call import Caller
 from agnncert.voting.cast import cast
@@ -52,6 +54,34 @@ def scorer(
         share = counts[np.arange(len(truth)), truth] / np.maximum(counts.sum(1), 1)
         right = (counted.label == truth) & (certified_radius(counted) >= size)
         return float(right.mean()), float(share.mean())
+
+    return score
+
+
+def design_scorer(
+    call: Caller, parts: Sequence[tuple[Data, IntArray]], division: Division, size: int
+) -> Callable[[], Score]:
+    """A function that scores the model by the best vote with a prior that its ballots allow.
+
+    The first number is the mean certified accuracy around ``size`` on all parts, each of which counts the same; the
+    second that on the last part alone.
+
+    Args:
+        call: The model, bound to the graphs.
+        parts: Training and validation graphs, each part joined into one, and their labels.
+        division: How they are divided.
+        size: Perturbation size.
+    """
+    layouts = [fast.plan(graph, division, None, call.dtype) for graph, _ in parts]
+    sizes = window(size)
+
+    def score() -> Score:
+        tables = [
+            BallotTable.of(cast(call, graph, division, np.arange(len(truth)), layout=layout)[0], truth)
+            for (graph, truth), layout in zip(parts, layouts, strict=True)
+        ]
+        best = best_constants(joined(tables), sizes)
+        return best.score, float(np.mean([certified_accuracy(tables[-1], best, each) for each in sizes]))
 
     return score
 

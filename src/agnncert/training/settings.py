@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_args, get_ty
 
 from agnncert.errors import SettingsError, did_you_mean
 
-ObjectiveName = Literal["balanced", "paper", "vote"]
+ObjectiveName = Literal["balanced", "paper", "vote", "certified"]
 Protocol = Literal["transductive", "inductive"]
 
 
@@ -103,7 +103,8 @@ class FitSettings(TypedDict, total=False):
     weight_decay: Annotated[float, Setting(5e-4, "Weight decay.", at_least=0)]
     clip: Annotated[float | None, Setting(None, "Largest norm of the gradient.", above=0)]
     batch_size: Annotated[int, Setting(64, "Graphs per step.", at_least=1)]
-    objective: Annotated[ObjectiveName | None, Setting(None, "balanced, paper, or vote (graphs alone).")]
+    objective: Annotated[ObjectiveName | None, Setting(None, "balanced, paper, or (graphs alone) vote, certified.")]
+    design_size: Annotated[int, Setting(0, "Size that objective=certified trains for.", at_least=0, from_recipe=False)]
     weights: Annotated[Weights | None, Setting(None)]
     balance_classes: Annotated[bool, Setting(False, "Let every class count the same.")]
     groups_per_step: Annotated[
@@ -149,6 +150,16 @@ def checked(given: Mapping[str, Any], task: str) -> FitSettings:
     if settings["objective"] == "vote" and settings["weights"] != Weights():
         raise SettingsError(
             f'{settings["weights"]}: objective="vote" is a single term. Leave out the weights, or choose "balanced".'
+        )
+    if settings["objective"] == "certified" and (settings["weights"] != Weights() or settings["select_size"]):
+        raise SettingsError(
+            'objective="certified" is a single term, and weights are kept that are best at design_size: leave out '
+            "weights and select_size."
+        )
+    if settings["objective"] != "certified" and settings["design_size"]:
+        raise SettingsError(
+            f'design_size={settings["design_size"]} belongs to objective="certified"; to keep the weights that are '
+            "best certified at a size, give select_size."
         )
     complete: FitSettings = settings  # type: ignore[assignment]
     return complete

@@ -13,10 +13,11 @@ from typing import Any, Literal
 import torch
 from torch_geometric.nn import MessagePassing
 
-from agnncert.divisions import Division, EdgeCentric
+from agnncert.divisions import Division, EdgeCentric, require_division
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.voting.findings import ALL_ATTACKS, Finding
+from agnncert.voting.first_call import require_model
 from agnncert.voting.known_layers import by_construction
 from agnncert.voting.probes import Probe
 
@@ -71,9 +72,9 @@ class AuditReport:
         first, second = (max(len(getattr(f, name)) for f in self.findings) for name in ("where", "what"))
         lines = [f"  {f.where:<{first}}  {f.what:<{second}}  {f.why}" for f in self.findings]
         remedies = dict.fromkeys(f.remedy for f in self.findings)
-        fit = ", ".join(self.fit_for)
-        tail = [f'As it is, it is fit only for attacks on: {fit} (certify(..., attacks="edges")).'] if fit else []
-        return "\n".join([head, *lines, *remedies, *tail])
+        if self.fit_for == ("edges",):
+            remedies['As it is, it is fit only for attacks on: edges (certify(..., attacks="edges")).'] = None
+        return "\n".join([head, *lines, *remedies])
 
 
 @torch.no_grad()
@@ -87,6 +88,9 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
         data: A graph (or list of graphs) like those to be certified. Without it the number of features is
             taken from the module's first layer.
     """
+    require_model(model)
+    if division is not None:
+        require_division(division)
     if data is not None:
         task = infer_task(data)
     findings = list(_inspect(model, task, division))

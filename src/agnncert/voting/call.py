@@ -1,9 +1,6 @@
 """How a module is called: what its ``forward`` takes, what it must return, and which ballots follow from its logits."""
 
 import inspect
-import os
-import re
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +13,7 @@ from torch_geometric.data import Data
 
 from agnncert.errors import AgnncertError, DivisionError, GraphError, ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, Task
+from agnncert.voting.first_call import reason, require_model, require_signature, tell
 from agnncert.voting.lazy_rows import LazyRows, Shake
 
 Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
@@ -68,7 +66,7 @@ class Caller:
             raise ModelContractError(f"the model ends the program (sys.exit({error.code!r}) in forward).") from error
         except Exception as error:
             raise ModelContractError(
-                f"the model failed on a graph of {x.size(0)} nodes and {edge_index.size(1)} edges: {_told(error)} "
+                f"the model failed on a graph of {x.size(0)} nodes and {edge_index.size(1)} edges: {tell(error)} "
                 "It must accept every graph that an attacker may make of the data: any features (not only codes that "
                 "it knows), and as few edges as none at all."
             ) from error
@@ -102,12 +100,12 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
         ModelContractError: The module cannot be called as documented, or returns something else than logits.
         GraphError: The graph has numbers that the model's type cannot hold.
     """
+    require_model(model)
     forward = model.forward if isinstance(model, torch.nn.Module) else model
-    if not callable(forward):
-        raise ModelContractError(f"expected a torch.nn.Module, got {type(model).__name__}.")
     names = _parameter_names(forward)
     takes = tuple(name for name in EDGE_VALUES if name in names and name in graph)
     dtype = _dtype(model, graph.x)
+    require_signature(forward, graph, task, takes)
     for name in ("x", *takes):
         if graph[name].dtype == dtype:
             continue  # that it is finite was checked when the graph was
@@ -126,20 +124,41 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     except ModelContractError as error:
         if isinstance(error.__cause__, SystemExit):
             raise
+        told = reason(model, error.__cause__ or error, graph.x.size(1), _runs_on_two(caller, graph))
         raise ModelContractError(
             f"model({signature}) failed on a single node without edges, with {dtype} x of shape "
-            f"[1, {graph.x.size(1)}]: {_told(error.__cause__ or error)} Subgraphs can be this small: the model must "
-            "accept them."
+            f"[1, {graph.x.size(1)}]: {told}"
         ) from error
     expected = f"logits of shape [num_{'graphs' if task == 'graph' else 'nodes'}, num_classes]"
     if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.size(0) != 1 or not logits.is_floating_point():
         result = f"shape {tuple(logits.shape)}, {logits.dtype}" if isinstance(logits, Tensor) else type(logits).__name__
-        raise ModelContractError(f"model({signature}) returned {result} for one {task}, expected {expected}.")
+        if isinstance(logits, Tensor):
+            whole = not logits.is_floating_point()
+            hint = " Return scores instead of classes." if whole else _TWO_CLASSES if logits.shape == (1,) else ""
+        else:
+            hint = " Return the logits alone." if logits is not None else ""
+        raise ModelContractError(f"model({signature}) returned {result} for one {task}, expected {expected}.{hint}")
     if logits.size(1) < 2:
         raise ModelContractError(
-            f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two."
+            f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two.{_TWO_CLASSES}"
         )
     return Caller(model, task, takes, dtype, int(logits.size(1)))
+
+
+_TWO_CLASSES = " Two classes from one score s are torch.stack([-s, s], dim=-1)."
+
+
+@torch.no_grad()
+def _runs_on_two(caller: Caller, graph: Data) -> bool:
+    """Whether a model that failed on one node can be run on two that are joined."""
+    x = graph.x[:1].to(caller.dtype).repeat(2, 1)
+    values = {name: graph[name][:1].repeat(2, *[1] * (graph[name].dim() - 1)) for name in caller.takes}
+    batch = torch.zeros(2, dtype=torch.int64) if caller.task == "graph" else None
+    try:
+        caller.run(x, torch.tensor([[0, 1], [1, 0]]), values, batch)
+    except Exception:
+        return False
+    return True
 
 
 def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, strictness: int = 0) -> Ballots:
@@ -172,16 +191,6 @@ def _floats_as(dtype: torch.dtype, value: Tensor) -> Tensor:
     return value.to(dtype) if value.is_floating_point() else value
 
 
-def _told(error: BaseException) -> str:
-    """What went wrong inside a model, and where, in one sentence."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _OTHERS.search(f.filename)]
-    place = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}".rstrip(". ") + f"{place}."
-
-
-_OTHERS = re.compile(r"[\\/](site-packages|agnncert)[\\/]|^<")  # code that is not the user's
-
-
 def _dtype(model: Callable[..., Any], x: Tensor) -> torch.dtype:
     if not isinstance(model, torch.nn.Module):
         return x.dtype
@@ -189,6 +198,11 @@ def _dtype(model: Callable[..., Any], x: Tensor) -> torch.dtype:
         if torch.nn.parameter.is_lazy(tensor):
             raise ModelContractError(
                 f"parameter {name} is not initialised yet: run the model once on the training graph first."
+            )
+        if tensor.is_meta:
+            raise ModelContractError(
+                f"the model has {name} on the meta device, so it has no weights: build it anew, or give it memory "
+                "(model.to_empty(device='cpu')), and load its weights."
             )
         if tensor.device != x.device:
             raise ModelContractError(

@@ -8,12 +8,13 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division, EdgeCentric, Pieces, is_graph_task
+from agnncert.divisions import Division, EdgeCentric, Pieces, has_own_groups, is_graph_task, num_groups_in
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.proof.ballots import ABSTAIN, BoolArray, IntArray, Votes
 from agnncert.voting import fast, naive
 from agnncert.voting.call import Ballots, Caller
 from agnncert.voting.cover import Cover, graph_cover, node_cover
+from agnncert.voting.pair_facts import pair_facts
 
 EngineName = Literal["fast", "naive"]
 ENGINES: tuple[EngineName, ...] = ("fast", "naive")
@@ -61,20 +62,21 @@ def cast(
     if not hasattr(division, "pieces"):
         return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit, tell), _no_cover(len(rows))
     layout = layout or fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
-    listing = _listing(layout.pieces, rows, division.num_groups, graph)
+    listing = _listing(layout.pieces, rows, num_groups_in(division, graph), graph)
     if engine == "naive":
         default, listed = _naive_ballots(call, graph, division, rows, listing, tolerance, tell)
     else:
         layout = replace(layout, tell=tell)
         default, listed = _fast_ballots(call, layout, rows, listing, tolerance, memory_limit)
-    return _votes(call, division, len(rows), listing, default, listed), _cover(layout.pieces, division, rows, graph)
+    number = num_groups_in(division, graph)
+    return _votes(call, number, len(rows), listing, default, listed), _cover(layout.pieces, division, rows, graph)
 
 
 def structure(graph: Data, division: Division, rows: IntArray) -> dict[str, npt.NDArray[Any]]:
     """What ``cast`` finds out about the graph alone, by the names that evidence uses; arguments as there."""
     if hasattr(division, "pieces"):
         pieces = fast.plan(graph, division, None if is_graph_task(graph) else rows).pieces
-        listing = _listing(pieces, rows, division.num_groups, graph)
+        listing = _listing(pieces, rows, num_groups_in(division, graph), graph)
         cover_ptr, cover = _cover(pieces, division, rows, graph)
     else:
         listing, (cover_ptr, cover) = _everything(len(rows), division.num_groups), _no_cover(len(rows))
@@ -84,6 +86,7 @@ def structure(graph: Data, division: Division, rows: IntArray) -> dict[str, npt.
         "reached": listing.reached,
         "cover_ptr": cover_ptr,
         "cover": cover,
+        **pair_facts(graph, division, rows, listing.owner, listing.group),
     }
 
 
@@ -150,10 +153,10 @@ def _listing(pieces: Pieces, rows: IntArray, num_groups: int, graph: Data) -> Li
 
 
 def _votes(
-    call: Caller, division: Division, num_targets: int, listing: Listing, default: Ballots, listed: Ballots
+    call: Caller, num_groups: int, num_targets: int, listing: Listing, default: Ballots, listed: Ballots
 ) -> Votes:
     return Votes(
-        num_groups=division.num_groups,
+        num_groups=num_groups,
         num_classes=call.num_classes,
         default=default[0],
         default_stable=default[1],
@@ -185,7 +188,8 @@ def _all_listed(
     else:
         ballots, stable = _naive_table(call, graph, division, rows, tolerance, tell)
     listing = _everything(*ballots.shape)
-    return _votes(call, division, len(rows), listing, _abstaining(len(rows)), (ballots.reshape(-1), stable.reshape(-1)))
+    flat = ballots.reshape(-1), stable.reshape(-1)
+    return _votes(call, division.num_groups, len(rows), listing, _abstaining(len(rows)), flat)
 
 
 def _everything(num_targets: int, num_groups: int) -> Listing:
@@ -198,6 +202,8 @@ def _cover(pieces: Pieces, division: Division, rows: IntArray, graph: Data) -> C
         return _no_cover(len(rows))
     if is_graph_task(graph):
         return graph_cover(pieces, graph.batch)
+    if has_own_groups(division):  # a node reaches one ballot of a target, its own
+        return _no_cover(len(rows))
     return node_cover(pieces, rows, graph.num_nodes)
 
 

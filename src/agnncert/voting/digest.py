@@ -32,8 +32,10 @@ def model_digest(model: Any, version: int = 2) -> str:
     separator = " = " if version > 1 else ""
     digest.update("\n".join(f"{name}{separator}{value}" for name, value in lines).encode())
     for name, value in _tensors(model, version):
-        array = np.ascontiguousarray(value.detach().cpu().numpy())
-        digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode() + array.tobytes())
+        brain = value.dtype == torch.bfloat16  # which numpy does not have
+        array = np.ascontiguousarray((value.view(torch.int16) if brain else value).detach().cpu().numpy())
+        kind = "bfloat16" if brain else array.dtype.str
+        digest.update(f"{name}:{kind}:{array.shape};".encode() + array.tobytes())
     return digest.hexdigest()
 
 

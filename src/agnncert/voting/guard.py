@@ -71,9 +71,9 @@ def _moved(call: Caller, logits: Tensor, inputs: tuple[Any, ...], seed: int) -> 
 
 def shaken_model(model: Any, shake: Shake) -> Any:
     """A copy of a module with all its weights moved; a function as it is."""
-    if not isinstance(model, torch.nn.Module):
-        return model
     other = fresh_copy(model)
+    if not isinstance(other, torch.nn.Module):
+        return other
     with torch.no_grad():
         for number, weight in enumerate([*other.parameters(), *other.buffers()]):
             if weight.is_floating_point():
@@ -81,8 +81,10 @@ def shaken_model(model: Any, shake: Shake) -> Any:
     return other
 
 
-def fresh_copy(model: torch.nn.Module) -> torch.nn.Module:
-    """A copy of a module, without the gradients that it may have kept from training."""
+def fresh_copy(model: Any) -> Any:
+    """A copy of a module, without the gradients that it may have kept from training; a function as it is."""
+    if not isinstance(model, torch.nn.Module):
+        return model
     # deepcopy refuses tensors with a gradient's graph, such as a module may have kept from an earlier training step.
     kept = [
         v for layer in model.modules() for v in vars(layer).values() if isinstance(v, Tensor) and v.grad_fn is not None
@@ -91,6 +93,7 @@ def fresh_copy(model: torch.nn.Module) -> torch.nn.Module:
         return copy.deepcopy(model, {id(value): value.detach().clone() for value in kept})
     except Exception as error:
         raise ModelContractError(
-            f"the model cannot be copied to see how far rounding moves its scores ({type(error).__name__}: {error}). "
-            "Build it anew and load its weights, or delete what it keeps of earlier calls."
+            "the model cannot be copied, to see whether it remembers earlier graphs and how far rounding moves it "
+            f"({type(error).__name__}: {error}). Build it anew and load its weights, or delete what it keeps of "
+            "earlier calls."
         ) from error

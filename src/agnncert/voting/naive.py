@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division
+from agnncert.divisions import Division, num_groups_in
 from agnncert.graphs.graph import one_graph
 from agnncert.proof.ballots import ABSTAIN, IntArray
 from agnncert.voting.call import Ballots, Caller, no_edges
@@ -20,8 +20,13 @@ def node_table(
 ) -> Ballots:
     """Ballots of target nodes in all subgraphs, shape ``[num_targets, num_groups]``."""
     groups = division.groups(graph)
+<<<<<<< HEAD
     subgraphs = _followed(range(division.num_groups), tell)
     columns = [node_ballots(call, graph, division, groups, index, tolerance) for index in subgraphs]
+=======
+    number = num_groups_in(division, graph)
+    columns = [node_ballots(call, graph, division, groups, i, tolerance) for i in range(number)]
+>>>>>>> main
     ballots, stable = zip(*columns, strict=True)
     return np.stack([b[rows] for b in ballots], axis=1), np.stack([s[rows] for s in stable], axis=1)
 
@@ -54,19 +59,29 @@ def graph_table(
     call: Caller, joined: Data, division: Division, rows: IntArray, tolerance: float | None, tell: Tell | None = None
 ) -> Ballots:
     """Ballots of the graphs of a set in all their subgraphs, shape ``[num_targets, num_groups]``."""
+<<<<<<< HEAD
     tables = [graph_ballots(call, one_graph(joined, row), division, tolerance) for row in _followed(rows, tell)]
+=======
+    most = num_groups_in(division, joined)
+    tables = [graph_ballots(call, one_graph(joined, int(row)), division, tolerance, most) for row in rows]
+>>>>>>> main
     ballots, stable = zip(*tables, strict=True)
     return np.stack(ballots), np.stack(stable)
 
 
 def graph_ballots(
-    call: Caller, graph: Data, division: Division, tolerance: float | None, only: Collection[int] | None = None
+    call: Caller,
+    graph: Data,
+    division: Division,
+    tolerance: float | None,
+    most: int,
+    only: Collection[int] | None = None,
 ) -> Ballots:
-    """Ballots of one graph in all its subgraphs, both of shape ``[num_groups]``; or in some, and nothing elsewhere."""
+    """Ballots of one graph in ``most`` subgraphs, some of which it may not have; or in some, and nothing elsewhere."""
     groups = division.groups(graph)
-    ballots = np.full(division.num_groups, ABSTAIN, dtype=np.int16)
-    stable = np.ones(division.num_groups, dtype=bool)
-    for index in range(division.num_groups) if only is None else only:
+    ballots = np.full(most, ABSTAIN, dtype=np.int16)
+    stable = np.ones(most, dtype=bool)
+    for index in range(most) if only is None else only:
         part = division.subgraph(graph, groups, index)
         if part.x.size(0) == 0:
             continue  # nothing to read out: no ballot

@@ -21,6 +21,7 @@ from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import Task
 from agnncert.voting.call import Caller, bind
 from agnncert.voting.findings import ALL_ATTACKS, Finding, finding
+from agnncert.voting.guard import fresh_copy
 from agnncert.voting.lazy_rows import Features
 from agnncert.voting.scenes import (
     LEAST_ROWS,
@@ -447,23 +448,6 @@ def _first_to_run(ground: Ground, changes: Iterable[Scene], watched: Tensor, bit
         return ground.moved(first, watched, bits=bits)
     except Failed:
         return ground.moved(second, watched, bits=bits)
-
-
-def fresh_copy(model: Any) -> Any:
-    """A copy of a module that has seen no probe yet."""
-    if not isinstance(model, torch.nn.Module):
-        return model
-    # A module may have kept results of an earlier training step. deepcopy refuses tensors with a gradient's graph.
-    kept = [
-        v for layer in model.modules() for v in vars(layer).values() if isinstance(v, Tensor) and v.grad_fn is not None
-    ]
-    try:
-        return copy.deepcopy(model, {id(value): value.detach().clone() for value in kept})
-    except Exception as error:
-        raise ModelContractError(
-            f"the model cannot be copied to see whether it remembers earlier graphs ({type(error).__name__}: {error}). "
-            "Build it anew and load its weights, or delete what it keeps of earlier calls."
-        ) from error
 
 
 def _num_features(model: Any) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division, is_graph_task
+from agnncert.divisions import Division, is_graph_task, num_groups_in
 from agnncert.graphs.graph import one_graph
 from agnncert.proof.ballots import IntArray, Votes
 from agnncert.voting import naive
@@ -19,10 +19,8 @@ def choose_ballots(votes: Votes, number: float, random: np.random.Generator) -> 
     else:
         listed = votes.owner * votes.num_groups + votes.group
         first = random.choice(listed, min(len(listed), int(number) // 2), replace=False) if len(listed) else listed
-        picked = set(first.tolist())
-        while len(picked) < int(number):
-            picked |= set(random.integers(0, total, int(number) - len(picked)).tolist())
-        chosen = np.array(sorted(picked), dtype=np.int64)
+        others = np.setdiff1d(random.choice(total, int(number), replace=False), first)
+        chosen = np.sort(np.concatenate([first, random.permutation(others)[: int(number) - len(first)]]))
     return np.stack([chosen // votes.num_groups, chosen % votes.num_groups], axis=1)
 
 
@@ -69,14 +67,14 @@ def _stored(votes: Votes, pairs: IntArray) -> Ballots:
 def _cast(call: Caller, graph: Data, division: Division, rows: IntArray, pairs: IntArray) -> npt.NDArray[np.int16]:
     """Ballots of pairs (target, group): subgraph by subgraph in the node task, graph by graph in the graph task."""
     on_graphs = is_graph_task(graph)
-    groups = division.groups(graph)
+    groups, most = division.groups(graph), num_groups_in(division, graph)
     again = np.empty(len(pairs), dtype=np.int16)
     by = pairs[:, 0] if on_graphs else pairs[:, 1]
     for index in np.unique(by).tolist():
         here = by == index
         if on_graphs:
             place = pairs[here, 1]
-            ballots, _ = naive.graph_ballots(call, one_graph(graph, index), division, None, set(place.tolist()))
+            ballots, _ = naive.graph_ballots(call, one_graph(graph, index), division, None, most, set(place.tolist()))
         else:
             ballots, _ = naive.node_ballots(call, graph, division, groups, index, None)
             place = rows[pairs[here, 0]]

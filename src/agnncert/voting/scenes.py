@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.divisions import EdgeCentric
-from agnncert.graphs.graph import EDGE_VALUES, canonical, canonical_set
+from agnncert.graphs.graph import EDGE_VALUES, WIDE, canonical, canonical_set
 
 # How much of the user's graph a scene may show, in rows and in numbers: an audit may cost a few plain forwards.
 MOST_ROWS, MOST_NUMBERS = 12288, 3 * 2**22
@@ -226,7 +226,9 @@ def own_nodes(data: Data, division: Any, generator: torch.Generator, most: int =
     x, arcs, values = _checked(data, has_loops(division))
     count, total = x.size(0), arcs.size(1)
     limit = _limit(x.size(1), most)
-    groups = max(int(getattr(division, "num_groups", 1)), 2 * total // count + 2, 2 * total // limit + 2)
+    asked = getattr(division, "num_groups", 1)
+    asked = total + count if asked == math.inf else int(asked)
+    groups = max(asked, 2 * total // count + 2, 2 * total // limit + 2)
     draw = torch.randint(0, 2**31, (count,), generator=generator)
     edge_centric = isinstance(division, EdgeCentric)
     cell = (draw[arcs[0]] + draw[arcs[1]] if edge_centric else draw[arcs[0]]) % groups
@@ -270,10 +272,12 @@ def _limit(width: int, most: int) -> int:
 def _checked(data: Data, loops: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Features, edges and edge values, as far as a model may see them."""
     x, arcs = data.x, data.edge_index
-    ready = isinstance(x, Tensor) and x.dim() == 2 and x.is_floating_point() and isinstance(arcs, Tensor)
+    ready = isinstance(x, Tensor) and x.dim() == 2 and x.dtype in WIDE and isinstance(arcs, Tensor)
     inside = ready and arcs.dtype == torch.int64 and arcs.dim() == 2 and x.size(0) > 0
+    inside = inside and x.device == arcs.device and not x.is_meta
     values = {n: v for n in EDGE_VALUES if (v := getattr(data, n, None)) is not None}
     fits = all(isinstance(v, Tensor) and v.dim() > 0 and inside and v.size(0) == arcs.size(1) for v in values.values())
+    fits = fits and all(v.dtype in WIDE or not v.is_floating_point() for v in values.values())
     if not inside or not fits or (arcs.numel() and (int(arcs.min()) < 0 or int(arcs.max()) >= x.size(0))):
         data = canonical(data, loops)  # says what is wrong, or casts it
         x, arcs = data.x, data.edge_index

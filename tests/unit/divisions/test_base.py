@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+import agnncert as ac
 from agnncert.divisions import Division, EdgeCentric, NodeCentric
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs import hashing
@@ -14,6 +15,7 @@ from agnncert.graphs.perturbation import Perturbation
 
 from ...support import reference
 from ...support.graphs import ids_of, make_data, random_data
+from ...support.labelled import labelled_graph
 
 BOTH = [EdgeCentric, NodeCentric]
 
@@ -252,3 +254,26 @@ def test_a_hub_is_hashed_at_once_and_not_edge_by_edge(monkeypatch):
 def test_a_number_of_groups_from_numpy_is_an_ordinary_one(kind):
     assert str(kind(np.int64(5))) == str(kind(5))
     assert type(kind(np.int64(5)).num_groups) is int
+
+
+@pytest.mark.parametrize(
+    ("thing", "message"),
+    [
+        ("node", r"division='node': expected a division such as ac\.NodeCentric\(num_groups=60\)"),
+        (None, "division=None"),
+        (60, "division=60"),
+        (NodeCentric, "NodeCentric is a class"),
+        (ac.baselines.BiRS, "BiRS is a class"),
+        (ac.Budget(), "a Budget is no division, it has no num_groups, groups, subgraph, votes_moved"),
+    ],
+    ids=["name", "None", "number", "class", "smoothing", "other"],
+)
+def test_what_is_no_division_is_refused_by_name(thing, message):
+    data = labelled_graph(12)
+    model = ac.build_model("gcn", data, hidden_channels=4).eval()
+    calls = [lambda: ac.certify(model, data, thing)]
+    if thing is not None:  # where None means something
+        calls += [lambda: ac.audit(model, division=thing), lambda: ac.fit(model, data, thing, epochs=1)]
+    for call in calls:
+        with pytest.raises(ac.DivisionError, match=message):
+            call()

@@ -2,11 +2,14 @@
 
 import math
 
+import networkx
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
+from torch_geometric.loader import DataLoader
 
+from agnncert.divisions import EdgeCentric
 from agnncert.errors import AgnncertError, GraphError, IdError
 from agnncert.graphs.graph import (
     canonical,
@@ -231,8 +234,67 @@ def test_the_task_follows_from_the_data():
         infer_task(7)
 
 
-def test_a_batch_counts_as_one_graph():
-    assert infer_task(Batch.from_data_list([data(), data()])) == "node"
+class OneGraph(InMemoryDataset):
+    """What Planetoid and its like are: a dataset of a single graph."""
+
+    def __init__(self, graph):
+        super().__init__(None)
+        self.data, self.slices = self.collate([graph])
+
+
+def hetero() -> HeteroData:
+    graph = HeteroData()
+    graph["user"].x, graph["item"].x = torch.ones(3, 2), torch.ones(2, 2)
+    graph["user", "buys", "item"].edge_index = torch.tensor([[0, 1], [1, 0]])
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("thing", "advice"),
+    [
+        (Batch.from_data_list([data(), data()]), r"batch\.to_data_list\(\)"),
+        (hetero(), r"data\.to_homogeneous\(\)"),
+        ("cora-ml", r'load_dataset\("cora-ml"\)'),
+        (torch.ones(3, 2), r"Data\(x=…, edge_index=…\)"),
+        (torch.nn.Linear(2, 2), "model, data, division"),
+        (EdgeCentric(3), "model, data, division"),
+        (networkx.path_graph(3), "from_networkx"),
+        (DataLoader([data(), data()]), r"loader\.dataset"),
+    ],
+    ids=["batch", "hetero", "name", "tensor", "model", "division", "networkx", "loader"],
+)
+def test_what_looks_like_data_and_is_none_is_refused_with_what_to_do(thing, advice):
+    with pytest.raises(GraphError, match=f"cannot tell the task from a .*{advice}"):
+        infer_task(thing)
+
+
+def test_a_dataset_of_one_graph_with_labels_of_nodes_is_not_taken_for_graph_classification():
+    of_nodes, masked = data(y=torch.arange(4)), data(y=torch.tensor([1]), train_mask=torch.ones(4).bool())
+    for graph, what in ((of_nodes, "a label for each node"), (masked, "train_mask")):
+        for listed in (OneGraph(graph), [graph]):
+            with pytest.raises(GraphError, match=rf"holds one graph, which has {what}: .*dataset\[0\]"):
+                infer_task(listed)
+    assert infer_task([data(y=torch.tensor([1]))]) == infer_task([of_nodes, of_nodes]) == "graph"
+
+
+def test_numbers_of_half_precision_become_ordinary_ones():
+    for kind in (torch.half, torch.bfloat16):
+        weights = torch.tensor([0.5, 0.25, 2.0]).to(kind)
+        graph = canonical(data(x=torch.randn(4, 2).to(kind), edge_weight=weights))
+        assert (graph.x.dtype, graph.edge_weight.dtype) == (torch.float32, torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x": torch.ones(4, 2, device="meta")}, "x is on the meta device, so it has no numbers"),
+        ({"edge_index": torch.ones(2, 3, dtype=torch.int64, device="meta")}, "edge_index is on meta and x on cpu"),
+        ({"edge_weight": torch.ones(3, device="meta")}, "edge_weight is on meta and x on cpu"),
+    ],
+)
+def test_parts_of_a_graph_on_different_devices_are_named(changes, message):
+    with pytest.raises(GraphError, match=message):
+        canonical(data(**changes))
 
 
 @pytest.mark.parametrize(

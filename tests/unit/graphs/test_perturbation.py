@@ -233,3 +233,33 @@ def test_edges_between_injected_nodes_are_shared_out_as_well_as_possible():
         best = min(max(taken.count(n) for n in nodes) for taken in itertools.product(*owners))
         change = Perturbation(inject_nodes={n: [0.0] for n in nodes}, add_edges=chosen)
         assert change.cost().edges_per_injected == best
+
+
+def test_integer_features_become_floats_when_an_attacker_writes_fractions():
+    codes = data(x=torch.arange(8).view(4, 2))
+    for change in (Perturbation(inject_nodes={14: [0.5, 1.5]}), Perturbation(change_features={13: [0.5, 1.5]})):
+        attacked = change.apply(codes)
+        assert attacked.x[-1].tolist() == [0.5, 1.5]
+        assert attacked.x[0].tolist() == [0.0, 1.0]
+    whole = Perturbation(inject_nodes={14: [3.0, 1]}).apply(codes)
+    assert (whole.x.dtype, whole.x[-1].tolist()) == (torch.int64, [3, 1])
+    weighted = Perturbation(change_edges=[(10, 11, 0.5)]).apply(data(edge_weight=torch.ones(4, dtype=torch.int64)))
+    assert weighted.edge_weight.tolist() == [0.5, 0.5, 1.0, 1.0]
+
+
+def test_one_injected_row_of_fractions_is_enough_for_all():
+    attacked = Perturbation(inject_nodes={14: [1, 2], 15: [0.5, 0.5]}).apply(data(x=torch.arange(8).view(4, 2)))
+    assert attacked.x[-2:].tolist() == [[1.0, 2.0], [0.5, 0.5]]
+
+
+@pytest.mark.parametrize("features", [[1.0], [1.0, 2.0, 3.0], 1.0, [[1.0, 2.0]]])
+def test_features_of_another_width_are_refused_instead_of_spread(features):
+    for change in (Perturbation(inject_nodes={14: features}), Perturbation(change_features={13: features})):
+        with pytest.raises(GraphError, match=r"features of node 1. have shape"):
+            change.apply(data())
+
+
+@pytest.mark.parametrize(("thing", "found"), [(data(x=None), "no node features x"), ([data()], "got a list")])
+def test_a_change_is_applied_to_one_graph_with_features(thing, found):
+    with pytest.raises(GraphError, match=found):
+        Perturbation(delete_nodes=[12]).apply(thing)

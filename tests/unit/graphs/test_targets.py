@@ -6,7 +6,7 @@ import torch
 
 from agnncert.errors import GraphError
 from agnncert.graphs.graph import canonical, canonical_set, graph_digest
-from agnncert.graphs.targets import Prepared, prepared
+from agnncert.graphs.targets import Prepared, prepared, target_rows
 
 from ...support.graphs import make_data, random_data
 
@@ -86,3 +86,18 @@ def test_of_a_set_only_the_targets_need_to_be_prepared() -> None:
     same(ready.targets([3]).graph, canonical_set([graphs[3]]))
     with pytest.raises(GraphError, match="not finite"):
         ready.targets([2])
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ("test_mask", "pass the mask itself, such as data.test_mask"),
+        (torch.ones(4), r"float32 .*If it is a mask, make it one: targets\.bool\(\)"),
+        (torch.ones(4, dtype=torch.bfloat16, requires_grad=True), r"targets\.bool\(\)"),
+        (torch.tensor([0, 1, 0, 1]), r"a row twice.*If 0 and 1 are meant as a mask"),
+        (torch.tensor([0, 1, 0, 1], dtype=torch.uint8), r"a row twice.*If 0 and 1 are meant as a mask"),
+    ],
+)
+def test_targets_that_are_nearly_a_mask_are_answered_with_how_to_make_one(targets, message):
+    with pytest.raises(GraphError, match=message):
+        target_rows(targets, 4)

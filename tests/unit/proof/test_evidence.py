@@ -8,8 +8,9 @@ import pytest
 from agnncert.errors import CertificateError
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import RULES
+from agnncert.proof.vote import Vote
 
-from ...support.certificates import random_evidence
+from ...support.certificates import random_evidence, random_vote
 
 
 def evidence(rule="edge-centric/node", **options) -> BallotEvidence:
@@ -22,6 +23,47 @@ def test_evidence_survives_its_own_arrays_and_settings(rule):
     again = BallotEvidence.load(proof.tensors(), proof.settings())
     assert again.settings() == proof.settings()
     assert all(np.array_equal(a, proof.tensors()[name]) for name, a in again.tensors().items())
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_evidence_with_a_prior_survives_too(rule):
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        proof = evidence(rule, vote=random_vote(rng, rule))
+        again = BallotEvidence.load(proof.tensors(), proof.settings())
+        assert again.vote == proof.vote
+        assert all(np.array_equal(a, proof.tensors()[name]) for name, a in again.tensors().items())
+
+
+WRONG_PRIORS = {
+    "predictions that are none": (lambda t: {"edgeless": altered(t["edgeless"], -1)}, '"edgeless" has values'),
+    "too few predictions": (lambda t: {"edgeless": t["edgeless"][1:]}, '"edgeless" has'),
+    "too few flags": (lambda t: {"edgeless_stable": t["edgeless_stable"][1:]}, '"edgeless_stable" has'),
+    "another constant": (lambda t: {"default": altered(t["default"], 1)}, "one and the same ballot"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_PRIORS)
+def test_impossible_priors_are_refused(what):
+    change, reason = WRONG_PRIORS[what]
+    proof = evidence(vote=Vote("abstain", 3))
+    with pytest.raises(CertificateError, match=reason):
+        BallotEvidence.load(proof.tensors() | change(proof.tensors()), proof.settings())
+
+
+def test_a_prior_that_follows_something_else_than_what_empty_groups_cast_is_refused():
+    proof = evidence(vote=Vote("edgeless", 3))
+    other = altered(proof.edgeless, (proof.edgeless[0] + 1) % 3)
+    with pytest.raises(CertificateError, match="but they do not"):
+        BallotEvidence.load(proof.tensors() | {"edgeless": other}, proof.settings())
+
+
+def test_predictions_are_there_exactly_if_the_prior_follows_them():
+    plain, prior = evidence(), evidence(vote=Vote("abstain", 3))
+    with pytest.raises(CertificateError, match="expected"):
+        BallotEvidence.load(prior.tensors(), prior.settings() | {"vote": {"empty": "abstain", "prior": 0}})
+    with pytest.raises(CertificateError, match="expected"):
+        BallotEvidence.load(plain.tensors(), plain.settings() | {"vote": {"empty": "edgeless", "prior": 3}})
 
 
 def altered(array, value, place=0):

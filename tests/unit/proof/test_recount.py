@@ -15,7 +15,7 @@ from agnncert.proof.recount import limits, sort_ballots
 from agnncert.proof.rules import RULES
 from agnncert.verifier import verify
 
-from ...support.certificates import certificate_of, random_budget, random_evidence
+from ...support.certificates import certificate_of, random_budget, random_evidence, random_vote
 
 
 @pytest.fixture
@@ -38,6 +38,32 @@ def test_the_recount_agrees_with_the_library_on_every_answer(rule, ids, rng):
         assert piles.holds(limits(piles, budget)).tolist() == answer.tolist(), budget
         held += answer.sum()
     assert held > 20
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("num_classes", [2, 3, 9])
+def test_the_recount_agrees_whatever_the_vote(rule, num_classes, rng, tmp_path):
+    held = 0
+    for _ in range(12):
+        vote = random_vote(rng, rule, num_classes)
+        proof = random_evidence(rng, rule, num_targets=40, num_classes=num_classes, unstable=0.1, vote=vote)
+        label, radius = proof.label_and_radius()
+        (piles,) = sort_ballots(proof)
+        assert piles.label.tolist() == label.tolist() == proof.counts.argmax(axis=1).tolist()
+        assert piles.radius().tolist() == radius.tolist(), vote
+        for _ in range(8):
+            budget = random_budget(rng)
+            answer = proof.holds(budget)
+            assert piles.holds(limits(piles, budget)).tolist() == answer.tolist(), (vote, budget)
+            held += answer.sum()
+            fails, price, touches = ~answer, recount.prices(piles, budget), recount.touch_prices(piles, budget)
+            assert recount.broken(proof, budget, price, fails, touches) == proof.broken_at_most(budget), (vote, budget)
+        alone, stated = piles.structure_radius(), proof.structure_radius()
+        assert (alone is None) == (stated is None) == (not RULES[rule].own_groups)
+        assert alone is None or alone.tolist() == stated.tolist()
+    assert held > 20
+    certificate_of(proof).save(tmp_path / "a.cert", [random_budget(rng) for _ in range(5)])
+    assert verify(tmp_path / "a.cert").holds
 
 
 def random_limits(rng, n: int, sizes=(0, 1, 2, 5, math.inf)) -> recount.Limits:

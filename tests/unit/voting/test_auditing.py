@@ -12,7 +12,8 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.errors import ModelContractError
-from agnncert.voting.auditing import ALL_ATTACKS, audit
+from agnncert.voting.auditing import ALL_ATTACKS, AuditReport, audit
+from agnncert.voting.findings import finding as finding_of
 
 from ...support.checks import check_outputs, check_outside_unmoved, check_reach
 from ...support.components import COMPONENTS, WIDTH, Network
@@ -145,6 +146,13 @@ def test_what_is_left_to_certify_is_said():
     report = audit(settled(Network, norm=pyg.LayerNorm(WIDTH)), division=EdgeCentric(5))
     assert 'Use LayerNorm(mode="node").' in str(report)
     assert 'fit only for attacks on: edges (certify(..., attacks="edges"))' in str(report)
+
+
+def test_a_model_that_is_fit_for_everything_one_graph_at_a_time_is_not_called_fit_only_for_everything():
+    batch = finding_of("batch", ALL_ATTACKS, alone=True)
+    told = str(AuditReport("graph", "edge-centric", (batch,), 0.0, 0.0))
+    assert 'engine="naive"' in told
+    assert "fit only for" not in told
 
 
 @pytest.mark.parametrize("division", [EdgeCentric(5), NodeCentric(5)], ids=str)

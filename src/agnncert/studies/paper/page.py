@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
 from agnncert.datasets.catalog import dataset_info
-from agnncert.errors import SettingsError
 from agnncert.report.drawing import Curve, Level, Panel, draw_panels
 from agnncert.studies.paper import defences, prose, tables
 from agnncert.studies.paper import published as paper
@@ -176,7 +177,7 @@ def write_page(
         The page.
 
     Raises:
-        SettingsError: jinja2 or matplotlib is not installed.
+        MissingPackage: matplotlib is not installed.
     """
     page = Path(page)
     text = page_text(results, draw_figures(results, page.with_suffix("")), page, names, small, folder)
@@ -194,12 +195,6 @@ def page_text(
     folder: str = "results",
 ) -> str:
     """The text of the page, with links to figures; see :func:`write_page`."""
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError:
-        raise SettingsError(
-            'the results page is written with jinja2, which is not installed: pip install "agnncert[report]".'
-        ) from None
     loader = PackageLoader("agnncert.studies.paper", ".")
     environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     missing = results.missing(names, small)

@@ -1,0 +1,119 @@
+"""Installed without extras, the library verifies and reports; everything else says which extra it wants."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agnncert.extras import EXTRAS
+
+PROJECT = Path(__file__).parents[2]
+GOLDEN = PROJECT / "tests" / "golden" / "v2"
+HEAVY = ("torch", "torch_geometric", "sklearn", "pandas", "pyarrow", "matplotlib", "pymetis")
+
+# An interpreter in which some packages are not installed; runs each command and prints what came out.
+SCRIPT = """
+import contextlib, io, json, sys
+from importlib.abc import MetaPathFinder
+
+absent, commands = json.loads(sys.argv[1])
+
+class Finder(MetaPathFinder):
+    def __init__(self, usual):
+        self.usual = usual
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in absent else self.usual.find_spec(name, path, target)
+
+sys.meta_path[:] = [Finder(usual) for usual in sys.meta_path]
+from agnncert.cli import main
+
+answers = []
+for words in commands:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(words)
+    answers.append([status, out.getvalue(), err.getvalue()])
+print(json.dumps(answers))
+"""
+
+
+def run(absent: tuple[str, ...], *commands: list[str]) -> list[tuple[int, str, str]]:
+    asked = json.dumps([absent, commands])
+    done = subprocess.run([sys.executable, "-c", SCRIPT, asked], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [tuple(answer) for answer in json.loads(done.stdout)]
+
+
+def test_verify_and_report_need_neither_torch_nor_scipy(tmp_path: Path) -> None:
+    files = [str(file) for file in sorted(GOLDEN.glob("*.cert"))]
+    ballots = [file for file in files if Path(file).stem in ("gated-node", "edge-centric-graph")]
+    page = str(tmp_path / "page.html")
+    absent = (*HEAVY, "scipy")
+    answers = run(absent, ["--help"], ["--version"], *(["verify", file] for file in files))
+    assert [status for status, _, _ in answers] == [0] * len(answers), answers
+    assert all("The certificate holds." in out for _, out, _ in answers[2:])
+    assert len(ballots) == 2
+    for status, out, err in run(absent, *(["report", file, "--out", page] for file in ballots)):
+        assert status == 0, err
+        assert "Report:" in out
+    assert "<html" in Path(page).read_text(encoding="utf-8")
+
+
+def test_certificates_from_random_samples_are_reported_without_torch(tmp_path: Path) -> None:
+    ((status, _, err),) = run(HEAVY, ["report", str(GOLDEN / "bi-rs.cert"), "--out", str(tmp_path / "page.html")])
+    assert status == 0, err
+
+
+NEEDS_TORCH = [
+    ["demo"], ["train", "digits-knn"], ["certify", "digits-knn"], ["audit", "gcn"], ["attack", "runs/x"],
+    ["compare", "digits-knn"], ["repeat", "runs/x"], ["reproduce", "--all"],
+    ["verify", str(GOLDEN / "gated-node.cert"), "--data", "digits-knn", "--model", "gcn", "--ballots", "5"],
+]  # fmt: skip
+
+
+def test_every_other_command_names_the_extra_it_wants() -> None:
+    for words, (status, out, err) in zip(NEEDS_TORCH, run(HEAVY, *NEEDS_TORCH), strict=True):
+        assert status == 2, words
+        assert 'torch, which is not installed: pip install "agnncert[torch]"' in err, words
+        assert "Traceback" not in out + err
+        assert len(err.splitlines()) == 1, words
+
+
+def test_figures_name_their_extra(tmp_path: Path) -> None:
+    papers = ["--out", str(tmp_path / "page.html"), "--papers", str(tmp_path)]
+    ((status, _, err),) = run(HEAVY, ["report", str(GOLDEN / "gated-node.cert"), *papers])
+    assert (status, 'pip install "agnncert[figures]"' in err) == (2, True), err
+
+
+@pytest.mark.parametrize(
+    ("absent", "wanted"),
+    [(("pandas",), ("reading tables", "agnncert[data]")), (("sklearn",), ("digits", "sklearn", "agnncert[data]"))],
+)
+def test_with_torch_at_hand_the_rest_is_named_when_it_is_needed(absent, wanted, place: Path) -> None:
+    data = "tables" if absent == ("pandas",) else "digits-knn"
+    ((status, _, err),) = run(absent, ["train", data, "--epochs", "1", "--groups", "5"])
+    assert status == 2
+    assert all(word in err for word in wanted), err
+
+
+def test_python_names_the_extra_too() -> None:
+    script = (
+        "import sys\nsys.modules['torch'] = None\nimport agnncert as ac\nac.Budget(), ac.verify\n"
+        "try:\n    ac.certify\nexcept ImportError as error:\n    print(isinstance(error, ac.AgnncertError), error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("True agnncert.certify needs torch, which is not installed: pip install"), done.stdout
+
+
+def test_each_package_comes_with_the_extra_that_errors_name() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    listed = {extra: " ".join(packages) for extra, packages in project["optional-dependencies"].items()}
+    called = {"sklearn": "scikit-learn"}
+    for package, extra in EXTRAS.items():
+        assert called.get(package, package) in listed[extra]
+        assert extra in listed["all"]
+    assert not any(called.get(p, p) == name.partition(">")[0] for name in project["dependencies"] for p in EXTRAS)

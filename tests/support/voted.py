@@ -1,0 +1,228 @@
+"""Votes with a prior on tiny graphs: every attack, every reading of unstable ballots, against what is certified."""
+
+import dataclasses
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from agnncert.proof.ballots import ABSTAIN, Votes
+from agnncert.proof.evidence import BallotEvidence
+from agnncert.proof.recount import sort_ballots
+from agnncert.proof.vote import Vote
+
+from . import tiny
+from .harness import CUT, Kind, Score, budget_of, cover_row, random_cell, tiers
+from .tiny import Cell, Tiny
+
+CLASSES = 3
+Views = Callable[[Kind, Tiny, int], list]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Ballots of one target, which of them are stable, and the prediction without edges."""
+
+    ballots: tuple[int, ...]
+    stable: tuple[bool, ...]
+    edgeless: int = 0
+    edgeless_stable: bool = True
+
+    def priors(self, vote: Vote) -> list[list[int]]:
+        """Every prior that some machine may see, the one that was seen first."""
+        if vote.class_prior:
+            return [list(vote.class_prior)]
+        doubtful = [] if self.edgeless_stable else range(CLASSES)
+        return [[vote.edgeless_prior * (k == f0) for k in range(CLASSES)] for f0 in (self.edgeless, *doubtful)]
+
+    def label(self, vote: Vote) -> int:
+        return winner(self.ballots, self.priors(vote)[0])
+
+    def breaks(self, vote: Vote, moved: frozenset[int]) -> bool:
+        """Whether another class wins if moved and unstable ballots are the worst, and an unstable prior too."""
+        label = self.label(vote)
+        return any(
+            winner([k if i in moved or not self.stable[i] else b for i, b in enumerate(self.ballots)], prior) != label
+            for k in range(CLASSES)
+            for prior in self.priors(vote)
+        )
+
+
+def winner(ballots, prior) -> int:
+    scores = [prior[k] + sum(b == k for b in ballots) for k in range(CLASSES)]
+    return scores.index(max(scores))
+
+
+def views_under(vote: Vote, kind: Kind, graph: Tiny, target: int) -> list:
+    """What each ballot is a function of: nothing, where the group is empty for the target and casts a constant."""
+    views = kind.views(graph, target)
+    if vote.empty == "edgeless" or (vote.empty is None and kind.is_node_task):
+        return views
+    return [None if tier == 2 else view for view, tier in zip(views, tiers(kind, graph, target), strict=True)]
+
+
+def random_vote(rng: random.Random, kind: Kind) -> Vote:
+    """A vote that fits the rule; priors are small, may be negative, and often tie."""
+    plain_node = kind.rule in ("edge-centric/node", "node-centric/node")
+    empty = rng.choice(["abstain", 0, 1, 2] + (["edgeless"] * 2 if plain_node else []))
+    numbers = [-2, -1, 0, 1, 1, 2, 3, 5]
+    if plain_node and rng.random() < 0.6:
+        return Vote(empty, rng.choice(numbers))
+    return Vote(empty, [rng.choice(numbers) for _ in range(CLASSES)])
+
+
+def random_table(rng: random.Random, vote: Vote, kind: Kind, graph: Tiny, target: int, unstable: float) -> Table:
+    """Ballots that some in-local function casts under this vote."""
+    lean = rng.randrange(CLASSES)
+
+    def draw() -> tuple[int, bool]:
+        return (lean if rng.random() < 0.6 else rng.randrange(CLASSES)), rng.random() >= unstable
+
+    constant = ABSTAIN if vote.constant is None else vote.constant
+    cast: dict[object, tuple[int, bool]] = {None: (constant, True)}
+    edgeless = draw()
+    if kind.is_node_task and kind.rule != "gated/node":
+        cast[tiny.rooted(graph, [], target)] = edgeless
+    views = views_under(vote, kind, graph, target)
+    drawn = [cast.setdefault(view, draw()) for view in views]
+    return Table(tuple(b for b, _ in drawn), tuple(s for _, s in drawn), *edgeless)
+
+
+def cover(kind: Kind, graph: Tiny, target: int, num_reached: int) -> list[int]:
+    """The exact coverage of the worst k nodes, where a node reaches what it is connected to in either direction.
+
+    A group stops being empty for a target with its first edge, and is empty again without its last one, also if that
+    edge points away: so a deleted node matters to a target that hears nothing of it.
+    """
+    both_ways = dataclasses.replace(graph, pairs={p: (True, True, s[2]) for p, s in graph.pairs.items()})
+    return cover_row(kind, both_ways, target, num_reached)
+
+
+def evidence(vote: Vote, kind: Kind, graph: Tiny, targets: list[int], tables: list[Table]) -> BallotEvidence:
+    """One row for each target."""
+    levels = [tiers(kind, graph, v) for v in targets]
+    flat = [(j, i) for j, level in enumerate(levels) for i, tier in enumerate(level) if tier < 2]
+    constant = vote.constant
+    default = [(t.edgeless, t.edgeless_stable) if constant is None else (constant, True) for t in tables]
+    rows = [cover(kind, graph, v, level.count(0)) for v, level in zip(targets, levels, strict=True)]
+    votes = Votes(
+        num_groups=graph.num_groups,
+        num_classes=CLASSES,
+        default=np.array([ballot for ballot, _ in default], dtype=np.int16),
+        default_stable=np.array([stable for _, stable in default]),
+        indptr=np.cumsum([0, *(sum(tier < 2 for tier in level) for level in levels)]),
+        group=np.array([i for _, i in flat], dtype=np.int32),
+        ballot=np.array([tables[j].ballots[i] for j, i in flat], dtype=np.int16),
+        stable=np.array([tables[j].stable[i] for j, i in flat], dtype=bool),
+        reached=np.array([levels[j][i] == 0 for j, i in flat], dtype=bool),
+    )
+    flat_rows = np.array([entry for row in rows for entry in row], dtype=np.int32)
+    edgeless = {}
+    if vote.edgeless_prior:
+        edgeless["edgeless"] = np.array([t.edgeless for t in tables], dtype=np.int16)
+        edgeless["edgeless_stable"] = np.array([t.edgeless_stable for t in tables])
+    return BallotEvidence(votes, kind.rule, np.cumsum([0, *map(len, rows)]), flat_rows, vote=vote, **edgeless)
+
+
+def run_cell(
+    vote: Vote,
+    kind: Kind,
+    graph: Tiny,
+    cell: Cell,
+    rng: random.Random,
+    tables_each: int = 6,
+    unstable: float = 0.1,
+    cut: int = CUT,
+    make: Callable = evidence,
+) -> Score:
+    """All attacks of one budget on one graph. ``make`` can be replaced by something that proves too much."""
+    targets = list(graph.features) if kind.is_node_task else [0]
+    clean = {v: views_under(vote, kind, graph, v) for v in targets}
+    moved: dict[int, set[frozenset[int]]] = {v: set() for v in targets}
+    score = Score()
+    every_attack = tiny.attacks(graph, cell, kind.edge_groups, kind.node_groups)
+    for attacked, deleted, altered in itertools.islice(every_attack, cut):
+        score.attacks += 1
+        for v in targets:
+            own = kind.is_node_task and v in altered
+            if kind.is_node_task and (v in deleted or len(altered - {v}) > cell.features or (own and not cell.own)):
+                continue
+            views = views_under(vote, kind, attacked, v)
+            moved[v].add(frozenset(i for i, view in enumerate(views) if view != clean[v][i]))
+    for v in targets:
+        tables = [random_table(rng, vote, kind, graph, v, unstable) for _ in range(tables_each)]
+        proof = make(vote, kind, graph, [v] * tables_each, tables)
+        worst = {s for s in moved[v] if not any(s < other for other in moved[v])}
+        for table, holds in zip(tables, proof.holds(budget_of(cell)), strict=True):
+            broken = any(table.breaks(vote, which) for which in worst)
+            score.certified += bool(holds)
+            score.robust += not broken
+            if holds and broken:
+                score.false += 1
+                score.examples.append((vote, kind.rule, graph, cell, v, table))
+    return score
+
+
+def run(kind: Kind, seed: int, graphs: int, cells: int, **options) -> Score:
+    """Random graphs, votes and mixed budgets, every attack."""
+    rng, score = random.Random(seed), Score()
+    for _ in range(graphs):
+        graph = tiny.random_tiny(
+            rng,
+            rng.choice([2, 3, 3, 4]),
+            rng.choice([1, 2, 3, 4]),
+            directed=rng.random() < 0.3,
+            loops=rng.random() < 0.3,
+        )
+        vote = random_vote(rng, kind)
+        for _ in range(cells):
+            cell = random_cell(rng, rng.choice([1, 2, 2, 3] if len(graph.features) < 4 else [1, 2]))
+            if cell.own and kind.rule != "gated/node":
+                cell = Cell(**{**cell.__dict__, "own": False})
+            score += run_cell(vote, kind, graph, cell, rng, **options)
+    return score
+
+
+# Given votes
+
+
+def all_reached(table: Table, vote: Vote) -> BallotEvidence:
+    """A node-centric vote in which all ballots are reached."""
+    size = len(table.ballots)
+    votes = Votes(
+        num_groups=size,
+        num_classes=CLASSES,
+        default=np.array([ABSTAIN], dtype=np.int16),
+        default_stable=np.array([True]),
+        indptr=np.array([0, size]),
+        group=np.arange(size, dtype=np.int32),
+        ballot=np.array(table.ballots, dtype=np.int16),
+        stable=np.array(table.stable, dtype=bool),
+        reached=np.ones(size, dtype=bool),
+    )
+    followed = {
+        "edgeless": np.array([table.edgeless], dtype=np.int16),
+        "edgeless_stable": np.array([table.edgeless_stable]),
+    }
+    none = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    return BallotEvidence(votes, "node-centric/node", *none, vote=vote, **(followed if vote.edgeless_prior else {}))
+
+
+def check_radius(ballots: tuple[int, ...], vote: Vote, edgeless: int = 0) -> int:
+    """The radius is exact, in both halves: one more changed ballot may elect another class, and not one less."""
+    size = len(ballots)
+    table = Table(ballots, (True,) * size, edgeless)
+    proof = all_reached(table, vote)
+    (label,), (radius,) = proof.label_and_radius()
+    assert label == table.label(vote)
+    harmful = [
+        number
+        for number in range(size + 1)
+        if any(table.breaks(vote, frozenset(moved)) for moved in itertools.combinations(range(size), number))
+    ]
+    assert radius == (min(harmful) - 1 if harmful else size), (vote, ballots, edgeless)
+    (piles,) = sort_ballots(proof)
+    assert (piles.label[0], piles.radius()[0]) == (label, radius)
+    return int(radius)

@@ -1,0 +1,151 @@
+"""``num_groups=math.inf``: certificates with a ballot for each neighbour, from the call to the verdict."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import agnncert as ac
+from agnncert.divisions import parse_division, rule_of
+from agnncert.errors import DivisionError, ModelContractError, SettingsError
+
+from ..support.small_graphs import graph_model, node_model, random_graph
+
+NODE, EDGE = ac.NodeCentric(math.inf), ac.EdgeCentric(math.inf)
+INF = math.inf
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return random_graph(12, 16)
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return [random_graph(size, size, seed=size) for size in (4, 7, 9)]
+
+
+def test_such_divisions_print_and_are_read_again():
+    for division, text in ((NODE, "node-centric(T=inf)"), (EDGE, "edge-centric(T=inf)")):
+        assert str(division) == text
+        assert parse_division(text) == division
+    kept = ac.EdgeCentric(math.inf, self_loops=True)
+    assert parse_division(str(kept)) == kept
+    assert [rule_of(d, t)[0] for d in (NODE, EDGE) for t in ("node", "graph")] == [
+        "per-neighbour/node", "per-neighbour/graph", "per-pair/node", "per-pair/graph",
+    ]  # fmt: skip
+    for text in ("node-centric(T=inf, self-loops kept)", "node-centric(T=inf, gated features)", "gnncert-e(T=inf)"):
+        with pytest.raises(DivisionError, match="cannot rebuild"):
+            parse_division(text)
+
+
+@pytest.mark.parametrize("settings", [{"gate_features": True}, {"self_loops": True}])
+def test_the_node_centric_one_refuses_what_its_theorem_does_not_cover(settings):
+    with pytest.raises(DivisionError, match=r"math\.inf"):
+        ac.NodeCentric(math.inf, **settings)
+
+
+@pytest.mark.parametrize("division", [NODE, EDGE], ids=str)
+def test_a_certificate_of_nodes(graph, division, tmp_path):
+    cert = ac.certify(node_model(), graph, division, vote=ac.Vote(prior=4))
+    votes = cert.evidence.votes
+    assert np.array_equal(np.diff(votes.indptr), cert.degree)
+    assert (cert.structure_radius >= cert.radius).all()
+    assert (cert.structure_radius > cert.radius).any()
+    for size in range(6):
+        held = cert.holds_against(ac.Budget(inject_nodes=size, edges_per_injected=INF))
+        assert (held | (cert.structure_radius < size)).all()
+    cert.save(tmp_path / "a.cert")
+    again = ac.load_certificate(tmp_path / "a.cert")
+    assert np.array_equal(again.structure_radius, cert.structure_radius)
+    verdict = ac.verify(tmp_path / "a.cert", data=graph, model=node_model(), ballots=60)
+    assert verdict.holds, verdict
+
+
+@pytest.mark.parametrize("division", [NODE, EDGE], ids=str)
+def test_a_certificate_of_graphs(graphs, division, tmp_path):
+    cert = ac.certify(graph_model(), graphs, division, vote=ac.Vote(1, [4, 0, 0]))
+    number = [one.num_nodes if division == NODE else one.num_edges // 2 for one in graphs]
+    assert np.diff(cert.evidence.votes.indptr).tolist() == number
+    # Each ballot takes one vote from the class that empty groups cast.
+    cast = cert.evidence.votes
+    ballots = np.stack([np.bincount(cast.ballot[cast.owner == j], minlength=3) for j in range(3)])
+    assert np.array_equal(cert.counts, ballots + np.array([4, 0, 0]) - np.outer(number, [0, 1, 0]))
+    if division == NODE:
+        edges = ac.Budget(add_edges=INF, delete_edges=INF, change_edges=INF)
+        assert np.array_equal(cert.holds_against(edges), cert.radius >= 0)
+    cert.save(tmp_path / "a.cert")
+    verdict = ac.verify(tmp_path / "a.cert", data=graphs, model=graph_model(), ballots=INF)
+    assert verdict.holds, verdict
+
+
+def test_a_class_of_empty_groups_does_not_depend_on_how_many_nodes_there_are(graph):
+    """Nodes that are joined to nothing change no score."""
+    more = ac.Perturbation(inject_nodes={900 + k: [0.0] * 5 for k in range(6)}).apply(graph)
+    few, many = (ac.certify(node_model(), data, NODE, range(12), vote=ac.Vote(2, [0, 1, 0])) for data in (graph, more))
+    assert np.array_equal(few.counts, many.counts)
+    assert np.array_equal(few.radius, many.radius)
+
+
+def test_the_claim_says_what_a_ballot_is_and_that_no_ids_are_needed(graph):
+    rows = Data(x=graph.x, edge_index=graph.edge_index)
+    cert = ac.certify(node_model(), rows, NODE, vote=ac.Vote(prior=4))
+    assert any("One ballot is cast for each neighbour" in words for words in cert.claim.assumes)
+    assert any("the target is the node that it was" in words for words in cert.claim.assumes)
+    assert not any("Deletion of nodes" in words for words in cert.claim.not_proved)
+    assert cert.holds_against(ac.Budget(delete_nodes=1)).any()
+
+
+def test_deleting_rows_leaves_all_other_ballots_alone():
+    """Without ids later rows are renamed; whoever follows a target finds the ballots of its remaining neighbours."""
+    full = random_graph(9, 14, seed=3)
+    data = Data(x=full.x, edge_index=full.edge_index)
+    for division in (NODE, EDGE):
+        before = ac.certify(node_model(), data, division, vote=ac.Vote(prior=2)).counts
+        for gone in range(9):
+            kept = [u for u in range(9) if u != gone]
+            after = ac.certify(
+                node_model(), ac.Perturbation(delete_nodes=[gone]).apply(data), division, vote=ac.Vote(prior=2)
+            ).counts
+            neighbours = {int(u) for u in data.edge_index[1, data.edge_index[0] == gone]}
+            for row, u in enumerate(kept):
+                assert np.abs(after[row] - before[u]).sum() == (u in neighbours)
+
+
+def test_one_way_pairs_and_copies_are_told(tmp_path):
+    arcs = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 3, 3, 2]])  # 0-1 and 2-3 both ways (one of 2-3 twice), 1 -> 2
+    data = Data(x=torch.eye(4, 5).double(), edge_index=arcs)
+    evidence = ac.certify(node_model(), data, EDGE, vote=ac.Vote(prior=1)).evidence
+    flags = dict(
+        zip(
+            zip(evidence.votes.owner.tolist(), evidence.votes.group.tolist(), strict=True),
+            evidence.one_way.tolist(),
+            strict=True,
+        )
+    )
+    assert flags == {(0, 0): False, (1, 0): False, (1, 1): True, (2, 1): True, (2, 2): False, (3, 2): False}
+    some = ac.certify(node_model(), data, EDGE, [0, 2], vote=ac.Vote(prior=1)).evidence
+    assert some.hubs.tolist() == [2, 1]  # 1 is a neighbour of both targets, 3 of one
+    heard = ac.certify(node_model(), data, NODE, [0, 1], vote=ac.Vote(prior=1)).evidence
+    assert heard.hubs.tolist() == []  # 2 does not speak to 1
+
+
+def test_what_makes_no_sense_is_refused(graph, graphs):
+    with pytest.raises(SettingsError, match="one group per neighbour"):
+        ac.certify(node_model(), graph, NODE, vote=ac.Vote("edgeless"))
+    with pytest.raises(SettingsError, match="no edgeless prediction"):
+        ac.certify(graph_model(), graphs, NODE, vote=ac.Vote(prior=2))
+
+    class Mixing(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = node_model()
+
+        def forward(self, x, edge_index):
+            logits = self.inner(x, edge_index)
+            return logits - logits.mean(0)
+
+    with pytest.raises(ModelContractError):
+        ac.certify(Mixing().eval(), graph, EDGE, attacks="edges", vote=ac.Vote(prior=2))

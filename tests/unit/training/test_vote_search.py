@@ -1,0 +1,163 @@
+"""The search for the constants of a vote, against trying all of them, and against the theorems."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from agnncert.proof.ballots import ABSTAIN, Votes
+from agnncert.proof.theorems import certified_radius, tally
+from agnncert.training.vote_search import (
+    BallotTable,
+    Constants,
+    best_constants,
+    best_edgeless_prior,
+    certified,
+    certified_accuracy,
+    constant_answer,
+    joined,
+    majority,
+    size_only,
+    window,
+)
+
+
+def some_votes(seed: int, num_targets: int = 12, num_groups: int = 5, num_classes: int = 2, task: str = "graph"):
+    """Random votes: some groups of each target are empty, a few ballots unstable."""
+    random = np.random.default_rng(seed)
+    listed = random.random((num_targets, num_groups)) < random.random((num_targets, 1))
+    owner, group = np.nonzero(listed)
+    node = task == "node"
+    default = random.integers(0, num_classes, num_targets) if node else np.full(num_targets, ABSTAIN)
+    return Votes(
+        num_groups=num_groups,
+        num_classes=num_classes,
+        default=default.astype(np.int16),
+        default_stable=random.random(num_targets) < 0.9 if node else np.ones(num_targets, dtype=bool),
+        indptr=np.concatenate([[0], np.cumsum(listed.sum(1))]).astype(np.int64),
+        group=group.astype(np.int32),
+        ballot=random.integers(0, num_classes, len(owner)).astype(np.int16),
+        stable=random.random(len(owner)) < 0.9,
+        reached=np.ones(len(owner), dtype=bool),
+    )
+
+
+def some_table(seed: int, task: str = "graph", **sizes: int) -> BallotTable:
+    votes = some_votes(seed, task=task, **sizes)
+    truth = np.random.default_rng(seed + 1000).integers(0, votes.num_classes, votes.num_targets)
+    return BallotTable.of(votes, truth)
+
+
+def graphs_table(num_groups: int, counts, truth) -> BallotTable:
+    """A table of graphs whose ballots are all stable."""
+    counts, n = np.array(counts), len(truth)
+    none, stable = np.zeros(n, dtype=np.int64), np.ones(n, dtype=bool)
+    empty = num_groups - counts.sum(axis=1)
+    return BallotTable(num_groups, counts, empty, none, np.array(truth), np.full(n, 1 / n), none + ABSTAIN, stable)
+
+
+def score(table: BallotTable, empty, prior, sizes) -> float:
+    return float(np.mean([table.weight @ certified(table, empty, prior, size) for size in sizes]))
+
+
+@pytest.mark.parametrize("task", ["node", "graph"])
+@pytest.mark.parametrize("seed", range(8))
+def test_without_constants_it_certifies_what_the_theorems_certify(seed, task) -> None:
+    votes = some_votes(seed, num_targets=60, num_groups=7, num_classes=3, task=task)
+    counted = tally(votes)
+    table = BallotTable.of(votes, counted.label)  # every vote is right, so that only certification decides
+    empty = "edgeless" if task == "node" else "abstain"
+    for size in range(5):
+        assert (certified(table, empty, (0, 0, 0), size) == (certified_radius(counted) >= size)).all()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_two_classes_get_the_best_constants_there_are(seed) -> None:
+    table, sizes = some_table(seed), window(seed % 3)
+    everything = product(["abstain", 0, 1], range(-14, 15))
+    best = max(score(table, empty, (0, lead), sizes) for empty, lead in everything)
+    found = best_constants(table, sizes)
+    assert found.score == pytest.approx(best)
+    assert score(table, found.empty, found.prior, sizes) == pytest.approx(best)
+    assert min(found.prior) == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_three_classes_take_turns_to_within_a_little_of_the_best(seed) -> None:
+    table, sizes = some_table(seed, num_classes=3, num_targets=30), (1,)
+    priors = [prior for prior in product(range(13), repeat=3) if min(prior) == 0]
+    best = max(score(table, empty, prior, sizes) for empty in ["abstain", 0, 1, 2] for prior in priors)
+    found = best_constants(table, sizes)
+    assert constant_answer(table, majority(table), sizes).score <= found.score <= best
+    assert found.score >= 0.9 * best
+
+
+@pytest.mark.parametrize("empty", ["edgeless", "abstain"])
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_votes_for_the_edgeless_prediction_are_found_and_ties_go_to_more_of_them(seed, empty) -> None:
+    table, sizes = some_table(seed, task="node", num_classes=3, num_targets=20), window(seed % 3)
+    scores = [score(table, empty, prior, sizes) for prior in range(30)]
+    found = best_edgeless_prior(table, sizes, empty)
+    assert found.score == pytest.approx(max(scores))
+    assert all(score(table, empty, more, sizes) < found.score - 1e-9 for more in range(found.prior + 1, 30)) or (
+        found.prior > table.num_groups
+    )
+
+
+def test_an_unstable_edgeless_prediction_concedes_its_votes() -> None:
+    table = some_table(0, task="node", num_targets=1)
+    sure = replace(
+        table,
+        counts=np.array([[4, 0]]),
+        empty=np.array([0]),
+        conceded=np.array([0]),
+        truth=np.array([0]),
+        edgeless=np.array([0]),
+        edgeless_stable=np.array([True]),
+    )
+    doubtful = replace(sure, edgeless_stable=np.array([False]))
+    assert certified(sure, "abstain", 3, 2).all()
+    assert certified(doubtful, "abstain", 4, 0).all()
+    assert not certified(doubtful, "abstain", 5, 0).any()
+
+
+def test_a_prior_of_its_own_makes_the_radius_larger_than_half_the_margin() -> None:
+    # Class 0 wins by its prior alone: a ballot that turns to class 1 takes nothing away from class 0.
+    table = graphs_table(3, [[0, 1]], [0])
+    assert certified(table, "abstain", (3, 0), 2).all()
+    assert not certified(table, "abstain", (2, 0), 2).any()
+
+
+def test_the_constant_answer_withstands_everything_and_wins_ties() -> None:
+    table = some_table(3, num_targets=50)
+    best = constant_answer(table, majority(table), [1])
+    assert certified_accuracy(table, best, table.num_groups) == pytest.approx(max(np.bincount(table.truth)) / 50)
+    blind = replace(table, counts=np.zeros_like(table.counts), empty=np.full(50, 5), conceded=np.zeros(50, dtype=int))
+    assert best_constants(blind, [1]) == constant_answer(blind, majority(blind), [1])
+
+
+def test_the_size_alone_finds_the_class_of_larger_graphs() -> None:
+    table = graphs_table(20, [[filled, 0] for filled in (2, 3, 3, 8, 9, 10)], [0, 0, 0, 1, 1, 1])
+    label, found = size_only(table, [2])
+    assert label == 1
+    assert found.score == pytest.approx(1.0)  # between 3 and 8 there is room for two changes on either side
+    assert size_only(table, [3])[1].score < 0.99
+    assert certified(table.voting(label), found.empty, found.prior, 2).all()
+
+
+def test_a_short_table_counts_as_much_as_a_long_one() -> None:
+    long, short = some_table(1, num_targets=40), some_table(2, num_targets=10)
+    both, constants = joined([long, short]), Constants(0, (0, 2), 0.0)
+    parts = [certified_accuracy(table, constants, 1) for table in (long, short)]
+    assert certified_accuracy(both, constants, 1) == pytest.approx(np.mean(parts))
+    nodes = joined([some_table(1, task="node"), some_table(2, task="node")])
+    assert len(nodes.edgeless) == len(nodes.edgeless_stable) == len(nodes.truth) == 24
+
+
+def test_the_middle_of_the_best_priors_is_taken() -> None:
+    # Any lead of class 1 from -6 to 5 separates the two graphs.
+    table = graphs_table(10, [[6, 0], [0, 6]], [0, 1])
+    found = best_constants(table, [0], ["abstain"])
+    assert found.score == pytest.approx(1.0)
+    assert found.prior[1] - found.prior[0] == 0
