@@ -33,11 +33,8 @@ from .proof.budget import Budget as Budget
 from .proof.certificate import Certificate as Certificate
 from .proof.certificate import load_certificate as load_certificate
 from .proof.claim import Claim as Claim
-<<<<<<< HEAD
 from .proof.decision import Decision as Decision
-=======
 from .proof.vote import Vote as Vote
->>>>>>> main
 from .report import ReportContext as ReportContext
 from .report import build_report as build_report
 from .report import save_figures as save_figures

@@ -13,13 +13,8 @@ from agnncert.baselines.smoothing import Smoothing
 from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups_in, require_division, rule_of
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.targets import Targets, prepared
-<<<<<<< HEAD
 from agnncert.progress import OnProgress, follow
-from agnncert.proof.ballots import Votes
-=======
-from agnncert.progress import OnProgress, Progress
 from agnncert.proof.ballots import Votes, under_vote
->>>>>>> main
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
@@ -115,29 +110,17 @@ def certify(
     call = bind(model, chosen.graph, chosen.task)  # after the audit, which names the layer that makes a call fail
     vote = _vote(vote).under(rule_of(division, chosen.task)[0], call.num_classes)
     tolerance = _tolerance(tolerance, report)
-<<<<<<< HEAD
     log.info("casting the ballots of %d targets with %s", len(chosen.places), division)
-    tell = follow(progress, "casting ballots", division.num_groups)
+    tell = follow(progress, "casting ballots", num_groups_in(division, chosen.graph))
     tell(0.0)
     votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit, tell=tell)
     if engine == "fast":
         _look_again(votes, call, chosen, division)
     tell(1.0)
     _refuse_state(settings, settings_of(model))
-    certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model))
+    certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model), vote)
     log.info("%r: median radius %g", certificate, np.median(certificate.radius) if len(certificate) else math.nan)
     return certificate
-=======
-    report_progress = progress or (lambda _: None)
-    number = num_groups_in(division, chosen.graph)
-    report_progress(Progress("casting ballots", 0, number, math.nan))
-    votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit)
-    if engine == "fast":
-        _look_again(votes, call, chosen, division)
-    report_progress(Progress("casting ballots", number, number, 0.0))
-    _refuse_state(settings, settings_of(model))
-    return assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model), vote)
->>>>>>> main
 
 
 def assemble(

@@ -19,12 +19,8 @@ from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from agnncert.graphs.graph import graph_digest, infer_task
 from agnncert.graphs.targets import Targets, prepared
-<<<<<<< HEAD
 from agnncert.progress import OnProgress, follow
-from agnncert.proof.ballots import ABSTAIN, Ballots, Votes
-=======
 from agnncert.proof.ballots import ABSTAIN, Ballots, Votes, under_vote
->>>>>>> main
 from agnncert.proof.certificate import Certificate, as_ids
 from agnncert.proof.claim import Claim
 from agnncert.proof.file import Contents
@@ -122,29 +118,21 @@ def _check_ballots(
     call = bind(model, chosen.graph, chosen.task)
     alone = audited.needs_naive or isinstance(division, EdgesOnly)
     engine: EngineName = "naive" if alone else "fast"
-    tell = follow(progress, "casting ballots again", division.num_groups)
+    tell = follow(progress, "casting ballots again", num_groups_in(division, chosen.graph))
     tell(0.0)
 
     def recast(call: Caller, tolerance: float) -> Votes:
         return cast(call, chosen.graph, division, chosen.places, engine, tolerance, tell=tell)[0]
 
-<<<<<<< HEAD
-    found.wrong += _wrong_ballots(evidence.votes, call, recast, claim.tolerance, audited.tolerance)
-    found.checked.append(f"the model, and all {evidence.num_targets * division.num_groups:,} ballots, cast again")
-    tell(1.0)
-    if ballots and not found.wrong:
-        pairs = choose_ballots(evidence.votes, ballots, np.random.default_rng(seed))
-        log.info("casting %d ballots once more, one subgraph at a time", len(pairs))
-        differ, again = differing(evidence.votes, pairs, call, chosen.graph, division, chosen.places)
-=======
     here = recast(call, claim.tolerance)
     found.wrong += _wrong_ballots(evidence, here, call, recast, claim.tolerance, audited.tolerance)
     number = len(evidence.votes.group) if has_own_groups(division) else evidence.num_targets * division.num_groups
     found.checked.append(f"the model, and all {number:,} ballots, cast again")
+    tell(1.0)
     if ballots and not found.wrong:
         pairs = choose_ballots(here, ballots, np.random.default_rng(seed))
+        log.info("casting %d ballots once more, one subgraph at a time", len(pairs))
         differ, again = differing(here, pairs, call, chosen.graph, division, chosen.places)
->>>>>>> main
         if differ.size:
             target, group = pairs[differ[0]]
             found.wrong.append(

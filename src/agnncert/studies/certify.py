@@ -81,37 +81,17 @@ def certify_run(
         copy_tables(settings, folder)
         if "train" not in folder.settings:
             save_model(study.new_model(), folder.weights, {"data": about, "settings": table})
-<<<<<<< HEAD
         certificate, seconds = _certify(
             study, settings, folder, row_origin(settings, study.defence, about), on_progress
         )
-        page, sentences = _write_report(certificate, folder) if report else (None, ())
-    return Certified(folder, certificate, seconds, page, sentences)
-
-
-def _write_report(certificate: Certificate, folder: RunFolder) -> tuple[Path | None, tuple[str, ...]]:
-    """The page and the sentences that sum it up; neither if jinja2 is not installed."""
-    try:
-        from agnncert.studies.report import report_certificate
-    except ModuleNotFoundError as error:
-        log.warning('no report, because %s is not installed: pip install "agnncert[report]"', error.name)
-        return None, ()
-    reported = report_certificate(certificate, folder.certificate, folder)
-    return reported.page, reported.sentences
-
-
-def _certify(
-    study: Study, settings: CertifySettings, folder: RunFolder, origin: Row, on_progress: OnProgress | None
-) -> tuple[Certificate, float]:
-=======
-        certificate, seconds = _certify(study, settings, folder, row_origin(settings, study.defence, about))
         reported = report_certificate(certificate, folder.certificate, folder) if report else None
     page, sentences = (None, ()) if reported is None else (reported.page, reported.sentences)
     return Certified(folder, certificate, seconds, page, sentences)
 
 
-def _certify(study: Study, settings: CertifySettings, folder: RunFolder, origin: Row) -> tuple[Certificate, float]:
->>>>>>> main
+def _certify(
+    study: Study, settings: CertifySettings, folder: RunFolder, origin: Row, on_progress: OnProgress | None
+) -> tuple[Certificate, float]:
     model = study.new_model()
     log.info("certifying with %s: %s", study.defence, estimate_certification(study, settings.engine))
     memory = None if settings.memory is None else 1_000_000 * settings.memory

@@ -20,13 +20,8 @@ def node_table(
 ) -> Ballots:
     """Ballots of target nodes in all subgraphs, shape ``[num_targets, num_groups]``."""
     groups = division.groups(graph)
-<<<<<<< HEAD
-    subgraphs = _followed(range(division.num_groups), tell)
+    subgraphs = _followed(range(num_groups_in(division, graph)), tell)
     columns = [node_ballots(call, graph, division, groups, index, tolerance) for index in subgraphs]
-=======
-    number = num_groups_in(division, graph)
-    columns = [node_ballots(call, graph, division, groups, i, tolerance) for i in range(number)]
->>>>>>> main
     ballots, stable = zip(*columns, strict=True)
     return np.stack([b[rows] for b in ballots], axis=1), np.stack([s[rows] for s in stable], axis=1)
 
@@ -59,12 +54,8 @@ def graph_table(
     call: Caller, joined: Data, division: Division, rows: IntArray, tolerance: float | None, tell: Tell | None = None
 ) -> Ballots:
     """Ballots of the graphs of a set in all their subgraphs, shape ``[num_targets, num_groups]``."""
-<<<<<<< HEAD
-    tables = [graph_ballots(call, one_graph(joined, row), division, tolerance) for row in _followed(rows, tell)]
-=======
     most = num_groups_in(division, joined)
-    tables = [graph_ballots(call, one_graph(joined, int(row)), division, tolerance, most) for row in rows]
->>>>>>> main
+    tables = [graph_ballots(call, one_graph(joined, row), division, tolerance, most) for row in _followed(rows, tell)]
     ballots, stable = zip(*tables, strict=True)
     return np.stack(ballots), np.stack(stable)
 
