@@ -118,7 +118,7 @@ def _check_ballots(
     call = bind(model, chosen.graph, chosen.task)
     alone = audited.needs_naive or isinstance(division, EdgesOnly)
     engine: EngineName = "naive" if alone else "fast"
-    tell = follow(progress, "casting ballots again", division.num_groups)
+    tell = follow(progress, "casting ballots again", num_groups_in(division, chosen.graph))
     tell(0.0)
 
     def recast(call: Caller, tolerance: float) -> Votes:

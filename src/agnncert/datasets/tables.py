@@ -209,10 +209,11 @@ def _refuse_names(table: Table, label: str, features: Sequence[str]) -> None:
     """Raises if there is no label but one column of text: most likely that is the label, under another name."""
     texts = [column for column in features if table.frame[column].dtype.kind not in "iufb"]
     if len(texts) == 1:
+        name, example = texts[0], table.text(texts[0])[0]
         raise table.error(
-            f'there is no column "{label}", and "{texts[0]}" holds text such as "{table.text(texts[0])[0]}". If that '
-            f'is the label, pass label="{texts[0]}" (--column label={texts[0]}); if it is a feature, encode it as '
-            "numbers; if it is neither, list all features with features=[...] (--feature NAME)."
+            f'there is no column "{label}", and "{name}" holds text such as "{example}". If that is the label, pass '
+            f'label="{name}" (--column label={name}); if it is a feature, encode it as numbers; if it is neither, list '
+            "all features with features=[...] (--feature NAME)."
         )
 
 
