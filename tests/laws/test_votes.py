@@ -73,7 +73,7 @@ def test_half_the_margin_would_be_too_small_with_a_prior():
 
 def test_unstable_ballots_and_an_unstable_prior_are_conceded_exactly():
     rng, certified, missed = random.Random(3), 0, 0
-    for _ in range(4_000):
+    for _ in range(1_500):
         size = rng.choice([1, 2, 3, 4])
         vote = Vote("abstain", rng.choice([-2, -1, 1, 2, 3, 4]))
         table = Table(
@@ -92,7 +92,7 @@ def test_unstable_ballots_and_an_unstable_prior_are_conceded_exactly():
             certified += holds
             missed += robust and not holds
     # Conceding a prior in doubt assumes that it may be for any rival and against the label; nothing is lost by that.
-    assert certified > 1_000
+    assert certified > 400
     assert missed == 0
 
 
