@@ -34,12 +34,13 @@ from agnncert.training.vote_search import (
 SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
 DESIGNS = {"mutag": (1, 2), "proteins": (3, 5, 10), "aids": (2, 5, 10), "dd": (5, 10)}
 DIVISIONS = {
-    "mutag": ("E300", "N300", "E100"),
-    "proteins": ("E1000", "N1000", "E300"),
-    "aids": ("E300", "N300", "E100"),
-    "dd": ("N1000", "N300", "E3000"),
+    "mutag": ("N300", "E300", "E100"),
+    "proteins": ("E1000", "E300"),
+    "aids": ("E300", "N300"),
+    "dd": ("E3000", "N1000"),
 }
 FIT = {"epochs": 150, "evaluate_every": 5, "patience": None, "weight_decay": 0.0, "batch_size": 2000}
+STARTS = 3  # models per row, of which the best is taken: training ends in a constant now and then
 PARTS = ("train", "val", "test")
 
 Tables = dict[str, BallotTable]
@@ -78,13 +79,22 @@ def outcome(tables: Tables, constants: Constants, size: int) -> dict[str, Any]:
     }
 
 
+def trained(data: Any, division: Any, size: int, seed: int, start: int, fit: dict[str, Any]) -> torch.nn.Module:
+    """A model from one of several starting points."""
+    model = ac.build_model("gcn", data, readout="sum", seed=100 * seed + start)
+    return ac.fit(model, data, division, objective="certified", design_size=size, seed=seed, **{**FIT, **fit})
+
+
+def score_of(model: torch.nn.Module) -> float:
+    """By what the best start is chosen: certified accuracy on training and validation graphs."""
+    return float(model.training_record["score"])  # type: ignore[arg-type, index]
+
+
 def votes(data: Any, name: str, word: str, size: int, seed: int, fit: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Rows of one dataset, division, design size and seed."""
     begin = time.perf_counter()
     division = division_of(word)
-    torch.manual_seed(seed)
-    model = ac.build_model("gcn", data, readout="sum", seed=seed)
-    ac.fit(model, data, division, objective="certified", design_size=size, seed=seed, **{**FIT, **fit})
+    model = max((trained(data, division, size, seed, start, fit) for start in range(STARTS)), key=score_of)
     seconds = time.perf_counter() - begin
     tables = tables_of(model, data, division)
     both = joined([tables["train"], tables["val"]])

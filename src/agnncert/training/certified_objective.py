@@ -22,7 +22,9 @@ from agnncert.training.side_by_side import DistinctSubgraphs, runs
 from agnncert.training.vote_search import BallotTable, constant_answer, majority, size_only
 from agnncert.voting.call import Caller
 
-SLOPE = 0.2  # how fast the loss falls, per ballot; .5 shrinks margins
+STEEPEST = 0.2  # how fast the loss falls, per ballot; .5 shrinks margins
+REACH = 5.0  # … and over the ballots of a typical graph; where these are hundreds, a steep loss looks at few graphs
+SHARPENED = 3.0  # soft ballots come to resemble hard ones: logits count up to four times as much, from step 150 on
 UNIT = 10.0  # ballots in which the prior is measured: it must move faster than weights, and slower than ballots
 GENTLE_STEPS = 50  # with a loss that never gives a graph up; the other one, from the first step, ends in a constant
 
@@ -49,6 +51,7 @@ class VoteConstants(nn.Module):
             _, by_size = size_only(table, [0])
         num_filled = table.num_groups - table.empty
         typical = float(np.median(num_filled))
+        self.slope = min(STEEPEST, REACH / max(1.0, typical))
         casts = torch.full((table.num_classes + 1,), 0.05, dtype=dtype)  # the last entry: nothing
         casts[by_size.empty if isinstance(by_size.empty, int) else -1] = 0.95
         self.casts = nn.Parameter(casts.log())
@@ -119,8 +122,8 @@ class CertifiedObjective:
     def losses(self, margins: Tensor) -> Tensor:
         """At first every ballot that is missing costs the same; later, graphs far from the brink cost nothing more."""
         if self.constants.steps < GENTLE_STEPS:
-            return F.softplus(-SLOPE * margins)
-        return 2 * torch.sigmoid(-SLOPE * margins)
+            return F.softplus(-self.constants.slope * margins)
+        return 2 * torch.sigmoid(-self.constants.slope * margins)
 
     def margins(self, graphs: Tensor) -> Tensor:
         """By how many ballots the true class is ahead of each graph's strongest rival after the worst changes."""
@@ -128,7 +131,8 @@ class CertifiedObjective:
         scores: Tensor = self.constants(self.subgraphs.num_filled[graphs])
         if len(cells):
             present, which = torch.unique(self.subgraphs.kind[cells], return_inverse=True)
-            shares = self.subgraphs.logits(self.call, present).softmax(dim=1)[which]
+            sharp = 1 + min(SHARPENED, float(self.constants.steps) / GENTLE_STEPS)
+            shares = (sharp * self.subgraphs.logits(self.call, present)).softmax(dim=1)[which]
             scores = scores.index_add(0, torch.searchsorted(graphs, self.subgraphs.owner[cells]), shares)
         is_own = torch.arange(self.call.num_classes) == self.y[graphs][:, None]
         rival = scores.masked_fill(is_own, -torch.inf).amax(dim=1)

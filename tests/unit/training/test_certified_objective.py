@@ -12,7 +12,7 @@ from agnncert.divisions import GNNCertE
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import canonical_set, one_graph
 from agnncert.training import certified_objective
-from agnncert.training.certified_objective import SLOPE, CertifiedObjective
+from agnncert.training.certified_objective import CertifiedObjective
 from agnncert.training.vote_search import BallotTable, best_constants, joined, size_only, window
 from agnncert.voting.call import bind
 
@@ -37,7 +37,7 @@ def objective(call, joined, y, division, **settings) -> CertifiedObjective:
     return CertifiedObjective.of(call, joined, y, division, how)
 
 
-def naive_loss(model, graphs, y, division, constants, size, loss):
+def naive_loss(model, graphs, y, division, constants, size, loss, sharp):
     """Each graph and each of its subgraphs in turn."""
     total, casts = 0, constants.casts.softmax(0)[:-1].detach()
     for k in range(len(y)):
@@ -47,7 +47,7 @@ def naive_loss(model, graphs, y, division, constants, size, loss):
             part = division.subgraph(graph, groups, index)
             if part.x.size(0):
                 batch = torch.zeros(part.x.size(0), dtype=torch.int64)
-                scores = scores + model(part.x, part.edge_index, batch)[0].softmax(0)
+                scores = scores + (sharp * model(part.x, part.edge_index, batch)[0]).softmax(0)
                 filled += 1
         scores = scores + certified_objective.UNIT * constants.start.detach() - filled * casts
         total = total + loss(scores[y[k]] - scores[1 - y[k]] - 2 * size)
@@ -60,22 +60,26 @@ def star(leaves, label):
 
 
 def gentle(margin):
-    return F.softplus(-SLOPE * margin)
+    return F.softplus(-0.2 * margin)
 
 
 def later(margin):
-    return 2 * torch.sigmoid(-SLOPE * margin)
+    return 2 * torch.sigmoid(-0.2 * margin)
 
 
 @pytest.mark.parametrize("batch_size", [1, 5, 100])
-@pytest.mark.parametrize(("steps", "loss"), [(0, gentle), (50, later)])
+@pytest.mark.parametrize(("steps", "loss"), [(0, gentle), (50, later), (500, later)])
 @pytest.mark.parametrize("division", DIVISIONS, ids=str)
 def test_the_loss_is_that_of_the_margin_that_is_left_after_the_worst_changes(division, steps, loss, batch_size) -> None:
     model, call, graphs, y = setting()
     certified = objective(call, graphs, y, division, batch_size=batch_size)
     certified.constants.steps += steps
     actual = gradient(model, certified.backward)
-    expected = naive_gradient(model, lambda: naive_loss(model, graphs, y, division, certified.constants, 2, loss))
+    assert certified.constants.slope == 0.2
+    sharp = {0: 1, 50: 2, 500: 4}[steps]
+    expected = naive_gradient(
+        model, lambda: naive_loss(model, graphs, y, division, certified.constants, 2, loss, sharp)
+    )
     assert_same(actual, expected, 1e-10)
 
 
@@ -94,6 +98,7 @@ def test_the_first_constants_are_a_vote_by_size() -> None:
     certified = objective(bind(model, joined_graphs, "graph"), joined_graphs, y, ac.EdgeCentric(1000))
     added = certified.constants(certified.subgraphs.num_filled)
     assert torch.equal(added.argmax(1), y)
+    assert certified.constants.slope == pytest.approx(0.2)
     assert certified.constants.casts.argmax() == 1  # small graphs have more empty groups, and are of class 1
 
 
