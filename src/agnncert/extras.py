@@ -14,6 +14,9 @@ EXTRAS = {
     "pyarrow": "data",
     "matplotlib": "figures",
     "pymetis": "clusters",
+    "fastapi": "serve",
+    "uvicorn": "serve",
+    "ray": "ray",
 }
 
 
