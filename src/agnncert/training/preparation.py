@@ -81,12 +81,12 @@ def prepare(
     train, val = (masked_rows(data, name) for name in ("train_mask", "val_mask"))
     call = bind(model, graph, "node")
     y = checked_labels(getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes)
-    score = _scorer(call, graph, division, val, y.numpy()[val], settings, vote)
-    rows = torch.from_numpy(train)
+    seen, labels, rows = graph, y, torch.from_numpy(train)
     if settings["protocol"] == "held-out":  # validation nodes come in when weights are scored, not before
-        graph, y = canonical(inductive_view(data, validation=False), loops), y[rows]
+        seen, labels = canonical(inductive_view(data, validation=False), loops), y[rows]
         rows = torch.arange(len(rows))
-    return TrainingSetup(_node_objective(call, graph, y, rows, division, settings), score)
+    objective = _node_objective(call, seen, labels, rows, division, settings)
+    return TrainingSetup(objective, _scorer(call, graph, division, val, y.numpy()[val], settings, vote))
 
 
 def _require_possible(division: Defence, settings: FitSettings, vote: Vote | None) -> None:
