@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from agnncert.proof.certificate import Certificate
 
+LONGEST_CURVE = 1_000_000  # a large prior is withstood further than anybody looks
+
 # Models whose accuracy the curves are compared with: field of the context, name on the page.
 REFERENCES = {
     "undefended": "undefended GNN",
@@ -175,6 +177,8 @@ class Summary:
         judged: Targets that the curves are shares of: those whose truth is known, or all if none is, shape ``[n]``.
         added: How many additions each target withstands (new neighbours, or injected nodes), which the second curve
             shows; None if there is no such curve.
+        structure: The radius of each target against edges and nodes that are only added and deleted; None where it is
+            the radius.
         references: Key, name and accuracy of the models that the curves are compared with.
     """
 
@@ -185,6 +189,7 @@ class Summary:
     counted: BoolArray
     judged: BoolArray
     added: FloatArray | None
+    structure: IntArray | None
     references: tuple[tuple[str, str, float], ...]
 
     @property
@@ -207,9 +212,11 @@ class Summary:
     def last_size(self) -> int:
         """Where the curves over the size end: beyond the last radius, and beyond every attack that was tried."""
         ends = [int(self.certificate.radius.max(initial=0)) + 1, 1]
+        if self.structure is not None:
+            ends.append(int(self.structure.max(initial=0)) + 1)
         if self.added is not None and np.isfinite(self.added).any():
             ends.append(int(self.added[np.isfinite(self.added)].max(initial=0)) + 1)
-        return max([*ends, *(math.ceil(size) for size, _ in self.context.attacked)])
+        return min(max([*ends, *(math.ceil(size) for size, _ in self.context.attacked)]), LONGEST_CURVE)
 
     @cached_property
     def certified(self) -> Shares:
@@ -222,6 +229,13 @@ class Summary:
         if self.added is None:
             return None
         return over_size(self.added[self.judged], self.counted[self.judged], self.last_size)
+
+    @cached_property
+    def certified_structure(self) -> Shares | None:
+        """The same over edges and nodes that are only added and deleted; None where that is no other curve."""
+        if self.structure is None:
+            return None
+        return over_size(self.structure[self.judged], self.counted[self.judged], self.last_size)
 
     @cached_property
     def certified_over_degree(self) -> Shares | None:
@@ -244,6 +258,7 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
             f"ReportContext(class_names=…) has {len(context.class_names)} class names: the votes are for "
             f"{num_classes} classes."
         )
+    evidence = certificate.evidence
     truth = per_target("truth", certificate.truth if context.truth is None else context.truth, n)
     truth = None if truth is None or not (truth >= 0).any() else truth
     counted = np.ones(n, dtype=bool) if truth is None else truth == certificate.label
@@ -255,6 +270,7 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
         counted=counted,
         judged=np.ones(n, dtype=bool) if truth is None else truth >= 0,
         added=_additions_withstood(certificate),
+        structure=evidence.structure_radius() if isinstance(evidence, BallotEvidence) else None,
         references=_references(certificate, context, truth),
     )
 
@@ -283,9 +299,8 @@ def _references(
 
 
 def edgeless_labels(certificate: "Certificate") -> "npt.NDArray[np.int16] | None":
-    """What the model predicts for each target without any edges, if default ballots tell, shape ``[n]``."""
+    """What the model predicts for each target without any edges, if the ballots or the prior tell, shape ``[n]``."""
     evidence = certificate.evidence
     if not isinstance(evidence, BallotEvidence):
         return None
-    rule = RULES[evidence.rule]  # where a target's own features are covered, subgraphs without its edges abstain
-    return evidence.votes.default if rule.by_neighbours and not rule.target_features else None
+    return evidence.votes.default if evidence.vote.empty == "edgeless" else evidence.edgeless
