@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.divisions import NodeCentric
+from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.errors import SettingsError
 from agnncert.progress import OnProgress
 from agnncert.proof.ballots import BoolArray, under_vote
@@ -26,6 +26,7 @@ from agnncert.training.vote_search import BallotTable, best_constants, joined, w
 
 Row = dict[str, Any]
 ENVELOPE = "chosen for each size"
+BY_SIZE = "certified accuracy, size only"  # a measure in the folder of a run
 
 
 def vote_in_words(vote: Vote | None) -> str:
@@ -148,6 +149,32 @@ def size_row(
         "accuracy": float(right.sum() / known),
         "certified": [certified(size) for size in sizes],
     }
+
+
+def size_alone(study: Study, sizes: Sequence[int]) -> list[Row]:
+    """Graph task: what the size alone certifies, in the unit of the division, chosen anew for each size.
+
+    Edges are counted beside an edge-centric vote and nodes beside a node-centric one, so that one unit of the radius
+    moves the count by one. Nothing if there is no such control: other divisions, or no training and validation part.
+
+    Args:
+        study: The targets, and a division.
+        sizes: Perturbation sizes.
+    """
+    parts = [part_rows(study.ready, name) for name in ("train", "val")]
+    if study.task == "node" or not isinstance(study.defence, EdgeCentric | NodeCentric):
+        return []
+    if any(rows is None or not len(rows) for rows in parts) or study.chosen.truth is None:
+        return []
+    counts: Counted = "edges" if isinstance(study.defence, EdgeCentric) else "nodes"
+    graphs, targets = SizedGraphs.of(study.data), GraphSizes.of([study.data[int(row)] for row in study.targets])
+    rows = []
+    for size in sizes:
+        rule = size_rule(graphs, size, counts)
+        right, known = _right(study, rule.label(targets))
+        held = float((right & (rule.radius(targets) >= size)).sum() / known)
+        rows.append({"measure": BY_SIZE, "size": size, "value": held})
+    return rows
 
 
 def bag_row(

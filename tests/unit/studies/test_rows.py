@@ -10,7 +10,7 @@ import torch
 import agnncert as ac
 from agnncert.errors import SettingsError
 from agnncert.studies.controls import GraphSizes, by_budgets, size_rule
-from agnncert.studies.rows import ENVELOPE, bag_row, envelope_row
+from agnncert.studies.rows import BY_SIZE, ENVELOPE, bag_row, envelope_row, size_alone
 from agnncert.studies.run import make_study
 from agnncert.studies.threat import Threat
 
@@ -155,6 +155,19 @@ def test_a_bag_of_nodes_holds_against_edges_and_is_certified_against_nodes(graph
     held = [cert.holds_against(ac.Budget(inject_nodes=size, edges_per_injected=3)) for size in SIZES]
     right = cert.label == cert.truth
     assert injected["certified"] == pytest.approx([(right & one).mean() for one in held])
+
+
+@pytest.mark.parametrize(("division", "counts"), [(ac.EdgeCentric(5), "edges"), (ac.NodeCentric(5), "nodes")], ids=str)
+def test_a_run_measures_the_size_alone_in_the_unit_of_its_division(graphs, division, counts):
+    study = replace(make_study(graphs), defence=division)
+    targets, truth = GraphSizes.of([graphs[int(row)] for row in graphs.test]), graphs.y.numpy()[graphs.test.numpy()]
+    measured = size_alone(study, SIZES)
+    assert [(row["measure"], row["size"]) for row in measured] == [(BY_SIZE, size) for size in SIZES]
+    for row in measured:
+        rule = size_rule(graphs, row["size"], counts)
+        sure = (rule.label(targets) == truth) & (rule.radius(targets) >= row["size"])
+        assert row["value"] == sure.mean()
+    assert size_alone(replace(study, defence=ac.baselines.GNNCertE(5)), SIZES) == []
 
 
 def test_nodes_are_compared_with_the_best_model_without_edges(nodes):
