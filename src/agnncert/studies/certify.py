@@ -16,6 +16,7 @@ from agnncert.studies.estimate import estimate_certification
 from agnncert.studies.folder import Row, RunFolder, find_run, open_run
 from agnncert.studies.inputs import OWN, copy_tables, describe, row_origin, run_name, study_of_run, study_of_settings
 from agnncert.studies.report import report_certificate
+from agnncert.studies.rows import size_alone
 from agnncert.studies.run import Study, accuracy, certify_model, predict
 from agnncert.studies.settings import CertifySettings
 
@@ -127,6 +128,7 @@ def _measured(certificate: Certificate, study: Study, model: Any, seconds: float
         rows.append({"measure": "accuracy of the vote", "value": float(right.sum() / counted)})
         for name, value in (("accuracy on the whole graph", whole), ("accuracy, majority class", majority)):
             rows += [] if value is None else [{"measure": name, "value": value}]
+        rows += size_alone(study, [size for size in SIZES if size <= certificate.radius.max(initial=0) + 1])
     rows.append({"measure": "median radius", "value": float(np.median(certificate.radius))})
     kinds: dict[str, Any] = {word: certificate.radius}
     if (certificate.new_neighbours >= 0).any():

@@ -17,7 +17,9 @@ from agnncert.training.settings import SETTINGS, checked
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight")
 PARTS = ("test", "val", "train", "all")
 
-GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"  # what defences are compared with
+# What defences are compared with.
+GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"
+NO_EDGES, BAG_OF_NODES = "prediction without edges", "bag of nodes, voting"
 
 MODEL, TRAINING, CERTIFICATION, DATA = "Model and division", "Training", "Certification", "Data"  # headings of --help
 
