@@ -10,7 +10,8 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.graphs.graph import canonical
-from agnncert.training.clusters import ClusterObjective, induced, partition
+from agnncert.training import clusters
+from agnncert.training.clusters import ClusterObjective, Incoming, induced, partition
 
 from ...support.labelled import ThreeMethods, labelled_graph
 from .test_loop import graph_case, node_case, same, weights_of
@@ -155,3 +156,29 @@ def test_one_part_is_everything_and_needs_no_pymetis(two_cliques, monkeypatch) -
 def test_a_senseless_number_of_parts_is_refused(num_parts, two_cliques) -> None:
     with pytest.raises(ac.SettingsError, match="expected a number from 1 to 12"):
         partition(two_cliques, num_parts)
+
+
+@needs_metis
+def test_of_a_graph_with_very_many_edges_metis_sees_a_sample(two_cliques, monkeypatch) -> None:
+    assert sorted(zip(*clusters._sample(two_cliques.edge_index.numpy(), 12), strict=True)) == sorted(
+        {(u, v) for pair in two_cliques.edge_index.t().tolist() for u, v in (pair, pair[::-1])}
+    )
+    monkeypatch.setattr(clusters, "METIS_EDGES", 24)
+    monkeypatch.setattr(clusters, "_BLOCK", 10)
+    tails, heads = clusters._sample(two_cliques.edge_index.numpy(), 12)
+    assert 12 < len(tails) < two_cliques.num_edges * 2
+    assert set(zip(heads, tails, strict=True)) == set(zip(tails, heads, strict=True))
+    assert sorted(torch.cat(partition(two_cliques, 3)).tolist()) == list(range(12))
+
+
+def test_edges_that_arrive_at_a_node_are_found_where_rows_and_ids_are_in_another_order() -> None:
+    data = labelled_graph(30)
+    data.node_id = torch.randperm(30, generator=torch.Generator().manual_seed(1)) * 7 - 60
+    graph = canonical(data)
+    incoming = Incoming.of(graph)
+    for nodes in (torch.arange(30), torch.tensor([4, 9, 22]), torch.tensor([], dtype=torch.int64)):
+        expected = torch.isin(graph.edge_index[1], nodes).nonzero().view(-1)
+        assert torch.equal(incoming.edges(nodes), expected)
+        part = induced(graph, nodes, incoming)
+        assert (incoming.place == -1).all()
+        assert part.num_edges == int(torch.isin(graph.edge_index, nodes).all(0).sum())
