@@ -163,7 +163,7 @@ def assemble(
         locality=locality,
         vote=vote,
     )
-    facts = pair_facts(chosen.graph, division, chosen.places, votes.owner, votes.group.astype(np.int64))
+    facts = pair_facts(chosen.graph, division, chosen.places, votes.indptr, votes.group)
     evidence = BallotEvidence(
         counted, rule, cover[0], cover[1].astype(np.int32), chosen.id_kind, parameters, vote, **edgeless, **facts
     )
