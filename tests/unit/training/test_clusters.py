@@ -64,10 +64,10 @@ def test_an_epoch_trains_on_every_training_node_once_and_mixes_the_clusters_anew
 
 def test_one_cluster_is_the_whole_graph() -> None:
     trained = []
-    for clusters in (None, 1):
+    for number in (None, 1):
         model, data = node_case()
         trained.append(
-            weights_of(ac.fit(model, data, DIVISION, epochs=1, lr=1e-3, clusters=clusters, objective="paper"))
+            weights_of(ac.fit(model, data, DIVISION, epochs=1, lr=1e-3, clusters=number, objective="paper"))
         )
     for name in trained[0]:
         torch.testing.assert_close(trained[0][name], trained[1][name])
@@ -87,9 +87,9 @@ def test_a_model_learns_from_clusters(division) -> None:
 @needs_metis
 def test_a_certificate_depends_on_the_weights_alone_and_not_on_how_clusters_were_cut(monkeypatch) -> None:
     trained = {}
-    for clusters in (2, 5):
+    for number in (2, 5):
         model, data = node_case()
-        trained[clusters] = ac.fit(model, data, DIVISION, epochs=5, clusters=clusters)
+        trained[number] = ac.fit(model, data, DIVISION, epochs=5, clusters=number)
     assert not same(weights_of(trained[2]), weights_of(trained[5]))
     monkeypatch.setitem(sys.modules, "pymetis", None)  # from here on no graph can be cut
     for model in trained.values():
