@@ -116,14 +116,30 @@ class ClusterObjective:
 
     def steps(self) -> Iterator[TrainingStep]:
         """One step per ``per_step`` clusters, in random order; clusters without a training node give no step."""
-        trains = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
-        trains[self.rows] = True
+        order = torch.randperm(len(self.clusters))
+        for nodes, part, rows in self._parts(order, self.rows):
+            yield self.make(part, self.y[nodes], rows).backward
+
+    def scored(self, rows: Tensor) -> tuple[Callable[[], Iterator[tuple[Data, Tensor]]], Tensor]:
+        """The parts that hold some nodes, each with their places in it, and these nodes in the order of the parts."""
+        order = torch.arange(len(self.clusters))
+
+        def parts() -> Iterator[tuple[Data, Tensor]]:
+            for _, part, places in self._parts(order, rows):
+                yield part, places
+
+        return parts, torch.cat([nodes[places] for nodes, _, places in self._parts(order, rows)])
+
+    def _parts(self, order: Tensor, wanted: Tensor) -> Iterator[tuple[Tensor, Data, Tensor]]:
+        """Nodes of ``per_step`` clusters after the other, the graph on them, and where wanted nodes stand in it."""
+        is_wanted = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
+        is_wanted[wanted] = True
         incoming = Incoming.of(self.graph)
-        for chosen in torch.split(torch.randperm(len(self.clusters)), self.per_step):
+        for chosen in torch.split(order, self.per_step):
             nodes = torch.cat([self.clusters[k] for k in chosen.tolist()]).sort().values
-            rows = trains[nodes].nonzero().view(-1)
-            if len(rows):
-                yield self.make(induced(self.graph, nodes, incoming), self.y[nodes], rows).backward
+            places = is_wanted[nodes].nonzero().view(-1)
+            if len(places):
+                yield nodes, induced(self.graph, nodes, incoming), places
 
 
 @dataclass(frozen=True)

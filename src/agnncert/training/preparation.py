@@ -23,7 +23,7 @@ from agnncert.training.node_objective import NodeObjective
 from agnncert.training.noisy import NoisyNodeObjective, noisy_graphs
 from agnncert.training.objective import Objective
 from agnncert.training.sampled_subgraphs import SampledGraphObjective, SampledNodeObjective
-from agnncert.training.scoring import Score, design_scorer, noisy_scorer, scorer
+from agnncert.training.scoring import LAID_OUT_EDGES, Score, design_scorer, noisy_scorer, part_scorer, scorer
 from agnncert.training.settings import FitSettings
 from agnncert.voting.call import Caller, bind
 
@@ -76,6 +76,9 @@ def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitS
     call = bind(model, graph, "node")
     y = checked_labels(getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes)
     objective = _node_objective(call, graph, y, torch.from_numpy(train), division, settings)
+    if division is None and isinstance(objective, ClusterObjective) and graph.num_edges > LAID_OUT_EDGES:
+        parts, rows = objective.scored(torch.from_numpy(val))
+        return TrainingSetup(objective, part_scorer(call, parts, y[rows].numpy()))
     return TrainingSetup(objective, _scorer(call, graph, division, val, y.numpy()[val], settings))
 
 
