@@ -28,6 +28,7 @@ from agnncert.voting.digest import model_digest, settings_of
 from agnncert.voting.first_call import require_model
 from agnncert.voting.pair_facts import pair_facts
 from agnncert.voting.recast import choose_few, differing
+from agnncert.voting.shuffle import Shuffle
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +102,7 @@ def certify(
     require_division(division)
     _refuse_given(sampling, f"{division} casts every ballot once: these are settings of random defences")
     _require_tolerance(tolerance)
-    ready = prepared(data, targets)
+    ready = prepared(data, targets, compact=True)
     chosen = ready.targets(targets, bool(getattr(division, "self_loops", False)))
     settings = settings_of(model)
     report = audit(model, chosen.task, division, ready.data)
@@ -113,9 +114,13 @@ def certify(
     log.info("casting the ballots of %d targets with %s", len(chosen.places), division)
     tell = follow(progress, "casting ballots", num_groups_in(division, chosen.graph))
     tell(0.0)
-    votes, cover = cast(call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit, tell=tell)
+    shuffle = Shuffle(chosen.graph, division, chosen.places) if hasattr(division, "pieces") else None
+    votes, cover = cast(
+        call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit, tell=tell, shuffle=shuffle
+    )
     if engine == "fast":
-        _look_again(votes, call, chosen, division)
+        _look_again(votes, call, chosen, division, shuffle)
+    del shuffle  # as large as a quarter of the edges
     tell(1.0)
     _refuse_state(settings, settings_of(model))
     certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model), vote)
@@ -199,11 +204,11 @@ def _tolerance(given: float | None, report: AuditReport) -> float:
     return report.tolerance if given is None else given
 
 
-def _look_again(votes: Votes, call: Caller, chosen: Targets, division: Division) -> None:
+def _look_again(votes: Votes, call: Caller, chosen: Targets, division: Division, shuffle: Shuffle | None) -> None:
     """Casts some of the ballots again by the plain engine, on the very graph that is certified."""
     random = np.random.default_rng(int(chosen.digest[:16], 16))  # the same for the same graph, and nobody's choice
     pairs = choose_few(votes, chosen.task == "graph", random)
-    differ, again = differing(votes, pairs, call, chosen.graph, division, chosen.places)
+    differ, again = differing(votes, pairs, call, chosen.graph, division, chosen.places, shuffle)
     if differ.size:
         target, group = pairs[differ[0]]
         raise ModelContractError(

@@ -34,6 +34,7 @@ def cast(
     memory_limit: int | None = None,
     layout: fast.Plan | None = None,
     tell: naive.Tell | None = None,
+    shuffle: Shuffle | None = None,
 ) -> tuple[Votes, Cover]:
     """Votes of the targets, and their cover tables (empty where the division needs none).
 
@@ -48,13 +49,14 @@ def cast(
         memory_limit: Bytes that one chunk of work may take, about; ``None`` chooses what is fastest.
         layout: ``fast.plan`` of the same graph, division and targets, if it has been made before.
         tell: Told now and then which share of the ballots has been cast.
+        shuffle: The graph's edges by group, if these have been found before.
     """
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
     call = replace(call)  # nothing that was derived from the model before: it may have been trained since
     if not hasattr(division, "pieces"):
         return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit, tell), no_cover(len(rows))
-    shuffle = Shuffle(graph, division, rows, None if layout is None else layout.pieces)
+    shuffle = shuffle or Shuffle(graph, division, rows, None if layout is None else layout.pieces)
     ranges = shuffle.ranges(memory_limit)
     if engine == "naive":
         shares = [empty_share(shuffle, groups) for groups in ranges]

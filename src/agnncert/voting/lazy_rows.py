@@ -91,8 +91,8 @@ class Features:
         if self._shake is not None:
             # Moving the weight moves every term of the product, and costs less than to move every entry of x.
             product = self._plain_linear(self._shake.numbers(weight), None)
-            product = product * (1 + self._shake.by * signs(len(product), self._shake.seed)[:, None].to(product))
-            return product if bias is None else product + bias
+            product *= 1 + self._shake.by * signs(len(product), self._shake.seed)[:, None].to(product)
+            return product if bias is None else product.add_(bias)
         return self._plain_linear(weight, bias)
 
     def _plain_linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:

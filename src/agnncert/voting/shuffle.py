@@ -70,6 +70,16 @@ class Shuffle:
             pieces = self.division.pieces(self.graph, own, part, groups)  # type: ignore[attr-defined]
         return near_targets(pieces, self.graph, self.rows)
 
+    def groups_of(self, wanted: list[int]) -> Tensor:
+        """Group of every edge, as far as it is one of those wanted; −1 elsewhere."""
+        if self._groups is not None:
+            return self._groups
+        edges, start = self._by_group()
+        groups = torch.full((self.graph.edge_index.size(1),), -1, dtype=torch.int32)
+        for index in wanted:
+            groups[edges[start[index] : start[index + 1]].long()] = index
+        return groups
+
     def _by_group(self) -> tuple[Tensor, IntArray]:
         if self._sorted is None:
             assert self._groups is not None
