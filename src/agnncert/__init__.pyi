@@ -10,6 +10,7 @@ from .datasets.graphs import GraphSet as GraphSet
 from .datasets.graphs import dataset_digest as dataset_digest
 from .datasets.graphs import inductive_view as inductive_view
 from .datasets.load import load_dataset as load_dataset
+from .datasets.parquet import convert_parquet as convert_parquet
 from .datasets.tables import load_tables as load_tables
 from .divisions.base import Division as Division
 from .divisions.edge import EdgeCentric as EdgeCentric
@@ -25,6 +26,8 @@ from .errors import MissingPackage as MissingPackage
 from .errors import ModelContractError as ModelContractError
 from .errors import NotCovered as NotCovered
 from .errors import SettingsError as SettingsError
+from .graphs.disk import open_graph as open_graph
+from .graphs.disk import write_graph as write_graph
 from .graphs.perturbation import Perturbation as Perturbation
 from .models import build_model as build_model
 from .models import load_model as load_model

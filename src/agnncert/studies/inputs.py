@@ -17,6 +17,7 @@ from agnncert.datasets.columns import FORMATS
 from agnncert.datasets.tu import tu_files
 from agnncert.divisions import EdgeCentric, NodeCentric, division_named
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
+from agnncert.graphs.disk import is_graph_folder, open_graph
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import Prepared, target_rows
 from agnncert.models import MODELS, build_model, load_model
@@ -66,8 +67,10 @@ def load_data(settings: DataSettings) -> Any:
         if not Path(name).is_dir():
             raise DatasetError(
                 f'no dataset and no folder is called "{name}": {did_you_mean(name, DATASETS)} '
-                "Your own graph: a folder with nodes.csv and edges.csv, or with the files of a TU dataset."
+                "Your own graph: a folder with nodes.csv and edges.csv, of write_graph, or with a TU dataset's files."
             )
+        if is_graph_folder(name):
+            return open_graph(name)
     columns: dict[str, Any] = {**settings.column}
     if columns.get("label") == "none":
         columns["label"] = None
@@ -99,6 +102,9 @@ def describe(ready: Prepared, settings: DataSettings) -> dict[str, Any]:
 def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
     """Keeps a user's own tables in the run folder, so that the run can be repeated from there."""
     if settings.data in DATASETS:
+        return
+    if settings.data and is_graph_folder(settings.data):
+        log.warning("the graph stays in %s: repeating the run needs it there", settings.data)
         return
     given = {"nodes": settings.nodes, "edges": settings.edges, "graphs": settings.graphs}
     files = {kind: Path(file) for kind, file in given.items() if file is not None}
