@@ -25,6 +25,7 @@ from .errors import MissingPackage as MissingPackage
 from .errors import ModelContractError as ModelContractError
 from .errors import NotCovered as NotCovered
 from .errors import SettingsError as SettingsError
+from .errors import WorkersError as WorkersError
 from .graphs.perturbation import Perturbation as Perturbation
 from .models import build_model as build_model
 from .models import load_model as load_model
@@ -49,3 +50,4 @@ from .verifier import Verdict as Verdict
 from .verifier import verify as verify
 from .voting.auditing import AuditReport as AuditReport
 from .voting.auditing import audit as audit
+from .workers import Ray as Ray
