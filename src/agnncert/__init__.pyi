@@ -26,6 +26,7 @@ from .errors import MissingPackage as MissingPackage
 from .errors import ModelContractError as ModelContractError
 from .errors import NotCovered as NotCovered
 from .errors import SettingsError as SettingsError
+from .errors import WorkersError as WorkersError
 from .graphs.disk import open_graph as open_graph
 from .graphs.disk import write_graph as write_graph
 from .graphs.perturbation import Perturbation as Perturbation
@@ -52,3 +53,4 @@ from .verifier import Verdict as Verdict
 from .verifier import verify as verify
 from .voting.auditing import AuditReport as AuditReport
 from .voting.auditing import audit as audit
+from .workers import Ray as Ray

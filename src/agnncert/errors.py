@@ -57,6 +57,10 @@ class SettingsError(AgnncertError):
     """A setting is unknown or senseless."""
 
 
+class WorkersError(AgnncertError):
+    """The machines that were to share the work are not there, are others than expected, or keep failing."""
+
+
 class MissingPackage(AgnncertError, ModuleNotFoundError):  # noqa: N818 - reads as a statement where it is raised
     """A package that an extra of this library brings is not installed."""
 
