@@ -112,11 +112,13 @@ class SourceFile:
 
     Attributes:
         functions: The functions that it defines, in its order.
+        texts: The lines on which each of them stands.
         partial: Whether parts of it could not be parsed; what could be is here all the same.
         too_large: Line and number of statements of functions that have too many of these.
     """
 
     functions: list[FunctionGraph]
+    texts: list[str]
     partial: bool
     too_large: list[tuple[int, int]]
 
@@ -127,16 +129,25 @@ def functions_in(
     """As :func:`functions`, without functions of more than ``largest`` statements, and with what is to be said."""
     source = text.encode("utf-8", "replace")
     root = parser(language).parse(source).root_node
-    ends = ends_of_lines(source)
-    found = SourceFile([], root.has_error, [])
+    ends, lines = ends_of_lines(source), text.split("\n")  # as the parser counts them
+    found = SourceFile([], [], root.has_error, [])
     for node in function_nodes(root):
         syntax = statements_of(node, source, ends)
         if len(syntax.statements) > largest:
             found.too_large.append((syntax.statements[0].line, len(syntax.statements)))
             continue
-        last_line = bisect_left(ends, node.end_byte - 1) + 1
-        found.functions.append(replace(assemble(syntax, edges), last_line=last_line))
+        first, last = syntax.statements[0].line, bisect_left(ends, node.end_byte - 1) + 1
+        found.functions.append(replace(assemble(syntax, edges), last_line=last))
+        found.texts.append("\n".join(lines[first - 1 : last]))
     return found
+
+
+def read_file(file: Path, language: Language = "cpp", edges: Edges = "flow") -> SourceFile | str:
+    """What a file defines, or why it cannot be read. Needs no torch, so that other processes can do it at once."""
+    try:
+        return functions_in(read_source(file), language, edges)
+    except DatasetError as error:
+        return str(error)
 
 
 def assemble(syntax: Syntax, edges: Edges = "flow") -> FunctionGraph:
@@ -218,10 +229,9 @@ def read_functions(
     files, skipped = source_files(Path(folder), suffixes)
     found = Functions(skipped=skipped)
     for file in files:
-        try:
-            read = functions_in(read_source(file), language, edges)
-        except DatasetError as error:
-            found.skipped[str(file)] = str(error)
+        read = read_file(file, language, edges)
+        if isinstance(read, str):
+            found.skipped[str(file)] = read
             continue
         for line, size in read.too_large:
             found.skipped[f"{file}:{line}"] = f"is a function of {size:,} statements, more than {LARGEST_FUNCTION:,}"

@@ -20,10 +20,10 @@ from torch_geometric.data import Data
 
 from agnncert.certifier import certify
 from agnncert.code.budgets import withstood
-from agnncert.code.files import read_source, source_files
+from agnncert.code.files import source_files
 from agnncert.code.findings import Scan, ScannedFunction, StatementVote, fingerprint
 from agnncert.code.hashed import features
-from agnncert.code.reading import LARGEST_FUNCTION, Edges, Embed, FunctionGraph, SourceFile, functions_in
+from agnncert.code.reading import LARGEST_FUNCTION, Edges, Embed, FunctionGraph, SourceFile, read_file
 from agnncert.code.syntax import Language
 from agnncert.datasets.bigvul import both_ways
 from agnncert.divisions import Division, NodeCentric
@@ -118,9 +118,9 @@ def scan_with(
         if isinstance(read, str):
             told[place] = read
         else:
-            told |= {f"{place}:{line}": _too_large(size) for line, size in read.file.too_large}
-            partial_files += [place] if read.file.partial else []
-            waiting += [_Read(place, graph, text) for graph, text in zip(read.file.functions, read.texts, strict=True)]
+            told |= {f"{place}:{line}": _too_large(size) for line, size in read.too_large}
+            partial_files += [place] if read.partial else []
+            waiting += [_Read(place, graph, text) for graph, text in zip(read.functions, read.texts, strict=True)]
         if waiting and (done == len(files) or sum(len(one.graph.ids) for one in waiting) >= MOST_STATEMENTS):
             for part in _parts(waiting):
                 certificate, judged = _judge(detector, part, len(certificates))
@@ -166,12 +166,6 @@ def printed(path: str | os.PathLike[str]) -> str:
 
 
 @dataclass(frozen=True)
-class _FileRead:
-    file: SourceFile
-    texts: list[str]
-
-
-@dataclass(frozen=True)
 class _Read:
     """A function that waits to be judged."""
 
@@ -180,21 +174,10 @@ class _Read:
     text: str
 
 
-def _read_file(file: Path, language: Language, edges: Edges) -> _FileRead | str:
-    """The functions of a file with their texts, or why it cannot be read."""
-    try:
-        text = read_source(file)
-    except DatasetError as error:
-        return str(error)
-    found = functions_in(text, language, edges)
-    lines = text.split("\n")  # as the parser counts them
-    return _FileRead(found, ["\n".join(lines[int(g.lines.min()) - 1 : g.last_line]) for g in found.functions])
-
-
 def _each_file(
     files: list[Path], language: Language, edges: Edges, workers: int
-) -> Iterator[tuple[Path, _FileRead | str]]:
-    read = partial(_read_file, language=language, edges=edges)
+) -> Iterator[tuple[Path, SourceFile | str]]:
+    read = partial(read_file, language=language, edges=edges)
     if workers == 1 or len(files) < 2:
         yield from ((file, read(file)) for file in files)
         return

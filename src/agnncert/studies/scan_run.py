@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from agnncert.code.budgets import edits
 from agnncert.code.findings import Scan
 from agnncert.code.syntax import Language
 from agnncert.errors import SettingsError
@@ -18,6 +19,7 @@ from agnncert.studies.scan import SHOWN, scan_with
 
 VERDICTS = "scan.json"
 PAGE = "report.html"
+STATED = (1, 2, 3, 5, 10, 20)  # edited statements about which the file of a certificate makes statements
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def scan_run(
     names = ["certificate.cert"] if len(scan.certificates) == 1 else _numbered(len(scan.certificates))
     certificates = tuple(place / name for name in names)
     for certificate, file in zip(scan.certificates, certificates, strict=True):
-        certificate.save(file)
+        certificate.save(file, [edits(replaced=count, flows=detector.flows) for count in STATED])
     page = write_scan_page(scan, place / PAGE, [str(file) for file in certificates], detector.name)
     written = None if sarif is None else write_sarif(scan, sarif)
     write_atomic(place / VERDICTS, json.dumps(scan.to_json(), indent=1) + "\n")
