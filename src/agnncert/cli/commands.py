@@ -13,6 +13,7 @@ import typer
 
 from agnncert.cli.experiments import reproduce
 from agnncert.cli.options import RUN, Fresh, From, Json, Out, SettingsFile, Trust, numbers, pairs
+from agnncert.cli.scanning import scan
 from agnncert.cli.screen import Screen, percent, table
 from agnncert.errors import SettingsError
 from agnncert.studies.settings import CERTIFICATION, DATA, MODEL, CertifySettings, DataSettings, TrainSettings
@@ -428,4 +429,4 @@ def repeat(
     raise typer.Exit(0 if same else 1)
 
 
-COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, repeat, reproduce)
+COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, scan, repeat, reproduce)
