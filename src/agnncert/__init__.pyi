@@ -26,6 +26,8 @@ from .errors import ModelContractError as ModelContractError
 from .errors import NotCovered as NotCovered
 from .errors import SettingsError as SettingsError
 from .graphs.perturbation import Perturbation as Perturbation
+from .live.events import Event as Event
+from .live.graph import LiveGraph as LiveGraph
 from .models import build_model as build_model
 from .models import load_model as load_model
 from .models import save_model as save_model
