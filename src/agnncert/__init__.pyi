@@ -21,6 +21,7 @@ from .errors import DatasetError as DatasetError
 from .errors import DivisionError as DivisionError
 from .errors import GraphError as GraphError
 from .errors import IdError as IdError
+from .errors import JournalError as JournalError
 from .errors import MissingPackage as MissingPackage
 from .errors import ModelContractError as ModelContractError
 from .errors import NotCovered as NotCovered
@@ -28,6 +29,7 @@ from .errors import SettingsError as SettingsError
 from .graphs.perturbation import Perturbation as Perturbation
 from .live.events import Event as Event
 from .live.graph import LiveGraph as LiveGraph
+from .live.results import Applied as Applied
 from .models import build_model as build_model
 from .models import load_model as load_model
 from .models import save_model as save_model

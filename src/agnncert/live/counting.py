@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.live.reach import Reach
 from agnncert.live.store import Store
 from agnncert.proof.ballots import ABSTAIN, MOST_OWN_GROUPS, Votes, under_vote
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import RULES
 from agnncert.proof.vote import Vote
+from agnncert.voting.cover import _ragged as sums_of_largest
 
 Array = npt.NDArray[Any]
 
@@ -27,6 +29,7 @@ class Counter:
     def __init__(self, store: Store, rule: str, vote: Vote, num_classes: int, ids: str) -> None:
         self.store, self.rule, self.vote, self.num_classes, self.ids = store, rule, vote, num_classes, ids
         division = store.cells.division
+        self.reach = Reach(store.union, None)
         self.num_groups = MOST_OWN_GROUPS if store.cells.own_groups else int(division.num_groups)
 
     def listed(self, targets: Array) -> tuple[Array, Array]:
@@ -100,13 +103,22 @@ class Counter:
         alive = self.store.nodes.alive[union.node[inside]]
         return np.bincount(np.repeat(np.arange(len(copies)), lengths), weights=alive, minlength=len(copies))
 
-    def evidence(self, targets: Array) -> BallotEvidence:
-        """Evidence about some targets that suffices for labels and radii; tables about other nodes are crude."""
+    def evidence(self, targets: Array, with_cover: bool = False) -> BallotEvidence:
+        """Evidence about some targets.
+
+        Args:
+            targets: Slots of nodes, or numbers of graphs.
+            with_cover: Whether to find out how many ballots other nodes reach, which labels and radii do not depend on;
+                else a crude table says that one node reaches all.
+        """
         cast, copies = self.votes(targets)
         counted, edgeless = under_vote(cast, self.vote)
         rule = RULES[self.rule]
         reached = np.bincount(cast.owner[cast.reached], minlength=len(targets))
         covers = (reached > 0) & rule.uses_cover
+        cover = np.concatenate([[0], np.cumsum(covers)]), reached[covers]
+        if with_cover and rule.uses_cover:
+            cover = self._cover(targets, copies, cast.owner)
         facts: dict[str, Any] = {}
         if rule.one_way:
             union = self.store.union
@@ -116,11 +128,34 @@ class Counter:
         return BallotEvidence(
             counted,
             self.rule,
-            np.concatenate([[0], np.cumsum(covers)]).astype(np.int64),
-            reached[covers].astype(np.int32),
+            cover[0].astype(np.int64),
+            cover[1].astype(np.int32),
             self.ids,
             {},
             self.vote,
             **edgeless,
             **facts,
         )
+
+    def _cover(self, targets: Array, copies: Array, owner: Array) -> tuple[Array, Array]:
+        """The exact table of ``voting/cover``, for a few targets."""
+        union = self.store.union
+        if self.store.cells.on_graphs:  # a node reaches the subgraphs in which it has an edge
+            slots = [
+                np.fromiter(self.store.nodes.slot_of[graph].values(), dtype=np.int64) for graph in targets.tolist()
+            ]
+            nodes = np.concatenate(slots)
+            inside, lengths = union.of_node.gather(nodes)
+            votes = self.store.cells.votes(self.store.nodes, union, inside)
+            reach = np.bincount(np.repeat(np.arange(len(nodes)), lengths)[votes], minlength=len(nodes))
+            of_graph = np.repeat(np.arange(len(targets)), [len(one) for one in slots])
+            pairs = of_graph[reach > 0], reach[reach > 0]
+        else:
+            mates = [self.reach.component(copies[k : k + 1]) for k in range(len(copies))]
+            me = np.repeat(owner, [len(one) for one in mates])
+            other = union.node[np.concatenate([*mates, np.zeros(0, dtype=np.int64)])].astype(np.int64)
+            apart = other != targets[me]
+            met, times = np.unique(me[apart] * (1 << 32) + other[apart], return_counts=True)
+            pairs = met >> 32, times
+        cap = np.bincount(owner, minlength=len(targets))
+        return sums_of_largest(pairs[0], pairs[1], cap, np.zeros(len(targets), dtype=np.int64))

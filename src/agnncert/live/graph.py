@@ -1,8 +1,10 @@
 """``LiveGraph``: labels, radii and the certificate of a graph that changes, current after every event."""
 
+import hashlib
+import json
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,18 +13,23 @@ import torch
 
 from agnncert.certifier import assemble
 from agnncert.divisions import rule_of
-from agnncert.errors import AgnncertError, GraphError, ModelContractError, SettingsError
-from agnncert.graphs.targets import prepared
-from agnncert.live.casting import Ballots, Caster
+from agnncert.errors import AgnncertError, GraphError, IdError, JournalError, ModelContractError, SettingsError
+from agnncert.graphs.targets import Prepared, Targets, prepared
+from agnncert.live.casting import Caster
 from agnncert.live.cells import Cells
+from agnncert.live.core import Answers, Core
 from agnncert.live.counting import Counter
 from agnncert.live.events import Event, events_of
-from agnncert.live.nodes import grown
+from agnncert.live.journal import Journal
 from agnncert.live.reach import hops_of
+from agnncert.live.results import Applied
+from agnncert.live.snapshot import read, written
 from agnncert.live.start import data_of, store_of
+from agnncert.live.store import Store
 from agnncert.live.writing import write_out
 from agnncert.proof.certificate import Certificate
-from agnncert.proof.ids import Id, id_array
+from agnncert.proof.decision import Decision
+from agnncert.proof.ids import encode_id, id_array
 from agnncert.proof.vote import Vote
 from agnncert.voting.auditing import audit
 from agnncert.voting.call import bind
@@ -31,107 +38,40 @@ from agnncert.voting.first_call import require_model
 
 Array = npt.NDArray[Any]
 
-
-@dataclass(frozen=True)
-class Refused:
-    """An event that was refused: its place in the batch, and why."""
-
-    index: int
-    event: Event
-    reason: str
-
-
-@dataclass(frozen=True)
-class Moved:
-    """A target whose label or radius is another than before a batch.
-
-    Attributes:
-        target: Its id (graph task: its row).
-        label: Label before and after; None before if the target is new.
-        radius: Radius before and after; None before if the target is new.
-    """
-
-    target: Id
-    label: tuple[int | None, int]
-    radius: tuple[int | None, int]
-
-    @property
-    def flipped(self) -> bool:
-        """Whether the label is another."""
-        return self.label[0] is not None and self.label[0] != self.label[1]
-
-    def fell_below(self, threshold: float) -> bool:
-        """Whether the radius was at or above a threshold (or the target was not there) and is now below it."""
-        return self.radius[1] < threshold and (self.radius[0] is None or self.radius[0] >= threshold)
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What became of a batch.
-
-    Attributes:
-        number: How many events have been applied since the live graph began, this batch included.
-        events: How many events of this batch were applied.
-        repeated: Whether a batch of this id had been acknowledged before: nothing was done now.
-        moved: Targets whose label or radius changed, new ones included.
-        gone: Ids of targets that were deleted.
-        refused: Events that were left out, and why.
-    """
-
-    number: int
-    events: int
-    repeated: bool = False
-    moved: tuple[Moved, ...] = ()
-    gone: tuple[Id, ...] = ()
-    refused: tuple[Refused, ...] = ()
-
-    @property
-    def flipped(self) -> tuple[Moved, ...]:
-        """Targets whose label is another than before."""
-        return tuple(one for one in self.moved if one.flipped)
-
-    def fell_below(self, threshold: float) -> tuple[Moved, ...]:
-        """Targets whose radius is below a threshold now and was not before."""
-        return tuple(one for one in self.moved if one.fell_below(threshold))
-
-
-@dataclass
-class _Answers:
-    """Label and radius of each target, by slot of the node or number of the graph."""
-
-    label: Array
-    radius: Array
-    since: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # place in line; -1: no target
-
-
-def _array(numbers: Iterable[int]) -> Array:
-    return np.fromiter(numbers, dtype=np.int64)
+SNAPSHOT_EVERY = 20_000  # events
+_REPLAYED = 2_000  # events that are applied together when a journal is read
+_LONGEST_ID = 200
 
 
 class LiveGraph:
     """A graph whose decisions and proofs are current after every event.
 
     After any sequence of events, labels, radii and :meth:`certificate` are those of ``ac.certify`` on :meth:`data`, at
-    the cost of the few subgraphs that an event touches. The model stays as it is; with other weights, begin anew.
+    the cost of the few subgraphs that an event touches. The model stays as it is; with other weights, begin anew. All
+    methods may be called from several threads.
 
     Args:
         model: A trained module, in eval mode, as for ``certify``.
-        data: The graph as it is now (a ``Data``), or a list of graphs; ideally with ``node_id``, without which no node
-            can be deleted.
+        data: The graph to begin with (a ``Data``), or a list of graphs; ideally with ``node_id``, without which no node
+            can be deleted. Node task: may be None if the journal exists.
         division: ``EdgeCentric`` or ``NodeCentric``, with any settings.
         vote: As for ``certify``.
         targets: Mask or row numbers of the nodes (graphs) that are kept certified. When not given, all of them are, and
             nodes that are added as well.
         tolerance: As for ``certify``.
+        journal: A file in which every batch is written before it counts. If it exists, the live graph goes on where it
+            stopped: with all batches that were acknowledged, however the process ended.
+        snapshot_every: After how many events the journal is replaced by a snapshot of the graph.
 
     Example:
-        ``live = ac.LiveGraph(model, data, ac.NodeCentric(300))``, then
-        ``live.apply(ac.Event("add_edge", "alice", "bob")).flipped``.
+        ``live = ac.LiveGraph(model, data, ac.NodeCentric(300), journal="live.journal")``, then
+        ``live.apply(ac.Event("add_edge", "alice", "bob"), id="topic-0:17").flipped``.
 
     Raises:
         ModelContractError: The model breaks an assumption of the proof.
         GraphError: The graph cannot be certified as it is.
         DivisionError: The division is another than these two.
+        JournalError: The journal is damaged, in use, or belongs to another graph, model, division or vote.
     """
 
     def __init__(
@@ -143,50 +83,149 @@ class LiveGraph:
         *,
         targets: Any = None,
         tolerance: float | None = None,
+        journal: str | Path | None = None,
+        snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
         require_model(model)
         if vote is not None and not isinstance(vote, Vote):
             raise SettingsError(f'vote={vote!r:.60}: expected a Vote, such as Vote(empty="abstain", prior=5).')
-        ready = prepared(data, targets)
-        self.task = ready.task
-        cells = Cells(division, self.task)
-        chosen = ready.targets(targets, cells.keeps_loops)
-        report = audit(model, self.task, division, ready.data)
-        if not report.ok:
-            raise ModelContractError(str(report))
-        self.model, self.division, self.locality = model, division, report.locality
-        self.tolerance = report.tolerance if tolerance is None else max(tolerance, report.tolerance)
-        call = bind(model, chosen.graph, self.task)
-        rule, _ = rule_of(division, self.task)
-        self.vote = (vote or Vote()).under(rule, call.num_classes)
+        self.model, self.division = model, division
         self._digest = model_digest(model)
         self._lock = threading.RLock()
-        self._store = store_of(ready, chosen, targets, cells)
-        self._caster = Caster(self._store, call, self.tolerance, hops_of(model, report.locality))
-        self._counter = Counter(self._store, rule, self.vote, call.num_classes, chosen.id_kind)
-        self._given: Any = None if self.task == "node" else ready.data
-        self._rows = chosen.rows
-        self._graph_of_row = {int(row): number for number, row in enumerate(chosen.rows)}
-        y = getattr(data, "y", None) if self.task == "node" else None
-        self._y = None if y is None else torch.as_tensor(y).detach().cpu().numpy().copy()
-        self._all = targets is None
-        self._number = 0
         self._listeners: list[Callable[[Applied], None]] = []
-        self._begin(chosen.places)
+        self._snapshot_every = snapshot_every
+        self._journal: Journal | None = None
+        self.number = 0  # events that have been applied
+        ready, chosen = None, None
+        if data is not None:
+            ready = prepared(data, targets)
+            chosen = ready.targets(targets, Cells(division, ready.task).keeps_loops)
+        elif journal is None or not Path(journal).exists():
+            raise GraphError("there is no graph to begin with: pass data, or a journal that exists.")
+        self._given: Any = None if ready is None or ready.task == "node" else ready.data
+        try:
+            kept = None
+            if journal is not None:
+                about = self._about(vote, tolerance, ready, chosen, targets)
+                self._journal = Journal(journal, about)
+                kept = self._journal.load()
+            if kept is not None:
+                self._resume(*kept, vote, tolerance)
+            elif ready is None or chosen is None:
+                raise GraphError("the journal holds no graph yet: pass data.")
+            else:
+                self._start(ready, chosen, targets, vote, tolerance)
+                self._snapshot()
+        except BaseException:
+            self.close()
+            raise
 
-    def _begin(self, places: Array) -> None:
-        size = len(self._store.nodes.alive) if self.task == "node" else len(places)
-        self._answers = _Answers(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64), np.full(size, -1))
-        self._answers.since[places] = np.arange(len(places))
-        self._next_since = len(places)
-        store = self._store
-        copies = store.union.live_copies()
-        if self.task == "node":
-            copies = copies[self._answers.since[store.union.node[copies]] >= 0]
-        copies = copies[store.cells.votes(store.nodes, store.union, copies)]
-        plain = self.task == "node" and not store.cells.gated
-        self._keep(*self._caster.cast(copies, places if plain else places[:0]))
-        self._count(places)
+    # How it begins.
+
+    def _about(
+        self, vote: Vote | None, tolerance: float | None, ready: Prepared | None, chosen: Targets | None, targets: Any
+    ) -> dict[str, str]:
+        """What a journal belongs to, by name."""
+        about = {
+            "model": self._digest,
+            "division": str(self.division),
+            "vote": json.dumps((vote or Vote()).to_json()),
+            "tolerance": repr(tolerance),
+        }
+        if ready is not None and chosen is not None:
+            about["task"], about["graph"] = ready.task, chosen.digest
+            rows = b"all" if targets is None else chosen.rows.tobytes()
+            about["choice of targets"] = hashlib.sha256(rows).hexdigest()
+        return about
+
+    def _start(
+        self, ready: Prepared, chosen: Targets, targets: Any, vote: Vote | None, tolerance: float | None
+    ) -> None:
+        store = store_of(ready, chosen, targets, Cells(self.division, ready.task))
+        y = getattr(ready.data, "y", None) if ready.task == "node" else None
+        y = None if y is None else torch.as_tensor(y).detach().cpu().numpy().copy()
+        size = len(store.nodes.alive) if ready.task == "node" else len(chosen.places)
+        answers = Answers.of(size, chosen.places)
+        self._core = self._wired(store, ready, chosen, vote, tolerance, answers, chosen.rows, y, targets is None)
+        self._core.cast_all()
+
+    def _wired(
+        self,
+        store: Store,
+        ready: Prepared,
+        chosen: Targets,
+        vote: Vote | None,
+        tolerance: float | None,
+        answers: Answers,
+        rows: Array,
+        y: Any,
+        all_nodes: bool,
+    ) -> Core:
+        """Audits the model, and puts the parts together."""
+        report = audit(self.model, ready.task, self.division, ready.data)
+        if not report.ok:
+            raise ModelContractError(str(report))
+        if tolerance is not None and tolerance < report.tolerance:
+            raise SettingsError(
+                f"tolerance={tolerance:g} is less than that of the audit, {report.tolerance:.3g}: leave it out, or "
+                "give more."
+            )
+        self.task, self.locality = ready.task, report.locality
+        self.tolerance = report.tolerance if tolerance is None else tolerance
+        call = bind(self.model, chosen.graph, ready.task)
+        rule, _ = rule_of(self.division, ready.task)
+        self.vote = (vote or Vote()).under(rule, call.num_classes)
+        caster = Caster(store, call, self.tolerance, hops_of(self.model, report.locality))
+        counter = Counter(store, rule, self.vote, call.num_classes, chosen.id_kind)
+        self._graph_of_row = {int(row): number for number, row in enumerate(rows)}
+        return Core(store, caster, counter, answers, rows, y, all_nodes)
+
+    def _snapshot(self) -> None:
+        if self._journal is None:
+            return
+        core = self._core
+        header, arrays, order = written(core.store)
+        header |= {"task": self.task, "number": self.number, "all": core.all_nodes}
+        places = order if self.task == "node" else np.arange(len(core.rows))
+        arrays |= {name: getattr(core.answers, name)[places] for name in ("label", "radius", "since")}
+        arrays["rows"] = core.rows
+        if core.y is not None:
+            arrays["y"] = core.y[order]
+        self._journal.save(header, arrays)
+
+    def _resume(
+        self, header: dict[str, Any], arrays: dict[str, Array], vote: Vote | None, tolerance: float | None
+    ) -> None:
+        assert self._journal is not None
+        if header["task"] == "graph" and self._given is None:
+            raise GraphError("the journal is about a set of graphs: pass the data that it was begun with.")
+        store = read(header, arrays, Cells(self.division, header["task"]))
+        answers = Answers(*(arrays[name].copy() for name in ("label", "radius", "since")))
+        y, rows = arrays.get("y"), arrays["rows"]
+        ready = prepared(
+            data_of(store, header["task"], y, self._given, rows), rows if header["task"] == "graph" else None
+        )
+        chosen = ready.targets(rows if header["task"] == "graph" else None, store.cells.keeps_loops)
+        self._core = self._wired(store, ready, chosen, vote, tolerance, answers, rows, y, header["all"])
+        self.number = int(header["number"])
+        waiting: list[Event] = []
+        for number, events in [*self._journal.batches(), (-1, [])]:
+            if number >= 0:
+                waiting += events
+                self._journal.since_snapshot += len(events)
+            if len(waiting) >= _REPLAYED or (number < 0 and waiting):
+                self._replay(waiting)
+                waiting = []
+        if self._journal.since_snapshot >= self._snapshot_every:
+            self._snapshot()
+
+    def _replay(self, events: list[Event]) -> None:
+        try:
+            _, ballots = self._core.prepare([(event, self._graph_number(event)) for event in events], False)
+        except AgnncertError as error:
+            raise JournalError(f"the journal holds an event that cannot be applied: {error}") from error
+        self._core.commit(*ballots)
+        self.number += len(events)
 
     # What is asked.
 
@@ -195,209 +234,65 @@ class LiveGraph:
         """Ids of the targets (graph task: rows of the graphs), in the order of all that is said about them."""
         with self._lock:
             if self.task == "graph":
-                return self._rows.copy()
-            return id_array([self._store.nodes.name[slot] for slot in self._order().tolist()])
+                return self._core.rows.copy()
+            return id_array([self._core.store.nodes.name[slot] for slot in self._core.order().tolist()])
 
     @property
     def label(self) -> npt.NDArray[np.int64]:
         """The label of each target, shape ``[n]``."""
         with self._lock:
-            return self._answers.label[self._order()]
+            return self._core.answers.label[self._core.order()]
 
     @property
     def radius(self) -> npt.NDArray[np.int64]:
         """The certified radius of each target, shape ``[n]``."""
         with self._lock:
-            return np.minimum(self._answers.radius[self._order()], self._num_groups())
-
-    @property
-    def number(self) -> int:
-        """How many events have been applied."""
-        return self._number
+            return np.minimum(self._core.answers.radius[self._core.order()], self._core.num_groups())
 
     @property
     def num_nodes(self) -> int:
         """How many nodes there are."""
-        return sum(len(slots) for slots in self._store.nodes.slot_of)
+        with self._lock:
+            return sum(len(slots) for slots in self._core.store.nodes.slot_of)
+
+    @property
+    def num_edges(self) -> int:
+        """How many directed edges there are, self-loops that the division drops left out."""
+        with self._lock:
+            union = self._core.store.union
+            return int(union.num_arcs - len(union.free_arcs))
 
     def __len__(self) -> int:
-        return int((self._answers.since >= 0).sum())
+        return len(self._core.order())
+
+    def __contains__(self, target: object) -> bool:
+        try:
+            self._slot(target)
+        except IdError:
+            return False
+        return True
+
+    def __getitem__(self, target: Any) -> Decision:
+        """What is proved about one target, by its id (graph task: its row); as ``certificate()[target]``."""
+        with self._lock:
+            return self._core.decision(self._slot(target), self.locality, self.tolerance)
+
+    def _slot(self, target: Any) -> int:
+        """Slot of a target node, or number of a target graph."""
+        name = encode_id(target.item() if hasattr(target, "item") else target)
+        if self.task == "graph":
+            found = self._graph_of_row.get(name) if isinstance(name, int) else None
+        else:
+            found = self._core.store.nodes.find(0, name)
+        if found is None or (self.task == "node" and self._core.answers.since[found] < 0):
+            raise IdError(f"there is no target {target!r:.60}: there are {len(self):,}, by their ids.")
+        return int(found)
 
     def data(self) -> Any:
         """The graph (or graphs) as it is, with ``x``, ``edge_index``, edge values, ``node_id`` and ``y``."""
         with self._lock:
-            return data_of(self._store, self.task, self._y, self._given, self._rows)
-
-    def subscribe(self, listener: Callable[[Applied], None]) -> Callable[[], None]:
-        """Has ``listener`` called after every batch that was applied; returns how to end that."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
-
-    # What happens.
-
-    def apply(self, changes: Any, *, graph: int | None = None, skip_bad: bool = False) -> Applied:
-        """Applies events, all of them or, if one cannot be applied, none.
-
-        Args:
-            changes: A ``Perturbation``, an ``Event``, or several of them, applied in order.
-            graph: Graph task: row of the graph that a ``Perturbation`` is about.
-            skip_bad: Leave out events that cannot be applied, and say so, in place of refusing all.
-
-        Returns:
-            What became of them: labels that flipped, radii that fell.
-
-        Raises:
-            GraphError: An event cannot be applied; says which and why. Nothing has changed.
-            ModelContractError: The model fails on the new graph. Nothing has changed.
-        """
-        with self._lock:
-            events = list(events_of(changes, graph))
-            refused = self._change(events, skip_bad)
-            applied = len(events) - len(refused)
-            try:
-                affected, edgeless = self._affected()
-                ballots = self._caster.cast(affected, edgeless)
-            except BaseException:
-                self._roll_back()
-                raise
-            moved, gone = self._commit(*ballots)
-            self._number += applied
-            result = Applied(self._number, applied, False, moved, gone, tuple(refused))
-        for listener in list(self._listeners):
-            listener(result)
-        return result
-
-    def _change(self, events: list[Event], skip_bad: bool) -> list[Refused]:
-        refused: list[Refused] = []
-        for index, event in enumerate(events):
-            mark = len(self._store.now.undo)
-            try:
-                self._store.apply(event, self._graph_number(event))
-            except AgnncertError as error:
-                if skip_bad:
-                    self._store.rollback(mark)
-                    refused.append(Refused(index, event, str(error)))
-                    continue
-                self._roll_back()
-                raise type(error)(f"event {index} ({event.kind}): {error}") from error
-        return refused
-
-    def _graph_number(self, event: Event) -> int:
-        if self.task == "node":
-            if event.graph is not None:
-                raise GraphError("the event names a graph, but nodes of one graph are classified here: leave it out.")
-            return 0
-        number = self._graph_of_row.get(-1 if event.graph is None else event.graph)
-        if number is None:
-            named = "names no graph" if event.graph is None else f"names graph {event.graph}, which is none of them"
-            raise GraphError(f"the event {named}: give the row of one of the {len(self._rows)} graphs.")
-        return number
-
-    def _affected(self) -> tuple[Array, Array]:
-        """Copies whose ballots have to be cast again, and nodes whose prediction without edges has to be."""
-        store = self._store
-        self._note_new_targets()
-        edgeless = np.fromiter(store.now.features, dtype=np.int64)
-        edgeless = edgeless[store.nodes.alive[edgeless]]
-        if self.task == "graph" or store.cells.gated:
-            edgeless = edgeless[:0]
-        else:
-            edgeless = edgeless[self._answers.since[edgeless] >= 0]
-        return self._caster.affected(self._answers.since >= 0 if self.task == "node" else np.zeros(0)), edgeless
-
-    def _note_new_targets(self) -> None:
-        """Nodes that are new become targets if all nodes are."""
-        if self.task == "graph":
-            return
-        store, answers = self._store, self._answers
-        size, old = len(store.nodes.alive), len(answers.since)
-        if size > old:
-            for name in ("label", "radius", "since"):
-                setattr(answers, name, grown(getattr(answers, name), size))
-            answers.since[old:] = -1
-        if self._y is not None:
-            self._y = grown(self._y, size)
-        for slot in store.now.born:
-            if self._y is not None:
-                self._y[slot] = False if self._y.dtype == bool else -1
-            if self._all and store.nodes.alive[slot]:
-                answers.since[slot] = self._next_since
-                self._next_since += 1
-
-    def _roll_back(self) -> None:
-        if self.task == "node":
-            born = [slot for slot in self._store.now.born if slot < len(self._answers.since)]
-            self._answers.since[born] = -1
-        self._store.rollback()
-        self._store.settle()
-
-    def _commit(self, listed: Ballots, edgeless: Ballots) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
-        """Makes the new ballots count; says which targets have another label or radius, and which are gone."""
-        store, answers = self._store, self._answers
-        self._keep(listed, edgeless)
-        if self.task == "graph":
-            graphs = store.nodes.graph[store.union.node[_array(store.now.ends)]]
-            touched = np.unique(np.concatenate([graphs, store.nodes.graph[_array(store.now.features)]]))
-            store.settle()
-            return self._recount(touched.astype(np.int64), {}), ()
-        union = store.union
-        nodes = [union.node[_array(store.now.ends)], union.node[listed.of], edgeless.of]
-        touched = np.unique(np.concatenate(nodes)).astype(np.int64)
-        born = dict(store.now.born)
-        gone = []
-        for slot in store.now.died:
-            if not store.nodes.alive[slot] and answers.since[slot] >= 0:
-                answers.since[slot] = -1
-                gone.append(store.nodes.name[slot])
-        store.settle()
-        return self._recount(touched[answers.since[touched] >= 0], born), tuple(gone)  # type: ignore[arg-type]
-
-    def _recount(self, targets: Array, new: Any) -> tuple[Moved, ...]:
-        answers, most = self._answers, self._num_groups()
-        before = answers.label[targets].tolist(), np.minimum(answers.radius[targets], most).tolist()
-        self._count(targets)
-        after = answers.label[targets].tolist(), np.minimum(answers.radius[targets], most).tolist()
-        moved = []
-        for k, target in enumerate(targets.tolist()):
-            if target in new:
-                moved.append(Moved(self._id(target), (None, after[0][k]), (None, after[1][k])))
-            elif before[0][k] != after[0][k] or before[1][k] != after[1][k]:
-                moved.append(Moved(self._id(target), (before[0][k], after[0][k]), (before[1][k], after[1][k])))
-        return tuple(moved)
-
-    def _id(self, target: int) -> Id:
-        return int(self._rows[target]) if self.task == "graph" else self._store.nodes.name[target]  # type: ignore[return-value]
-
-    def _keep(self, listed: Ballots, edgeless: Ballots) -> None:
-        store = self._store
-        store.cast[listed.of] = True
-        store.ballot[listed.of], store.stable[listed.of] = listed.ballot, listed.stable
-        store.close[listed.of] = listed.close
-        store.edgeless[edgeless.of], store.edgeless_stable[edgeless.of] = edgeless.ballot, edgeless.stable
-        store.edgeless_close[edgeless.of] = edgeless.close
-
-    def _count(self, targets: Array) -> None:
-        if len(targets):
-            label, radius = self._counter.evidence(targets).label_and_radius()
-            self._answers.label[targets], self._answers.radius[targets] = label, radius
-
-    def _num_groups(self) -> int:
-        """How many groups there are: with one per neighbour, as many as there are nodes or pairs now."""
-        store = self._store
-        if not store.cells.own_groups:
-            return int(self.division.num_groups)
-        if not store.cells.by_pair:
-            return max(1, *(len(slots) for slots in store.nodes.slot_of))
-        cells = np.unique(store.union.cell[store.union.live_copies()])
-        graph = store.nodes.graph[cells >> 32]
-        return max(1, int(np.bincount(graph).max(initial=0)))
-
-    def _order(self) -> Array:
-        """Slots of the targets in their order."""
-        if self.task == "graph":
-            return np.arange(len(self._rows))
-        targets = np.flatnonzero(self._answers.since >= 0)
-        return targets[np.argsort(self._answers.since[targets], kind="stable")]
+            core = self._core
+            return data_of(core.store, self.task, core.y, self._given, core.rows)
 
     def certificate(self) -> Certificate:
         """The certificate of the graph as it is: that of ``certify``, which ``verify`` accepts with data and model.
@@ -410,8 +305,101 @@ class LiveGraph:
         with self._lock:
             if model_digest(self.model) != self._digest:
                 raise ModelContractError("the model is not the one that this live graph began with: begin a new one.")
+            core = self._core
             chosen, votes, cover, settled = write_out(
-                self._store, self._caster, self._counter, self.data(), self._order(), self._rows, self._num_groups()
+                core.store, core.caster, core.counter, self.data(), core.order(), core.rows, core.num_groups()
             )
-            self._count(settled)
+            core.count(settled)
             return assemble(chosen, self.division, votes, cover, self.tolerance, self.locality, self._digest, self.vote)
+
+    def subscribe(
+        self, listener: Callable[[Applied], None], below: float | None = None, flips: bool = False
+    ) -> Callable[[], None]:
+        """Has ``listener`` called with what became of a batch, in the thread that applied it.
+
+        Args:
+            listener: Called with an ``Applied``.
+            below: Call only if a radius fell below this threshold (or, with ``flips``, a label flipped).
+            flips: Call only if a label flipped (or, with ``below``, a radius fell below it).
+
+        Returns:
+            How to end it: a function without arguments.
+        """
+
+        def told(applied: Applied) -> None:
+            fell = below is not None and applied.fell_below(below)
+            if (below is None and not flips) or fell or (flips and applied.flipped):
+                listener(applied)
+
+        self._listeners.append(told)
+        return lambda: self._listeners.remove(told)
+
+    # What happens.
+
+    def apply(
+        self, changes: Any, *, id: str | None = None, graph: int | None = None, skip_bad: bool = False
+    ) -> Applied:
+        """Applies events, all of them or, if one cannot be applied, none.
+
+        With a journal, they are on disk when this returns.
+
+        Args:
+            changes: A ``Perturbation``, an ``Event``, or several of them, applied in order.
+            id: Names this batch, so that it can be sent again: if it was acknowledged before, nothing is done. Without
+                a journal, or after 200,000 later batches, it is not remembered.
+            graph: Graph task: row of the graph that a ``Perturbation`` is about.
+            skip_bad: Leave out events that cannot be applied, and say so, in place of refusing all.
+
+        Returns:
+            What became of them: labels that flipped, radii that fell.
+
+        Raises:
+            GraphError: An event cannot be applied; says which and why. Nothing has changed.
+            ModelContractError: The model fails on the new graph. Nothing has changed.
+            JournalError: The batch cannot be written. Nothing has changed.
+        """
+        with self._lock:
+            if id is not None and (not isinstance(id, str) or not 0 < len(id) <= _LONGEST_ID):
+                raise SettingsError(f"id={id!r:.60}: expected a text of at most {_LONGEST_ID} characters.")
+            before = None if id is None or self._journal is None else self._journal.seen(id)
+            if before is not None:
+                return Applied(self.number, before, repeated=True)
+            events = list(events_of(changes, graph))
+            refused, ballots = self._core.prepare(self._addressed(events), skip_bad)
+            bad = {one.index for one in refused}
+            good = [event for index, event in enumerate(events) if index not in bad]
+            try:
+                if self._journal is not None and (good or id is not None):
+                    self._journal.write(self.number + len(good), good, id)
+            except BaseException:
+                self._core.roll_back()
+                raise
+            moved, gone = self._core.commit(*ballots)
+            self.number += len(good)
+            result = Applied(self.number, len(good), False, moved, gone, tuple(refused))
+            if self._journal is not None and self._journal.since_snapshot >= self._snapshot_every:
+                self._snapshot()
+        for listener in list(self._listeners):
+            listener(result)
+        return result
+
+    def _addressed(self, events: list[Event]) -> list[tuple[Event, int]]:
+        return [(event, self._graph_number(event)) for event in events]
+
+    def _graph_number(self, event: Event) -> int:
+        """Number of the graph that an event is about; -1 if it names none that there is."""
+        if self.task == "node":
+            return 0 if event.graph is None else -1
+        return self._graph_of_row.get(-1 if event.graph is None else event.graph, -1)
+
+    def close(self) -> None:
+        """Lets go of the journal; everything acknowledged is in it."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def __enter__(self) -> "LiveGraph":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

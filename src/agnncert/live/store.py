@@ -79,6 +79,11 @@ class Store:
         Raises:
             GraphError: It cannot be done: says why.
         """
+        if graph < 0:
+            if not self.cells.on_graphs:
+                raise GraphError("the event names a graph, but there is one graph only: leave it out.")
+            named = "names no graph" if event.graph is None else f"names graph {event.graph}, which is not among them"
+            raise GraphError(f"the event {named}: give the row of one of the {len(self.nodes.slot_of)} graphs.")
         _DOES[event.kind](self, event, graph)
 
     def rollback(self, mark: int = 0) -> None:
