@@ -30,6 +30,7 @@ from .graphs.perturbation import Perturbation as Perturbation
 from .live.events import Event as Event
 from .live.graph import LiveGraph as LiveGraph
 from .live.results import Applied as Applied
+from .live.spent import Spent as Spent
 from .models import build_model as build_model
 from .models import load_model as load_model
 from .models import save_model as save_model

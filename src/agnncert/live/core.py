@@ -15,6 +15,7 @@ from agnncert.live.events import Event
 from agnncert.live.nodes import grown
 from agnncert.live.results import Moved, Refused
 from agnncert.live.store import Store
+from agnncert.proof.ballots import under_vote
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import make_claim
 from agnncert.proof.decision import Decision, decision_of
@@ -179,12 +180,13 @@ class Core:
         moved = []
         for k, target in enumerate(targets.tolist()):
             if target in new:
-                moved.append(Moved(self._id(target), (None, after[0][k]), (None, after[1][k])))
+                moved.append(Moved(self.id_of(target), (None, after[0][k]), (None, after[1][k])))
             elif before[0][k] != after[0][k] or before[1][k] != after[1][k]:
-                moved.append(Moved(self._id(target), (before[0][k], after[0][k]), (before[1][k], after[1][k])))
+                moved.append(Moved(self.id_of(target), (before[0][k], after[0][k]), (before[1][k], after[1][k])))
         return tuple(moved)
 
-    def _id(self, target: int) -> Id:
+    def id_of(self, target: int) -> Id:
+        """Id of a target node, or row of a target graph."""
         return int(self.rows[target]) if self.task == "graph" else self.store.nodes.name[target]  # type: ignore[return-value]
 
     def _keep(self, listed: Ballots, edgeless: Ballots) -> None:
@@ -229,8 +231,18 @@ class Core:
         )
         row, truth = self._row_and_truth(target)
         known = np.array([row]), None if truth is None else np.array([truth]), np.array([self.degree(target)])
-        ids = id_array([self._id(target)])
-        return decision_of(Certificate(claim, evidence, ids, *known), self._id(target))
+        ids = id_array([self.id_of(target)])
+        return decision_of(Certificate(claim, evidence, ids, *known), self.id_of(target))
+
+    def ballots(self, target: int) -> Array:
+        """What a target votes in every group; not where every neighbour has one of its own."""
+        store = self.store
+        most = int(store.cells.division.num_groups)
+        votes, _ = self.counter.votes(
+            np.array([target]), store.union.cell % most if self.task == "graph" else store.union.cell
+        )
+        dense: Array = under_vote(votes, self.counter.vote)[0].dense()[0]
+        return dense
 
     def _row_and_truth(self, target: int) -> tuple[int, int | None]:
         nodes = self.store.nodes

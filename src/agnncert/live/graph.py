@@ -15,21 +15,22 @@ from agnncert.certifier import assemble
 from agnncert.divisions import rule_of
 from agnncert.errors import AgnncertError, GraphError, IdError, JournalError, ModelContractError, SettingsError
 from agnncert.graphs.targets import Prepared, Targets, prepared
-from agnncert.live.casting import Caster
+from agnncert.live.casting import Ballots, Caster
 from agnncert.live.cells import Cells
 from agnncert.live.core import Answers, Core
 from agnncert.live.counting import Counter
 from agnncert.live.events import Event, events_of
 from agnncert.live.journal import Journal
 from agnncert.live.reach import hops_of
-from agnncert.live.results import Applied
+from agnncert.live.results import Applied, Moved
 from agnncert.live.snapshot import read, written
+from agnncert.live.spent import Reference, Spent, dense_ballots, spent_by
 from agnncert.live.start import data_of, store_of
 from agnncert.live.store import Store
 from agnncert.live.writing import write_out
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.decision import Decision
-from agnncert.proof.ids import encode_id, id_array
+from agnncert.proof.ids import Id, encode_id, id_array
 from agnncert.proof.vote import Vote
 from agnncert.voting.auditing import audit
 from agnncert.voting.call import bind
@@ -93,6 +94,7 @@ class LiveGraph:
         self._digest = model_digest(model)
         self._lock = threading.RLock()
         self._listeners: list[Callable[[Applied], None]] = []
+        self._references: dict[str, Reference] = {}  # by digest of the graph
         self._snapshot_every = snapshot_every
         self._journal: Journal | None = None
         self.number = 0  # events that have been applied
@@ -191,6 +193,11 @@ class LiveGraph:
         arrays["rows"] = core.rows
         if core.y is not None:
             arrays["y"] = core.y[order]
+        header["references"] = []
+        for place, reference in enumerate(self._references.values()):
+            stated, rows = reference.written()
+            header["references"].append(stated)
+            arrays |= {f"reference/{place}/{name}": array for name, array in rows.items()}
         self._journal.save(header, arrays)
 
     def _resume(
@@ -208,6 +215,9 @@ class LiveGraph:
         chosen = ready.targets(rows if header["task"] == "graph" else None, store.cells.keeps_loops)
         self._core = self._wired(store, ready, chosen, vote, tolerance, answers, rows, y, header["all"])
         self.number = int(header["number"])
+        for place, stated in enumerate(header["references"]):
+            reference = Reference.read(stated, {"x": arrays[f"reference/{place}/x"]}, store)
+            self._references[reference.digest] = reference
         waiting: list[Event] = []
         for number, events in [*self._journal.batches(), (-1, [])]:
             if number >= 0:
@@ -224,7 +234,7 @@ class LiveGraph:
             _, ballots = self._core.prepare([(event, self._graph_number(event)) for event in events], False)
         except AgnncertError as error:
             raise JournalError(f"the journal holds an event that cannot be applied: {error}") from error
-        self._core.commit(*ballots)
+        self._commit(ballots)
         self.number += len(events)
 
     # What is asked.
@@ -334,6 +344,61 @@ class LiveGraph:
         self._listeners.append(told)
         return lambda: self._listeners.remove(told)
 
+    # What is left of what was proved.
+
+    def reference(self) -> Certificate:
+        """The certificate of the graph as it is, as a reference: from now on :meth:`spent` can compare with it.
+
+        What is remembered is the difference between that graph and the present one, until :meth:`forget`.
+        """
+        with self._lock:
+            certificate = self.certificate()
+            digest = certificate.claim.digests["graph"]
+            if digest not in self._references:
+                self._references[digest] = Reference(digest, self.number, self._core.store)
+                self._snapshot()
+            return certificate
+
+    def forget(self, since: Certificate) -> None:
+        """No longer compares with a reference."""
+        with self._lock:
+            self._reference(since).stop()
+            del self._references[since.claim.digests["graph"]]
+            self._snapshot()
+
+    def spent(self, target: Any, since: Certificate) -> Spent:
+        """What has happened to a target since a reference, beside what that is proof against.
+
+        Args:
+            target: Id of the target (graph task: its row).
+            since: What :meth:`reference` returned, or the same certificate read from a file.
+
+        Raises:
+            IdError: There is no such target, or there was none then.
+            SettingsError: The certificate is no reference of this live graph.
+        """
+        with self._lock:
+            reference, slot = self._reference(since), self._slot(target)
+            core = self._core
+            name = core.id_of(slot)
+            if name not in since.place:
+                raise IdError(f"the reference has no target {name!r:.60}: it came later.")
+            node = (slot, 0) if self.task == "graph" else (0, name)
+            ballots = None
+            if not core.store.cells.own_groups:
+                ballots = dense_ballots(since, since.place[name]), core.ballots(slot)
+            return spent_by(reference, since, node, name, int(core.answers.label[slot]), ballots)
+
+    def _reference(self, since: Certificate) -> Reference:
+        stated = since.claim.digests
+        known = self._references.get(stated.get("graph", ""))
+        same = (stated.get("model"), since.claim.division, since.vote) == (self._digest, str(self.division), self.vote)
+        if known is None or not same:
+            raise SettingsError(
+                "this certificate is no reference of this live graph: pass one that live.reference() returned."
+            )
+        return known
+
     # What happens.
 
     def apply(
@@ -365,16 +430,17 @@ class LiveGraph:
             if before is not None:
                 return Applied(self.number, before, repeated=True)
             events = list(events_of(changes, graph))
-            refused, ballots = self._core.prepare(self._addressed(events), skip_bad)
-            bad = {one.index for one in refused}
-            good = [event for index, event in enumerate(events) if index not in bad]
             try:
+                refused, ballots = self._core.prepare(self._addressed(events), skip_bad)
+                bad = {one.index for one in refused}
+                good = [event for index, event in enumerate(events) if index not in bad]
                 if self._journal is not None and (good or id is not None):
                     self._journal.write(self.number + len(good), good, id)
             except BaseException:
                 self._core.roll_back()
+                self._settle_references()
                 raise
-            moved, gone = self._core.commit(*ballots)
+            moved, gone = self._commit(ballots)
             self.number += len(good)
             result = Applied(self.number, len(good), False, moved, gone, tuple(refused))
             if self._journal is not None and self._journal.since_snapshot >= self._snapshot_every:
@@ -382,6 +448,15 @@ class LiveGraph:
         for listener in list(self._listeners):
             listener(result)
         return result
+
+    def _commit(self, ballots: tuple[Ballots, Ballots]) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
+        moved, gone = self._core.commit(*ballots)
+        self._settle_references()
+        return moved, gone
+
+    def _settle_references(self) -> None:
+        for reference in self._references.values():
+            reference.settle()
 
     def _addressed(self, events: list[Event]) -> list[tuple[Event, int]]:
         return [(event, self._graph_number(event)) for event in events]

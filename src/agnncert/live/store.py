@@ -1,6 +1,6 @@
 """A graph in slots, with its union of subgraphs, changed event by event: checked first, and undone if need be."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from agnncert.live.events import Event
 from agnncert.live.nodes import Nodes, grown
 from agnncert.live.union import Union
 from agnncert.proof.ballots import ABSTAIN
-from agnncert.proof.ids import Id
+from agnncert.proof.ids import Id, order_of
 
 Array = npt.NDArray[Any]
 
@@ -71,7 +71,7 @@ class Store:
         self.edgeless_stable, self.edgeless_close = (np.zeros(slots, dtype=bool) for _ in range(2))
         self.now = Touched()
         self.watchers: list[Callable[[int, int], None]] = []  # told before a pair changes
-        self.node_watchers: list[Callable[[int], None]] = []  # told before a node comes, goes or changes
+        self.node_watchers: list[Callable[[int, bool], None]] = []  # told of a new node, or before one changes or goes
 
     def apply(self, event: Event, graph: int) -> None:
         """One event, or an error and no change.
@@ -137,6 +137,16 @@ class Store:
         """The arcs from one node to another, unless the division drops them."""
         cell = self.cells.of_arc(self.nodes, source, head)
         return self.union.between(self.union.find(cell, source), self.union.find(cell, head))
+
+    def carried(self, u: int, v: int) -> Iterator[tuple[bool, tuple[Any, ...]]]:
+        """The arcs between two nodes: whether each leads from the smaller id to the larger, and what it carries."""
+        first = order_of(self.nodes.name[u]) <= order_of(self.nodes.name[v])  # type: ignore[arg-type]
+        if u == v and not self.cells.keeps_loops:
+            yield from ((first, tuple(_plain(value) for value in one.values())) for one in self.loops.get(u, ()))
+            return
+        for source, head in dict.fromkeys([(u, v), (v, u)]):
+            for arc in self.arcs(source, head).tolist():
+                yield (source == u) == first, tuple(_plain(value[arc]) for value in self.union.values.values())
 
     def _has(self, source: int, head: int) -> bool:
         if source == head and not self.cells.keeps_loops:
@@ -207,7 +217,7 @@ class Store:
                 setattr(self, name, grown(getattr(self, name), len(self.nodes.alive)))
         self.nodes.home[slot] = self.cells.group_of_key(int(self.nodes.key[slot]))
         for watcher in self.node_watchers:
-            watcher(slot)
+            watcher(slot, True)
         self.now.born[slot] = self.now.died[slot] = None  # if it is undone, it is gone like one that died
         self.now.undoes(self.nodes.hide, slot)
         if self.cells.at_home:
@@ -228,7 +238,7 @@ class Store:
                 f"cannot delete the node {event.node!r:.60}: it is the last one, and a graph needs a node."
             )
         for watcher in self.node_watchers:
-            watcher(slot)
+            watcher(slot, False)
         for other in self.neighbours(slot).tolist():
             self._tell(slot, other)
             self._separate(slot, other)
@@ -243,7 +253,7 @@ class Store:
         slot = self._find(graph, event.node)
         row = self.feature_row(event)
         for watcher in self.node_watchers:
-            watcher(slot)
+            watcher(slot, False)
         self.now.undoes(self._set_row, slot, self.nodes.x[slot].copy())
         self._set_row(slot, row)
         self.now.features[slot] = None
@@ -348,6 +358,12 @@ _DOES: dict[str, Callable[[Store, Event, int], None]] = {
     "delete_node": Store._delete_node,
     "change_features": Store._change_features,
 }
+
+
+def _plain(value: Any) -> Any:
+    """A value in Python's own numbers, rows as tuples, so that values of all types can be compared."""
+    listed = np.asarray(value).tolist()
+    return tuple(np.asarray(value).ravel().tolist()) if isinstance(listed, list) else listed
 
 
 def _tensor(given: Any, where: str) -> torch.Tensor:
