@@ -22,6 +22,7 @@ from .errors import DatasetError as DatasetError
 from .errors import DivisionError as DivisionError
 from .errors import GraphError as GraphError
 from .errors import IdError as IdError
+from .errors import JournalError as JournalError
 from .errors import MissingPackage as MissingPackage
 from .errors import ModelContractError as ModelContractError
 from .errors import NotCovered as NotCovered
@@ -30,6 +31,10 @@ from .errors import WorkersError as WorkersError
 from .graphs.disk import open_graph as open_graph
 from .graphs.disk import write_graph as write_graph
 from .graphs.perturbation import Perturbation as Perturbation
+from .live.events import Event as Event
+from .live.graph import LiveGraph as LiveGraph
+from .live.results import Applied as Applied
+from .live.spent import Spent as Spent
 from .models import build_model as build_model
 from .models import load_model as load_model
 from .models import save_model as save_model

@@ -9,6 +9,7 @@ AgnncertError
 ├── BudgetError          a budget that no attacker can have (negative, fractional, unknown field)
 ├── DatasetError         a dataset or table is missing, unreachable or malformed
 ├── CertificateError     a certificate file is damaged, altered, or from a future version
+├── JournalError         a live graph's journal is damaged, in use, or belongs to another one
 ├── SettingsError        a setting, option or key is unknown or has a senseless value
 └── MissingPackage       a package is not installed; says which extra brings it
 """
@@ -51,6 +52,10 @@ class DatasetError(AgnncertError):
 
 class CertificateError(AgnncertError):
     """A certificate file is damaged, altered or of an unknown version."""
+
+
+class JournalError(AgnncertError):
+    """The journal of a live graph cannot be used: damaged, in use, or of another graph, model or division."""
 
 
 class SettingsError(AgnncertError):
