@@ -3,6 +3,7 @@ from .budgets import difference as difference
 from .budgets import edits as edits
 from .encoder import StatementEncoder as StatementEncoder
 from .hashed import features as features
+from .hashed import pieces as pieces
 from .reading import FunctionGraph as FunctionGraph
 from .reading import Functions as Functions
 from .reading import functions as functions
