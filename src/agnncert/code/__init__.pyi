@@ -11,4 +11,5 @@ from .reading import graph as graph
 from .reading import read_functions as read_functions
 from .rewrites import greedy_rewrite as greedy_rewrite
 from .rewrites import rewritten as rewritten
+from .rewrites import worst_edits as worst_edits
 from .tokens import normalised as normalised

@@ -16,7 +16,7 @@ import torch
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from agnncert.code.hashed import PIECES
+from agnncert.code.hashed import LONGEST, PIECES
 from agnncert.divisions import NodeCentric
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.models.statements import NEVER, StatementVotes
@@ -104,34 +104,67 @@ def fit_statements(data: Any, size: int = 1, *, seed: int = 0) -> StatementFit:
     """
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise SettingsError(f"size={size!r}: expected a whole number from 0 on.")
-    model, known = _read(data)
-    everyone = np.ones(len(known.truth), dtype=bool)
-    weights = _fitted(*known.of(everyone))
-    scores = known.scaled @ weights[:-1] + weights[-1]
-    held_out = _held_out(known, seed)
-    shares, constants, table = max(_candidates(known, held_out, size), key=lambda found: found[1].score)
-    with torch.no_grad():
-        model.weight.copy_(torch.from_numpy(weights[:-1]))
-        model.bias.copy_(torch.tensor(weights[-1]))
-        model.limits.copy_(torch.from_numpy(_limits(scores)[list(shares)]))
-    prior: Any = constants.prior
-    return StatementFit(
-        model.eval(),
-        Vote(empty="abstain", prior=(*prior, NEVER)),
-        size,
-        certified_accuracy(table, constants, 0),
-        certified_accuracy(table, constants, size),
-        (float(SHARES[shares[0]]), float(SHARES[shares[1]])),
-    )
+    return learn(data, seed).for_size(size)
 
 
-def _read(data: Any) -> tuple[StatementVotes, _Statements]:
-    """An untrained model that knows how rare pieces are, and the statements as it sees them."""
+def learn(data: Any, seed: int = 0) -> "Learnt":
+    """What ``fit_statements`` learns from functions before it looks at a size."""
+    scale, known = _read(data)
+    weights = _fitted(*known.of(np.ones(len(known.truth), dtype=bool)))
+    return Learnt(scale, weights, _limits(known.scaled @ weights[:-1] + weights[-1]), known, _held_out(known, seed))
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Weights of words, possible limits, and scores of functions that were held out.
+
+    Attributes:
+        scale: How much each piece counts.
+        weights: Weight of each piece, then the bias.
+        limits: Possible limits, ascending.
+        known: The statements.
+        above: For each statement how many limits it is above, when held out.
+    """
+
+    scale: npt.NDArray[np.float32]
+    weights: Array
+    limits: Array
+    known: _Statements
+    above: IntArray
+
+    def for_size(self, size: int) -> StatementFit:
+        """The limits and the prior that do best at a size."""
+        candidates = _candidates(self.known, self.above, size)
+        shares, constants, table = max(candidates, key=lambda found: found[1].score)
+        prior: Any = constants.prior
+        return StatementFit(
+            self._model(shares),
+            Vote(empty="abstain", prior=(*prior, NEVER)),
+            size,
+            certified_accuracy(table, constants, 0),
+            certified_accuracy(table, constants, size),
+            (float(SHARES[shares[0]]), float(SHARES[shares[1]])),
+        )
+
+    def _model(self, shares: tuple[int, int]) -> StatementVotes:
+        model = StatementVotes(LONGEST)
+        with torch.no_grad():
+            model.scale.copy_(torch.from_numpy(self.scale))
+            model.weight.copy_(torch.from_numpy(self.weights[:-1]))
+            model.bias.copy_(torch.tensor(self.weights[-1]))
+            model.limits.copy_(torch.from_numpy(self.limits[list(shares)]))
+        return model.eval()
+
+
+def _read(data: Any) -> tuple[npt.NDArray[np.float32], _Statements]:
+    """How much each piece counts, the more the rarer it is, and the statements as a model with this scale sees them."""
     rows = torch.cat([part_rows(data, name) for name in ("train", "val")]).numpy()
     truth = checked_labels(graph_labels(data), len(data), rows, 2).numpy()[rows]
     owner = np.repeat(np.arange(len(rows)), [len(data[int(k)].x) for k in rows])
     x = torch.cat([data[int(k)].x for k in rows]).numpy()
-    if not (np.all(x == np.round(x)) and x.min(initial=0) >= 0 and x.max(initial=0) <= PIECES):
+    if not (
+        np.all(x == np.round(x)) and x.min(initial=0) >= 0 and x.max(initial=0) <= PIECES and x.shape[1] == LONGEST
+    ):
         raise DatasetError(
             "the features are not numbers of pieces: read the functions with embed=ac.code.pieces, for example "
             "load_big_vul(root, embed=ac.code.pieces)."
@@ -145,12 +178,10 @@ def _read(data: Any) -> tuple[StatementVotes, _Statements]:
     having = np.bincount(np.unique(owner[np.nonzero(filled)[0]] * (PIECES + 1) + pieces[filled]) % (PIECES + 1),
                          minlength=PIECES + 1)  # fmt: skip
     scale = np.where(having >= RARE, np.log(len(rows) / np.maximum(having, 1)), 0.0).astype(np.float32)
-    model = StatementVotes(x.shape[1])
-    model.scale.copy_(torch.from_numpy(scale))
     scaled = counts * scale.astype(np.float64)[None, :]
     length = np.sqrt(scaled.power(2).sum(axis=1))
     scaled = csr_array(scaled * (1 / np.where(length > 0, length, 1.0))[:, None])
-    return model, _Statements(scaled, owner, truth)
+    return scale, _Statements(scaled, owner, truth)
 
 
 def _fitted(scaled: Any, sign: Array, weight: Array) -> Array:

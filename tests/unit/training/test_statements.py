@@ -60,13 +60,10 @@ def test_it_is_the_same_every_time(data):
 
 
 def test_scores_of_the_model_are_those_of_the_fit(data):
-    model, known = statements._read(data)
-    weights = statements._fitted(*known.of(np.ones(len(known.truth), dtype=bool)))
-    with torch.no_grad():
-        model.weight.copy_(torch.from_numpy(weights[:-1]))
-        model.bias.copy_(torch.tensor(weights[-1]))
-        x = torch.cat([data[int(k)].x for k in (*data.train, *data.val)])
-        assert np.allclose(model.scores(x).numpy(), known.scaled @ weights[:-1] + weights[-1], atol=1e-5)
+    learnt = statements.learn(data)
+    x = torch.cat([data[int(k)].x for k in (*data.train, *data.val)])
+    scores = learnt.for_size(1).model.scores(x).detach().numpy()
+    assert np.allclose(scores, learnt.known.scaled @ learnt.weights[:-1] + learnt.weights[-1], atol=1e-5)
 
 
 def test_weights_are_at_the_minimum(data):
