@@ -37,6 +37,7 @@ from .live.results import Applied as Applied
 from .live.spent import Spent as Spent
 from .models import build_model as build_model
 from .models import load_model as load_model
+from .models import pretrained as pretrained
 from .models import save_model as save_model
 from .proof.budget import Budget as Budget
 from .proof.certificate import Certificate as Certificate
