@@ -28,6 +28,7 @@ from agnncert.cli.options import (
 )
 from agnncert.cli.scanning import scan
 from agnncert.cli.screen import Screen, percent, table
+from agnncert.cli.serving import serve
 from agnncert.errors import SettingsError
 from agnncert.studies.settings import CERTIFICATION, DATA, MODEL, CertifySettings, DataSettings, TrainSettings
 
@@ -444,4 +445,4 @@ def repeat(
     raise typer.Exit(0 if same else 1)
 
 
-COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, scan, repeat, reproduce)
+COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, scan, serve, repeat, reproduce)
