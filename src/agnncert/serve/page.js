@@ -27,6 +27,7 @@
     if (className) made.className = className;
     return made;
   };
+  const KINDS = { add_edges: "added edges", delete_edges: "deleted edges", inject_nodes: "new nodes with any edges", delete_nodes: "deleted nodes", change_features: "changed features of others" };
   const shown = (radius) => (radius < 0 ? "none" : radius.toLocaleString("en"));
 
   function showRows(rows) {
@@ -55,7 +56,7 @@
         ["label", one.truth === null ? one.label : `${one.label} (truth: ${one.truth})`],
         ["radius", shown(one.radius)],
         ["votes by class", one.votes.join(" : ")],
-        ...Object.entries(one.withstands).map(([kind, most]) => [`withstands, of ${kind.replace("_", " ")} alone`, most === -1 ? "nothing proved" : most]),
+        ...Object.entries(one.withstands).map(([kind, most]) => [`withstands, of ${KINDS[kind] ?? kind} alone`, most === -1 ? "nothing proved" : most]),
       ];
       if (one.since_reference) facts.push(["since the reference", one.since_reference.text]);
       at("live-detail").replaceChildren(...facts.flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
@@ -79,7 +80,7 @@
 
   async function refresh() {
     try {
-      const rows = await ask("/closest?limit=50");
+      const rows = await ask("/closest?limit=25");
       at("live-key").hidden = true;
       const health = await ask("/summary");
       at("live-name").textContent = `${health.data} · ${health.division}`;
