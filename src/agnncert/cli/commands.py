@@ -13,6 +13,7 @@ import typer
 
 from agnncert.cli.experiments import reproduce
 from agnncert.cli.options import RUN, Fresh, From, Json, Out, SettingsFile, Trust, numbers, pairs
+from agnncert.cli.scanning import scan
 from agnncert.cli.screen import Screen, percent, table
 from agnncert.errors import SettingsError
 from agnncert.studies.settings import CERTIFICATION, DATA, MODEL, CertifySettings, DataSettings, TrainSettings
@@ -125,6 +126,7 @@ def certify(
     outcome = {
         "run": certified.folder, "certificate": certified.folder.certificate, "report": certified.page,
         "targets": certificate.num_targets, "median_radius": float(np.median(certificate.radius)),
+        "division": certificate.claim.division, "vote": certificate.vote and certificate.vote.to_json(),
         "seconds": round(certified.seconds, 3), "sentences": certified.sentences,
         "results": certified.folder.rows("certify"),
     }  # fmt: skip
@@ -427,4 +429,4 @@ def repeat(
     raise typer.Exit(0 if same else 1)
 
 
-COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, repeat, reproduce)
+COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, scan, repeat, reproduce)

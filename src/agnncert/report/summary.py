@@ -56,6 +56,7 @@ class ReportContext:
         attack: What that attack was.
         environment: Versions, hardware, seeds, times, … by name.
         commands: How the certificate was made.
+        choice: How the vote was chosen, a table as ``print(choice)`` shows it.
         certificate_path: Where the certificate file is, for the verification command.
         run_path: The run folder in which it lies, likewise; it holds data and model as well.
     """
@@ -74,6 +75,7 @@ class ReportContext:
     attack: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()
+    choice: str = ""
     certificate_path: str = ""
     run_path: str = ""
 

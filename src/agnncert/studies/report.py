@@ -8,7 +8,7 @@ from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.report import ReportContext, build_report, save_figures, save_tables
 from agnncert.report.summary import Summary, summarise
 from agnncert.report.words import headline, percent, things
-from agnncert.studies.folder import RunFolder, find_run
+from agnncert.studies.folder import VOTE, RunFolder, find_run
 from agnncert.studies.rows import BY_SIZE
 
 UNDER_ATTACK = "accuracy under attack"
@@ -83,6 +83,7 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
         attack=attacks[0]["measure"].removeprefix(UNDER_ATTACK).strip(" ()") if attacks else "",
         environment={**folder.read_json("environment.json"), **times},
         commands=[f"agnncert {step} --settings settings.toml" for step in steps],
+        choice=str(folder.read_json(VOTE).get("text", "")),
     )
 
 

@@ -25,7 +25,7 @@ from agnncert.training.node_objective import NodeObjective
 from agnncert.training.noisy import NoisyNodeObjective, noisy_graphs
 from agnncert.training.objective import Objective
 from agnncert.training.sampled_subgraphs import SampledGraphObjective, SampledNodeObjective
-from agnncert.training.scoring import Score, design_scorer, noisy_scorer, scorer
+from agnncert.training.scoring import LAID_OUT_EDGES, Score, design_scorer, noisy_scorer, part_scorer, scorer
 from agnncert.training.settings import FitSettings
 from agnncert.voting.call import Caller, bind
 
@@ -86,6 +86,10 @@ def prepare(
         seen, labels = canonical(inductive_view(data, validation=False), loops), y[rows]
         rows = torch.arange(len(rows))
     objective = _node_objective(call, seen, labels, rows, division, settings)
+    large = graph.num_edges > LAID_OUT_EDGES
+    if division is None and isinstance(objective, ClusterObjective) and large and seen is graph:
+        parts, scored = objective.scored(torch.from_numpy(val))
+        return TrainingSetup(objective, part_scorer(call, parts, y[scored].numpy()))
     return TrainingSetup(objective, _scorer(call, graph, division, val, y.numpy()[val], settings, vote))
 
 
