@@ -46,15 +46,23 @@ def guarded(
         values: What they carry.
         batch: Graph task: the graph of every node, ascending.
     """
-    logits = call(x, edge_index, values, batch)
     if tolerance is None:
-        return judge(logits, 0.0)
+        return judge(call(x, edge_index, values, batch), 0.0)
+    logits, moved = watched(call, x, edge_index, values, batch)
+    return judge(logits, tolerance, SAFETY * moved, call.strictness)
+
+
+def watched(
+    call: Caller, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The logits of one call of the model, and how far shaking moves those of each row; arguments as in `guarded`."""
+    logits = call(x, edge_index, values, batch)
     moved = _moved(call, logits, (x, edge_index, values, batch), seed=0)
     # Where a score is mostly rounding error, one look may by chance find it in its old place. NaN is doubtful, too.
     if not bool((moved <= DOUBT * logits.abs().amax(dim=1).clamp(min=1.0)).all()):
         for seed in range(1, 1 + MORE_LOOKS):
             moved = torch.maximum(moved, _moved(call, logits, (x, edge_index, values, batch), seed))
-    return judge(logits, tolerance, SAFETY * moved, call.strictness)
+    return logits, moved
 
 
 def _moved(call: Caller, logits: Tensor, inputs: tuple[Any, ...], seed: int) -> Tensor:
