@@ -126,6 +126,7 @@ def certify(
     outcome = {
         "run": certified.folder, "certificate": certified.folder.certificate, "report": certified.page,
         "targets": certificate.num_targets, "median_radius": float(np.median(certificate.radius)),
+        "division": certificate.claim.division, "vote": certificate.vote and certificate.vote.to_json(),
         "seconds": round(certified.seconds, 3), "sentences": certified.sentences,
         "results": certified.folder.rows("certify"),
     }  # fmt: skip

@@ -17,12 +17,15 @@ from agnncert.datasets.columns import FORMATS
 from agnncert.datasets.tu import tu_files
 from agnncert.divisions import EdgeCentric, NodeCentric, division_named
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
+from agnncert.graphs.disk import is_graph_folder, open_graph
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import Prepared, target_rows
 from agnncert.models import MODELS, build_model, load_model
+from agnncert.models.build import build_constant
 from agnncert.proof.ballots import IntArray
+from agnncert.proof.vote import LARGEST_CLASS, Vote
 from agnncert.storage import write_atomic
-from agnncert.studies.folder import CHOICE, RunFolder
+from agnncert.studies.folder import CHOICE, VOTE, RunFolder
 from agnncert.studies.own_model import is_module_spec, load_weights, user_model
 from agnncert.studies.run import Study, part_rows
 from agnncert.studies.settings import (
@@ -41,7 +44,10 @@ SomeSettings = TypeVar("SomeSettings", bound=ModelSettings)
 
 LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
 # What certifying adds to the settings of a trained run, or may choose anew.
-OWN = ("division", "groups", "hash", "targets", "engine", "attacks", "tolerance", "memory")
+OWN = (
+    "division", "groups", "hash", "targets", "engine", "attacks", "tolerance", "memory", "empty", "prior",
+    "design_size", "against",
+)  # fmt: skip
 
 
 def load_data(settings: DataSettings) -> Any:
@@ -61,8 +67,10 @@ def load_data(settings: DataSettings) -> Any:
         if not Path(name).is_dir():
             raise DatasetError(
                 f'no dataset and no folder is called "{name}": {did_you_mean(name, DATASETS)} '
-                "Your own graph: a folder with nodes.csv and edges.csv, or with the files of a TU dataset."
+                "Your own graph: a folder with nodes.csv and edges.csv, of write_graph, or with a TU dataset's files."
             )
+        if is_graph_folder(name):
+            return open_graph(name)
     columns: dict[str, Any] = {**settings.column}
     if columns.get("label") == "none":
         columns["label"] = None
@@ -95,6 +103,9 @@ def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
     """Keeps a user's own tables in the run folder, so that the run can be repeated from there."""
     if settings.data in DATASETS:
         return
+    if settings.data and is_graph_folder(settings.data):
+        log.warning("the graph stays in %s: repeating the run needs it there", settings.data)
+        return
     given = {"nodes": settings.nodes, "edges": settings.edges, "graphs": settings.graphs}
     files = {kind: Path(file) for kind, file in given.items() if file is not None}
     for kind, suffix in product(given, FORMATS) if settings.data else ():
@@ -115,7 +126,8 @@ def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
 
 def make_division(settings: SomeSettings, task: str) -> tuple[SomeSettings, EdgeCentric | NodeCentric]:
     """The division that settings name, and the settings with the usual model and division where they name none."""
-    division = division_named(settings.division or "node", settings.groups, settings.hash or "md5", task)
+    groups: Any = settings.groups  # a whole number, or math.inf
+    division = division_named(settings.division or "node", groups, settings.hash or "md5", task)
     chosen = {"division": settings.division or "node", "groups": division.num_groups, "hash": division.hash}
     return replace(settings, **chosen, model=settings.model or "gcn"), division
 
@@ -222,6 +234,10 @@ def study_of_run(
     values = {name: getattr(earlier, name) for name in shared}
     if "train" in folder.settings:  # with --target-size, training chose the division
         values |= {name: value for name, value in folder.read_json(CHOICE).items() if name in ("division", "groups")}
+    if changes.vote is not None or changes.design_size is not None:  # the vote is one thing, and chosen as a whole
+        values |= {"empty": None, "prior": None, "design_size": None}
+    elif "train" in folder.settings and changes.vote is None and values["empty"] is values["prior"] is None:
+        values["design_size"] = getattr(earlier, "fit", {}).get("design_size") or None
     values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
     settings = CertifySettings(**values)
     ready = _unchanged(folder, earlier)
@@ -230,10 +246,13 @@ def study_of_run(
     return settings, _study(ready, settings, division, model)
 
 
-def row_origin(settings: ModelSettings, division: Any, about: dict[str, Any]) -> dict[str, Any]:
+def row_origin(
+    settings: ModelSettings, division: Any, about: dict[str, Any], vote: Vote | None = None
+) -> dict[str, Any]:
     """What every row of results says about where it comes from."""
     known = {"data": about["name"], "digest": about["digest"], "seed": settings.seed}
-    return {**known, "model": settings.model, "division": str(division)}
+    voting = f"{division}" if vote is None else f"{division}, {vote}"
+    return {**known, "model": settings.model, "division": voting}
 
 
 def _study(ready: Prepared, settings: CertifySettings, division: Any, model: Any) -> Study:
@@ -311,7 +330,26 @@ def model_of_run(
     if named.weights is not None and named.model not in (None, stored.model):
         return trained_model(named, data)  # nothing of it comes from the folder
     settings = settings_of_folder(folder, stored, root, named.model, trust)
-    return _with_weights(folder, replace(settings, set=named.set or settings.set), data, named.weights)
+    model = _with_weights(folder, replace(settings, set=named.set or settings.set), data, named.weights)
+    return model if named.weights is not None else who_votes(folder, model, data)
+
+
+def who_votes(folder: RunFolder, model: Any, data: Any) -> Any:
+    """The model that casts the ballots of a run's certificate.
+
+    It is the run's own, unless the vote was chosen for a size and a constant model did as well, whose vote tells sizes
+    apart and no more.
+
+    Raises:
+        SettingsError: What the folder says about it is damaged.
+    """
+    chosen = folder.read_json(VOTE).get("constant")
+    if chosen is None:
+        return model
+    label, classes = (chosen.get(name) if isinstance(chosen, dict) else None for name in ("label", "classes"))
+    if not (isinstance(label, int) and isinstance(classes, int) and 0 <= label < classes <= LARGEST_CLASS + 1):
+        raise SettingsError(f"{folder.path / VOTE} is damaged: certify again.")
+    return build_constant(data, label, classes)
 
 
 def _with_weights(folder: RunFolder, settings: ModelSettings, data: Any, weights: str | None = None) -> Any:

@@ -30,12 +30,12 @@ from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.samples import SampleEvidence
-from agnncert.studies.comparison import Threat
 from agnncert.studies.folder import environment
 from agnncert.studies.paper.rows import Row, append_row, read_rows, row_key
 from agnncert.studies.paper.spec import NODE_SETS, Contest, Run, Setting, contests
 from agnncert.studies.run import Defence, Outcome, Study, accuracy, make_study, run
 from agnncert.studies.settings import UNDEFENDED
+from agnncert.studies.threat import Threat
 from agnncert.training.settings import recipe
 
 log = logging.getLogger(__name__)
