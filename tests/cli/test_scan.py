@@ -142,7 +142,7 @@ def test_a_run_of_another_version_is_refused(agnncert, tree):
 def test_other_groups_and_a_prior_can_be_chosen(agnncert, tree):
     rows = [
         json.loads(agnncert("scan", "tree", "--run", "runs/plain", "--json", *words).out)
-        for words in ((), ("--groups", 500, "--prior", 100))
+        for words in ((), ("--groups", 500, "--prior", "100,0"))
     ]
     assert [row["division"].split(",")[0] for row in rows] == ["node-centric(T=60", "node-centric(T=500"]
     assert rows[0]["flagged"] > rows[1]["flagged"] == 0
