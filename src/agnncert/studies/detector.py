@@ -12,7 +12,7 @@ import torch
 
 from agnncert.code.hashed import features
 from agnncert.code.reading import Edges, Embed
-from agnncert.datasets.bigvul import edges_of
+from agnncert.datasets.catalog import FUNCTIONS
 from agnncert.divisions import Division, NodeCentric, parse_division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.models import load_model
@@ -84,7 +84,7 @@ def detector_of_run(run: str | Path, named: ModelSettings | None = None, trust: 
         raise SettingsError(f"{run} is not the folder of a run: train one with agnncert train big-vul.")
     settings = settings_of_folder(folder, stored_settings(folder), None, named.model, trust)
     about = folder.data
-    if not str(about.get("name", "")).startswith("big-vul"):
+    if about.get("name") not in FUNCTIONS:
         raise SettingsError(
             f"{folder} was trained on {about.get('name') or 'other data'}, whose graphs are no functions: train a "
             "model on functions with agnncert train big-vul."
@@ -101,7 +101,7 @@ def detector_of_run(run: str | Path, named: ModelSettings | None = None, trust: 
         _trained(folder, settings, about),
         division,
         vote,
-        edges_of(str(about["name"])),
+        FUNCTIONS[about["name"]],  # type: ignore[arg-type]
         class_names=names,
         suspicious=names.index(SUSPICIOUS) if SUSPICIOUS in names else len(names) - 1,
         name=f"{settings.model} in {folder}",
