@@ -112,8 +112,8 @@ def _lines(done: Any, top: int, failing: Any, fail_on: int | None) -> list[str]:
     if found.partial_files:
         several = f"{len(found.partial_files):,} files" if len(found.partial_files) > 1 else "1 file"
         lines.append(f"{several} could be parsed in part only; what could be was judged.")
-    per = 1000 * found.seconds / max(total, 1)
-    lines.append(f"{found.seconds:.1f} s, {per:.1f} s per 1,000 functions")
+    each = f", {1000 * found.seconds / total:.1f} s per 1,000 functions" if total >= 100 else ""
+    lines.append(f"{found.seconds:.1f} s{each}")
     lines.append(f"Report:      {done.page}")
     lines += [f"SARIF:       {done.sarif}"] if done.sarif else []
     lines += [f"Certificate: {file}" for file in done.certificates]
