@@ -144,9 +144,10 @@ def figure(rows: Rows) -> None:
     """Certified accuracy over the size, and over edited statements, in both protocols."""
     panels = []
     for protocol in PROTOCOLS:
-        levels = [Level("undefended", "GCN, undefended", float(rows.mean(protocol, "undefended", "accuracy"))),
-                  Level("mlp", "bag of tokens", float(rows.mean(protocol, "tokens", "accuracy"))),
-                  Level("majority", "majority class", float(rows.mean(protocol, "majority", "accuracy")))]  # fmt: skip
+        named = {"undefended": "GCN, undefended", "tokens": "bag of tokens", "majority": "majority class"}
+        kinds = {"undefended": "undefended", "tokens": "mlp", "majority": "majority"}
+        levels = [Level(kinds[method], name, float(rows.mean(protocol, method, "accuracy")))
+                  for method, name in named.items() if rows.of(protocol, method)]  # fmt: skip
         sized = ["E30", "E70", "N30", "N70", "E designed", "statements 0", "statements 2", "size only"]
         panels.append(Panel(f"{NAMES[protocol]}: any changes", curves(rows, protocol, sized, "certified"), levels))
         edited = ["N30", "N70", "statements 0", "statements 2"]
@@ -163,7 +164,14 @@ def curves(rows: Rows, protocol: str, methods: Iterable[str], key: str) -> list[
     for method in methods:
         values = rows.curve(protocol, method, "designed" if method == "size only" else key)
         if len(values):
-            found.append(Curve(voters()[method], looks[method], SIZES, values.mean(0), values.min(0), values.max(0)))
+            found.append(
+                Curve(
+                    voters()[method],
+                    looks[method],
+                    SIZES,
+                    *(edge(0).tolist() for edge in (values.mean, values.min, values.max)),
+                )
+            )
     return found
 
 
