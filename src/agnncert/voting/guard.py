@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.inspector import Inspector
 
 from agnncert.errors import ModelContractError
 from agnncert.voting.call import Ballots, Caller, judge
@@ -89,8 +90,11 @@ def fresh_copy(model: Any) -> Any:
     kept = [
         v for layer in model.modules() for v in vars(layer).values() if isinstance(v, Tensor) and v.grad_fn is not None
     ]
+    known: dict[int, Any] = {id(value): value.detach().clone() for value in kept}
+    # What PyG notes down about the signatures of a layer's methods never changes, and is most of what there is to copy.
+    known |= {id(n): n for layer in model.modules() if isinstance(n := vars(layer).get("inspector"), Inspector)}
     try:
-        return copy.deepcopy(model, {id(value): value.detach().clone() for value in kept})
+        return copy.deepcopy(model, known)
     except Exception as error:
         raise ModelContractError(
             "the model cannot be copied, to see whether it remembers earlier graphs and how far rounding moves it "

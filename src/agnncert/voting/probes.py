@@ -6,7 +6,6 @@ edges, other numbers, other places in the list, hubs, loops, arcs that leave a n
 differ, and outputs are compared in double precision. Probes can refute a model, but prove nothing.
 """
 
-import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -431,7 +430,7 @@ class Probe:
             return None
         call = self.call
         try:
-            call = replace(call, model=copy.deepcopy(self.untouched).double(), dtype=torch.float64)
+            call = replace(call, model=fresh_copy(self.untouched).double(), dtype=torch.float64)
             logits = Stage(call, torch.zeros(1, self.width)).show(self._made_up(1))
         except Exception:
             return None

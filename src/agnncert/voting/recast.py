@@ -15,7 +15,7 @@ from agnncert.voting import naive
 from agnncert.voting.call import Ballots, Caller
 from agnncert.voting.shuffle import Shuffle
 
-MOST_NODES = 2**18  # that are evaluated together by the plain engine, if they are not more by their edges alone
+UNLISTED = 256  # targets that are asked whether or not they have an edge in a subgraph
 
 
 def choose_ballots(votes: Votes, number: float, random: np.random.Generator) -> IntArray:
@@ -34,18 +34,20 @@ def choose_ballots(votes: Votes, number: float, random: np.random.Generator) -> 
 def choose_few(votes: Votes, on_graphs: bool, random: np.random.Generator) -> IntArray:
     """Some dozens of pairs (target, group) or more, for the price of a few passes.
 
-    In the node task one pass over a subgraph gives the ballots of all targets, so all of them (or as many as one pass
-    should take) are asked in as few subgraphs as have some dozens of listed ones; in the graph task each ballot is a
-    small pass of its own.
+    In the node task one pass over a subgraph gives the ballots of all targets in it, so these are taken from as few
+    subgraphs as have some dozens of listed ones, and beside them the ballots of some hundred targets that have no edge
+    there; in the graph task each ballot is a small pass of its own.
     """
     if on_graphs:
         return choose_ballots(votes, 48, random)
     listed = np.bincount(votes.group, minlength=votes.num_groups)
     groups = random.permutation(np.flatnonzero(listed == 0 if not listed.any() else listed))
     few = groups[: min(3, 1 + int(np.searchsorted(np.cumsum(listed[groups]), 24)))]
-    asked = np.arange(votes.num_targets)
-    if len(asked) > MOST_NODES:
-        asked = np.sort(random.choice(asked, MOST_NODES, replace=False))
+    named = np.zeros(votes.num_groups, dtype=bool)
+    named[few] = True
+    listed = np.searchsorted(votes.indptr, np.flatnonzero(named[votes.group]), side="right") - 1
+    others = random.choice(votes.num_targets, min(votes.num_targets, UNLISTED), replace=False)
+    asked = np.unique(np.concatenate([listed, others]))
     return np.stack([column.ravel() for column in np.meshgrid(asked, few, indexing="ij")], axis=1)
 
 
@@ -117,10 +119,7 @@ def _cast(
 def _in_subgraph(
     call: Caller, graph: Data, division: Division, groups: Any, index: int, targets: IntArray
 ) -> npt.NDArray[np.int16]:
-    """Ballots of some nodes in one subgraph, which is evaluated alone."""
-    if graph.num_nodes <= MOST_NODES:
-        return naive.node_ballots(call, graph, division, groups, index, None)[0][targets]
-    # Nodes that have no edge here and are not asked are left out, or a pass would take more memory than all others.
+    """Ballots of some nodes in one subgraph, which is evaluated alone, and without nodes that matter to nobody."""
     part = division.subgraph(graph, groups, index)
     shown = torch.zeros(graph.num_nodes, dtype=torch.bool)
     shown[torch.from_numpy(targets)] = True
