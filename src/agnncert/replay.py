@@ -67,7 +67,7 @@ def check_against_graph(
     if rows.max(initial=-1) >= total:
         found.wrong.append(f"the certificate names row {rows.max()}, the data has {total}: it belongs to another graph")
         return found
-    ready = prepared(data, rows)
+    ready = prepared(data, rows, compact=True)
     check = _check_ballots if contents.kind == "ballots" else _check_samples
     check(found, contents, ready, model, ballots, seed, division, progress)
     return found

@@ -56,6 +56,9 @@ def _over_size(summary: Summary) -> Panel:
         curves.append(Curve(structure_words(summary), 2, sizes, shares, steps="post"))
     if added is not None:
         curves.append(Curve(added_words(summary), 5, added.size.tolist(), added.share.tolist(), steps="post"))
+    if summary.context.size_only:
+        sizes, shares = zip(*sorted(summary.context.size_only), strict=True)
+        curves.append(Curve("size alone (envelope)", 4, sizes, shares, envelope=True))
     if summary.context.attacked:
         # An attack that works at one size works at every larger one.
         sizes, left = zip(*sorted(summary.context.attacked), strict=True)

@@ -25,6 +25,7 @@ COMPRESSION = 6  # the highest level takes five times as long for two per cent
 DETAIL_BYTES = 2_600_000  # compressed; single ballots beyond this stay out of the page, so that it opens anywhere
 MOST_HOVERED = 1000  # sizes at which the pointer finds a value
 TABLE_ROWS = 12
+SIZE_ONLY_WORD = "size alone (envelope: chosen anew for each size)"
 CEILING = "To the right of 1, a certified label is the one that is given without any edges."
 
 
@@ -47,6 +48,8 @@ def accuracy_chart(summary: Summary) -> dict[str, Any]:
         "structure": [] if structure is None else points(changes_only(structure)),
         "structure_word": f"the same, counting {structure_words(summary)}",
         "attacked": [{"x": float(x), "y": float(y)} for x, y in sorted(summary.context.attacked)],
+        "size_only": [{"x": float(x), "y": float(y)} for x, y in _size_only(summary)],
+        "size_only_word": SIZE_ONLY_WORD,
         "references": [{"key": _style(key), "name": name, "value": value} for key, name, value in summary.references],
         "max_size": summary.last_size,
         "x_label": f"size of the attack ({step_words(summary)[1]})",
@@ -70,10 +73,19 @@ def accuracy_table(summary: Summary) -> dict[str, Any]:
         rows = [
             [*row, percent(attacked[size]) if size in attacked else "–"] for row, size in zip(rows, sizes, strict=True)
         ]
+    by_size = dict(_size_only(summary))
+    if by_size:
+        names.append(SIZE_ONLY_WORD)
+        rows = [[*row, percent(by_size[s]) if s in by_size else "–"] for row, s in zip(rows, sizes, strict=True)]
     for _, name, value in summary.references:
         names.append(name)
         rows = [[*row, percent(value)] for row in rows]
     return {"names": names, "rows": rows}
+
+
+def _size_only(summary: Summary) -> list[tuple[float, float]]:
+    """What the size alone certifies, as far as the curves reach."""
+    return [(float(size), share) for size, share in sorted(summary.context.size_only) if size <= summary.last_size]
 
 
 def degree_chart(summary: Summary) -> dict[str, Any] | None:

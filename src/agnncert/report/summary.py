@@ -48,8 +48,10 @@ class ReportContext:
         mlp: Accuracy of a multi-layer perceptron on the features alone (node task).
         edgeless: Accuracy of the certified model with all edges removed (node task); derived from the ballots
             of a node-task vote when not given.
-        majority: Accuracy of always answering the most frequent class (graph task).
+        majority: Accuracy of always answering the most frequent class.
         bag_of_nodes: Accuracy of a model that sees the nodes but no edges (graph task).
+        size_only: Pairs of attack size and certified accuracy of the answer by number of nodes or edges alone, chosen
+            for each size: an envelope (graph task).
         attacked: Pairs of attack size and accuracy that was left after a real attack of that size.
         attack: What that attack was.
         environment: Versions, hardware, seeds, times, … by name.
@@ -68,6 +70,7 @@ class ReportContext:
     edgeless: float | None = None
     majority: float | None = None
     bag_of_nodes: float | None = None
+    size_only: Sequence[tuple[float, float]] = ()
     attacked: Sequence[tuple[float, float]] = ()
     attack: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
@@ -81,10 +84,11 @@ class ReportContext:
             share = getattr(self, name)
             if share is not None and not 0 <= share <= 1:
                 raise SettingsError(f"ReportContext({name}={share!r}): expected an accuracy between 0 and 1.")
-        for size, accuracy in self.attacked:
+        pairs = {"attacked": self.attacked, "size_only": self.size_only}
+        for name, size, accuracy in ((name, *pair) for name, given in pairs.items() for pair in given):
             if size < 0 or not 0 <= accuracy <= 1:
                 raise SettingsError(
-                    f"ReportContext(attacked=…({size!r}, {accuracy!r})…): expected pairs of a size from 0 on "
+                    f"ReportContext({name}=…({size!r}, {accuracy!r})…): expected pairs of a size from 0 on "
                     "and an accuracy between 0 and 1."
                 )
 

@@ -19,7 +19,9 @@ from agnncert.training.settings import SETTINGS, checked
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight")
 PARTS = ("test", "val", "train", "all")
 
-GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"  # what defences are compared with
+# What defences are compared with.
+GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"
+NO_EDGES, BAG_OF_NODES = "prediction without edges", "bag of nodes, voting"
 
 MODEL, TRAINING, CERTIFICATION, DATA = "Model and division", "Training", "Certification", "Data"  # headings of --help
 
@@ -105,7 +107,12 @@ class ModelSettings(DataSettings):
     """Which model votes on which subgraphs."""
 
     model: str | None = _setting(None, "Your model as package.module:factory, or a built-in one.", MODEL)
-    weights: str | None = _setting(None, "Its weights, a safetensors file.", MODEL, metavar="FILE")
+    weights: str | None = _setting(
+        None,
+        "Its weights, a safetensors file; or the word pretrained, for digits-knn, pubmed and aids.",
+        MODEL,
+        metavar="FILE",
+    )
     set: Mapping[str, Any] = _setting(
         {},
         "Setting of the model: hidden_channels, num_layers, dropout, act, norm, jk, heads, readout, scale; or an "

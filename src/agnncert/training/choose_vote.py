@@ -182,7 +182,12 @@ def choose_vote(
     return VoteChoice(best, tuple(tried), model, size, sum(map(len, parts)), against)
 
 
-def _divisions(division: BuiltIn, size: int, candidates: Sequence[int] | None, task: Task) -> list[BuiltIn]:
+def require_choice(division: Any, size: Any) -> None:
+    """Refuses a division, or a size, for which no vote can be chosen.
+
+    Raises:
+        SettingsError: The size is no whole number, or the division is another than the two.
+    """
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise SettingsError(f"size={size!r}: expected a whole number from 0 on.")
     if not isinstance(division, EdgeCentric | NodeCentric) or getattr(division, "gate_features", False):
@@ -190,6 +195,10 @@ def _divisions(division: BuiltIn, size: int, candidates: Sequence[int] | None, t
             f"{division}: a vote is chosen for EdgeCentric or NodeCentric without gated features, where it is known "
             "which groups are empty, and what the prediction without edges is."
         )
+
+
+def _divisions(division: BuiltIn, size: int, candidates: Sequence[int] | None, task: Task) -> list[BuiltIn]:
+    require_choice(division, size)
     if candidates is None:
         multiples = _MULTIPLES if task == "graph" else (1,)
         candidates = [multiple * division.num_groups for multiple in multiples]

@@ -25,7 +25,7 @@ from agnncert.training.node_objective import NodeObjective
 from agnncert.training.noisy import NoisyNodeObjective, noisy_graphs
 from agnncert.training.objective import Objective
 from agnncert.training.sampled_subgraphs import SampledGraphObjective, SampledNodeObjective
-from agnncert.training.scoring import Score, design_scorer, noisy_scorer, scorer
+from agnncert.training.scoring import LAID_OUT_EDGES, Score, design_scorer, noisy_scorer, part_scorer, scorer
 from agnncert.training.settings import FitSettings
 from agnncert.voting.call import Caller, bind
 
@@ -81,12 +81,16 @@ def prepare(
     train, val = (masked_rows(data, name) for name in ("train_mask", "val_mask"))
     call = bind(model, graph, "node")
     y = checked_labels(getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes)
-    score = _scorer(call, graph, division, val, y.numpy()[val], settings, vote)
-    rows = torch.from_numpy(train)
+    seen, labels, rows = graph, y, torch.from_numpy(train)
     if settings["protocol"] == "held-out":  # validation nodes come in when weights are scored, not before
-        graph, y = canonical(inductive_view(data, validation=False), loops), y[rows]
+        seen, labels = canonical(inductive_view(data, validation=False), loops), y[rows]
         rows = torch.arange(len(rows))
-    return TrainingSetup(_node_objective(call, graph, y, rows, division, settings), score)
+    objective = _node_objective(call, seen, labels, rows, division, settings)
+    large = graph.num_edges > LAID_OUT_EDGES
+    if division is None and isinstance(objective, ClusterObjective) and large and seen is graph:
+        parts, scored = objective.scored(torch.from_numpy(val))
+        return TrainingSetup(objective, part_scorer(call, parts, y[scored].numpy()))
+    return TrainingSetup(objective, _scorer(call, graph, division, val, y.numpy()[val], settings, vote))
 
 
 def _require_possible(division: Defence, settings: FitSettings, vote: Vote | None) -> None:

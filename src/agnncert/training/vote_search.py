@@ -106,6 +106,16 @@ class BallotTable:
         """Number of classes."""
         return int(self.counts.shape[1])
 
+    def rows(self, index: IntArray | BoolArray) -> "BallotTable":
+        """Some of the targets, each counting the same."""
+        arrays: dict[str, Any] = {
+            field.name: getattr(self, field.name)[index]
+            for field in fields(BallotTable)
+            if field.name != "num_groups" and getattr(self, field.name) is not None
+        }
+        arrays["weight"] = np.full(len(arrays["truth"]), 1 / max(1, len(arrays["truth"])))
+        return replace(self, **arrays)
+
     def voting(self, label: int) -> "BallotTable":
         """The same groups if every one that is not empty voted for ``label``: what the size alone tells."""
         counts = np.zeros_like(self.counts)
@@ -342,7 +352,7 @@ def _best_value(table: BallotTable, need: list[IntArray], prior: IntArray, j: in
         last.append(np.where(is_own, _UNLIMITED, np.where(reached <= own, own - lacking[:, j], _NEVER_NEEDED - 1)))
     weight = np.tile(table.weight, len(need)) / len(need)
     values, score = _sweep(np.concatenate(first), np.concatenate(last), weight)
-    return _middle(values, score), float(score.max())
+    return longest_middle(values, score), float(score.max())
 
 
 def _sweep(
@@ -370,7 +380,7 @@ def _sweep(
     return np.asarray(values, dtype=np.int64), np.asarray(score, dtype=np.float64)
 
 
-def _middle(values: IntArray, score: FloatArray) -> int:
+def longest_middle(values: IntArray, score: FloatArray) -> int:
     """The middle of the longest run of best values: as far as possible from where the score falls."""
     best = score >= score.max() - 1e-12
     ends = np.append(values[1:] - 1, values[-1])  # each value stands for all numbers up to the next one

@@ -129,6 +129,7 @@ def test_an_interrupted_run_leaves_the_old_page(tmp_path: Path, monkeypatch: pyt
         ({"degree": np.ones(20)}, "float64"),
         ({"mlp": 71.4}, "between 0 and 1"),
         ({"attacked": [(3, 50.0)]}, "between 0 and 1"),
+        ({"size_only": [(-1, 0.5)]}, r"size_only=.*from 0 on"),
         ({"class_names": ["only one"]}, "1 class names"),
     ],
 )

@@ -6,7 +6,17 @@ import json
 import numpy as np
 import pytest
 
-from agnncert.report.payload import ballot_arrays, json_for_html, num_detailed, pack, target_arrays
+from agnncert.report import ReportContext
+from agnncert.report.payload import (
+    SIZE_ONLY_WORD,
+    accuracy_chart,
+    accuracy_table,
+    ballot_arrays,
+    json_for_html,
+    num_detailed,
+    pack,
+    target_arrays,
+)
 from agnncert.report.summary import summarise
 
 from ...support.synthetic import made_up_certificate, random_evidence
@@ -47,6 +57,20 @@ def test_ids_come_back_as_text_to_the_last_digit_and_character() -> None:
     certificate, _ = made_up_certificate(random, "edge-centric/node", len(ids), 10, 3, target=ids)
     arrays = unpack(*pack(target_arrays(summarise(certificate, None))))
     assert json.loads(arrays["ids"].tobytes()) == [str(name) for name in ids]
+
+
+def test_the_size_alone_is_shown_as_an_envelope_as_far_as_the_curve_reaches() -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(0), "edge-centric/graph", 30, 20, 3)
+    pairs = [(0, 0.9), (1, 0.8), (2, 0.7), (10_000, 0.6)]
+    summary = summarise(certificate, ReportContext(truth=certificate.label, majority=0.5, size_only=pairs))
+    chart, table = accuracy_chart(summary), accuracy_table(summary)
+    assert chart["size_only"] == [{"x": float(x), "y": y} for x, y in pairs[:-1]]
+    assert "envelope" in chart["size_only_word"]
+    column = table["names"].index(SIZE_ONLY_WORD) + 1
+    by_size = {row[0]: row[column] for row in table["rows"]}
+    assert by_size["0"] == "90.0\u00a0%"
+    assert accuracy_chart(summarise(certificate, None))["size_only"] == []
+    assert SIZE_ONLY_WORD not in accuracy_table(summarise(certificate, None))["names"]
 
 
 def test_single_ballots_stay_out_when_they_would_make_the_page_too_large() -> None:

@@ -10,6 +10,7 @@ const SERIES = {
   edgeless: { dash: "10 3 2 3", width: 1.6 },
   majority: { dash: "5 2 1 2 1 2", width: 1.6 },
   bag: { dash: "2 5", width: 2 },
+  size: { dash: "1 6", width: 1, marker: true },
 };
 const SVG = "http://www.w3.org/2000/svg";
 const LABEL_GAP = 17;
@@ -66,6 +67,9 @@ function drawAccuracy(chart, width) {
     chart.neighbours.length ? stepLine(chart.neighbours, "neighbours") : null,
     chart.structure.length ? stepLine(chart.structure, "structure") : null,
     stepLine(chart.certified, "certified"),
+    // No single rule has this curve, so its points are hollow and hardly joined.
+    chart.size_only.length ? Plot.line(chart.size_only, { x: "x", y: "y", stroke: colour("size"), strokeWidth: 1, strokeDasharray: SERIES.size.dash }) : null,
+    chart.size_only.length ? Plot.dot(chart.size_only, { x: "x", y: "y", fill: "var(--paper)", stroke: colour("size"), r: 3.5, symbol: "diamond" }) : null,
     chart.attacked.length ? Plot.line(chart.attacked, { x: "x", y: "y", curve: "step-after", stroke: colour("attacked"), strokeWidth: 1.6 }) : null,
     chart.attacked.length ? Plot.dot(chart.attacked, { x: "x", y: "y", fill: colour("attacked"), stroke: "var(--paper)", r: 4, symbol: "diamond" }) : null,
     wide ? Plot.text(placed, {
@@ -127,6 +131,7 @@ function drawLegend(list, chart, wide) {
   const items = [{ key: "certified", text: chart.y_word }];
   if (chart.structure.length) items.push({ key: "structure", text: chart.structure_word });
   if (chart.neighbours.length) items.push({ key: "neighbours", text: chart.neighbours_word });
+  if (chart.size_only.length) items.push({ key: "size", text: chart.size_only_word });
   if (chart.attacked.length && !wide) items.push({ key: "attacked", text: `accuracy under attack (${percent(chart.attacked.at(-1).y)} at ${chart.attacked.at(-1).x})` });
   for (const r of wide ? [] : chart.references) items.push({ key: r.key, text: `${r.name} ${percent(r.value)}` });
   list.replaceChildren(...items.map((item) => make("li", {}, legendSwatch(item.key), item.text)));
