@@ -21,7 +21,7 @@ from agnncert.code import flows
 from agnncert.code.files import SUFFIXES, read_source, source_files
 from agnncert.code.hashed import FloatArray, features
 from agnncert.code.names import name_edges
-from agnncert.code.syntax import Language, Syntax, ends_of_lines, function_nodes, parser, statements_of
+from agnncert.code.syntax import Language, Syntax, ends_of_lines, function_nodes, parsed_within, parser, statements_of
 from agnncert.code.tokens import is_name, numbered
 from agnncert.errors import DatasetError, SettingsError, did_you_mean
 
@@ -34,6 +34,7 @@ VERSION = 1  # of the extractor: raised with every change of ids, edges or featu
 Embed = Callable[[Sequence[str]], FloatArray]
 KINDS = (*flows.KINDS, "names")
 Edges = Literal["flow", "names", "none"]
+LONGEST = 120  # seconds that parsing a file may take; some text takes time that grows with the square of its length
 LARGEST_FUNCTION = 3_000  # statements; data flow grows with their square, and a file must not fill the memory
 
 
@@ -126,9 +127,15 @@ class SourceFile:
 def functions_in(
     text: str, language: Language = "cpp", edges: Edges = "flow", largest: int = LARGEST_FUNCTION
 ) -> SourceFile:
-    """As :func:`functions`, without functions of more than ``largest`` statements, and with what is to be said."""
+    """As :func:`functions`, without functions of more than ``largest`` statements, and with what is to be said.
+
+    Raises:
+        DatasetError: It takes too long to parse.
+    """
     source = text.encode("utf-8", "replace")
-    root = parser(language).parse(source).root_node
+    root = parsed_within(source, language, LONGEST)
+    if root is None:
+        raise DatasetError(f"cannot be parsed within {LONGEST} seconds")
     ends, lines = ends_of_lines(source), text.split("\n")  # as the parser counts them
     found = SourceFile([], [], root.has_error, [])
     for node in function_nodes(root):

@@ -4,6 +4,7 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agnncert.datasets.catalog import FUNCTIONS
 from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.report import ReportContext, build_report, save_figures, save_tables
 from agnncert.report.summary import Summary, summarise
@@ -84,6 +85,7 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
         environment={**folder.read_json("environment.json"), **times},
         commands=[f"agnncert {step} --settings settings.toml" for step in steps],
         choice=str(folder.read_json(VOTE).get("text", "")),
+        statements=FUNCTIONS.get(str(data.get("name")), ""),
     )
 
 

@@ -111,7 +111,8 @@ def scan_with(
     partial_files: list[str] = []
     found: list[ScannedFunction] = []
     certificates: list[Certificate] = []
-    tell = follow(progress, "scanning files", len(files))
+    sizes = np.cumsum([_size(file) for file in files])  # files differ so much that their number tells little
+    tell = follow(progress, "scanning, in kB", int(sizes[-1]) // 1000 + 1 if files else 1)
     waiting: list[_Read] = []
     for done, (file, read) in enumerate(_each_file(files, language, detector.edges, workers), start=1):
         place = shown_path(file, folder)
@@ -127,7 +128,7 @@ def scan_with(
                 certificates.append(certificate)
                 found = _with_texts_of_the_worst([*found, *judged], shown, detector.suspicious)
             waiting = []
-        tell(done / len(files))
+        tell(float(sizes[done - 1] / max(sizes[-1], 1)))
     if not found:
         raise DatasetError(f"no function is defined below {folder}: {_why_none(files, told)}")
     return Scan(
@@ -172,6 +173,13 @@ class _Read:
     place: str
     graph: FunctionGraph
     text: str
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0  # it is named when it is read
 
 
 def _each_file(

@@ -116,10 +116,11 @@ def test_more_workers_read_the_same(found, tree):
     assert again.functions == found.functions
 
 
-def test_progress_is_told_file_by_file(tree):
+def test_progress_is_told(tree):
     steps = []
     ac.code.scan(tree, WordCount(), DIVISION, progress=steps.append)
-    assert (steps[0].what, steps[-1].done, steps[-1].total) == ("scanning files", 5, 5)
+    assert (steps[0].what, steps[-1].done) == ("scanning, in kB", steps[-1].total)
+    assert steps[-1].seconds_left == 0
 
 
 def test_functions_of_thousands_of_statements_are_named_and_left_out(tmp_path, monkeypatch):
