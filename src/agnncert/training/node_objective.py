@@ -5,6 +5,7 @@ edge in a subgraph (all these subgraphs side by side), and the edgeless predicti
 equals. The product of all features with the first layer is formed and differentiated once per step.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -116,7 +117,12 @@ def _factors(
     listed = (pieces.votes & is_trained_on[pieces.node]).to(dtype)
     count = torch.zeros(layout.graph.num_nodes, dtype=dtype).index_add_(0, pieces.node, listed)
     gated = pieces.blank is not None  # then a ballot without an edge abstains, and nothing is trained on it
-    unlisted = torch.zeros(len(rows), dtype=dtype) if gated else division.num_groups - count[rows]
+    if gated:
+        unlisted = torch.zeros(len(rows), dtype=dtype)
+    elif division.num_groups == math.inf:  # empty groups abstain, but the prior votes for the edgeless prediction
+        unlisted = torch.ones(len(rows), dtype=dtype)
+    else:
+        unlisted = division.num_groups - count[rows]
     if objective == "paper":
         parts = listed / len(rows), unlisted / len(rows)
     else:
