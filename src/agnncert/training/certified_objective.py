@@ -129,10 +129,11 @@ class CertifiedObjective:
         """How far the ballots are from those to start from; each kind counts as often as it occurs."""
         present, number = torch.unique(self.subgraphs.kind[runs(self.subgraphs.owner, graphs)], return_counts=True)
         if len(present) == 0:
-            return (self.constants.start * 0).sum()
+            return torch.zeros((), dtype=self.call.dtype, requires_grad=True)
         logits = self.subgraphs.logits(self.call, present)
-        losses: Tensor = F.cross_entropy(logits, self.first[present], reduction="none", label_smoothing=DOUBT)
-        return (losses * number).sum() / len(self.subgraphs.kind)
+        losses = F.cross_entropy(logits, self.first[present], reduction="none", label_smoothing=DOUBT)
+        loss: Tensor = (losses * number).sum() / len(self.subgraphs.kind)
+        return loss
 
     def margins(self, graphs: Tensor) -> Tensor:
         """By how many ballots the true class is ahead of each graph's strongest rival after the worst changes."""
