@@ -5,6 +5,7 @@ edge in a subgraph (all these subgraphs side by side), and the edgeless predicti
 equals. The product of all features with the first layer is formed and differentiated once per step.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -118,7 +119,7 @@ def _factors(
     gated = pieces.blank is not None  # then a ballot without an edge abstains, and nothing is trained on it
     if gated:
         unlisted = torch.zeros(len(rows), dtype=dtype)
-    elif has_own_groups(division):  # groups without an edge are beyond number, for every node alike
+    elif has_own_groups(division):  # empty groups abstain, but the prior votes for the edgeless prediction
         unlisted = torch.ones(len(rows), dtype=dtype)
     else:
         unlisted = division.num_groups - count[rows]
