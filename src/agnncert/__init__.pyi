@@ -37,6 +37,7 @@ from .live.results import Applied as Applied
 from .live.spent import Spent as Spent
 from .models import build_model as build_model
 from .models import load_model as load_model
+from .models import pretrained as pretrained
 from .models import save_model as save_model
 from .proof.budget import Budget as Budget
 from .proof.certificate import Certificate as Certificate
@@ -48,12 +49,14 @@ from .report import ReportContext as ReportContext
 from .report import build_report as build_report
 from .report import save_figures as save_figures
 from .report import save_tables as save_tables
+from .serve.client import LiveClient as LiveClient
 from .studies.comparison import Comparison as Comparison
 from .studies.comparison import compare as compare
 from .training import Weights as Weights
 from .training import fit as fit
 from .training.choose import choose_groups as choose_groups
 from .training.choose_vote import choose_vote as choose_vote
+from .training.statements import fit_statements as fit_statements
 from .verifier import Verdict as Verdict
 from .verifier import verify as verify
 from .voting.auditing import AuditReport as AuditReport

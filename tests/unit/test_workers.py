@@ -165,3 +165,24 @@ def test_without_the_package(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ac.MissingPackage, match=r'pip install "agnncert\[ray\]"'):
         ac.Ray().parts_at_once()
+
+
+def test_commands_can_spread_their_work(cluster, tmp_path) -> None:
+    from agnncert.cli import main
+
+    for place, more in (("alone", []), ("together", ["--on", "ray", "--address", cluster.address])):
+        words = ["certify", "digits-knn", "--weights", "pretrained", "--out", str(tmp_path / place), "--no-report"]
+        assert main([*words, *more]) == 0
+    files = [(tmp_path / place / "certificate.cert").read_bytes() for place in ("alone", "together")]
+    assert files[0] == files[1]
+    assert not (tmp_path / "together" / "ballots").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [(["--on", "slurm"], "spread with --on ray"), (["--address", "a:1"], "add --on ray")]
+)
+def test_words_that_name_no_workers(words, said, capsys) -> None:
+    from agnncert.cli import main
+
+    assert main(["certify", "digits-knn", "--weights", "pretrained", *words]) == 2
+    assert said in capsys.readouterr().err

@@ -10,9 +10,10 @@ from torch_geometric.data import Data
 from agnncert.errors import GraphError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.labels import class_numbers, graph_classes
-from agnncert.models import gnn
+from agnncert.models import gnn, statements
 from agnncert.models.gnn import GNN, ModelConfig
 from agnncert.models.scaling import SCALES, Scaling, training_rows
+from agnncert.models.statements import StatementVotes
 
 MODELS = {
     "gcn": "graph convolutional network",
@@ -109,8 +110,13 @@ def build_constant(data: Data | Sequence[Data], label: int, num_classes: int) ->
     return model.eval()
 
 
-def build_from_config(config: Mapping[str, Any]) -> GNN:
+def build_from_config(config: Mapping[str, Any]) -> GNN | StatementVotes:
     """Builds the model that ``config`` describes, a dictionary like ``model.config``; it is untrained."""
+    if config.get("name") == statements.NAME:
+        model = StatementVotes(config.get("in_channels", 0))
+        if dict(config) != model.config:
+            raise SettingsError(f"no model of statements is described by {dict(config)}: expected {model.config}.")
+        return model
     valid = [field.name for field in fields(ModelConfig)]
     for key in config:
         if key not in valid:

@@ -47,7 +47,7 @@ def write_card(folder: RunFolder) -> None:
 def _vote(folder: RunFolder, made: dict[str, Any]) -> dict[str, Any]:
     """How votes are counted, if not as usual; also for which size that was chosen, and with what division."""
     choice = folder.read_json(VOTE)
-    chosen = next((one for one in choice.get("candidates", []) if one.get("chosen")), {})
+    chosen: dict[str, Any] = next((one for one in choice.get("candidates", []) if one.get("chosen")), {})
     vote = chosen or made
     return {
         "vote chosen for size": choice.get("size"),

@@ -23,8 +23,11 @@ from agnncert.studies.rows import size_alone
 from agnncert.studies.run import Study, accuracy, certify_model, predict
 from agnncert.studies.settings import CertifySettings
 from agnncert.training.choose_vote import VoteChoice, choose_vote
+from agnncert.workers import Workers
 
 log = logging.getLogger(__name__)
+
+BALLOTS = "ballots"  # folder of a run that keeps ballots while they are cast
 
 SIZES = (*range(11), 15, 20, 25, 30, 40, 50, 75, 100, 125, 150, 200, 300, 400, 500)
 
@@ -55,6 +58,7 @@ def certify_run(
     report: bool = True,
     trust: bool = False,
     on_progress: OnProgress | None = None,
+    workers: Workers | None = None,
 ) -> Certified:
     """Certifies what settings name and leaves the certificate in a run folder.
 
@@ -66,6 +70,7 @@ def certify_run(
         trust: Whether the folder of the earlier run is the user's own work, so that code and files that it names may be
             used; it need not be said of folders that were made here.
         on_progress: Called while ballots are cast.
+        workers: Who casts them; this process when not given.
     """
     earlier = find_run(settings.data) if settings.data and Path(settings.data).is_dir() else None
     if earlier is not None and out is not None:
@@ -88,7 +93,7 @@ def certify_run(
             save_model(study.new_model(), folder.weights, {"data": about, "settings": table})
         study, vote = _choose(study, settings, folder)
         origin = row_origin(settings, study.defence, about, vote)
-        certificate, seconds = _certify(study, settings, folder, origin, on_progress, vote)
+        certificate, seconds = _certify(study, settings, folder, origin, on_progress, vote, workers)
         reported = report_certificate(certificate, folder.certificate, folder) if report else None
     page, sentences = (None, ()) if reported is None else (reported.page, reported.sentences)
     return Certified(folder, certificate, seconds, page, sentences)
@@ -137,12 +142,19 @@ def _certify(
     origin: Row,
     on_progress: OnProgress | None,
     vote: Vote | None,
+    workers: Workers | None,
 ) -> tuple[Certificate, float]:
     model = study.new_model()
     log.info("certifying with %s: %s", study.defence, estimate_certification(study, settings.engine))
     memory = None if settings.memory is None else 1_000_000 * settings.memory
     how: dict[str, Any] = {"engine": settings.engine, "attacks": settings.attacks, "tolerance": settings.tolerance}
-    certificate, seconds, _ = certify_model(study, model, on_progress, memory_limit=memory, vote=vote, **how)
+    if (
+        settings.engine == "fast" and settings.attacks == "any"
+    ):  # what was cast is there when the command is given again
+        how["checkpoint"] = folder.path / BALLOTS
+    certificate, seconds, _ = certify_model(
+        study, model, on_progress, memory_limit=memory, vote=vote, workers=workers, **how
+    )
     certificate = _with_known_truth(certificate)
     certificate.save(folder.certificate)
     log.info("certified %s %ss in %.1f s", f"{certificate.num_targets:,}", certificate.claim.task, seconds)

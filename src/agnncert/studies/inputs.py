@@ -20,8 +20,9 @@ from agnncert.errors import DatasetError, ModelContractError, SettingsError, did
 from agnncert.graphs.disk import is_graph_folder, open_graph
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import Prepared, target_rows
-from agnncert.models import MODELS, build_model, load_model
+from agnncert.models import MODELS, build_model, load_model, pretrained
 from agnncert.models.build import build_constant
+from agnncert.models.bundled import pretrained_settings
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.vote import LARGEST_CLASS, Vote
 from agnncert.storage import write_atomic
@@ -43,6 +44,7 @@ MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk
 SomeSettings = TypeVar("SomeSettings", bound=ModelSettings)
 
 LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
+PRETRAINED = "pretrained"  # in place of a file with weights: those that come with the package
 # What certifying adds to the settings of a trained run, or may choose anew.
 OWN = (
     "division", "groups", "hash", "targets", "engine", "attacks", "tolerance", "memory", "empty", "prior",
@@ -152,6 +154,8 @@ def fresh_model(settings: ModelSettings, data: Any) -> Any:
 def trained_model(settings: ModelSettings, data: Any) -> Any:
     """A model with its weights, ready to be certified."""
     name, own = settings.model or "gcn", is_module_spec(settings.model or "")
+    if settings.weights == PRETRAINED:
+        return pretrained(settings.data)
     if settings.weights is None and not own and name in MODELS:
         raise SettingsError(
             f"a {name} without weights has learned nothing: pass --weights, or train it first "
@@ -203,9 +207,33 @@ def _known(data: Any) -> dict[str, Any]:
 
 def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study]:
     """What settings name, as a study; and the settings with nothing left open."""
+    if settings.weights == PRETRAINED:
+        settings = _as_pretrained(settings)
     ready = Prepared.of(load_data(settings))
     settings, division = make_division(settings, ready.task)
     return settings, _study(ready, settings, division, trained_model(settings, ready.data))
+
+
+def _as_pretrained(settings: CertifySettings) -> CertifySettings:
+    """The settings with the model that comes with the package, and with its division where they name none."""
+    about = pretrained_settings(settings.data)
+    if settings.seed != about["seed"]:
+        raise SettingsError(
+            f"the trained model for {settings.data} has seen the split of seed {about['seed']}: with --seed "
+            f"{settings.seed}, part of what it learned from would be tested. Leave out --seed, or train it anew."
+        )
+    if settings.model not in (None, about["model"]) or settings.set:
+        raise SettingsError(
+            f"the trained model for {settings.data} is a {about['model']} with settings of its own: leave out --model "
+            "and --set."
+        )
+    groups = about["groups"] if settings.division in (None, about["division"]) else None
+    return replace(
+        settings,
+        model=about["model"],
+        division=settings.division or about["division"],
+        groups=settings.groups or groups,
+    )
 
 
 def study_of_run(

@@ -107,7 +107,12 @@ class ModelSettings(DataSettings):
     """Which model votes on which subgraphs."""
 
     model: str | None = _setting(None, "Your model as package.module:factory, or a built-in one.", MODEL)
-    weights: str | None = _setting(None, "Its weights, a safetensors file.", MODEL, metavar="FILE")
+    weights: str | None = _setting(
+        None,
+        "Its weights, a safetensors file; or the word pretrained, for digits-knn, pubmed and aids.",
+        MODEL,
+        metavar="FILE",
+    )
     set: Mapping[str, Any] = _setting(
         {},
         "Setting of the model: hidden_channels, num_layers, dropout, act, norm, jk, heads, readout, scale; or an "

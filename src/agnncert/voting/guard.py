@@ -9,6 +9,7 @@ lead that outlasts the shaking outlasts all of these. ``docs/proofs.md`` has the
 """
 
 import copy
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -99,6 +100,9 @@ def fresh_copy(model: Any) -> Any:
         v for layer in model.modules() for v in vars(layer).values() if isinstance(v, Tensor) and v.grad_fn is not None
     ]
     known: dict[int, Any] = {id(value): value.detach().clone() for value in kept}
+    # Every module has a dozen empty tables, of hooks mostly, which deepcopy would take most of its time for.
+    tables = (table for layer in model.modules() for table in vars(layer).values())
+    known |= {id(table): type(table)() for table in tables if type(table) in (dict, OrderedDict, set) and not table}
     # What PyG notes down about the signatures of a layer's methods never changes, and is most of what there is to copy.
     known |= {id(n): n for layer in model.modules() if isinstance(n := vars(layer).get("inspector"), Inspector)}
     try:
