@@ -29,7 +29,7 @@ check: $(READY) ## ruff, mypy --strict, import direction
 	$(BIN)/lint-imports
 
 lean:           ## the wheel without extras in an empty environment: verify and report work, the rest names its extra
-	PYTHON=$(PYTHON) .ci/lean
+	.ci/lean
 
 bench: $(READY) ## measure speed against one plain forward pass and against T of them
 	$(BIN)/python -m benchmarks.run

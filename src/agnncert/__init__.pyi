@@ -10,6 +10,7 @@ from .datasets.graphs import GraphSet as GraphSet
 from .datasets.graphs import dataset_digest as dataset_digest
 from .datasets.graphs import inductive_view as inductive_view
 from .datasets.load import load_dataset as load_dataset
+from .datasets.parquet import convert_parquet as convert_parquet
 from .datasets.tables import load_tables as load_tables
 from .divisions.base import Division as Division
 from .divisions.edge import EdgeCentric as EdgeCentric
@@ -21,13 +22,22 @@ from .errors import DatasetError as DatasetError
 from .errors import DivisionError as DivisionError
 from .errors import GraphError as GraphError
 from .errors import IdError as IdError
+from .errors import JournalError as JournalError
 from .errors import MissingPackage as MissingPackage
 from .errors import ModelContractError as ModelContractError
 from .errors import NotCovered as NotCovered
 from .errors import SettingsError as SettingsError
+from .errors import WorkersError as WorkersError
+from .graphs.disk import open_graph as open_graph
+from .graphs.disk import write_graph as write_graph
 from .graphs.perturbation import Perturbation as Perturbation
+from .live.events import Event as Event
+from .live.graph import LiveGraph as LiveGraph
+from .live.results import Applied as Applied
+from .live.spent import Spent as Spent
 from .models import build_model as build_model
 from .models import load_model as load_model
+from .models import pretrained as pretrained
 from .models import save_model as save_model
 from .proof.budget import Budget as Budget
 from .proof.certificate import Certificate as Certificate
@@ -39,6 +49,7 @@ from .report import ReportContext as ReportContext
 from .report import build_report as build_report
 from .report import save_figures as save_figures
 from .report import save_tables as save_tables
+from .serve.client import LiveClient as LiveClient
 from .studies.comparison import Comparison as Comparison
 from .studies.comparison import compare as compare
 from .training import Weights as Weights
@@ -50,3 +61,4 @@ from .verifier import Verdict as Verdict
 from .verifier import verify as verify
 from .voting.auditing import AuditReport as AuditReport
 from .voting.auditing import audit as audit
+from .workers import Ray as Ray

@@ -67,7 +67,7 @@ def check_against_graph(
     if rows.max(initial=-1) >= total:
         found.wrong.append(f"the certificate names row {rows.max()}, the data has {total}: it belongs to another graph")
         return found
-    ready = prepared(data, rows)
+    ready = prepared(data, rows, compact=True)
     check = _check_ballots if contents.kind == "ballots" else _check_samples
     check(found, contents, ready, model, ballots, seed, division, progress)
     return found
@@ -130,7 +130,7 @@ def _check_ballots(
     found.checked.append(f"the model, and all {number:,} ballots, cast again")
     tell(1.0)
     if ballots and not found.wrong:
-        pairs = choose_ballots(here, ballots, np.random.default_rng(seed))
+        pairs = choose_ballots(here, ballots, np.random.default_rng(seed), has_own_groups(division))
         log.info("casting %d ballots once more, one subgraph at a time", len(pairs))
         differ, again = differing(here, pairs, call, chosen.graph, division, chosen.places)
         if differ.size:

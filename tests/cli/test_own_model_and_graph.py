@@ -208,3 +208,21 @@ def test_a_model_that_is_worse_than_one_without_edges_says_so_in_one_line(agnnce
     assert "the edges do not help. Try --set norm=batch_norm" in said
     quiet = agnncert("train", "tables", "--groups", 1, "--epochs", 2, "--model", "mlp")
     assert "a model without edges for" not in quiet.out
+
+
+def test_a_graph_on_disk_is_trained_certified_and_checked_like_tables(agnncert, place) -> None:
+    data = ac.load_tables("tables")
+    ac.write_graph(data, "disk")
+    for name in ("tables", "disk"):
+        answer = agnncert("train", name, "--groups", 7, "--epochs", 2, "--no-references", "--out", f"runs/{name}")
+        assert answer.status == 0, answer.err
+        assert agnncert("certify", f"runs/{name}").status == 0
+    mine, theirs = (ac.load_certificate(f"runs/{name}/certificate.cert") for name in ("disk", "tables"))
+    assert mine.claim == theirs.claim
+    assert np.array_equal(mine.counts, theirs.counts)
+    assert agnncert("verify", "runs/disk", "--ballots", 20).status == 0
+    file = place / "disk" / "x.npy"
+    file.write_bytes(file.read_bytes()[:-1] + b"\0")
+    answer = agnncert("verify", "runs/disk", "--ballots", 20)
+    assert answer.status != 0
+    assert "x.npy was altered or damaged" in answer.err

@@ -148,12 +148,7 @@ def skip_empty_subgraphs_only(patch):
 def skip_empty_subgraphs(patch):
     """… and without the oracle's own complaint about ballots that differ where there is no edge."""
     skip_empty_subgraphs_only(patch)
-    patch.setattr(engines, "_listing", _everything_listed)
-
-
-def _everything_listed(pieces, rows, num_groups, graph):
-    owner, group = (index.reshape(-1) for index in np.indices((len(rows), num_groups)))
-    return engines.Listing(owner, group, np.ones(len(owner), dtype=bool), np.arange(len(owner)))
+    patch.setattr(engines, "merged", lambda shares, shuffle: engines._everything(len(shuffle.rows), shuffle.num_groups))
 
 
 def show_all_features(patch):
@@ -174,7 +169,7 @@ def forget_to_hide_copies(patch):
 
 def change_pieces(patch, division, alter):
     plain = division.pieces
-    patch.setattr(division, "pieces", lambda self, graph, groups: alter(plain(self, graph, groups)))
+    patch.setattr(division, "pieces", lambda self, graph, groups, *part: alter(plain(self, graph, groups, *part)))
 
 
 def lose_a_copy(patch, division=EdgeCentric):

@@ -28,7 +28,7 @@ from agnncert.verifier import Verdict, verify
 
 from .alterations import EARLY, LATE, Alteration
 from .forgers_world import Pointless, Random, World, as_version_1, pick, world_of
-from .forging import Draft, at, budget_of, derive, drafted, ids_of, leaves, seal, select
+from .forging import WHOLE, Draft, at, budget_of, derive, drafted, ids_of, leaves, seal, select
 from .honest import Case
 
 SITUATIONS = ("file", "graph", "model", "some ballots", "all ballots")
@@ -164,6 +164,8 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
     draft = drafted(certificate, tuple(budget_of(stored) for stored in asked["budgets"]))
     if not rows:  # a file about no target says what it assumes and covers, and nothing else
         select(draft, [])
+        for name in filter(draft.has, WHOLE):
+            draft[name] = draft[name][:0]
         derive(draft)
     return draft
 

@@ -8,6 +8,8 @@ Text that cannot be parsed is not lost: whatever tree-sitter leaves over between
 of kind ``unparsed``, and the result is marked as partial.
 """
 
+import re
+import warnings
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -88,6 +90,31 @@ def parse(text: str, language: Language = "cpp") -> Syntax:
     return statements_of(parser(language).parse(source).root_node, source)
 
 
+def parsed_within(source: bytes, language: Language, seconds: float) -> Any:
+    """The root of tree-sitter's tree; ``None`` if that takes longer, as for text that is made to be slow to parse.
+
+    Versions of tree-sitter that cannot be given a limit take as long as they take.
+    """
+    found = parser(language)
+    try:
+        _set_limit(found, seconds)
+        tree = found.parse(source)
+    except ValueError:  # how it tells that the time was up
+        tree = None
+    finally:
+        _set_limit(found, 0)
+    if tree is None:
+        found.reset()  # else the next text would be taken for the rest of this one
+    return None if tree is None else tree.root_node
+
+
+def _set_limit(found: Any, seconds: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its successor works on callbacks only, whose nodes have no text
+        if hasattr(found, "timeout_micros"):
+            found.timeout_micros = int(1e6 * seconds)
+
+
 def function_nodes(root: Any) -> list[Any]:
     """The outermost function definitions below a node of tree-sitter, in the order of the text."""
     found, stack = [], [root]
@@ -107,9 +134,20 @@ _HOLDS_FUNCTIONS = {
 }  # fmt: skip
 
 
-def statements_of(root: Any, source: bytes) -> Syntax:
-    """The statements below one node of tree-sitter, by one walk without recursion, so that no nesting is too deep."""
-    walk = _Walk(source)
+def ends_of_lines(source: bytes) -> list[int]:
+    """Where each line of a file ends, in bytes."""
+    return [match.start() for match in re.finditer(b"\n", source)]
+
+
+def statements_of(root: Any, source: bytes, line_ends: list[int] | None = None) -> Syntax:
+    """The statements below one node of tree-sitter, by one walk without recursion, so that no nesting is too deep.
+
+    Args:
+        root: The node.
+        source: The text of the whole file.
+        line_ends: Where its lines end; pass it when a file is asked for many nodes, else it is searched each time.
+    """
+    walk = _Walk(source, ends_of_lines(source) if line_ends is None else line_ends)
     stack = [(root, -1, "body")]
     while stack:
         node, parent, role = stack.pop()
@@ -143,10 +181,10 @@ _STATEMENTS = _BLOCKS | _CONDITIONAL | set(_BODIED) | set(_JUMPS) | {
 class _Walk:
     """Collects statements; ``enter`` takes one node of tree-sitter and returns what is to be entered inside it."""
 
-    def __init__(self, source: bytes) -> None:
+    def __init__(self, source: bytes, line_ends: list[int]) -> None:
         self.source = source
         self.statements: list[Statement] = []
-        self.line_ends = [k for k, byte in enumerate(source) if byte == 10]
+        self.line_ends = line_ends
 
     def enter(self, node: Any, parent: int, role: str) -> Pending:
         kind = node.type

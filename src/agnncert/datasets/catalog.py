@@ -50,6 +50,22 @@ DATASETS: dict[str, DatasetInfo] = {
         DatasetInfo("mutag-188", "graph", 188, 19.79, 2, 7, "molecules: the small, classic MUTAG set"),
         DatasetInfo("big-vul", "graph", 1674, 121.58, 2, 327, "C and C++ functions: listed as vulnerable or not"),
         DatasetInfo("big-vul-matched", "graph", 1674, 179.26, 2, 327, "the same, against functions of equal length"),
+        DatasetInfo(
+            "amazon2m", "node", 2449029, 61859140, 47, 100, "Amazon goods, joined if bought together (ogbn-products)"
+        ),
+        *(
+            DatasetInfo(
+                "amazon2m-like" + (f"-{part}" if part > 1 else ""),
+                "node",
+                round(2449029 / part),
+                round(61859140 / part),
+                47,
+                100,
+                "synthetic: generated, of the size of Amazon2M" + (f" divided by {part}" if part > 1 else ""),
+                False,
+            )
+            for part in (1, 4, 16, 64)
+        ),
         DatasetInfo("digits-knn", "node", 1797, 7522, 10, 64, "written digits, joined to the nearest", False),
         DatasetInfo("digits-grid", "graph", 1797, 66.24, 10, 17, "written digits: lit pixels, joined", False),
     )
@@ -83,6 +99,8 @@ class Source:
     @property
     def url(self) -> str:
         """Where PyG downloads it from."""
+        if self.kind == "ogb":
+            return "http://snap.stanford.edu/ogb/data/nodeproppred/products.zip"
         import torch_geometric.datasets as pyg
 
         base = str(getattr(pyg, self.kind).url)
@@ -110,6 +128,15 @@ def _tu(name: str, attributes: bool = False) -> Source:
     return Source("TUDataset", name, name, tuple(f"{name}_{part}.txt" for part in parts))
 
 
+OGB_PARTS = {"train": "train_mask", "valid": "val_mask", "test": "test_mask"}
+_OGB_RAW = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
+
+
+def _ogb(folder: str, split: str) -> Source:
+    files = [f"{name}.csv.gz" for name in _OGB_RAW] + [f"../split/{split}/{part}.csv.gz" for part in OGB_PARTS]
+    return Source("ogb", "", folder, tuple(files))
+
+
 SOURCES = {
     "cora-ml": Source("CitationFull", "Cora_ML", "cora_ml", ("cora_ml.npz",)),
     "citeseer": _planetoid("CiteSeer"),
@@ -121,9 +148,13 @@ SOURCES = {
     "proteins": _tu("PROTEINS", attributes=True),
     "dd": _tu("DD"),
     "mutag-188": _tu("MUTAG"),
+    "amazon2m": _ogb("ogbn_products", "sales_ranking"),
     "big-vul": Source("", "", "BigVul", ("bigvul_linevul_test_split.jsonl.gz",)),
     "big-vul-matched": Source("", "", "BigVul", ("bigvul_linevul_test_split.jsonl.gz",)),
 }
+
+# Datasets whose graphs are functions, and which edges these have: whoever reads other functions must do it alike.
+FUNCTIONS = {"big-vul": "flow", "big-vul-matched": "flow"}
 
 # The Planetoid files are pickles, and unpickling runs whatever code a file contains.
 PICKLES_SHA256 = {

@@ -30,6 +30,7 @@ from agnncert.datasets.catalog import PICKLES_SHA256, SOURCES, DatasetInfo, Sour
 from agnncert.datasets.graphs import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
 from agnncert.errors import DatasetError
 from agnncert.extras import missing
+from agnncert.graphs.disk import is_graph_folder, open_graph
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +58,8 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
         root: Folder with the datasets, laid out as PyTorch Geometric does. Without it, a folder in the user's
             cache. Missing files are downloaded if the network allows.
         seed: Which split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs. For
-            ``"big-vul"`` 80/10/10 %, and which functions the vulnerable ones are set against.
+            ``"big-vul"`` 80/10/10 %, and which functions the vulnerable ones are set against. ``"amazon2m"`` has its
+            published split; of ``"amazon2m-like"``, which is synthetic, the seed says which graph is generated.
 
     Returns:
         A ``Data`` with ``train_mask``, ``val_mask``, ``test_mask``, ``node_id``, ``num_classes`` and
@@ -78,6 +80,8 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
         from agnncert.datasets.bigvul import load_big_vul
 
         return load_big_vul(folder, seed, matched=name == "big-vul-matched", name=name)
+    if name.startswith("amazon2m"):
+        return _large(name, folder, seed)
     graphs = _graphs(info, folder)
     if info.task == "node":
         data = graphs[0]
@@ -86,6 +90,21 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
     y = torch.tensor([int(graph.y) for graph in graphs])
     train, val, test = stratified_split(y, GRAPH_FRACTIONS, seed)
     return GraphSet(graphs, train, val, test, num_classes=info.classes, name=info.name)
+
+
+def _large(name: str, root: Path, seed: int) -> Data:
+    """A graph that lies on disk: the real one, or a synthetic one, which is generated the first time."""
+    if name == "amazon2m":
+        from agnncert.datasets.ogb import load_amazon2m
+
+        return load_amazon2m(root)
+    from agnncert.datasets.generated import generate_amazon2m_like
+
+    place = root / f"{name}-seed{seed}"
+    if not is_graph_folder(place):
+        _log.info("generating %s, which is kept in %s", name, place)
+        generate_amazon2m_like(place, 1 / int(name.removeprefix("amazon2m-like").removeprefix("-") or 1), seed)
+    return open_graph(place)
 
 
 def _graphs(info: DatasetInfo, root: Path) -> list[Data]:

@@ -25,8 +25,8 @@ _log = logging.getLogger(__name__)
 
 PathLike = str | os.PathLike[str]
 Key = tuple[str, str]  # graph and node; in the node task the graph is ""
-_PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
-_LABEL_NAMES = ("y", "class", "labels", "target", "truth")
+PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
+LABEL_NAMES = ("y", "class", "labels", "target", "truth")
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _features(table: Table, columns: _Columns, labelled: bool) -> Tensor:
     features = columns.features
     if features is None:
         if labelled and columns.label is not None:
-            table.refuse_lookalikes(columns.label, _LABEL_NAMES, "label")
+            table.refuse_lookalikes(columns.label, LABEL_NAMES, "label")
         if labelled:
             table.refuse_lookalikes(columns.split, ("part", "fold"), "split")
         features = [c for c in table.columns if c not in (columns.id, columns.label, columns.split, columns.graph)]
@@ -286,10 +286,15 @@ def class_rows(table: Table, column: str) -> tuple[Tensor, list[str]]:
     stated = {entry for entry in entries if entry}
     if not stated:
         raise table.error(f'column "{column}" is empty. Pass label=None if there are no labels.')
-    numeric = all(entry.isascii() and entry.removeprefix("-").isdigit() for entry in stated)
-    names = sorted(stated, key=int) if numeric else sorted(stated)
+    names = names_in_order(stated)
     index = {entry: k for k, entry in enumerate(names)}
     return torch.tensor([index.get(entry, -1) for entry in entries]), names
+
+
+def names_in_order(stated: set[str]) -> list[str]:
+    """Names of classes in the order of the classes: as numbers if all are such, else as text."""
+    numeric = all(entry.isascii() and entry.removeprefix("-").isdigit() for entry in stated)
+    return sorted(stated, key=int) if numeric else sorted(stated)
 
 
 def split_rows(table: Table, column: str, y: Tensor, fractions: Sequence[float], seed: int) -> tuple[Tensor, ...]:
@@ -297,10 +302,10 @@ def split_rows(table: Table, column: str, y: Tensor, fractions: Sequence[float],
     if column not in table.columns:
         return stratified_split(y, fractions, seed)
     entries = [entry.strip().lower() for entry in table.text(column)]
-    odd = sorted(set(entries) - _PARTS.keys() - {""})
+    odd = sorted(set(entries) - PARTS.keys() - {""})
     if odd:
         raise table.error(f'column "{column}" says "{odd[0]}": {did_you_mean(odd[0], ("train", "val", "test"))}')
-    part_of = torch.tensor([_PARTS.get(entry, -1) for entry in entries])
+    part_of = torch.tensor([PARTS.get(entry, -1) for entry in entries])
     unlabelled = (((part_of == 0) | (part_of == 1)) & (y < 0)).nonzero().view(-1) + 1
     if len(unlabelled):
         raise table.error(

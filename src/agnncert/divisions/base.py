@@ -176,23 +176,42 @@ def show_features(x: Tensor, visible: Tensor) -> Tensor:
     return torch.where(visible[:, None], x, torch.zeros((), dtype=x.dtype))
 
 
-def disjoint_union(graph: Data, cells: Tensor, copies: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def disjoint_union(
+    graph: Data, cells: Tensor, copies: Tensor | None = None, edges: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Puts every edge, with copies of its endpoints, into the edge's cell.
 
     Args:
         graph: The graph.
         cells: Cell of every edge, shape ``[num_edges]``.
         copies: Further copies of nodes to put in, each as ``cell * num_nodes + node``.
+        edges: Positions of the edges to put in, if these are not all; ``cells`` is then about these.
 
     Returns:
         ``cell``, ``node``, ``edge_index`` and ``edge``, as in :class:`Pieces`.
     """
-    edge = torch.argsort(cells, stable=True)
-    ends = cells[edge] * graph.num_nodes + graph.edge_index[:, edge]
+    ascending = bool((cells[1:] >= cells[:-1]).all())
+    order = torch.arange(len(cells)) if ascending else torch.argsort(cells, stable=True)
+    edge = order if edges is None else edges[order].long()
+    ends = cells[order] * graph.num_nodes + graph.edge_index[:, edge]
     wanted = ends.view(-1) if copies is None else torch.cat([ends.view(-1), copies])
-    copy, where = torch.unique(wanted, return_inverse=True)
+    copy, where = _numbered(wanted)
     cell = torch.div(copy, graph.num_nodes, rounding_mode="floor")
     return cell, copy - cell * graph.num_nodes, where[: ends.numel()].view(2, -1), edge
+
+
+def _numbered(values: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct ones among whole numbers, ascending, and the place of each value among them."""
+    low, high = (int(bound) for bound in values.aminmax()) if len(values) else (0, 0)
+    if high - low > 4 * len(values):  # too few to tick them off a list of all numbers in between
+        distinct, place = torch.unique(values, return_inverse=True)
+        return distinct, place
+    seen = torch.zeros(high - low + 1, dtype=torch.bool)
+    seen[values - low] = True
+    distinct = seen.nonzero().view(-1)
+    place = torch.empty(len(seen), dtype=torch.int64)
+    place[distinct] = torch.arange(len(distinct))
+    return distinct + low, place[values - low]
 
 
 def touched_nodes(change: Perturbation) -> set[int]:

@@ -27,6 +27,8 @@ from agnncert.graphs import hashing
 from agnncert.graphs.graph import node_keys
 from agnncert.graphs.perturbation import Perturbation
 
+BLOCK = 2**20  # edges whose keys are looked up together
+
 
 @dataclass(frozen=True)
 class EdgeCentric:
@@ -61,8 +63,12 @@ class EdgeCentric:
         """Group of every directed edge; both directions of a pair share it."""
         if has_own_groups(self):
             return self._pairs(graph)[1]
-        keys = node_keys(graph)[graph.edge_index].numpy().view(np.uint64)
-        return torch.from_numpy(hashing.edge_groups(keys[0], keys[1], self.num_groups, self.hash))
+        keys, groups = node_keys(graph), torch.empty(graph.edge_index.size(1), dtype=torch.int64)
+        for start in range(0, len(groups), BLOCK):
+            part = slice(start, start + BLOCK)
+            u, v = keys[graph.edge_index[:, part]].numpy().view(np.uint64)
+            groups[part] = torch.from_numpy(hashing.edge_groups(u, v, self.num_groups, self.hash))
+        return groups
 
     def groups_in(self, graph: Data) -> int:
         """Number of edges of the graph, or the most that one of a set has: so many groups ``math.inf`` makes."""
@@ -72,7 +78,7 @@ class EdgeCentric:
     def _pairs(self, graph: Data) -> tuple[Tensor, Tensor]:
         """Number of each pair of nodes within its graph, by ascending ends, and that of the pair of each edge."""
         low, high = graph.edge_index.min(0).values, graph.edge_index.max(0).values
-        pair, of_edge = torch.unique(low * graph.num_nodes + high, return_inverse=True)
+        pair, of_edge = torch.unique(low.long() * graph.num_nodes + high, return_inverse=True)
         number = number_within(graph, torch.div(pair, graph.num_nodes, rounding_mode="floor"))
         return number, number[of_edge]
 
@@ -83,12 +89,20 @@ class EdgeCentric:
             return with_edges(graph, inside)
         return with_nodes_and_edges(graph, torch.unique(graph.edge_index[:, inside]), inside)
 
-    def pieces(self, graph: Data, groups: Tensor) -> Pieces:
-        """The disjoint union of all subgraphs."""
+    def pieces(self, graph: Data, groups: Tensor, edges: Tensor | None = None, within: range | None = None) -> Pieces:
+        """The disjoint union of all subgraphs, or of some.
+
+        Args:
+            graph: The graph.
+            groups: Group of every edge.
+            edges: Positions of the edges of some groups, if these are not all; ``groups`` is then about these edges.
+            within: The groups that these are.
+        """
         cells = groups
         if is_graph_task(graph):
-            cells = graph.batch[graph.edge_index[0]] * num_groups_in(self, graph) + groups
-        cell, node, edge_index, edge = disjoint_union(graph, cells)
+            source = graph.edge_index[0] if edges is None else graph.edge_index[0, edges]
+            cells = graph.batch[source] * num_groups_in(self, graph) + groups
+        cell, node, edge_index, edge = disjoint_union(graph, cells, edges=edges)
         # An endpoint counts whichever way the edge points: a model that also reads outgoing edges is then covered.
         everyone = torch.ones_like(cell, dtype=torch.bool)
         return Pieces(cell, node, edge_index, edge, votes=everyone, reached=everyone)

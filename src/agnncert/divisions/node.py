@@ -98,26 +98,39 @@ class NodeCentric:
             part.abstain = ~(own | has_edge)
         return part
 
-    def pieces(self, graph: Data, groups: Tensor) -> Pieces:
-        """The disjoint union of all subgraphs."""
+    def pieces(self, graph: Data, groups: Tensor, edges: Tensor | None = None, within: range | None = None) -> Pieces:
+        """The disjoint union of all subgraphs, or of some.
+
+        Args:
+            graph: The graph.
+            groups: Group of every edge.
+            edges: Positions of the edges of some groups, if these are not all; ``groups`` is then about these edges.
+            within: The groups that these are.
+        """
         if is_graph_task(graph):
-            return self._graph_pieces(graph, groups)
+            return self._graph_pieces(graph, groups, edges, within)
         own = self.node_groups(graph) if self.gate_features else None
-        copies = None if own is None else own * graph.num_nodes + torch.arange(graph.num_nodes)
-        cell, node, edge_index, edge = disjoint_union(graph, groups, copies)
+        copies = None
+        if own is not None:
+            at_home = _within(own, within)
+            copies = own[at_home] * graph.num_nodes + at_home
+        cell, node, edge_index, edge = disjoint_union(graph, groups, copies, edges)
         has_edge = torch.zeros_like(cell, dtype=torch.bool)
         has_edge[edge_index[1]] = True
         if own is None:
             return Pieces(cell, node, edge_index, edge, votes=has_edge, reached=has_edge)
-        at_home = own[node] == cell
-        return Pieces(cell, node, edge_index, edge, votes=has_edge | at_home, reached=has_edge, blank=~at_home)
+        home = own[node] == cell
+        return Pieces(cell, node, edge_index, edge, votes=has_edge | home, reached=has_edge, blank=~home)
 
-    def _graph_pieces(self, graph: Data, groups: Tensor) -> Pieces:
-        cell_of_node = graph.batch * num_groups_in(self, graph) + self.node_groups(graph)
-        node = torch.argsort(cell_of_node, stable=True)
-        position = torch.empty_like(node)
+    def _graph_pieces(self, graph: Data, groups: Tensor, edges: Tensor | None, within: range | None) -> Pieces:
+        of_node = self.node_groups(graph)
+        cell_of_node = graph.batch * num_groups_in(self, graph) + of_node
+        nodes = _within(of_node, within)
+        node = nodes[torch.argsort(cell_of_node[nodes], stable=True)]
+        position = torch.full_like(cell_of_node, -1)
         position[node] = torch.arange(len(node))
         kept = (groups >= 0).nonzero().view(-1)
+        kept = kept if edges is None else edges[kept].long()
         edge = kept[torch.argsort(cell_of_node[graph.edge_index[0, kept]], stable=True)]
         cell = cell_of_node[node]
         _, where, sizes = torch.unique_consecutive(cell, return_inverse=True, return_counts=True)
@@ -148,3 +161,10 @@ class NodeCentric:
     def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
         """Number of distinct groups the change touches for this target (paper, Theorems 7 to 10)."""
         return len(self.moved_groups(change, graph, target))
+
+
+def _within(groups: Tensor, wanted: range | None) -> Tensor:
+    """Positions of the nodes whose group is wanted."""
+    if wanted is None:
+        return torch.arange(len(groups))
+    return ((groups >= wanted.start) & (groups < wanted.stop)).nonzero().view(-1)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
@@ -21,8 +22,11 @@ from agnncert.graphs.hashing import keys_of_encoded
 from agnncert.proof.ids import EncodedIds, encode_ids, id_digest, order_of, refuse_duplicates, row_digest
 
 Task = Literal["node", "graph"]
+Whole = npt.NDArray[np.int64]
 EDGE_VALUES = ("edge_weight", "edge_attr")
 WIDE = (torch.float32, torch.float64)  # numbers in other types become float32: nothing is lost
+BLOCK = 2**20  # edges that are looked at together
+COMPACT_FROM = 2**22  # edges, from which on their ends may be kept as int32
 
 
 def infer_task(data: object) -> Task:
@@ -82,8 +86,14 @@ def _refuse_nodes(graphs: Any) -> None:
         )
 
 
-def canonical(data: Data, keep_self_loops: bool = False) -> Data:
+def canonical(data: Data, keep_self_loops: bool = False, compact: bool = False) -> Data:
     """Checks one graph for the node task and puts it into canonical form.
+
+    Args:
+        data: The graph.
+        keep_self_loops: Whether they stay.
+        compact: Whether millions of edges may be kept as int32 in place of int64 and, if they are in order already, be
+            those of ``data`` itself.
 
     The result has ``x``, ``edge_index``, the edge weights and attributes it came with, ``node_key`` (the 64-bit key of
     each node), ``id_digests`` (sha256 of the exact ids, which keys do not tell), ``stable_ids`` (whether there is a
@@ -91,11 +101,11 @@ def canonical(data: Data, keep_self_loops: bool = False) -> Data:
     """
     if not isinstance(data, Data):
         raise GraphError(f"expected a torch_geometric Data, got {type(data).__name__}.")
-    graph = _checked(data, "the graph")
+    graph = _checked(data, "the graph", compact)
     who = _identity(data)
     graph.node_key, graph.stable_ids, graph.id_digests = who.keys, _has_ids(data), (who.digest,)
     graph.task = "node"
-    return _ordered(graph, keep_self_loops, [who])
+    return _ordered(graph, keep_self_loops, [who], compact)
 
 
 def canonical_set(graphs: Sequence[Data], keep_self_loops: bool = False) -> Data:
@@ -196,12 +206,24 @@ def graph_digest(graph: Data, version: int = 2) -> str:
     digest = hashlib.sha256()
     for name in ("node_key", "x", "edge_index", *EDGE_VALUES, "batch"):
         if name in graph:
-            value = np.ascontiguousarray(graph[name].detach().cpu().numpy())
-            digest.update(f"{name}:{value.dtype.str}:{value.shape};".encode())
-            digest.update(value.tobytes())
+            value = graph[name].detach().cpu().numpy()
+            kind = np.dtype(np.int64).str if name == "edge_index" else value.dtype.str
+            digest.update(f"{name}:{kind}:{value.shape};".encode())
+            _update(digest, value, np.dtype(kind))
     if version > 1:
         digest.update(f"ids:{len(graph.id_digests)};{''.join(graph.id_digests)}".encode())
     return digest.hexdigest()
+
+
+def _update(digest: Any, value: np.ndarray[Any, Any], kind: np.dtype[Any]) -> None:
+    """Adds the bytes of an array, some at a time where they have to be copied."""
+    if value.flags.c_contiguous and value.dtype == kind:
+        digest.update(value.data if value.size else b"")
+        return
+    for row in value.reshape(1, -1) if value.ndim < 2 else value:
+        flat = row.reshape(-1)
+        for first in range(0, len(flat), BLOCK):
+            digest.update(np.ascontiguousarray(flat[first : first + BLOCK], dtype=kind).data)
 
 
 def digests_beyond_keys(graph: Data) -> list[str]:
@@ -250,7 +272,7 @@ def _ties(ids: list[int | str], keys: list[int]) -> Tensor | None:
     return ties
 
 
-def _checked(data: Data, where: str) -> Data:
+def _checked(data: Data, where: str, compact: bool = False) -> Data:
     """The parts of ``data`` that a model may see, each checked."""
     if not isinstance(data, Data):
         raise GraphError(f"{where} is a {type(data).__name__}, expected a torch_geometric Data.")
@@ -286,7 +308,7 @@ def _checked(data: Data, where: str) -> Data:
             f"{where}: edge_index has shape {shape} and type {edge_index.dtype}, expected integers [2, num_edges]."
         )
     _require_device(x, edge_index, f"{where}: edge_index")
-    edge_index = edge_index.long()
+    edge_index = edge_index if compact and edge_index.dtype == torch.int32 else edge_index.long()
     if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= x.size(0)):
         bad = int(((edge_index < 0) | (edge_index >= x.size(0))).any(0).nonzero()[0])
         raise GraphError(
@@ -325,7 +347,7 @@ def _require_finite(value: Tensor, what: str, unit: str) -> None:
         )
 
 
-def _ordered(graph: Data, keep_self_loops: bool, who: Sequence[_Identity]) -> Data:
+def _ordered(graph: Data, keep_self_loops: bool, who: Sequence[_Identity], compact: bool = False) -> Data:
     """Sorts edges by (id of the head, id of the source, values) and drops self-loops.
 
     Nodes are ranked by key, and those that share one by their ids. Ranked by row, two neighbours with one key would
@@ -333,13 +355,62 @@ def _ordered(graph: Data, keep_self_loops: bool, who: Sequence[_Identity]) -> Da
     another sequence in a subgraph that no change has reached. By ids, whoever is injected, under whatever key, leaves
     the order of all others as it was.
     """
+    by_id = _by_id(graph.node_key, who)
+    rank = torch.empty_like(by_id)
+    rank[by_id] = torch.arange(len(rank))
+    # Graphs of a set are kept apart: ids are compared within a graph only.
+    of_head = rank if "batch" not in graph else rank + graph.batch * len(rank)
+    if (int(of_head.max()) + 1) * len(rank) >= 2**63:
+        return _sorted_by_columns(graph, keep_self_loops, of_head, rank)
+    keys = _pair_keys(graph.edge_index, of_head.numpy(), rank.numpy(), keep_self_loops)
+    if not any(name in graph for name in EDGE_VALUES):
+        graph.edge_index = _sorted_ends(graph.edge_index, keys, by_id.numpy(), compact)
+        return graph
+    if len(keys) < graph.edge_index.size(1):
+        return _sorted_by_columns(graph, keep_self_loops, of_head, rank)
+    order = np.argsort(keys, kind="stable")
+    if (keys[order[1:]] == keys[order[:-1]]).any():  # parallel edges: values decide
+        return _sorted_by_columns(graph, keep_self_loops, of_head, rank)
+    for name, value in select_edges(graph, torch.from_numpy(order)).items():
+        graph[name] = value
+    return graph
+
+
+def _pair_keys(ends: Tensor, of_head: Whole, rank: Whole, keep_self_loops: bool) -> Whole:
+    """One number for each edge that is kept, by which they are sorted: rank of the head, then of the source."""
+    keys = np.empty(ends.size(1), dtype=np.int64)
+    filled = 0
+    for first in range(0, len(keys), BLOCK):
+        source, head = ends[:, first : first + BLOCK].numpy()
+        if not keep_self_loops:
+            apart = source != head
+            source, head = source[apart], head[apart]
+        keys[filled : filled + len(source)] = of_head[head] * len(rank) + rank[source]
+        filled += len(source)
+    return keys[:filled]
+
+
+def _sorted_ends(ends: Tensor, keys: Whole, by_id: Whole, compact: bool) -> Tensor:
+    """The ends of edges without values, which their keys tell, in order."""
+    in_order = bool((keys[1:] >= keys[:-1]).all())
+    if in_order and compact and len(keys) == ends.size(1):
+        return ends
+    if not in_order:
+        keys.sort()
+    small = compact and len(keys) >= COMPACT_FROM and len(by_id) < 2**31
+    result = np.empty((2, len(keys)), dtype=np.int32 if small else np.int64)
+    for first in range(0, len(keys), BLOCK):
+        part = slice(first, first + BLOCK)
+        head, source = np.divmod(keys[part], len(by_id))
+        result[0, part], result[1, part] = by_id[source], by_id[head % len(by_id)]
+    return torch.from_numpy(result)
+
+
+def _sorted_by_columns(graph: Data, keep_self_loops: bool, of_head: Tensor, rank: Tensor) -> Data:
+    """The same, column by column, where one number does not tell all: values decide, or numbers would be too large."""
     source, head = graph.edge_index
     kept = torch.arange(len(source)) if keep_self_loops else (source != head).nonzero().view(-1)
-    rank = torch.empty_like(graph.node_key)
-    rank[_by_id(graph.node_key, who)] = torch.arange(len(rank))
-    if "batch" in graph:  # keep graphs apart: ids are compared within a graph only
-        rank += graph.batch * len(rank)
-    columns = [rank[head[kept]], rank[source[kept]]]
+    columns = [of_head[head[kept]], rank[source[kept]]]
     for value in (graph[name][kept].detach() for name in EDGE_VALUES if name in graph):
         columns += value.reshape(len(kept), math.prod(value.shape[1:])).unbind(1)
     order = np.lexsort([column.numpy() for column in reversed(columns)])  # lexsort takes the most important key last

@@ -4,6 +4,7 @@ All that certifies works on ``Targets``: the canonical graph, the rows of the ta
 """
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -15,7 +16,16 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import GraphError
-from agnncert.graphs.graph import Task, canonical, canonical_set, graph_digest, infer_task, listed_ids, select_edges
+from agnncert.graphs.graph import (
+    BLOCK,
+    Task,
+    canonical,
+    canonical_set,
+    graph_digest,
+    infer_task,
+    listed_ids,
+    select_edges,
+)
 from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.proof.ids import id_array
 
@@ -56,14 +66,15 @@ class Targets:
     @cached_property
     def degree(self) -> Rows:
         """Distinct neighbours of each target node, or edges of each target graph."""
-        source, head = self.graph.edge_index
-        nodes = self.graph.num_nodes
-        pairs = torch.unique(torch.minimum(source, head) * nodes + torch.maximum(source, head))
-        low, high = torch.div(pairs, nodes, rounding_mode="floor"), pairs % nodes
-        if self.task == "graph":
-            return torch.bincount(self.graph.batch[low], minlength=len(self.rows)).numpy()
-        degree = torch.bincount(low, minlength=nodes) + torch.bincount(high[high != low], minlength=nodes)
-        return degree.numpy()[self.rows]
+        nodes, of_graph = self.graph.num_nodes, self.task == "graph"
+        batch = self.graph.batch.numpy() if of_graph else None
+        degree = np.zeros(len(self.rows) if of_graph else nodes, dtype=np.int64)
+        for low, high in _distinct_pairs(self.graph.edge_index, nodes):
+            if batch is not None:
+                degree += np.bincount(batch[low], minlength=len(degree))
+            else:
+                degree += np.bincount(low, minlength=nodes) + np.bincount(high[high != low], minlength=nodes)
+        return degree if of_graph else degree[self.rows]
 
 
 @dataclass(frozen=True)
@@ -84,8 +95,13 @@ class Prepared:
     _kept: dict[tuple[Any, ...], Targets] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, data: Any, targets: Any = None) -> Self:
+    def of(cls, data: Any, targets: Any = None, compact: bool = False) -> Self:
         """Prepares data; of a set of graphs only the targets, if these are all that will be asked for.
+
+        Args:
+            data: The graph or graphs.
+            targets: Graph task: mask or row numbers.
+            compact: As in ``canonical``.
 
         Raises:
             GraphError: The data cannot be used as it is, or the targets are not in it.
@@ -94,7 +110,7 @@ class Prepared:
         total = len(data) if task == "graph" else int(data.num_nodes)
         rows = target_rows(targets, total)
         if task == "node":
-            return cls(data, task, total, canonical(data, keep_self_loops=True), np.arange(0))
+            return cls(data, task, total, canonical(data, keep_self_loops=True, compact=compact), np.arange(0))
         return cls(data, task, total, canonical_set([data[int(k)] for k in rows], keep_self_loops=True), rows)
 
     def targets(self, targets: Any = None, self_loops: bool = False) -> Targets:
@@ -125,9 +141,9 @@ class Prepared:
         return _selected(self._whole, torch.from_numpy(place[rows]))
 
 
-def prepared(data: Any, targets: Any = None) -> Prepared:
-    """Prepares data, unless that has been done already."""
-    return data if isinstance(data, Prepared) else Prepared.of(data, targets)
+def prepared(data: Any, targets: Any = None, compact: bool = False) -> Prepared:
+    """Prepares data, unless that has been done already; arguments as in ``Prepared.of``."""
+    return data if isinstance(data, Prepared) else Prepared.of(data, targets, compact)
 
 
 def target_rows(targets: object, total: int) -> Rows:
@@ -178,6 +194,21 @@ def target_truth(data: Any, rows: Rows, task: Task) -> Rows | None:
     y = getattr(data, "y", None)
     classes = None if y is None else class_numbers(y, int(data.num_nodes))
     return None if classes is None else classes.numpy()[rows]
+
+
+def _distinct_pairs(edge_index: Tensor, num_nodes: int) -> Iterator[tuple[Rows, Rows]]:
+    """The two ends of every pair of nodes that an edge joins, whichever way, some pairs at a time."""
+    pairs = np.empty(edge_index.size(1), dtype=np.int64)
+    blocks = [slice(first, first + BLOCK) for first in range(0, len(pairs), BLOCK)]
+    for block in blocks:
+        source, head = edge_index[:, block].numpy()
+        pairs[block] = np.minimum(source, head).astype(np.int64) * num_nodes + np.maximum(source, head)
+    pairs.sort()
+    last = -1
+    for block in blocks:
+        part = pairs[block]
+        yield np.divmod(part[np.diff(part, prepend=last) > 0], num_nodes)
+        last = int(part[-1])
 
 
 def _without_loops(graph: Data) -> Data:

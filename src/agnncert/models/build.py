@@ -81,7 +81,7 @@ def build_model(
             name=name,
             task=task,
             in_channels=_num_features(data),
-            out_channels=_num_classes(data) if out_channels is None else out_channels,
+            out_channels=count_classes(data) if out_channels is None else out_channels,
             hidden_channels=hidden_channels,
             num_layers=depth,
             dropout=dropout,
@@ -177,7 +177,8 @@ def _num_features(data: Data | Sequence[Data]) -> int:
     return int(graph.x.size(1))
 
 
-def _num_classes(data: Data | Sequence[Data]) -> int:
+def count_classes(data: Data | Sequence[Data]) -> int:
+    """Number of classes: what the data says, or one more than the largest label."""
     stated = getattr(data, "num_classes", None)
     if stated:
         return int(stated)

@@ -2,16 +2,19 @@
 
 METIS makes the clusters, and they depend on the whole graph: one added edge can move any node to another cluster. That
 does no harm, because they only decide which edges a step of training sees: certification never uses them.
+
+METIS takes about a hundred bytes for each edge and direction. Of a graph with more than ``METIS_EDGES`` of these it
+sees a sample, in which every node keeps some edges: more edges lie between parts then, and memory stays bounded.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import remove_self_loops, to_undirected
 
 from agnncert.errors import SettingsError
 from agnncert.extras import missing
@@ -19,6 +22,11 @@ from agnncert.graphs.graph import select_edges
 from agnncert.training.node_objective import NodeObjective
 from agnncert.training.objective import TrainingStep
 from agnncert.training.sampled_subgraphs import SampledNodeObjective
+
+Edges = npt.NDArray[np.int64]
+
+METIS_EDGES = 24_000_000  # pairs and directions that METIS sees
+_BLOCK = 1 << 22
 
 
 def partition(data: Data, num_parts: int) -> list[Tensor]:
@@ -45,11 +53,41 @@ def partition(data: Data, num_parts: int) -> list[Tensor]:
         import pymetis
     except ModuleNotFoundError as error:
         raise missing(error.name, "cutting a graph into clusters") from None
-    tails, heads = to_undirected(remove_self_loops(data.edge_index)[0], num_nodes=total)  # sorted by tail
-    starts = np.concatenate([[0], np.cumsum(np.bincount(tails.numpy(), minlength=total))])
-    _, part_of = pymetis.part_graph(num_parts, xadj=starts.tolist(), adjncy=heads.tolist())
-    parts = torch.tensor(part_of)
-    return [rows for rows in ((parts == k).nonzero().view(-1) for k in range(num_parts)) if len(rows)]
+    tails, heads = _sample(data.edge_index.numpy(), total)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=total))])
+    if hasattr(pymetis, "CSRAdjacency"):
+        _, part_of = pymetis.part_graph(num_parts, pymetis.CSRAdjacency(starts, heads))
+    else:  # before 2025
+        _, part_of = pymetis.part_graph(num_parts, xadj=starts, adjncy=heads)
+    parts = np.asarray(part_of)
+    order = torch.from_numpy(np.argsort(parts, kind="stable"))
+    return [rows for rows in torch.split(order, np.bincount(parts, minlength=num_parts).tolist()) if len(rows)]
+
+
+def _sample(edge_index: Edges, total: int) -> Edges:
+    """Pairs of nodes in both directions, each once, sorted: all that there are, or of very many a part.
+
+    A pair is kept with a probability that falls with the degrees of its ends, so that hubs lose most of theirs and
+    every node keeps some.
+    """
+    degree = np.bincount(edge_index.reshape(-1), minlength=total)
+    share = METIS_EDGES / (2 * max(1, total)) / np.maximum(degree, 1)
+    random, all_of_them = np.random.default_rng(0), edge_index.shape[1] <= METIS_EDGES
+    kept = [np.zeros(0, dtype=np.int64)]
+    for start in range(0, edge_index.shape[1], _BLOCK):
+        tails, heads = edge_index[:, start : start + _BLOCK]
+        low, high = np.minimum(tails, heads), np.maximum(tails, heads)
+        inside = low != high
+        if not all_of_them:
+            inside &= random.random(len(low)) < share[low] + share[high]
+        kept.append(low[inside] * total + high[inside])
+    low, high = np.divmod(_distinct(np.concatenate(kept)), total)
+    return np.stack(np.divmod(_distinct(np.concatenate([low * total + high, high * total + low])), total))
+
+
+def _distinct(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    keys.sort()  # np.unique takes many times as long
+    return keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
 
 
 MakeObjective = Callable[[Data, Tensor, Tensor], NodeObjective | SampledNodeObjective]
@@ -78,24 +116,82 @@ class ClusterObjective:
 
     def steps(self) -> Iterator[TrainingStep]:
         """One step per ``per_step`` clusters, in random order; clusters without a training node give no step."""
-        trains = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
-        trains[self.rows] = True
-        for chosen in torch.split(torch.randperm(len(self.clusters)), self.per_step):
+        order = torch.randperm(len(self.clusters))
+        for nodes, part, rows in self._parts(order, self.rows):
+            yield self.make(part, self.y[nodes], rows).backward
+
+    def scored(self, rows: Tensor) -> tuple[Callable[[], Iterator[tuple[Data, Tensor]]], Tensor]:
+        """The parts that hold some nodes, each with their places in it, and these nodes in the order of the parts."""
+        order = torch.arange(len(self.clusters))
+
+        def parts() -> Iterator[tuple[Data, Tensor]]:
+            for _, part, places in self._parts(order, rows):
+                yield part, places
+
+        return parts, torch.cat([nodes[places] for nodes, _, places in self._parts(order, rows)])
+
+    def _parts(self, order: Tensor, wanted: Tensor) -> Iterator[tuple[Tensor, Data, Tensor]]:
+        """Nodes of ``per_step`` clusters after the other, the graph on them, and where wanted nodes stand in it."""
+        is_wanted = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
+        is_wanted[wanted] = True
+        incoming = Incoming.of(self.graph)
+        for chosen in torch.split(order, self.per_step):
             nodes = torch.cat([self.clusters[k] for k in chosen.tolist()]).sort().values
-            rows = trains[nodes].nonzero().view(-1)
-            if len(rows):
-                yield self.make(induced(self.graph, nodes), self.y[nodes], rows).backward
+            places = is_wanted[nodes].nonzero().view(-1)
+            if len(places):
+                yield nodes, induced(self.graph, nodes, incoming), places
 
 
-def induced(graph: Data, nodes: Tensor) -> Data:
+@dataclass(frozen=True)
+class Incoming:
+    """Where the edges that arrive at each node stand in a canonical graph: there they follow each other.
+
+    Attributes:
+        start: Position of the first one, shape ``[num_nodes]``; of nodes without any it means nothing.
+        count: How many there are, shape ``[num_nodes]``.
+        place: Scratch, -1 everywhere, shape ``[num_nodes]``.
+    """
+
+    start: Tensor
+    count: Tensor
+    place: Tensor
+
+    @classmethod
+    def of(cls, graph: Data) -> "Incoming":
+        """Finds them in one pass."""
+        heads = graph.edge_index[1]
+        count = torch.bincount(heads, minlength=graph.num_nodes)
+        first = torch.cat([torch.ones(min(1, len(heads)), dtype=torch.bool), heads[1:] != heads[:-1]])
+        begins = first.nonzero().view(-1)
+        start = torch.zeros(graph.num_nodes, dtype=torch.int64)
+        start[heads[begins]] = begins
+        return cls(start, count, torch.full((graph.num_nodes,), -1, dtype=torch.int64))
+
+    def edges(self, nodes: Tensor) -> Tensor:
+        """Positions of all edges that arrive at some nodes, ascending."""
+        nodes = nodes[torch.argsort(self.start[nodes])]
+        count = self.count[nodes]
+        shift = torch.repeat_interleave(self.start[nodes] - (torch.cumsum(count, 0) - count), count)
+        return shift + torch.arange(len(shift))
+
+
+def induced(graph: Data, nodes: Tensor, incoming: Incoming | None = None) -> Data:
     """The part of a canonical graph on some nodes (ascending), canonical too.
 
     Nodes keep their keys, hence edges their groups.
+
+    Args:
+        graph: The graph.
+        nodes: Rows of the nodes.
+        incoming: Of the graph, if it is at hand: then only edges that arrive at these nodes are looked at.
     """
-    place = torch.full((graph.num_nodes,), -1, dtype=torch.int64)
+    incoming = incoming or Incoming.of(graph)
+    place = incoming.place
     place[nodes] = torch.arange(len(nodes))
-    kept = (place[graph.edge_index] >= 0).all(0)
-    part = Data(x=graph.x[nodes], **select_edges(graph, kept))
+    edges = incoming.edges(nodes)
+    edges = edges[place[graph.edge_index[0, edges]] >= 0]
+    part = Data(x=graph.x[nodes], **select_edges(graph, edges))
     part.edge_index = place[part.edge_index]
+    place[nodes] = -1
     part.node_key, part.stable_ids, part.task = graph.node_key[nodes], graph.stable_ids, graph.task
     return part

@@ -57,7 +57,7 @@ class Caller:
             ModelContractError: The model failed.
         """
         extra = {name: _floats_as(self.dtype, values[name]).clone() for name in self.takes}
-        inputs = (x if isinstance(x, LazyRows) else x.clone(), edge_index.clone())
+        inputs = (x if isinstance(x, LazyRows) else x.clone(), edge_index.to(torch.int64, copy=True))
         try:
             return self.model(*inputs, *([] if batch is None else [batch.clone()]), **extra)  # type: ignore[no-any-return]
         except (AgnncertError, MemoryError):

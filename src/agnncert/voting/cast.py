@@ -1,6 +1,6 @@
 """Casting ballots with either engine, and storing them as ``Votes``: a default ballot and listed exceptions."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -8,26 +8,21 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division, EdgeCentric, Pieces, has_own_groups, is_graph_task, num_groups_in
+from agnncert.divisions import Division, is_graph_task
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
-from agnncert.proof.ballots import ABSTAIN, BoolArray, IntArray, Votes
+from agnncert.proof.ballots import ABSTAIN, IntArray, Votes
 from agnncert.voting import fast, naive
 from agnncert.voting.call import Ballots, Caller
-from agnncert.voting.cover import Cover, graph_cover, node_cover
+from agnncert.voting.cover import Cover
+from agnncert.voting.gather import KeptShares, gathered
+from agnncert.voting.lazy_rows import SparseRows
 from agnncert.voting.pair_facts import pair_facts
+from agnncert.voting.shares import Listing, covers, empty_share, merged, no_cover
+from agnncert.voting.shuffle import Shuffle
+from agnncert.workers import Workers
 
 EngineName = Literal["fast", "naive"]
 ENGINES: tuple[EngineName, ...] = ("fast", "naive")
-
-
-@dataclass(frozen=True)
-class Listing:
-    """Which ballots of which target are stored one by one, sorted by target and group."""
-
-    owner: IntArray  # the target
-    group: IntArray
-    reached: BoolArray
-    copy: IntArray  # node task: position of the copy in the union; graph task: number of the cell
 
 
 @torch.no_grad()
@@ -41,6 +36,9 @@ def cast(
     memory_limit: int | None = None,
     layout: fast.Plan | None = None,
     tell: naive.Tell | None = None,
+    shuffle: Shuffle | None = None,
+    workers: Workers | None = None,
+    keep: KeptShares | None = None,
 ) -> tuple[Votes, Cover]:
     """Votes of the targets, and their cover tables (empty where the division needs none).
 
@@ -55,53 +53,55 @@ def cast(
         memory_limit: Bytes that one chunk of work may take, about; ``None`` chooses what is fastest.
         layout: ``fast.plan`` of the same graph, division and targets, if it has been made before.
         tell: Told now and then which share of the ballots has been cast.
+        shuffle: The graph's edges by group, if these have been found before.
+        workers: Who casts, with the fast engine and a division that offers ``pieces``; this process when not given.
+        keep: Where shares of the vote are kept as they come in; likewise.
     """
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
+    if (workers is not None or keep is not None) and (engine == "naive" or not hasattr(division, "pieces")):
+        raise SettingsError(
+            "workers= and checkpoint= are for the fast engine and the library's own divisions, whose groups vote "
+            f"apart from each other: leave them out with {division} and engine={engine!r}."
+        )
     call = replace(call)  # nothing that was derived from the model before: it may have been trained since
     if not hasattr(division, "pieces"):
-        return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit, tell), _no_cover(len(rows))
-    layout = layout or fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
-    listing = _listing(layout.pieces, rows, num_groups_in(division, graph), graph)
+        return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit, tell), no_cover(len(rows))
+    shuffle = shuffle or Shuffle(graph, division, rows, None if layout is None else layout.pieces)
     if engine == "naive":
+        shares = [empty_share(shuffle, groups) for groups in shuffle.ranges(memory_limit)]
+        listing = merged(shares, shuffle)
         default, listed = _naive_ballots(call, graph, division, rows, listing, tolerance, tell)
+        listing = replace(listing, ballot=listed[0], stable=listed[1])
     else:
-        layout = replace(layout, tell=tell)
-        default, listed = _fast_ballots(call, layout, rows, listing, tolerance, memory_limit)
-    number = num_groups_in(division, graph)
-    return _votes(call, number, len(rows), listing, default, listed), _cover(layout.pieces, division, rows, graph)
+        sparse = SparseRows.of(graph.x.to(call.dtype)) if layout is None else layout.sparse
+        features, default = fast.features_of(call, graph, sparse), _abstaining(len(rows))
+        if not is_graph_task(graph) and not getattr(division, "gate_features", False):
+            default = fast.edgeless_ballots(call, graph, features, rows, tolerance, memory_limit)
+        shares = gathered(call, shuffle, features, tolerance, memory_limit, tell, workers, keep)
+        listing = merged(shares, shuffle)
+    return votes_of(call, shuffle.num_groups, listing, default), covers(shares, shuffle, listing)
 
 
-def structure(graph: Data, division: Division, rows: IntArray) -> dict[str, npt.NDArray[Any]]:
+def structure(
+    graph: Data, division: Division, rows: IntArray, memory_limit: int | None = None
+) -> dict[str, npt.NDArray[Any]]:
     """What ``cast`` finds out about the graph alone, by the names that evidence uses; arguments as there."""
     if hasattr(division, "pieces"):
-        pieces = fast.plan(graph, division, None if is_graph_task(graph) else rows).pieces
-        listing = _listing(pieces, rows, num_groups_in(division, graph), graph)
-        cover_ptr, cover = _cover(pieces, division, rows, graph)
+        shuffle = Shuffle(graph, division, rows)
+        shares = [empty_share(shuffle, groups) for groups in shuffle.ranges(memory_limit)]
+        listing = merged(shares, shuffle)
+        cover_ptr, cover = covers(shares, shuffle, listing)
     else:
-        listing, (cover_ptr, cover) = _everything(len(rows), division.num_groups), _no_cover(len(rows))
+        listing, (cover_ptr, cover) = _everything(len(rows), division.num_groups), no_cover(len(rows))
     return {
-        "indptr": _pointers(listing, len(rows)),
+        "indptr": listing.indptr,
         "group": listing.group,
         "reached": listing.reached,
         "cover_ptr": cover_ptr,
         "cover": cover,
-        **pair_facts(graph, division, rows, listing.owner, listing.group),
+        **pair_facts(graph, division, rows, listing.indptr, listing.group),
     }
-
-
-def _fast_ballots(
-    call: Caller, layout: fast.Plan, rows: IntArray, listing: Listing, tolerance: float | None, memory_limit: int | None
-) -> tuple[Ballots, Ballots]:
-    """Default ballots of the targets, and the listed ones."""
-    default = _abstaining(len(rows))
-    if is_graph_task(layout.graph):
-        ballots, stable = fast.graph_ballots(call, layout, tolerance, memory_limit)
-    else:
-        edgeless, (ballots, stable) = fast.node_ballots(call, layout, rows, tolerance, memory_limit)
-        if layout.pieces.blank is None:
-            default = edgeless
-    return default, (ballots[listing.copy], stable[listing.copy])
 
 
 def _naive_ballots(
@@ -119,8 +119,9 @@ def _naive_ballots(
     if not is_graph_task(graph) and not getattr(division, "gate_features", False):
         vote, sure = naive.edgeless_ballots(call, graph, tolerance)
         default = vote[rows], sure[rows]
+    owner = listing.owner
     unlisted = np.ones(ballots.shape, dtype=bool)
-    unlisted[listing.owner, listing.group] = False
+    unlisted[owner, listing.group] = False
     differs = unlisted & (ballots != default[0][:, None]) & stable & default[1][:, None]
     if differs.any():
         target, group = np.argwhere(differs)[0]
@@ -129,7 +130,7 @@ def _naive_ballots(
             f"{default[0][target]} without any edges: the model looks beyond the edges of a node, and nothing can be "
             "proved about it."
         )
-    return default, (ballots[listing.owner, listing.group], stable[listing.owner, listing.group])
+    return default, (ballots[owner, listing.group], stable[owner, listing.group])
 
 
 def _naive_table(
@@ -139,37 +140,21 @@ def _naive_table(
     return table(call, graph, division, rows, tolerance, tell)
 
 
-def _listing(pieces: Pieces, rows: IntArray, num_groups: int, graph: Data) -> Listing:
-    if is_graph_task(graph):
-        cell, first = np.unique(pieces.cell.numpy(), return_index=True)
-        copies = np.arange(len(cell))
-        return Listing(cell // num_groups, cell % num_groups, pieces.reached.numpy()[first], copies)
-    target_of = np.full(graph.num_nodes, -1, dtype=np.int64)
-    target_of[rows] = np.arange(len(rows))
-    owner = target_of[pieces.node.numpy()]
-    copy = np.flatnonzero(pieces.votes.numpy() & (owner >= 0))
-    copy = copy[np.argsort(owner[copy], kind="stable")]  # copies are ordered by group already
-    return Listing(owner[copy], pieces.cell.numpy()[copy], pieces.reached.numpy()[copy], copy)
-
-
-def _votes(
-    call: Caller, num_groups: int, num_targets: int, listing: Listing, default: Ballots, listed: Ballots
-) -> Votes:
+def votes_of(call: Caller, num_groups: int, listing: Listing, default: Ballots) -> Votes:
+    """Listed ballots that were cast, and those of empty groups, as votes."""
+    assert listing.ballot is not None
+    assert listing.stable is not None
     return Votes(
         num_groups=num_groups,
         num_classes=call.num_classes,
         default=default[0],
         default_stable=default[1],
-        indptr=_pointers(listing, num_targets),
-        group=listing.group.astype(np.int32),
-        ballot=listed[0],
-        stable=listed[1],
+        indptr=listing.indptr,
+        group=listing.group,
+        ballot=listing.ballot,
+        stable=listing.stable,
         reached=listing.reached,
     )
-
-
-def _pointers(listing: Listing, num_targets: int) -> IntArray:
-    return np.concatenate([[0], np.cumsum(np.bincount(listing.owner, minlength=num_targets))]).astype(np.int64)
 
 
 def _all_listed(
@@ -187,28 +172,13 @@ def _all_listed(
         ballots, stable = fast.custom_table(call, graph, division, rows, tolerance, memory_limit)
     else:
         ballots, stable = _naive_table(call, graph, division, rows, tolerance, tell)
-    listing = _everything(*ballots.shape)
-    flat = ballots.reshape(-1), stable.reshape(-1)
-    return _votes(call, division.num_groups, len(rows), listing, _abstaining(len(rows)), flat)
+    listing = replace(_everything(*ballots.shape), ballot=ballots.reshape(-1), stable=stable.reshape(-1))
+    return votes_of(call, division.num_groups, listing, _abstaining(len(rows)))
 
 
 def _everything(num_targets: int, num_groups: int) -> Listing:
-    owner, group = (index.reshape(-1) for index in np.indices((num_targets, num_groups)))
-    return Listing(owner, group, np.ones(len(owner), dtype=bool), np.arange(len(owner)))
-
-
-def _cover(pieces: Pieces, division: Division, rows: IntArray, graph: Data) -> Cover:
-    if not isinstance(division, EdgeCentric):
-        return _no_cover(len(rows))
-    if is_graph_task(graph):
-        return graph_cover(pieces, graph.batch)
-    if has_own_groups(division):  # a node reaches one ballot of a target, its own
-        return _no_cover(len(rows))
-    return node_cover(pieces, rows, graph.num_nodes)
-
-
-def _no_cover(num_targets: int) -> Cover:
-    return np.zeros(num_targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    group = np.tile(np.arange(num_groups, dtype=np.int32), num_targets)
+    return Listing(np.arange(num_targets + 1) * num_groups, group, np.ones(len(group), dtype=bool))
 
 
 def _abstaining(num_targets: int) -> Ballots:

@@ -5,7 +5,11 @@ their number is the node's *reach*. The exact worst case over sets of k nodes is
 the k largest reaches bounds it from above.
 """
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from agnncert.divisions import Pieces
@@ -17,6 +21,35 @@ Cover = tuple[IntArray, IntArray]
 # At most so many pairs of nodes in one component are enumerated, small components first. In the components that are
 # left, any one node counts as reaching every target.
 MAX_PAIRS = 20_000_000
+PAIRS_AT_ONCE = 2**21
+
+
+@dataclass(frozen=True)
+class SmallComponents:
+    """Components of some subgraphs that are small enough to have their pairs enumerated, as far as these can tell.
+
+    Attributes:
+        size: Number of nodes of each, in the order of subgraphs and of nodes, shape ``[k]``.
+        node: Their nodes, component by component.
+    """
+
+    size: npt.NDArray[np.int32]
+    node: npt.NDArray[np.int32]
+
+
+def small_components(pieces: Pieces) -> SmallComponents:
+    """The small components of some subgraphs.
+
+    Which ones are small is decided over all subgraphs together, smallest first. Those that go beyond the limit among
+    some of the subgraphs do so among all of them, and whatever comes after them does, too: they need not be kept.
+    """
+    label = components(pieces)
+    size = np.bincount(label)
+    small = _small_enough(size)
+    by_label = np.argsort(label, kind="stable")
+    kept = small[label[by_label]]
+    node = pieces.node.numpy()[by_label[kept]]
+    return SmallComponents(size[small].astype(np.int32), node.astype(np.int32))
 
 
 def node_cover(pieces: Pieces, rows: IntArray, num_nodes: int) -> Cover:
@@ -27,34 +60,46 @@ def node_cover(pieces: Pieces, rows: IntArray, num_nodes: int) -> Cover:
         rows: Targets.
         num_nodes: Number of nodes of the graph.
     """
-    label = components(pieces)
-    node = pieces.node.numpy()
-    target_of = np.full(num_nodes, -1, dtype=np.int64)
+    target_of = np.full(num_nodes, -1, dtype=np.int32)
     target_of[rows] = np.arange(len(rows))
-    size = np.bincount(label)
+    owner = target_of[pieces.node.numpy()]
+    cap = np.bincount(owner[owner >= 0], minlength=len(rows))
+    return cover_of_nodes([small_components(pieces)], target_of, cap)
+
+
+def cover_of_nodes(parts: Sequence[SmallComponents], target_of: npt.NDArray[np.int32], cap: IntArray) -> Cover:
+    """As ``node_cover``, from the small components of all subgraphs.
+
+    Args:
+        parts: These, some subgraphs at a time, in their order.
+        target_of: Which target each node is, -1 if it is none.
+        cap: Number of reached ballots of each target.
+    """
+    size = np.concatenate([np.zeros(0, dtype=np.int32), *(part.size for part in parts)])
+    node = np.concatenate([np.zeros(0, dtype=np.int32), *(part.node for part in parts)])
     small = _small_enough(size)
-
-    is_target = target_of[node] >= 0
-    cap = np.bincount(target_of[node[is_target]], minlength=len(rows))
-    in_large = is_target & ~small[label]
-    base = np.bincount(target_of[node[in_large]], minlength=len(rows))
-
-    owner, reach = _reaches(label, node, target_of, size, is_target & small[label], num_nodes)
+    node, size = node[np.repeat(small, size)], size[small]
+    owner = target_of[node]
+    base = cap - np.bincount(owner[owner >= 0], minlength=len(cap))  # ballots in components that are not looked into
+    owner, reach = _reaches(size, node, owner, len(target_of))
     return _ragged(owner, reach, cap, base)
 
 
 def graph_cover(pieces: Pieces, batch: torch.Tensor) -> Cover:
     """Cover table of each graph: a node reaches the subgraphs in which it has an edge."""
-    num_graphs = int(batch[-1]) + 1
     reach = np.bincount(pieces.node.numpy(), minlength=len(batch))
-    seen = reach > 0
     cell = torch.unique_consecutive(pieces.cell)
     owner_of_cell = batch[pieces.node][torch.searchsorted(pieces.cell, cell)].numpy()
-    cap = np.bincount(owner_of_cell, minlength=num_graphs)
-    return _ragged(batch.numpy()[seen], reach[seen], cap, np.zeros(num_graphs, dtype=np.int64))
+    return cover_of_graphs(reach, batch.numpy(), np.bincount(owner_of_cell, minlength=int(batch[-1]) + 1))
 
 
-def _small_enough(size: IntArray) -> BoolArray:
+def cover_of_graphs(reach: npt.NDArray[np.integer], batch: IntArray, cap: IntArray) -> Cover:
+    """As ``graph_cover``, from the number of subgraphs in which each node, and each graph, has an edge."""
+    seen = reach > 0
+    return _ragged(batch[seen], reach[seen].astype(np.int64), cap, np.zeros(len(cap), dtype=np.int64))
+
+
+def _small_enough(size: npt.NDArray[np.integer]) -> BoolArray:
     """Which components have all their pairs enumerated, given the size of each."""
     order = np.argsort(size, kind="stable")
     small = np.zeros(len(size), dtype=bool)
@@ -63,25 +108,55 @@ def _small_enough(size: IntArray) -> BoolArray:
 
 
 def _reaches(
-    label: IntArray, node: IntArray, target_of: IntArray, size: IntArray, chosen: BoolArray, num_nodes: int
+    size: npt.NDArray[np.int32], node: npt.NDArray[np.int32], owner: npt.NDArray[np.int32], num_nodes: int
 ) -> tuple[IntArray, IntArray]:
-    """For every pair (target, other node) that meets somewhere: the target, and in how many subgraphs they meet."""
-    by_label = np.argsort(label, kind="stable")
-    start = np.cumsum(size) - size
-    mine = np.flatnonzero(chosen)
-    mates = size[label[mine]]
-    first = np.repeat(start[label[mine]] - (np.cumsum(mates) - mates), mates)
-    other = node[by_label[first + np.arange(mates.sum())]]
-    me = np.repeat(node[mine], mates)
-    apart = me != other
-    pair, times = np.unique(target_of[me[apart]] * num_nodes + other[apart], return_counts=True)
-    return pair // num_nodes, times
+    """For every pair (target, other node) that meets somewhere: the target, and in how many subgraphs they meet.
+
+    Args:
+        size: Number of nodes of each component.
+        node: Their nodes, component by component.
+        owner: Which target each of these is, -1 if it is none.
+        num_nodes: Number of nodes of the graph.
+    """
+    start = np.repeat(np.cumsum(size, dtype=np.int64) - size, size)  # of the component of each entry
+    mates = np.repeat(size, size)
+    mine = np.flatnonzero(owner >= 0)
+    mine = mine[np.argsort(owner[mine], kind="stable")]
+    owners, times = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for part in _blocks(owner[mine], mates[mine]):
+        here = mine[part]
+        number = mates[here].astype(np.int64)
+        first = np.repeat(start[here] - (np.cumsum(number) - number), number)
+        other = node[first + np.arange(len(first))]
+        me = np.repeat(here, number)
+        apart = node[me] != other
+        pair, count = np.unique(owner[me[apart]].astype(np.int64) * num_nodes + other[apart], return_counts=True)
+        owners.append(pair // num_nodes)
+        times.append(count)
+    return np.concatenate(owners), np.concatenate(times)
+
+
+def _blocks(owner: npt.NDArray[np.int32], pairs: npt.NDArray[np.int32]) -> Iterator[slice]:
+    """Runs of whole targets with about ``PAIRS_AT_ONCE`` pairs each (one target may have more)."""
+    if not len(owner):
+        return
+    ends = np.append(np.flatnonzero(owner[1:] != owner[:-1]) + 1, len(owner))
+    total = np.cumsum(pairs, dtype=np.int64)[ends - 1]
+    first, begin = 0, 0
+    while first < len(ends):
+        before = total[first - 1] if first else 0
+        last = max(first, int(np.searchsorted(total, before + PAIRS_AT_ONCE, side="right")) - 1)
+        yield slice(begin, int(ends[last]))
+        first, begin = last + 1, int(ends[last])
 
 
 def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> Cover:
     """Sums of the k largest reaches of each owner, at most ``cap``; a row ends where it stops growing, at ``cap``."""
-    order = np.lexsort([-reach, owner])
-    owner, reach = owner[order], reach[order]
+    most = int(reach.max(initial=0))
+    key = owner * (most + 1) + (most - reach)  # by owner, and the largest reach first
+    key.sort()
+    owner, reach = key // (most + 1), most - key % (most + 1)
+    del key
     count = np.bincount(owner, minlength=len(cap))
     start = np.cumsum(count) - count
     running = np.cumsum(reach)
@@ -93,10 +168,10 @@ def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> 
     owner, total = owner[grows], total[grows]
     # Files promise that a row ends with the number of ballots. Some do not yet: where all components are large (one
     # node may reach them all), and where there is only a self-loop (no other node reaches the target).
-    last = np.zeros(len(cap), dtype=np.int64)
-    np.maximum.at(last, owner, total)
+    count = np.bincount(owner, minlength=len(cap))
+    last = np.where(count > 0, np.append(total, 0)[np.cumsum(count) - 1], 0)
     short = np.flatnonzero(last < cap)
     owner, total = np.concatenate([owner, short]), np.concatenate([total, cap[short]])
-    order = np.lexsort([total, owner])
+    order = np.argsort(owner, kind="stable")  # what was added comes last, and is the largest
     ptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(cap)))])
     return ptr.astype(np.int64), total[order].astype(np.int64)

@@ -24,6 +24,9 @@ from agnncert.voting.lazy_rows import Features, SparseRows
 
 # Copies per chunk when no memory limit is given: hidden layers of a chunk then stay in the processor's cache.
 CHUNK_ROWS = 16384
+EDGELESS_ROWS = 2**17  # targets without edges that are evaluated together, likewise
+
+Tell = Callable[[float], None]  # is told which share of the work is done
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Plan:
     graph: Data
     pieces: Pieces
     sparse: SparseRows | None
-    tell: Callable[[float], None] | None = None
+    tell: Tell | None = None
 
     def chunks(self, rows: int) -> Iterator["Chunk"]:
         """The union in runs of whole subgraphs of about ``rows`` copies (one subgraph may be larger)."""
@@ -73,8 +76,7 @@ def plan(graph: Data, division: Division, rows: IntArray | None = None, dtype: t
         dtype: Type in which the model computes.
     """
     pieces = division.pieces(graph, division.groups(graph))  # type: ignore[attr-defined]
-    if rows is not None and 2 * len(rows) < graph.num_nodes and not is_graph_task(graph):
-        pieces = _near(pieces, torch.from_numpy(rows))
+    pieces = pieces if rows is None else near_targets(pieces, graph, rows)
     return Plan(graph, pieces, SparseRows.of(graph.x.to(dtype)))
 
 
@@ -87,29 +89,55 @@ def chunk_rows(call: Caller, graph: Data, memory_limit: int | None) -> int:
     return int(max(1, memory_limit // (12 * width * call.dtype.itemsize)))
 
 
-def node_ballots(
-    call: Caller, layout: Plan, rows: IntArray, tolerance: float | None, memory_limit: int | None = None
-) -> tuple[Ballots, Ballots]:
-    """Ballots of the targets without edges, and of every copy in the union."""
-    features = Features(layout.graph.x.to(call.dtype), layout.sparse)
-    edgeless = guarded(call, tolerance, features.rows(torch.from_numpy(rows)), *no_edges(layout.graph, call.takes))
-    ballots = np.empty(len(layout.pieces.cell), dtype=np.int16)
-    stable = np.empty(len(layout.pieces.cell), dtype=bool)
-    for chunk in layout.chunks(chunk_rows(call, layout.graph, memory_limit)):
-        ballots[chunk.copies], stable[chunk.copies] = guarded(call, tolerance, *_inputs(call, layout, features, chunk))
-    return edgeless, (ballots, stable)
+def features_of(call: Caller, graph: Data, sparse: SparseRows | None = None) -> Features:
+    """The features of a graph as the model's type has them, to be projected once for all ranges of groups."""
+    return Features(graph.x.to(call.dtype), sparse)
 
 
-def graph_ballots(call: Caller, layout: Plan, tolerance: float | None, memory_limit: int | None = None) -> Ballots:
-    """Ballots of the cells that are not empty, ascending."""
-    features = Features(layout.graph.x.to(call.dtype), layout.sparse)
+def edgeless_ballots(
+    call: Caller,
+    graph: Data,
+    features: Features,
+    rows: IntArray,
+    tolerance: float | None,
+    memory_limit: int | None = None,
+) -> Ballots:
+    """Ballots of the targets without edges, some of them at a time."""
+    step = EDGELESS_ROWS if memory_limit is None else chunk_rows(call, graph, memory_limit)
+    none = no_edges(graph, call.takes)
     parts = [
-        guarded(call, tolerance, *_inputs(call, layout, features, chunk), _batch(layout, chunk))
+        guarded(call, tolerance, features.rows(torch.from_numpy(rows[first : first + step])), *none)
+        for first in range(0, max(len(rows), 1), step)
+    ]
+    return np.concatenate([b for b, _ in parts]), np.concatenate([s for _, s in parts])
+
+
+def ballots(
+    call: Caller, layout: Plan, features: Features, tolerance: float | None, memory_limit: int | None = None
+) -> Ballots:
+    """Ballots of all copies or, in the graph task, of the cells that are not empty, ascending."""
+    on_graphs = is_graph_task(layout.graph)
+    parts = [
+        guarded(call, tolerance, *_inputs(call, layout, features, chunk), _batch(layout, chunk) if on_graphs else None)
         for chunk in layout.chunks(chunk_rows(call, layout.graph, memory_limit))
     ]
     if not parts:
         return np.empty(0, dtype=np.int16), np.empty(0, dtype=bool)
     return np.concatenate([b for b, _ in parts]), np.concatenate([s for _, s in parts])
+
+
+def node_ballots(
+    call: Caller, layout: Plan, rows: IntArray, tolerance: float | None, memory_limit: int | None = None
+) -> tuple[Ballots, Ballots]:
+    """Ballots of the targets without edges, and of every copy in the union."""
+    features = features_of(call, layout.graph, layout.sparse)
+    edgeless = edgeless_ballots(call, layout.graph, features, rows, tolerance, memory_limit)
+    return edgeless, ballots(call, layout, features, tolerance, memory_limit)
+
+
+def graph_ballots(call: Caller, layout: Plan, tolerance: float | None, memory_limit: int | None = None) -> Ballots:
+    """Ballots of the cells that are not empty, ascending."""
+    return ballots(call, layout, features_of(call, layout.graph, layout.sparse), tolerance, memory_limit)
 
 
 def evaluate(call: Caller, layout: Plan, features: Features, chunk: Chunk, batch: Tensor | None = None) -> Tensor:
@@ -194,6 +222,13 @@ def components(pieces: Pieces) -> IntArray:
     ones, size = np.ones(len(source), dtype=np.int8), len(pieces.cell)
     _, label = connected_components(coo_matrix((ones, (source, head)), (size, size)), directed=False)
     return label.astype(np.int64)  # type: ignore[no-any-return]
+
+
+def near_targets(pieces: Pieces, graph: Data, rows: IntArray) -> Pieces:
+    """Without the parts of a union that are connected to no target, if targets are few enough for that to pay."""
+    if is_graph_task(graph) or 2 * len(rows) >= graph.num_nodes:
+        return pieces
+    return _near(pieces, torch.from_numpy(rows))
 
 
 def _near(pieces: Pieces, targets: Tensor) -> Pieces:

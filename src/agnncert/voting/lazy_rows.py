@@ -6,12 +6,15 @@ linear then repeats the same wide product for every copy. ``LazyRows`` stands in
 operation sees ordinary copied features.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -91,8 +94,8 @@ class Features:
         if self._shake is not None:
             # Moving the weight moves every term of the product, and costs less than to move every entry of x.
             product = self._plain_linear(self._shake.numbers(weight), None)
-            product = product * (1 + self._shake.by * signs(len(product), self._shake.seed)[:, None].to(product))
-            return product if bias is None else product + bias
+            product *= 1 + self._shake.by * signs(len(product), self._shake.seed)[:, None].to(product)
+            return product if bias is None else product.add_(bias)
         return self._plain_linear(weight, bias)
 
     def _plain_linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -143,31 +146,53 @@ def is_code(value: Tensor) -> Tensor:
 class SparseRows:
     """A matrix in compressed rows (and, once a gradient is asked for, columns)."""
 
-    def __init__(self, x: Tensor) -> None:
+    def __init__(self, x: Tensor, places: npt.NDArray[np.int64] | None = None) -> None:
+        """From a matrix and, if they are known, the places of its non-zeros, counted row by row."""
         self._x = x
-        self.rows = _compressed(x)
+        self.rows = _compressed(x, _nonzeros(x) if places is None else places)
 
     @cached_property
     def columns(self) -> Tensor:
         """The transposed matrix in compressed rows."""
-        return _compressed(self._x.t().contiguous())
+        turned = self._x.t().contiguous()
+        return _compressed(turned, _nonzeros(turned))
 
     @classmethod
     def of(cls, x: Tensor) -> "SparseRows | None":
         """The compressed form, or ``None`` when ``x`` is too dense to gain from it."""
-        if x.numel() == 0 or int(torch.count_nonzero(x)) > SPARSE_BELOW * x.numel():
+        most = int(SPARSE_BELOW * x.numel())
+        some = x[:: max(1, x.size(0) // 64)] if x.numel() else x
+        if x.numel() == 0 or (
+            torch.count_nonzero(some) > 2 * SPARSE_BELOW * some.numel() and torch.count_nonzero(x) > most
+        ):
             return None
-        return cls(x)
+        places = _nonzeros(x, most)
+        return None if len(places) > most else cls(x, places)
 
     def times(self, right: Tensor) -> Tensor:
         """``x @ right``, differentiable in ``right``."""
         return cast(Tensor, _SparseTimes.apply(self, right))  # type: ignore[no-untyped-call]
 
 
-def _compressed(x: Tensor) -> Tensor:
+def _nonzeros(x: Tensor, most: float = math.inf) -> npt.NDArray[np.int64]:
+    """Places of the entries that are not zero, counted row by row; the search ends when they are more than ``most``."""
+    flat, places, count = x.detach().cpu().contiguous().view(-1).numpy(), [np.zeros(0, dtype=np.int64)], 0
+    for first in range(0, len(flat), 2 * IN_CACHE):
+        places.append(np.flatnonzero(flat[first : first + 2 * IN_CACHE] != 0) + first)
+        count += len(places[-1])
+        if count > most:
+            break
+    return np.concatenate(places)
+
+
+def _compressed(x: Tensor, places: npt.NDArray[np.int64]) -> Tensor:
+    row, column = np.divmod(places, max(1, x.size(1)))
+    start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=x.size(0)))])
+    values = x.detach().reshape(-1)[torch.from_numpy(places).to(x.device)]
+    starts, columns = (torch.from_numpy(part).to(x.device) for part in (start, column))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torch calls its compressed rows a beta feature
-        return x.to_sparse_csr()
+        return torch.sparse_csr_tensor(starts, columns, values, x.shape, check_invariants=False)
 
 
 class _SparseTimes(torch.autograd.Function):

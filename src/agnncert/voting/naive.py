@@ -30,7 +30,11 @@ def node_ballots(
     call: Caller, graph: Data, division: Division, groups: torch.Tensor, index: int, tolerance: float | None
 ) -> Ballots:
     """Ballot of every node in one subgraph."""
-    part = division.subgraph(graph, groups, index)
+    return ballots_in(call, division.subgraph(graph, groups, index), tolerance)
+
+
+def ballots_in(call: Caller, part: Data, tolerance: float | None) -> Ballots:
+    """Ballot of every node of a subgraph."""
     ballots, stable = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part))
     if "abstain" in part:
         silent = part.abstain.numpy()

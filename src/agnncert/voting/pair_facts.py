@@ -13,7 +13,7 @@ from agnncert.proof.ballots import IntArray
 
 
 def pair_facts(
-    graph: Data, division: Any, rows: IntArray, owner: IntArray, group: IntArray
+    graph: Data, division: Any, rows: IntArray, indptr: IntArray, group: npt.NDArray[np.int32]
 ) -> dict[str, npt.NDArray[Any]]:
     """The arrays ``one_way`` and ``hubs`` of the evidence, as far as its rule needs them.
 
@@ -21,14 +21,15 @@ def pair_facts(
         graph: A canonical graph; in the graph task the joined targets.
         division: How it is divided.
         rows: Node task: rows of the targets.
-        owner: Target of each listed ballot.
-        group: Its group.
+        indptr: Where the listed ballots of each target begin.
+        group: Group of each listed ballot.
     """
     if not has_own_groups(division):
         return {}
     facts: dict[str, npt.NDArray[Any]] = {}
     if isinstance(division, EdgeCentric):
-        facts["one_way"] = _one_way(graph, division, owner, group)
+        owner = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        facts["one_way"] = _one_way(graph, division, owner, group.astype(np.int64))
     if not is_graph_task(graph):
         facts["hubs"] = _hubs(graph, isinstance(division, EdgeCentric), torch.from_numpy(rows))
     return facts
@@ -38,7 +39,7 @@ def _one_way(graph: Data, division: EdgeCentric, owner: IntArray, group: IntArra
     """Whether the pair of each ballot has arcs in one direction only, so that a new direction would alter it."""
     source, head = graph.edge_index
     cell, most = division.groups(graph), num_groups_in(division, graph)
-    wanted = torch.from_numpy(group.astype(np.int64))
+    wanted = torch.from_numpy(group)
     if is_graph_task(graph):
         cell, wanted = graph.batch[source] * most + cell, torch.from_numpy(owner) * most + wanted
     size = int(cell.max()) + 1 if len(cell) else 1
@@ -59,6 +60,6 @@ def _hubs(graph: Data, both_ways: bool, targets: Tensor) -> npt.NDArray[np.int32
     if both_ways:
         source, head = torch.cat([source, head]), torch.cat([head, source])
     reaches = ~is_target[source] & is_target[head]
-    pairs = torch.unique(source[reaches] * graph.num_nodes + head[reaches])
+    pairs = torch.unique(source[reaches].long() * graph.num_nodes + head[reaches])
     counts = torch.bincount(torch.div(pairs, graph.num_nodes, rounding_mode="floor"))
     return torch.sort(counts[counts > 0], descending=True).values.numpy().astype(np.int32)

@@ -15,11 +15,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.divisions import EdgeCentric
-from agnncert.graphs.graph import EDGE_VALUES, WIDE, canonical, canonical_set
+from agnncert.graphs.graph import BLOCK, EDGE_VALUES, WIDE, canonical, canonical_set
 
 # How much of the user's graph a scene may show, in rows and in numbers: an audit may cost a few plain forwards.
 MOST_ROWS, MOST_NUMBERS = 12288, 3 * 2**22
 LEAST_ROWS = 1024
+BRIEF_ROWS, BRIEF_NUMBERS = 256, 2**19  # where layers were read, and a look is enough
 HUGE = 1e30
 
 
@@ -231,11 +232,19 @@ def own_nodes(data: Data, division: Any, generator: torch.Generator, most: int =
     groups = max(asked, 2 * total // count + 2, 2 * total // limit + 2)
     draw = torch.randint(0, 2**31, (count,), generator=generator)
     edge_centric = isinstance(division, EdgeCentric)
-    cell = (draw[arcs[0]] + draw[arcs[1]] if edge_centric else draw[arcs[0]]) % groups
+
+    def cells(arcs: Tensor) -> Tensor:
+        return (draw[arcs[0]] + draw[arcs[1]] if edge_centric else draw[arcs[0]]) % groups
+
     if total > limit:
-        fits = torch.cumsum(torch.bincount(cell, minlength=groups), 0) <= limit
-        kept = fits[cell].nonzero().view(-1)
-        arcs, cell, values = arcs[:, kept], cell[kept], {n: v[kept] for n, v in values.items()}
+        blocks = torch.split(arcs, BLOCK, dim=1)
+        sizes = sum(torch.bincount(cells(block), minlength=groups) for block in blocks)
+        fits = torch.cumsum(torch.as_tensor(sizes), 0) <= limit
+        inside = [fits[cells(block)].nonzero().view(-1) + k * BLOCK for k, block in enumerate(blocks)]
+        kept = torch.cat(inside)
+        arcs, values = arcs[:, kept], {n: v[kept] for n, v in values.items()}
+    arcs = arcs.long()
+    cell = cells(arcs)
     order = torch.argsort((cell * count + arcs[1]) * count + arcs[0])
     arcs, cell, values = arcs[:, order], cell[order], {n: v[order] for n, v in values.items()}
     copy, where = torch.unique(cell * count + arcs, return_inverse=True)
@@ -265,15 +274,20 @@ def own_graphs(data: Any, division: Any, generator: torch.Generator, most: int =
     return joined.x, Scene(torch.arange(joined.x.size(0)), joined.edge_index, values, joined.batch % 2, joined.batch)
 
 
+def brief_rows(width: int) -> int:
+    """How many nodes to show where layers were read, about."""
+    return min(LEAST_ROWS, max(BRIEF_ROWS, BRIEF_NUMBERS // max(1, width)))
+
+
 def _limit(width: int, most: int) -> int:
-    return max(LEAST_ROWS, min(most, MOST_NUMBERS // max(1, width)))
+    return max(min(LEAST_ROWS, most), min(most, MOST_NUMBERS // max(1, width)))
 
 
 def _checked(data: Data, loops: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Features, edges and edge values, as far as a model may see them."""
     x, arcs = data.x, data.edge_index
     ready = isinstance(x, Tensor) and x.dim() == 2 and x.dtype in WIDE and isinstance(arcs, Tensor)
-    inside = ready and arcs.dtype == torch.int64 and arcs.dim() == 2 and x.size(0) > 0
+    inside = ready and arcs.dtype in (torch.int32, torch.int64) and arcs.dim() == 2 and x.size(0) > 0
     inside = inside and x.device == arcs.device and not x.is_meta
     values = {n: v for n in EDGE_VALUES if (v := getattr(data, n, None)) is not None}
     fits = all(isinstance(v, Tensor) and v.dim() > 0 and inside and v.size(0) == arcs.size(1) for v in values.values())

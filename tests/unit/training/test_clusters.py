@@ -10,7 +10,8 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.graphs.graph import canonical
-from agnncert.training.clusters import ClusterObjective, induced, partition
+from agnncert.training import clusters
+from agnncert.training.clusters import ClusterObjective, Incoming, induced, partition
 
 from ...support.labelled import ThreeMethods, labelled_graph
 from .test_loop import graph_case, node_case, same, weights_of
@@ -63,11 +64,9 @@ def test_an_epoch_trains_on_every_training_node_once_and_mixes_the_clusters_anew
 
 def test_one_cluster_is_the_whole_graph() -> None:
     trained = []
-    for clusters in (None, 1):
+    for number in (None, 1):
         model, data = node_case()
-        trained.append(
-            weights_of(ac.fit(model, data, DIVISION, epochs=1, lr=1e-3, clusters=clusters, objective="paper"))
-        )
+        trained.append(weights_of(ac.fit(model, data, DIVISION, epochs=1, lr=1e-3, clusters=number, objective="paper")))
     for name in trained[0]:
         torch.testing.assert_close(trained[0][name], trained[1][name])
 
@@ -86,9 +85,9 @@ def test_a_model_learns_from_clusters(division) -> None:
 @needs_metis
 def test_a_certificate_depends_on_the_weights_alone_and_not_on_how_clusters_were_cut(monkeypatch) -> None:
     trained = {}
-    for clusters in (2, 5):
+    for number in (2, 5):
         model, data = node_case()
-        trained[clusters] = ac.fit(model, data, DIVISION, epochs=5, clusters=clusters)
+        trained[number] = ac.fit(model, data, DIVISION, epochs=5, clusters=number)
     assert not same(weights_of(trained[2]), weights_of(trained[5]))
     monkeypatch.setitem(sys.modules, "pymetis", None)  # from here on no graph can be cut
     for model in trained.values():
@@ -155,3 +154,29 @@ def test_one_part_is_everything_and_needs_no_pymetis(two_cliques, monkeypatch) -
 def test_a_senseless_number_of_parts_is_refused(num_parts, two_cliques) -> None:
     with pytest.raises(ac.SettingsError, match="expected a number from 1 to 12"):
         partition(two_cliques, num_parts)
+
+
+@needs_metis
+def test_of_a_graph_with_very_many_edges_metis_sees_a_sample(two_cliques, monkeypatch) -> None:
+    assert sorted(zip(*clusters._sample(two_cliques.edge_index.numpy(), 12), strict=True)) == sorted(
+        {(u, v) for pair in two_cliques.edge_index.t().tolist() for u, v in (pair, pair[::-1])}
+    )
+    monkeypatch.setattr(clusters, "METIS_EDGES", 24)
+    monkeypatch.setattr(clusters, "_BLOCK", 10)
+    tails, heads = clusters._sample(two_cliques.edge_index.numpy(), 12)
+    assert 12 < len(tails) < two_cliques.num_edges * 2
+    assert set(zip(heads, tails, strict=True)) == set(zip(tails, heads, strict=True))
+    assert sorted(torch.cat(partition(two_cliques, 3)).tolist()) == list(range(12))
+
+
+def test_edges_that_arrive_at_a_node_are_found_where_rows_and_ids_are_in_another_order() -> None:
+    data = labelled_graph(30)
+    data.node_id = torch.randperm(30, generator=torch.Generator().manual_seed(1)) * 7 - 60
+    graph = canonical(data)
+    incoming = Incoming.of(graph)
+    for nodes in (torch.arange(30), torch.tensor([4, 9, 22]), torch.tensor([], dtype=torch.int64)):
+        expected = torch.isin(graph.edge_index[1], nodes).nonzero().view(-1)
+        assert torch.equal(incoming.edges(nodes), expected)
+        part = induced(graph, nodes, incoming)
+        assert (incoming.place == -1).all()
+        assert part.num_edges == int(torch.isin(graph.edge_index, nodes).all(0).sum())

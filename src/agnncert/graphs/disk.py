@@ -1,0 +1,327 @@
+"""Graphs in folders of memory-mapped arrays: ``write_graph``, ``open_graph``, and a writer that works in pieces.
+
+A folder holds one numpy file per tensor (``x.npy``, ``edge_index.npy``, ``y.npy``, …), and ``manifest.json``, which
+says what they are::
+
+    {"format": "agnncert-graph", "version": 1,
+     "arrays": {"x": {"type": "float32", "shape": [2449029, 100], "bytes": 979611728, "sha256": "…"}, …},
+     "values": {"name": "amazon2m", "num_classes": 47},
+     "sha256": "…"}
+
+``sha256`` of an array is that of its file, that of the manifest is the digest of all its other entries, written as
+JSON without spaces and with sorted keys. Ids that are no int64 lie in two arrays: ``node_id_text``, all of them in
+UTF-8 one after the other, and ``node_id_ptr``, where each begins. A folder is written beside its place and then takes
+it, so it is there whole or not at all. Nothing in it is ever unpickled.
+
+Tensors of an opened graph are mapped, not read: pages come from the disk when they are looked at, and go when memory
+is needed for something else. The mapping is private: a model or a transform that writes into a tensor writes into
+memory of its own, and the file stays as it was.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.errors import GraphError
+from agnncert.graphs.graph import exact_ids
+from agnncert.storage import write_atomic
+
+FORMAT = "agnncert-graph"
+VERSION = 1
+MANIFEST = "manifest.json"
+
+PathLike = str | os.PathLike[str]
+Array = npt.NDArray[Any]
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_ID_TEXT, _ID_STARTS = "node_id_text", "node_id_ptr"
+_PLACE = "graph_folder"  # what an opened graph calls the folder it lies in
+_LONGEST_MANIFEST = 10_000_000
+# The types a tensor may have in a folder, by their name there; numpy has no bfloat16, so its bits are stored.
+_TYPES: dict[str, tuple[str, torch.dtype]] = {
+    name: (np.dtype(name).newbyteorder("<").str, getattr(torch, name))
+    for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+} | {"bfloat16": ("<u2", torch.bfloat16)}
+_NAMES = {kind: name for name, (_, kind) in _TYPES.items()}
+
+
+class GraphWriter:
+    """Fills the arrays of a graph's folder piece by piece; from :func:`new_graph`."""
+
+    def __init__(self, draft: Path) -> None:
+        self.draft = draft
+        self._arrays: dict[str, tuple[str, Array]] = {}
+        self._values: dict[str, Any] = {}
+
+    def array(self, name: str, shape: tuple[int, ...], kind: torch.dtype) -> Array:
+        """A new array of zeros, mapped to its file, to be filled in place.
+
+        Args:
+            name: The attribute of ``Data`` that it becomes.
+            shape: Its shape.
+            kind: Its type as a tensor; bfloat16 is filled with its bits, as uint16.
+        """
+        self._require_new(name)
+        if kind not in _NAMES:
+            raise GraphError(f"{name} is of type {kind}, which a folder cannot hold: convert it, {name}.float().")
+        stored = _TYPES[_NAMES[kind]][0]
+        mapped = np.lib.format.open_memmap(self._file(name), mode="w+", dtype=stored, shape=shape)
+        self._arrays[name] = _NAMES[kind], mapped
+        return mapped
+
+    def value(self, name: str, value: Any) -> None:
+        """Keeps something that is no tensor: text, a number, or a list of these.
+
+        Raises:
+            GraphError: It is something else.
+        """
+        self._require_new(name)
+        listed = value if isinstance(value, list | tuple) else [value]
+        if not all(entry is None or isinstance(entry, str | bool | int | float) for entry in listed):
+            raise GraphError(
+                f"{name} is a {type(value).__name__}: a folder holds tensors, text, numbers and lists of these. "
+                f"Leave it out: del data.{name}."
+            )
+        self._values[name] = list(value) if isinstance(value, list | tuple) else value
+
+    def ids(self, ids: Any) -> None:
+        """Keeps ``node_id``: integers as a tensor, all others as text.
+
+        Args:
+            ids: From ``exact_ids``.
+        """
+        if isinstance(ids, np.ndarray):
+            self.array("node_id", ids.shape, torch.int64)[:] = ids
+            return
+        texts = [str(one).encode() for one in ids]
+        starts = self.array(_ID_STARTS, (len(texts) + 1,), torch.int64)
+        starts[1:] = np.cumsum([len(text) for text in texts])
+        self.array(_ID_TEXT, (int(starts[-1]),), torch.uint8)[:] = np.frombuffer(b"".join(texts), dtype=np.uint8)
+
+    def finish(self) -> None:
+        """Brings all arrays to the disk and writes the manifest."""
+        arrays = {}
+        for name, (kind, array) in self._arrays.items():
+            shape = list(array.shape)
+            array.flush()  # type: ignore[attr-defined]
+            with self._file(name).open("rb+") as file:
+                os.fsync(file.fileno())
+            arrays[name] = {"type": kind, "shape": shape, **_fingerprint(self._file(name))}
+        self._arrays.clear()
+        manifest = {"format": FORMAT, "version": VERSION, "arrays": arrays, "values": self._values}
+        write_atomic(self.draft / MANIFEST, json.dumps(manifest | {"sha256": _seal(manifest)}, indent=1) + "\n")
+
+    def _file(self, name: str) -> Path:
+        return self.draft / f"{name}.npy"
+
+    def _require_new(self, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise GraphError(f'an attribute called "{name!r:.80}" cannot be the name of a file: rename it.')
+        if name in self._arrays or name in self._values:
+            raise GraphError(f"{name} is written twice: a name stands for one array.")
+
+
+@contextmanager
+def new_graph(folder: PathLike) -> Iterator[GraphWriter]:
+    """A writer for a new folder, which appears when the block ends and not at all if that fails.
+
+    Raises:
+        GraphError: There is something in the folder already, or it cannot be written.
+    """
+    place = Path(folder)
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise GraphError(f"{place} exists already: choose another folder, or delete it first.")
+    draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
+    try:
+        draft.mkdir(parents=True)
+        writer = GraphWriter(draft)
+        yield writer
+        writer.finish()
+        os.replace(draft, place)
+    except OSError as reason:
+        raise GraphError(f"cannot write {place}: {reason.strerror or reason}.") from reason
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def write_graph(data: Data, folder: PathLike) -> None:
+    """Writes a graph into a new folder, from which :func:`open_graph` maps it into memory.
+
+    All tensors of ``data`` are written, ``node_id`` as exact ids, and text, numbers and lists of these such as ``name``
+    and ``class_names``. The layout is documented in ``agnncert.graphs.disk``.
+
+    Args:
+        data: One graph, for node classification.
+        folder: Where to write it; it must be empty or not there yet.
+
+    Raises:
+        GraphError: It is no graph, holds something else, or the folder is not empty.
+        IdError: ``node_id`` does not give each node an id of its own.
+
+    Example:
+        >>> import tempfile
+        >>> from agnncert.graphs.disk import open_graph
+        >>> folder = tempfile.mkdtemp()
+        >>> write_graph(Data(x=torch.ones(2, 3), edge_index=torch.tensor([[0], [1]]), name="pair"), folder)
+        >>> open_graph(folder).x.sum()
+        tensor(6.)
+    """
+    if not isinstance(data, Data):
+        raise GraphError(f"a folder holds one graph, a torch_geometric Data; this is a {type(data).__name__}.")
+    with new_graph(folder) as writer:
+        for name in data.keys():  # noqa: SIM118  a Data iterates over pairs
+            value = data[name]
+            if name == _PLACE:
+                continue
+            if name == "node_id" and value is not None:
+                writer.ids(exact_ids(data))
+            elif isinstance(value, Tensor):
+                _copy(writer, name, value.detach())
+            else:
+                writer.value(name, value)
+
+
+def _copy(writer: GraphWriter, name: str, value: Tensor) -> None:
+    if value.layout != torch.strided or value.is_meta:
+        raise GraphError(f"{name} is a tensor without dense numbers of its own: a folder holds dense tensors.")
+    bits = value.view(torch.uint16) if value.dtype == torch.bfloat16 else value
+    writer.array(name, tuple(value.shape), value.dtype)[...] = bits.cpu().numpy()
+
+
+def open_graph(folder: PathLike, *, check: bool = True) -> Data:
+    """Opens a graph that :func:`write_graph` has written; its tensors are mapped into memory, not read.
+
+    What comes back is used like any other ``Data``: by ``certify``, ``fit`` and ``verify``, and by PyTorch Geometric.
+    Whoever writes into its tensors alters a copy in memory, never the files. ``graph_folder`` says where it lies.
+
+    Args:
+        folder: The folder.
+        check: Whether to compare every file with its digest, which reads all of them once. Without it only their
+            sizes are compared; ``certify`` takes a digest of the graph in any case.
+
+    Raises:
+        GraphError: There is no such folder, or a file of it is missing, damaged or of a future version; says which.
+    """
+    place = Path(folder)
+    manifest = _manifest(place)
+    arrays = {name: _opened(place, name, stated, check) for name, stated in manifest["arrays"].items()}
+    data = Data()
+    if _ID_TEXT in arrays:
+        data.node_id = _texts(place, arrays.pop(_ID_TEXT), arrays.pop(_ID_STARTS, None))
+    for name, value in {**arrays, **manifest["values"]}.items():
+        data[name] = value
+    data[_PLACE] = str(place.resolve())
+    return data
+
+
+def is_graph_folder(folder: PathLike) -> bool:
+    """Whether there is a manifest in the folder, so that it is meant to be one of a graph."""
+    return (Path(folder) / MANIFEST).is_file()
+
+
+def _manifest(place: Path) -> dict[str, Any]:
+    """The manifest, of a form that can be relied on.
+
+    Raises:
+        GraphError: It is missing, unreadable, altered or of a future version.
+    """
+    file = place / MANIFEST
+    if not place.is_dir():
+        raise GraphError(f"there is no folder {place}: expected one that write_graph has written.")
+    if not file.is_file():
+        raise GraphError(f"{place} has no {MANIFEST}: expected a folder that write_graph has written.")
+    try:
+        if file.stat().st_size > _LONGEST_MANIFEST:
+            raise ValueError("it is too long")
+        manifest = json.loads(file.read_bytes())
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise ValueError("it describes something else")
+    except (OSError, ValueError, RecursionError) as reason:
+        raise GraphError(f"{file} is not the manifest of a graph: {str(reason)[:200]}.") from None
+    version = manifest.get("version")
+    if type(version) is not int or version < 1:
+        raise GraphError(f"{file} names no version of its format: found {version!r:.60}.")
+    if version > VERSION:
+        raise GraphError(
+            f"{place} is of format version {version}, this library reads up to {VERSION}: update agnncert."
+        )
+    stated = manifest.pop("sha256", None)
+    if stated != _seal(manifest) or not isinstance(manifest.get("arrays"), dict):
+        raise GraphError(f"{file} was altered or damaged: its content does not match its digest.")
+    if not isinstance(manifest.get("values"), dict) or manifest["arrays"].keys() & manifest["values"].keys():
+        raise GraphError(f"{file} says two things about one name, or nothing about its values: write it anew.")
+    return manifest
+
+
+def _opened(place: Path, name: str, stated: Any, check: bool) -> Tensor:
+    """One array, mapped into memory, after a check of its file."""
+    file = place / f"{name}.npy"
+    if not _NAME.fullmatch(name) or not isinstance(stated, dict) or stated.get("type") not in _TYPES:
+        raise GraphError(f"{place / MANIFEST} describes an array {name!r:.80} that this library cannot read.")
+    if not file.is_file():
+        raise GraphError(f"{file} is missing: {place} is incomplete.")
+    if file.stat().st_size != stated.get("bytes"):
+        raise GraphError(
+            f"{file} has {file.stat().st_size} bytes, but the manifest says {stated.get('bytes')!r:.60}: it was cut "
+            "short or altered."
+        )
+    if check and _fingerprint(file)["sha256"] != stated.get("sha256"):
+        raise GraphError(f"{file} was altered or damaged: its content does not match its digest.")
+    stored, kind = _TYPES[stated["type"]]
+    try:
+        array = _mapped(file)
+    except (OSError, ValueError) as reason:
+        raise GraphError(f"{file} is no array: {str(reason)[:200]}.") from None
+    if list(array.shape) != stated.get("shape") or array.dtype != np.dtype(stored) or not array.flags.c_contiguous:
+        raise GraphError(f"{file} holds {array.dtype} of shape {array.shape}, which is not what its manifest says.")
+    tensor = torch.from_numpy(array)
+    return tensor.view(kind) if kind == torch.bfloat16 else tensor
+
+
+def _mapped(file: Path) -> Array:
+    """The array of a file, mapped privately: writing into it alters memory, never the file."""
+    with file.open("rb") as opened:
+        major, _ = np.lib.format.read_magic(opened)
+        read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(opened)
+        if dtype.hasobject:
+            raise ValueError("it holds Python objects")
+        if 0 in shape:  # nothing to map
+            return np.zeros(shape, dtype)
+        return np.memmap(opened, dtype, "c", opened.tell(), shape, "F" if fortran else "C")
+
+
+def _texts(place: Path, text: Tensor, starts: Tensor | None) -> list[str]:
+    """Ids that are no int64, one by one."""
+    try:
+        if starts is None or starts.dtype != torch.int64 or text.dtype != torch.uint8:
+            raise ValueError("their places are missing")
+        bounds, content = starts.tolist(), text.numpy().tobytes()
+        if bounds[0] != 0 or bounds[-1] != len(content) or sorted(bounds) != bounds:
+            raise ValueError("their places make no sense")
+        return [content[begin:end].decode() for begin, end in pairwise(bounds)]
+    except (ValueError, IndexError) as reason:
+        raise GraphError(f"the ids in {place / _ID_TEXT}.npy cannot be read: {reason}.") from None
+
+
+def _fingerprint(file: Path) -> dict[str, Any]:
+    with file.open("rb") as opened:
+        return {"bytes": file.stat().st_size, "sha256": hashlib.file_digest(opened, "sha256").hexdigest()}
+
+
+def _seal(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

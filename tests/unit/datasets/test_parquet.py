@@ -1,0 +1,148 @@
+"""Parquet tables in pieces: the graph of ``load_tables``, whatever the types of ids, and errors that name what is wrong."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import agnncert as ac
+from agnncert.datasets import parquet
+
+NAMES = ["a", "b", "07", "7", "e", "f"]
+PAIRS = [(0, 1), (1, 2), (2, 3), (3, 0), (4, 5), (1, 0)]
+
+
+def nodes(ids, **columns) -> pa.Table:
+    usual = {
+        "id": ids, "one": np.arange(6.0), "two": np.arange(6), "label": ["x", "y", "x", None, "y", "x"],
+        "split": ["train", "train", "val", "test", " Test", ""],
+    }  # fmt: skip
+    return pa.table({**usual, **columns})
+
+
+def edges(ids, **columns) -> pa.Table:
+    return pa.table({"source": [ids[u] for u, _ in PAIRS], "target": [ids[v] for _, v in PAIRS], **columns})
+
+
+def converted(folder, some_nodes, some_edges, **options):
+    pq.write_table(some_nodes, folder / "nodes.parquet")
+    pq.write_table(some_edges, folder / "edges.parquet")
+    return ac.convert_parquet(folder / "nodes.parquet", folder / "edges.parquet", folder / "g", **options)
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(parquet, "ROWS", 4)
+    monkeypatch.setattr(parquet, "EDGES", 2)
+
+
+@pytest.mark.parametrize(
+    "ids", [NAMES, [5, -3, 2**40, 7, 0, 1], [2**64 - 1, 1, 2, 3, 4, 5], ["1", "2", "3", "4", "5", "6"]], ids=str
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_it_is_the_graph_that_load_tables_reads(tmp_path, ids, weighted):
+    kind = pa.uint64() if ids[0] == 2**64 - 1 else None
+    weight = {"weight": [1.5, 2.0, 3.0, 4.0, 5.0, 1.5]} if weighted else {}
+    data = converted(tmp_path, nodes(pa.array(ids, kind)), edges(pa.array(ids, kind), **weight))
+    expected = ac.load_tables(tmp_path)
+    assert ac.dataset_digest(data) == ac.dataset_digest(expected)
+    assert data.class_names == expected.class_names == ["x", "y"]
+    assert data.name == "g"
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [(pa.int8(), pa.string()), (pa.string(), pa.int64()), (pa.int32(), pa.uint64()), (pa.large_string(), pa.int16())],
+    ids=str,
+)
+def test_both_tables_may_store_the_same_ids_in_different_types(tmp_path, mine, theirs):
+    ids = pa.array([4, 9, 1, 0, 3, 8])
+    table = nodes(ids.cast(mine))
+    data = converted(tmp_path, table, edges(ids.cast(theirs)))
+    assert data.node_id.tolist() == ids.to_pylist()
+    assert data.num_edges == 10
+
+
+def test_text_may_be_stored_as_a_dictionary(tmp_path):
+    ids = pa.array(NAMES).dictionary_encode()
+    assert converted(tmp_path, nodes(ids), edges(ids)).node_id == NAMES
+
+
+def test_features_may_be_lists(tmp_path):
+    wide = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(18.0)), 3)
+    listed = pa.array([[float(k), 1.0] for k in range(6)])
+    data = converted(tmp_path, nodes(NAMES, wide=wide, listed=listed), edges(NAMES), features=["wide", "one", "listed"])
+    assert data.x[2].tolist() == [6, 7, 8, 2, 2, 1]
+
+
+def test_a_folder_of_files_is_one_table(tmp_path):
+    (tmp_path / "nodes").mkdir()
+    table = nodes(NAMES)
+    pq.write_table(table[:3], tmp_path / "nodes" / "1.parquet")
+    pq.write_table(table[3:], tmp_path / "nodes" / "2.parquet")
+    pq.write_table(edges(NAMES), tmp_path / "edges.parquet")
+    data = ac.convert_parquet(tmp_path / "nodes", tmp_path / "edges.parquet", tmp_path / "g", name="mine")
+    assert data.node_id == NAMES
+    assert (data.name, data.x.shape) == ("mine", (6, 2))
+
+
+def test_directed_edges_go_one_way(tmp_path):
+    data = converted(tmp_path, nodes(NAMES), edges(NAMES), directed=True)
+    assert sorted(map(tuple, data.edge_index.t().tolist())) == sorted(PAIRS)
+
+
+def test_without_labels_or_with_a_split_that_is_drawn(tmp_path):
+    table = nodes(NAMES, label=["x", "y"] * 3).drop_columns(["split"])
+    data = converted(tmp_path, table, edges(NAMES), seed=3)
+    assert ac.dataset_digest(data) == ac.dataset_digest(ac.load_tables(tmp_path, seed=3))
+    (tmp_path / "other").mkdir()
+    plain = converted(tmp_path / "other", table.drop_columns(["label"]), edges(NAMES), label=None)
+    assert "y" not in plain
+    assert "train_mask" not in plain
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": ["a", "b", "c", "7", "7", "f"]}, "'?7'? appears at rows 3 and 4|id 7 appears"),
+        ({"id": ["a", None, "07", "7", "e", "f"]}, 'column "id" is empty in 1 row'),
+        ({"id": np.arange(6.0)}, "of type double: ids are whole numbers or text"),
+        ({"one": ["p"] * 6}, 'feature column "one" is of type string'),
+        ({"one": [1.0, 2, 3, 4, float("nan"), 6]}, 'missing or infinite in column "one"'),
+        ({"one": [[1.0], [2.0, 3.0], [4.0], [1.0], [1.0], [1.0]]}, 'column "one" holds lists of several lengths'),
+        ({"split": ["train", "trian", "", "", "", ""]}, 'says "trian": did you mean "train"'),
+        ({"split": ["train", "", "", "val", "", ""]}, "row 4: for training or validation but without a label"),
+        ({"label": pa.nulls(6, pa.string())}, 'column "label" is empty'),
+    ],
+)
+def test_what_is_wrong_with_nodes_is_said(tmp_path, change, said):
+    with pytest.raises(ac.AgnncertError, match=said):
+        converted(tmp_path, nodes(**{"ids": NAMES, **change}), edges(NAMES))
+    assert not (tmp_path / "g").exists()
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "said"),
+    [
+        (edges(["a", "b", "07", "zz", "e", "f"]), {}, "ids that are not in the table of nodes: zz"),
+        (edges(NAMES, weight=[1.0, 2, 3, 4, 5, 6]), {}, "different weights"),
+        (edges(NAMES), {"weight": "w"}, 'no column "w"'),
+        (edges(NAMES), {"source": "from"}, 'no column "from"'),
+        (edges(NAMES), {"label": "lable"}, 'no column "lable".*Did you mean "label"'),
+    ],
+)
+def test_what_is_wrong_with_edges_or_options_is_said(tmp_path, table, options, said):
+    with pytest.raises(ac.DatasetError, match=said):
+        converted(tmp_path, nodes(NAMES), table, **options)
+
+
+def test_numbers_that_no_node_has_are_named(tmp_path):
+    with pytest.raises(ac.DatasetError, match="not in the table of nodes: 99"):
+        converted(tmp_path, nodes([1, 2, 3, 4, 5, 6]), edges([1, 2, 3, 99, 5, 6]))
+
+
+def test_what_is_no_parquet_is_named(tmp_path):
+    pd.DataFrame({"id": [1]}).to_csv(tmp_path / "nodes.parquet")
+    with pytest.raises(ac.DatasetError, match=r"nodes\.parquet cannot be read as Parquet"):
+        ac.convert_parquet(tmp_path / "nodes.parquet", tmp_path / "edges.parquet", tmp_path / "g")
