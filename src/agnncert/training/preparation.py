@@ -71,7 +71,8 @@ def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitS
             "ballots of a node are its edgeless prediction, which has a term of its own there."
         )
     data = inductive_view(data) if settings["protocol"] == "inductive" else data
-    graph = canonical(data, bool(getattr(division, "self_loops", False)))
+    in_parts = settings["clusters"] is not None and not isinstance(division, Smoothing)  # no model sees the whole graph
+    graph = canonical(data, bool(getattr(division, "self_loops", False)), compact=in_parts)
     train, val = (masked_rows(data, name) for name in ("train_mask", "val_mask"))
     call = bind(model, graph, "node")
     y = checked_labels(getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes)
