@@ -2,8 +2,10 @@
 
 ``<!-- options: certify -->`` becomes a table of that command's options, made from the command itself.
 ``<!-- include: CHANGELOG.md -->`` becomes that file of the project, its links made to fit.
+``<!-- notebook: researcher.ipynb -->`` becomes the cells of that notebook.
 """
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -15,17 +17,26 @@ from agnncert.cli.app import app
 PROJECT = Path(__file__).resolve().parents[2]
 _OPTIONS = re.compile(r"<!-- options: (\w+) -->")
 _INCLUDE = re.compile(r"<!-- include: (\S+) -->")
+_NOTEBOOK = re.compile(r"<!-- notebook: (\S+) -->")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
     whole = _INCLUDE.sub(lambda match: included(match[1]), markdown)
+    whole = _NOTEBOOK.sub(lambda match: cells(match[1]), whole)
     return _OPTIONS.sub(lambda match: options_table(match[1]), whole)
 
 
 def included(name: str) -> str:
     """A file of the project, with its links made to fit a page in ``docs``."""
     return (PROJECT / name).read_text(encoding="utf-8").replace("](docs/", "](")
+
+
+def cells(name: str) -> str:
+    """A notebook of ``docs/notebooks`` as a page: text as it is, code as code."""
+    notebook = json.loads((PROJECT / "docs" / "notebooks" / name).read_text(encoding="utf-8"))
+    texts = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
+    return "\n\n".join(text if kind == "markdown" else f"```python\n{text}\n```" for kind, text in texts)
 
 
 def options_table(command: str) -> str:

@@ -5,6 +5,7 @@ import logging
 import math
 import os
 from numbers import Real
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -26,9 +27,11 @@ from agnncert.voting.cast import EngineName, cast
 from agnncert.voting.cover import Cover
 from agnncert.voting.digest import model_digest, settings_of
 from agnncert.voting.first_call import require_model
+from agnncert.voting.gather import KeptShares
 from agnncert.voting.pair_facts import pair_facts
 from agnncert.voting.recast import choose_few, differing
 from agnncert.voting.shuffle import Shuffle
+from agnncert.workers import Workers, versions
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +55,7 @@ def certify(
     scope: str | None = None,
     seed: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    workers: Workers | None = None,
     progress: OnProgress | None = None,
 ) -> Certificate:
     """Proves how much of a graph an attacker may change without changing the model's voted labels.
@@ -77,7 +81,10 @@ def certify(
         scope: Random defences: whether ``alpha`` is spent on ``"each target"`` (the usual) or on ``"all targets
             together"``.
         seed: Random defences: seed of all samples; 0 when not given.
-        checkpoint: Random defences: file that keeps the counts, so that an interrupted run goes on.
+        checkpoint: What an interrupted run goes on from. Divisions: a folder that keeps ballots as they are cast, and
+            is emptied when all of them are. Random defences: a file that keeps the counts.
+        workers: Who does the work, such as ``ac.Ray(address="auto")``; this process when not given. The certificate is
+            the same.
         progress: Called after each batch of samples; with a division, before, while and after ballots are cast.
 
     Returns:
@@ -89,7 +96,7 @@ def certify(
         SettingsError: A setting makes no sense, or belongs to another kind of defence.
     """
     require_model(model)
-    sampling = {"n0": n0, "n": n, "alpha": alpha, "scope": scope, "seed": seed, "checkpoint": checkpoint}
+    sampling = {"n0": n0, "n": n, "alpha": alpha, "scope": scope, "seed": seed}
     casting: dict[str, Any] = {
         "attacks": None if attacks == "any" else attacks,
         "tolerance": tolerance,
@@ -98,7 +105,8 @@ def certify(
     casting["vote"] = vote
     if isinstance(division, Smoothing):
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
-        return division.certify(model, data, targets, engine=engine, progress=progress, **_given(sampling))
+        where: dict[str, Any] = {"engine": engine, "checkpoint": checkpoint, "workers": workers, "progress": progress}
+        return division.certify(model, data, targets, **where, **_given(sampling))
     require_division(division)
     _refuse_given(sampling, f"{division} casts every ballot once: these are settings of random defences")
     _require_tolerance(tolerance)
@@ -115,17 +123,28 @@ def certify(
     tell = follow(progress, "casting ballots", num_groups_in(division, chosen.graph))
     tell(0.0)
     shuffle = Shuffle(chosen.graph, division, chosen.places) if hasattr(division, "pieces") else None
+    keep = None if checkpoint is None else KeptShares(Path(checkpoint), _vote_key(chosen, division, model, tolerance))
     votes, cover = cast(
-        call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit, tell=tell, shuffle=shuffle
-    )
+        call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit, tell=tell, shuffle=shuffle,
+        workers=workers, keep=keep,
+    )  # fmt: skip
     if engine == "fast":
         _look_again(votes, call, chosen, division, shuffle)
     del shuffle  # as large as a quarter of the edges
     tell(1.0)
     _refuse_state(settings, settings_of(model))
     certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model), vote)
+    if keep is not None:
+        keep.clear()
     log.info("%r: median radius %g", certificate, np.median(certificate.radius) if len(certificate) else math.nan)
     return certificate
+
+
+def _vote_key(chosen: Targets, division: Division, model: Any, tolerance: float) -> dict[str, Any]:
+    """Everything that ballots depend on: those of another vote must not be mixed with them."""
+    rows = hashlib.sha256(np.ascontiguousarray(chosen.rows, dtype=np.int64).tobytes()).hexdigest()
+    known = {"graph": chosen.digest, "targets": rows, "model": model_digest(model), "division": str(division)}
+    return {**known, "tolerance": tolerance, "library": versions()}
 
 
 def assemble(

@@ -9,6 +9,7 @@ AgnncertError
 ├── BudgetError          a budget that no attacker can have (negative, fractional, unknown field)
 ├── DatasetError         a dataset or table is missing, unreachable or malformed
 ├── CertificateError     a certificate file is damaged, altered, or from a future version
+├── JournalError         a live graph's journal is damaged, in use, or belongs to another one
 ├── SettingsError        a setting, option or key is unknown or has a senseless value
 └── MissingPackage       a package is not installed; says which extra brings it
 """
@@ -53,8 +54,16 @@ class CertificateError(AgnncertError):
     """A certificate file is damaged, altered or of an unknown version."""
 
 
+class JournalError(AgnncertError):
+    """The journal of a live graph cannot be used: damaged, in use, or of another graph, model or division."""
+
+
 class SettingsError(AgnncertError):
     """A setting is unknown or senseless."""
+
+
+class WorkersError(AgnncertError):
+    """The machines that were to share the work are not there, are others than expected, or keep failing."""
 
 
 class MissingPackage(AgnncertError, ModuleNotFoundError):  # noqa: N818 - reads as a statement where it is raised

@@ -8,28 +8,35 @@ model is, so the check holds for all models at once.
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division
+from agnncert.divisions import Division, has_own_groups, num_groups_in, rule_of
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 from agnncert.proof.budget import COUNTS
+from agnncert.proof.vote import Vote
 
 
-def check_division(division: Division, task: Task = "node", trials: int = 200, seed: int = 0) -> None:
+def check_division(
+    division: Division, task: Task = "node", trials: int = 200, seed: int = 0, vote: Vote | None = None
+) -> None:
     """Tries to catch a division breaking its promise.
 
     Args:
-        division: The division to try; a small ``num_groups`` (below 20) finds faults sooner.
+        division: The division to try; a small ``num_groups`` (below 20) finds faults sooner, ``math.inf`` is fine.
         task: "node" or "graph".
         trials: Number of attacked graphs.
         seed: Seed of the graphs and attacks.
+        vote: How ballots are added up. If groups that are empty for a target cast a constant, or nothing, a ballot also
+            moves when such a group is filled or emptied: that is looked at too. A prior moves never.
 
     Raises:
+        SettingsError: The vote makes no sense with this division.
         DivisionError: A change moved more ballots than ``votes_moved`` or ``unit_costs`` (if it has them)
             allow, groups depend on more than ids, or a method is missing or returns something of the wrong
             shape. The message holds the attack that shows it.
@@ -40,13 +47,17 @@ def check_division(division: Division, task: Task = "node", trials: int = 200, s
                 f"{type(division).__name__} has no method {method}(): a division needs groups, subgraph "
                 "and votes_moved."
             )
+    vote = vote or Vote()
+    least = max(2, len(vote.class_prior), 0 if vote.constant is None else vote.constant + 1)
+    vote = vote.under(rule_of(division, task)[0], least)
     random = np.random.default_rng(seed)
     for _ in range(trials):
         graph = random_graph(random)
         _check_groups(division, graph, task)
         change = random_change(graph, random)
-        _check_growth(division, graph, change, task)
-        _check_promise(division, graph, change, task)
+        if not has_own_groups(division):  # else groups are numbered anew, and are known by what is in them
+            _check_growth(division, graph, change, task)
+        _check_promise(division, graph, change, task, vote)
 
 
 def random_graph(random: np.random.Generator, num_features: int = 2) -> Data:
@@ -115,16 +126,55 @@ def random_change(graph: Data, random: np.random.Generator, units: int | None = 
     )
 
 
-def views(division: Division, data: Data, task: Task) -> Iterator[tuple[int | None, list[str]]]:
-    """What every target can see in each subgraph, as text; a target is named by its key, a graph by ``None``."""
+def views(
+    division: Division, data: Data, task: Task, vote: Vote | None = None
+) -> Iterator[tuple[int | None, dict[Any, str]]]:
+    """What every target can see in each subgraph, as text; a target is named by its key, a graph by ``None``.
+
+    A subgraph is named by its number or, if every neighbour has a group of its own, by the keys of what is in it. Where
+    nothing is seen the text is ``"-"``.
+
+    Args:
+        division: The division.
+        data: The graph.
+        task: "node" or "graph".
+        vote: How ballots are added up, spelled out; as usual when not given.
+    """
     graph = _canonical(data, task, getattr(division, "self_loops", False))
     groups = division.groups(graph)
-    parts = [division.subgraph(graph, groups, i) for i in range(division.num_groups)]
+    names = _names(division, graph, groups)
+    parts = {name: division.subgraph(graph, groups, i) for i, name in enumerate(names)}
     if task == "graph":
-        yield None, [_describe(part, torch.arange(part.x.size(0))) if part.x.size(0) else "-" for part in parts]
+        whole = {name: torch.arange(part.x.size(0)) for name, part in parts.items()}
+        yield None, {name: _describe(part, whole[name]) if len(whole[name]) else "-" for name, part in parts.items()}
         return
+    empty = _Emptiness(division, vote)
     for row, key in enumerate(graph.node_key.tolist()):
-        yield key, [_node_view(part, row) for part in parts]
+        yield key, {name: "-" if empty(part, row) else _node_view(part, row) for name, part in parts.items()}
+
+
+def _names(division: Division, graph: Data, groups: torch.Tensor) -> list[Any]:
+    """What each subgraph is known by, whatever happens elsewhere."""
+    number = num_groups_in(division, graph)
+    if not has_own_groups(division):
+        return list(range(number))
+    if not rule_of(division, "node")[0].startswith("per-pair"):  # one for each node, in their order
+        return list(graph.node_key.tolist()[:number])
+    keys = graph.node_key[graph.edge_index].sort(dim=0).values
+    return [frozenset(map(tuple, keys[:, groups == index].t().tolist())) for index in range(number)]
+
+
+class _Emptiness:
+    """Says whether a subgraph is empty for a target, so that it casts what the vote says instead of a prediction."""
+
+    def __init__(self, division: Division, vote: Vote | None) -> None:
+        rule = rule_of(division, "node")[0]
+        self.counts = vote is not None and vote.constant is not None and not rule.startswith(("custom", "gnncert"))
+        self.both_ways = rule.startswith(("edge-centric", "per-pair"))
+
+    def __call__(self, part: Data, row: int) -> bool:
+        ends = part.edge_index if self.both_ways else part.edge_index[1]
+        return self.counts and "abstain" not in part and not bool((ends == row).any())
 
 
 def _canonical(data: Data, task: Task, keep_self_loops: bool = False) -> Data:
@@ -159,11 +209,12 @@ def _describe(part: Data, nodes: torch.Tensor, root: int | None = None) -> str:
 def _check_groups(division: Division, data: Data, task: Task) -> None:
     graph = _canonical(data, task)
     groups = division.groups(graph)
+    number = num_groups_in(division, graph)
     one_each = not groups.is_floating_point() and groups.shape == (graph.num_edges,)
-    if not one_each or (groups.numel() and not -1 <= int(groups.min()) <= int(groups.max()) < division.num_groups):
+    if not one_each or (groups.numel() and not -1 <= int(groups.min()) <= int(groups.max()) < number):
         raise DivisionError(
             f"groups() returned shape {tuple(groups.shape)} for {graph.num_edges} edges: expected one "
-            f"group from 0 to {division.num_groups - 1} for each."
+            f"group from 0 to {number - 1} for each."
         )
     if task == "node" and division.subgraph(graph, groups, 0).x.size(0) != graph.num_nodes:
         raise DivisionError(
@@ -187,13 +238,14 @@ def _group_of_arcs(division: Division, data: Data, task: Task) -> dict[tuple[int
     return {(u, v): g for (u, v), g in zip(keys, division.groups(graph).tolist(), strict=True)}
 
 
-def _check_promise(division: Division, data: Data, change: Perturbation, task: Task) -> None:
-    after = dict(views(division, change.apply(data), task))
+def _check_promise(division: Division, data: Data, change: Perturbation, task: Task, vote: Vote) -> None:
+    after = dict(views(division, change.apply(data), task, vote))
     graph = _canonical(data, task)
-    for row, (target, seen) in enumerate(views(division, data, task)):
+    for row, (target, seen) in enumerate(views(division, data, task, vote)):
         if target not in after or target in keys_of(change.delete_nodes):
             continue  # nothing is promised to a target that is deleted
-        moved = [i for i, (old, new) in enumerate(zip(seen, after[target], strict=True)) if old != new]
+        now = after[target]
+        moved = [name for name in seen | now if seen.get(name, "-") != now.get(name, "-")]
         for name, promised in _promises(division, change, graph, row if task == "node" else None):
             if len(moved) > promised:
                 whom = "the graph" if target is None else f"target {target}"

@@ -1,4 +1,4 @@
-"""The page in a real browser: it says what the library says, and a person can use it."""
+"""The page in a real browser: a person can read and use it."""
 
 import json
 import math
@@ -9,186 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agnncert.proof.budget import COUNTS, Budget
-from agnncert.report import ReportContext, build_report
+from agnncert.proof.budget import Budget
 
+from ..support.pages import enter, opened_at, report, shown, some_truth, table_column, until
 from ..support.synthetic import made_up_certificate, sampled_certificate
 
 pytestmark = pytest.mark.browser
 
-RULES = [
-    "edge-centric/node",
-    "node-centric/node",
-    "gated/node",
-    "edge-centric/graph",
-    "node-centric/graph",
-    "gnncert-e/node",
-    "gnncert-n/node",
-    "gnncert-en/graph",
-    "custom/node",
-]
 EVIL = '</script><script>alert("id")</script><img src=x onerror=alert(1)>'
-
-
-def report(tmp_path: Path, certificate: Any, **context: Any) -> Path:
-    return build_report(certificate, tmp_path / "report.html", context=ReportContext(**context))
-
-
-def some_truth(certificate: Any, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    guess = rng.integers(certificate.counts.shape[1], size=len(certificate.label))
-    return np.where(rng.random(len(guess)) < 0.7, certificate.label, guess)
-
-
-def random_budget(rng: np.random.Generator, task: str) -> Budget:
-    """A few kinds of change, mostly small, sometimes unlimited: where the answers differ between targets."""
-    fields = rng.choice(COUNTS, size=rng.choice([1, 1, 2, 3, len(COUNTS)]), replace=False)
-    sizes = [1, 2, int(rng.integers(3, 12)), math.inf]
-    amounts = {str(field): sizes[rng.choice(4, p=[0.3, 0.25, 0.3, 0.15])] for field in fields}
-    return Budget(**amounts, target_features=bool(task == "node" and rng.random() < 0.15))
-
-
-def enter(page: Any, budget: Budget, by_slider: bool) -> None:
-    """Sets the explorer as a person would: boxes, numbers, sliders."""
-    for field in COUNTS:
-        value = getattr(budget, field)
-        unlimited, number = page.locator(f"#u-{field}"), page.locator(f"#{'r' if by_slider else 'f'}-{field}")
-        if unlimited.is_checked() != (value == math.inf):
-            unlimited.set_checked(value == math.inf)
-        if value != math.inf and number.input_value() != str(value):
-            number.fill(str(value))
-    if page.locator("#f-target_features").count():
-        page.locator("#f-target_features").set_checked(budget.target_features)
-
-
-# The same without a person: the controls get their values and the events that a hand would cause.
-ENTER_MANY = """(budgets) => budgets.map((budget) => {
-  const set = (id, name, value, event) => {
-    const control = document.getElementById(id);
-    if (!control || control[name] === value) return;
-    control[name] = value;
-    control.dispatchEvent(new Event(event, { bubbles: true }));
-  };
-  for (const [field, value] of Object.entries(budget.counts)) {
-    set(`u-${field}`, "checked", value === null, "change");
-    if (value !== null) set(`${budget.by}-${field}`, "value", String(value), "input");
-  }
-  set("f-target_features", "checked", budget.own, "change");
-  const { kept, right, broken } = document.getElementById("answer").dataset;
-  return {
-    kept: Number(kept), right: Number(right), broken: Number(broken),
-    accuracy: document.getElementById("answer-accuracy").textContent,
-    ids: [...document.querySelectorAll("#survivors-list li")].map((item) => item.textContent),
-  };
-})"""
-
-
-def enter_many(page: Any, budgets: list[Budget]) -> list[dict[str, Any]]:
-    """Answers of the explorer to many budgets, set by slider and by number in turn."""
-    as_json = [
-        {
-            "by": "rf"[turn % 2],
-            "counts": {f: None if getattr(budget, f) == math.inf else getattr(budget, f) for f in COUNTS},
-            "own": budget.target_features,
-        }
-        for turn, budget in enumerate(budgets)
-    ]
-    return page.evaluate(ENTER_MANY, as_json)
-
-
-def shown(page: Any) -> dict[str, Any]:
-    """What the explorer says at the moment."""
-    return page.evaluate(
-        ENTER_MANY, [{"by": "f", "counts": {}, "own": page.locator("#f-target_features:checked").count() > 0}]
-    )[0]
-
-
-def said_by_library(certificate: Any, truth: np.ndarray, budget: Budget) -> dict[str, Any]:
-    """What the explorer ought to say."""
-    holds = certificate.holds_against(budget)
-    right = int((holds & (truth == certificate.label)).sum())
-    return {
-        "kept": int(holds.sum()),
-        "right": right,
-        "broken": certificate.broken_at_most(budget),
-        "accuracy": f"{100 * right / len(holds):.1f}\u00a0%",
-        "ids": [str(one) for one in certificate.target[holds]],
-    }
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_the_explorer_says_what_holds_against_says(rule: str, tmp_path: Path, open_page: Any) -> None:
-    rng = np.random.default_rng(len(rule))
-    certificate, _ = made_up_certificate(rng, rule, num_targets=50, num_groups=21, num_classes=3, unstable=0.01)
-    truth = some_truth(certificate)
-    page = open_page(report(tmp_path, certificate, truth=truth))
-    budgets = [random_budget(rng, certificate.claim.task) for _ in range(150)]
-    expected = [said_by_library(certificate, truth, budget) for budget in budgets]
-    for budget, page_says, library_says in zip(budgets, enter_many(page, budgets), expected, strict=True):
-        assert page_says == library_says, budget
-    assert len({answer["kept"] for answer in expected}) > 3, "the budgets were all alike: nothing was tested"
-
-
-@pytest.mark.parametrize("by_slider", [True, False])
-def test_a_person_at_the_controls_gets_the_library_answer(by_slider: bool, tmp_path: Path, open_page: Any) -> None:
-    rng = np.random.default_rng(20 + by_slider)
-    certificate, _ = made_up_certificate(rng, "gated/node", num_targets=50, num_groups=20, num_classes=3)
-    truth = some_truth(certificate)
-    page = open_page(report(tmp_path, certificate, truth=truth))
-    for _ in range(4):
-        budget = random_budget(rng, "node")
-        enter(page, budget, by_slider)
-        assert shown(page) == said_by_library(certificate, truth, budget), budget
-
-
-def test_row_numbers_as_ids_refuse_deleted_nodes_on_the_page_too(tmp_path: Path, open_page: Any) -> None:
-    certificate, _ = made_up_certificate(np.random.default_rng(1), "node-centric/node", 30, 20, 3, ids="row")
-    page = open_page(report(tmp_path, certificate))
-    enter(page, Budget(delete_nodes=1), by_slider=True)
-    assert not certificate.holds_against(Budget(delete_nodes=1)).any()
-    assert shown(page)["kept"] == 0
-    assert "row numbers" in page.locator("#answer-why").inner_text()
-
-
-def test_every_preset_gives_the_library_answer_for_the_code_it_shows(tmp_path: Path, open_page: Any) -> None:
-    certificate, _ = made_up_certificate(np.random.default_rng(2), "gated/node", 40, 20, 3, mean_degree=9.0)
-    page = open_page(report(tmp_path, certificate))
-    for button in page.locator("#presets button").all():
-        button.click()
-        budget = eval(
-            page.locator("#answer-code").inner_text().removeprefix("certificate.holds_against(ac.").removesuffix(")"),
-            {"Budget": Budget, "math": math},
-        )
-        assert shown(page)["kept"] == certificate.holds_against(budget).sum(), button.inner_text()
-
-
-def test_typed_nonsense_counts_as_nothing(tmp_path: Path, open_page: Any) -> None:
-    certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 30, 20, 3)
-    page = open_page(report(tmp_path, certificate))
-    before = shown(page)
-    for text in ("", "-5", "0.7"):
-        page.locator("#f-add_edges").fill(text)
-        assert shown(page) == before
-    page.locator("#f-delete_nodes").focus()
-    assert page.locator("#f-add_edges").input_value() == "0"
-
-
-def test_one_target_withstands_what_largest_says(tmp_path: Path, open_page: Any) -> None:
-    certificate, _ = made_up_certificate(np.random.default_rng(4), "edge-centric/node", 25, 20, 3, mean_degree=4.0)
-    page = open_page(report(tmp_path, certificate))
-    asked = {
-        "Edges added": certificate.largest("add_edges"),
-        "Edges deleted": certificate.largest("delete_edges"),
-        "Nodes deleted": certificate.largest("delete_nodes"),
-        "Nodes injected, with any number of edges": certificate.largest("inject_nodes", edges_per_injected=math.inf),
-    }
-    for row in range(0, 25, 4):
-        page.locator("#choose-id").fill(str(certificate.target[row]))
-        page.locator("#choose button").click()
-        for name, most in asked.items():
-            cell = page.locator(f'#onetarget tr:has(td:text-is("{name}")) td.num')
-            amount = most[row]
-            assert cell.inner_text() == ("any" if amount == math.inf else "none" if amount < 0 else f"{amount:.0f}")
 
 
 def test_every_id_can_be_chosen_to_the_last_digit_and_blank(tmp_path: Path, open_page: Any) -> None:
@@ -214,10 +42,6 @@ def test_the_ballots_of_one_target_are_the_ballots_that_were_cast(tmp_path: Path
     page.locator("#choose-id").fill("nobody")
     page.keyboard.press("Enter")
     assert "no target" in page.locator("#choose-status").inner_text()
-
-
-def table_column(page: Any, place: int) -> list[str]:
-    return page.locator(f"#targets tbody tr td:nth-child({place})").all_inner_texts()
 
 
 def test_the_table_can_be_searched_sorted_and_filtered(tmp_path: Path, open_page: Any) -> None:
@@ -346,20 +170,20 @@ def test_everything_can_be_reached_and_named_by_keyboard_and_screen_reader(tmp_p
     page.locator("#announce", has_text="certified").wait_for(state="attached")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1240])
-def test_the_page_fits_its_window_and_both_charts_are_drawn(
-    scheme: str, width: int, tmp_path: Path, open_page: Any
-) -> None:
+def test_the_page_fits_its_window_and_both_charts_are_drawn(tmp_path: Path, open_page: Any) -> None:
     certificate, degree = made_up_certificate(np.random.default_rng(12), "edge-centric/node", 80, 60, 4)
     context = {"truth": some_truth(certificate), "degree": degree, "attacked": [(0, 0.7), (5, 0.66)], "mlp": 0.71}
-    page = open_page(report(tmp_path, certificate, **context), width=width, color_scheme=scheme)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for chart in ("accuracy", "degree"):
-        page.wait_for_selector(f"#{chart}-chart svg path", state="attached")
-        assert page.locator(f"#{chart}-chart svg").bounding_box()["width"] > 0.8 * (width - 300)
-    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (max(int(c) for c in background[4:-1].split(",")) < 60) == (scheme == "dark")
+    path = report(tmp_path, certificate, **context)
+    for width, scheme in ((390, "light"), (1240, "dark")):
+        page = open_page(path, width=width, color_scheme=scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for chart in ("accuracy", "degree"):
+            page.wait_for_selector(f"#{chart}-chart svg path", state="attached")
+            assert page.locator(f"#{chart}-chart svg").bounding_box()["width"] > 0.8 * (width - 300)
+        for colours in (scheme, {"light": "dark", "dark": "light"}[scheme]):
+            page.emulate_media(color_scheme=colours)
+            background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert (max(int(c) for c in background[4:-1].split(",")) < 60) == (colours == "dark")
 
 
 def test_it_prints(tmp_path: Path, open_page: Any) -> None:
@@ -410,22 +234,6 @@ def test_the_data_on_the_page_are_the_certificate_not_a_rounding_of_it(tmp_path:
         assert radius == (f"{certificate.radius[row]}" if certificate.radius[row] >= 0 else "none")
 
 
-def until(page: Any, true: str) -> None:
-    """Waits until an expression is true; the page's policy forbids the driver's own way."""
-    give_up = time.monotonic() + 10
-    while not page.evaluate(true):
-        assert time.monotonic() < give_up, true
-        time.sleep(0.05)
-
-
-def opened_at(page: Any, path: Path, state: str) -> Any:
-    """The page at an address with a state, loaded anew."""
-    page.goto("about:blank")
-    page.goto(f"{path.as_uri()}{state}")
-    page.wait_for_selector("html[data-ready=yes]", state="attached", timeout=20_000)
-    return page
-
-
 def test_the_address_says_what_is_asked_and_whoever_opens_it_sees_the_same(tmp_path: Path, open_page: Any) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(3), "node-centric/node", 60, 30, 3)
     path = report(tmp_path, certificate, truth=some_truth(certificate))
@@ -439,7 +247,7 @@ def test_the_address_says_what_is_asked_and_whoever_opens_it_sees_the_same(tmp_p
     state = page.evaluate("location.hash")
     assert "add_edges=2" in state
     assert "delete_edges=inf" in state
-    again = opened_at(open_page(path), path, state)
+    again = opened_at(open_page(path, width=1300), path, state)
     assert again.locator("#answer-code").text_content() == page.locator("#answer-code").text_content()
     assert again.locator("#answer").get_attribute("data-kept") == page.locator("#answer").get_attribute("data-kept")
     assert again.locator("#onetarget h3").text_content() == "Node 40"
@@ -455,29 +263,30 @@ def test_an_address_pasted_into_an_open_page_is_followed(tmp_path: Path, open_pa
     assert page.locator("#f-add_edges").input_value() == "3"
 
 
-@pytest.mark.parametrize(
-    "state",
-    [
-        "#add_edges=-7&delete_edges=NaN",
-        "#target=nobody",
-        "#%%%",
-        "#__proto__=1&constructor=2",
-        f"#target={EVIL}",
-        "#=&=&add_edges",
-    ],
+NONSENSE = (
+    "#add_edges=-7&delete_edges=NaN",
+    "#target=nobody",
+    "#%%%",
+    "#__proto__=1&constructor=2",
+    f"#target={EVIL}",
+    "#=&=&add_edges",
 )
-def test_nonsense_in_the_address_changes_nothing(state: str, tmp_path: Path, open_page: Any) -> None:
+
+
+def test_nonsense_in_the_address_changes_nothing(tmp_path: Path, open_page: Any) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 40, 30, 3)
     path = report(tmp_path, certificate)
-    plain = open_page(path).locator("#answer-code").text_content()
-    page = opened_at(open_page(path), path, state)
-    assert page.locator("#answer-code").text_content() == plain
+    page = open_page(path)
+    plain = page.locator("#answer-code").text_content()
+    for state in NONSENSE:
+        opened_at(page, path, state)
+        assert page.locator("#answer-code").text_content() == plain, state
 
 
 def test_a_table_that_hides_columns_says_so(tmp_path: Path, open_page: Any) -> None:
     certificate, degree = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 40, 30, 3)
     path = report(tmp_path, certificate, truth=some_truth(certificate), degree=degree)
-    phone, desk = open_page(path, width=390), open_page(path)
+    phone, desk = open_page(path, width=390), open_page(path, width=1300)
     cue = "#table .cue"
     assert phone.locator(cue).is_visible()
     assert phone.locator("#table .tablebox").get_attribute("data-hidden") == "right"

@@ -26,7 +26,32 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a senseless setting of the model": ((*TRAIN, "--set", "dropout=2"), ("dropout is 2", "below 1")),
     "a division with a typo": (("train", "tables", "--division", "nodes"), ("nodes", 'did you mean "node"')),
     "a hash with a typo": (("train", "tables", "--hash", "md6"), ("md6", 'did you mean "md5"')),
-    "no groups": (("train", "tables", "--groups", "0"), ("num_groups=0", "from 1")),
+    "no groups": (("train", "tables", "--groups", "0"), ("groups=0", "from 1", "inf")),
+    "groups that are no number": (("train", "tables", "--groups", "many"), ("groups=many", "whole number", "inf")),
+    "gated features in endless groups": (
+        ("train", "tables", "--division", "gated", "--groups", "inf"), ("math.inf", "gate_features"),
+    ),
+    "a prior that is no number": ((*TRAIN, "--prior", "some"), ("prior=some", "such as 0,12")),
+    "half a prior": ((*TRAIN, "--prior", "0.5"), ("prior=0.5", "whole number")),
+    "a prior for more classes than there are": ((*TRAIN, "--prior", "1,2,3"), ("3 numbers", "2 classes")),
+    "empty groups with a typo": ((*TRAIN, "--empty", "abstein"), ("abstein", "abstain")),
+    "empty groups for a class that is not there": ((*TRAIN, "--empty", "7"), ("empty=7", "0 to 1")),
+    "a vote that gated features forbid": ((*TRAIN, "--division", "gated", "--prior", "3"), ("protects", "list")),
+    "endless groups that cast what they predict": (
+        ("train", "tables", "--groups", "inf", "--empty", "edgeless", "--epochs", "1"), ("abstain", "prior"),
+    ),
+    "a vote, and a size to choose it for": (
+        (*OWN, "--model", "mine:build", "--design-size", "2", "--prior", "3"), ("--design-size", "leave out"),
+    ),
+    "a negative size to choose a vote for": (
+        (*OWN, "--model", "mine:build", "--design-size", "-1"), ("design_size=-1", "from 0"),
+    ),
+    "a kind of change with a typo": (
+        (*OWN, "--model", "mine:build", "--design-size", "1", "--against", "struct"), ('did you mean "structure"',),
+    ),
+    "a vote chosen for gated features": (
+        (*OWN, "--model", "mine:build", "--division", "gated", "--design-size", "1"), ("without gated features",),
+    ),
     "groups and a size to choose them for": ((*TRAIN, "--target-size", "3"), ("--target-size", "leave out --groups")),
     "an objective with a typo": ((*TRAIN, "--objective", "papers"), ('did you mean "paper"',)),
     "a protocol with a typo": ((*TRAIN, "--protocol", "inductiv"), ('did you mean "inductive"',)),

@@ -62,7 +62,6 @@ def same_arcs_for_everybody(patch):
 
 def only_small_graphs(patch):
     patch.setattr(probes, "MOST_ROWS", 50)
-    patch.setattr(probes, "LEAST_ROWS", 50)
     patch.setattr(scenes, "LEAST_ROWS", 50)
 
 

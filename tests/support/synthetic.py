@@ -4,16 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.proof.ballots import ABSTAIN, Votes
+from agnncert.proof.ballots import ABSTAIN, Votes, under_vote
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import Claim, make_claim
 from agnncert.proof.evidence import BallotEvidence
+from agnncert.proof.rules import RULES
 from agnncert.proof.samples.evidence import SampleEvidence
 from agnncert.proof.samples.flips import FlipNoise
+from agnncert.proof.vote import Vote
 
 from .certificates import grid, printed_division
-
-COVER_RULES = ("edge-centric/node", "edge-centric/graph")
 
 
 def random_votes(
@@ -24,8 +24,14 @@ def random_votes(
     num_classes: int,
     mean_degree: float = 5.0,
     unstable: float = 0.0,
+    edgeless: bool = False,
+    doubtful: float | None = None,
 ) -> tuple[Votes, np.ndarray]:
-    """Votes under ``rule`` and the degree of each target; labels lean to the class that also casts the default."""
+    """Votes under ``rule`` and the degree of each target; labels lean to the class that also casts the default.
+
+    With ``edgeless``, the default is the prediction without edges although the division would abstain; a share
+    ``doubtful`` of the defaults is unstable, as many as of other ballots when not given.
+    """
     method, task = rule.split("/")
     lists_all = method.startswith(("gnncert", "custom"))
     degree = rng.geometric(1 / (1 + mean_degree), num_targets) - (0 if task == "graph" else 1)
@@ -36,7 +42,7 @@ def random_votes(
     owner = np.repeat(np.arange(num_targets), np.diff(indptr))
     follows = rng.random(len(group)) < rng.uniform(0.3, 0.98, num_targets)[owner]
     ballot = np.where(follows, favourite[owner], rng.integers(num_classes, size=len(group)))
-    votes_alone = task == "node" and method in ("edge-centric", "node-centric")
+    votes_alone = edgeless or (task == "node" and method in ("edge-centric", "node-centric"))
     agrees = rng.random(num_targets) < 0.93
     default = np.where(agrees, favourite, rng.integers(num_classes, size=num_targets)) if votes_alone else ABSTAIN
     reached = np.ones(len(group), dtype=bool)
@@ -49,7 +55,7 @@ def random_votes(
         num_groups=num_groups,
         num_classes=num_classes,
         default=np.broadcast_to(default, num_targets).astype(np.int16),
-        default_stable=rng.random(num_targets) >= unstable,
+        default_stable=rng.random(num_targets) >= (unstable if doubtful is None else doubtful),
         indptr=indptr.astype(np.int64),
         group=group,
         ballot=ballot.astype(np.int16),
@@ -65,7 +71,7 @@ def _listed_groups(rng: np.random.Generator, num_groups: int, degree: int) -> np
 
 def random_cover(rng: np.random.Generator, votes: Votes, rule: str) -> tuple[np.ndarray, np.ndarray]:
     """A cover table that fits the votes: rows that rise to the number of reached ballots."""
-    if rule not in COVER_RULES:
+    if not RULES[rule].uses_cover:
         return np.zeros(votes.num_targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
     rows = []
     for size in np.diff(votes.indptr):
@@ -83,10 +89,14 @@ def random_evidence(
     num_groups: int,
     num_classes: int,
     ids: str = "node_id",
-    **shape: float,
+    vote: Vote | None = None,
+    **shape: Any,
 ) -> tuple[BallotEvidence, np.ndarray]:
     """Evidence under ``rule``, and the degree of each target."""
-    votes, degree = random_votes(rng, rule, num_targets, num_groups, num_classes, **shape)
+    vote = (vote or Vote()).under(rule, num_classes)
+    follows = bool(vote.edgeless_prior)
+    votes, degree = random_votes(rng, rule, num_targets, num_groups, num_classes, edgeless=follows, **shape)
+    votes, extra = under_vote(votes, vote)
     pointer, cover = random_cover(rng, votes, rule)
     parameters = {}
     if rule.startswith("gnncert-en"):
@@ -99,7 +109,11 @@ def random_evidence(
             "inject_nodes": 1,
             "edges_per_injected": 1,
         }
-    return BallotEvidence(votes, rule, pointer, cover, ids=ids, parameters=parameters), degree
+    if RULES[rule].one_way:
+        extra["one_way"] = rng.random(len(votes.ballot)) < 0.3
+    if RULES[rule].hubs:
+        extra["hubs"] = np.sort(rng.geometric(0.2, num_groups // 3)).astype(np.int32)[::-1].copy()
+    return BallotEvidence(votes, rule, pointer, cover, ids=ids, parameters=parameters, vote=vote, **extra), degree
 
 
 def made_up_certificate(
@@ -121,6 +135,7 @@ def made_up_certificate(
         tolerance=1e-6,
         digests={"graph": "0123456789abcdef" * 4, "model": "fedcba9876543210" * 4},
         parameters=evidence.parameters,
+        vote=evidence.vote,
     )
     ids = 3 * np.arange(num_targets) + 7 if target is None else target
     return Certificate(claim, evidence, ids), degree

@@ -1,13 +1,16 @@
 """The check that authors of divisions run: it passes ours and catches each kind of broken promise."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from agnncert.divisions import EdgeCentric, NodeCentric
-from agnncert.errors import DivisionError, NotCovered
+from agnncert.errors import DivisionError, NotCovered, SettingsError
 from agnncert.graphs.graph import node_keys
+from agnncert.proof.vote import Vote
 from agnncert.testing import check_division, random_change, random_graph
 
 FEW = 40  # attacked graphs; enough for the faults below
@@ -28,6 +31,58 @@ FEW = 40  # attacked graphs; enough for the faults below
 )
 def test_built_in_divisions_keep_their_promise(division, task):
     check_division(division, task, trials=FEW)
+
+
+@pytest.mark.parametrize("task", ["node", "graph"])
+@pytest.mark.parametrize("division", [EdgeCentric(math.inf), NodeCentric(math.inf)], ids=str)
+def test_one_group_per_neighbour_keeps_its_promise(division, task):
+    check_division(division, task, trials=FEW // 2, vote=Vote(empty=1, prior=[0, 3]))
+
+
+@pytest.mark.parametrize(
+    ("division", "vote"),
+    [
+        (EdgeCentric(5), Vote(empty="abstain", prior=2)),
+        (EdgeCentric(5, self_loops=True), Vote(empty=0)),
+        (NodeCentric(5), Vote(empty=2, prior=-1)),
+        (NodeCentric(5, gate_features=True), Vote(empty=1)),
+    ],
+    ids=str,
+)
+def test_constants_of_empty_groups_move_no_more_ballots(division, vote):
+    check_division(division, trials=FEW // 2, vote=vote)
+
+
+class SharedGroups(NodeCentric):
+    """Says that every neighbour has a group of its own, and shows what comes from the next one too."""
+
+    def subgraph(self, graph, groups, index):
+        return super().subgraph(graph, torch.where(groups == index + 1, index, groups), index)
+
+
+class ForgetsPairs(EdgeCentric):
+    def votes_moved(self, change, graph, target):
+        return len(super().moved_groups(change, graph, target)) - len(change.add_edges)
+
+
+class OneAtMost(NodeCentric):
+    """Promises that no attack moves more than one ballot."""
+
+    def votes_moved(self, change, graph, target):
+        return min(1, super().votes_moved(change, graph, target))
+
+
+@pytest.mark.parametrize("division", [SharedGroups(math.inf), ForgetsPairs(math.inf), OneAtMost(3)], ids=repr)
+def test_broken_promises_are_caught_with_votes_and_groups_of_their_own(division):
+    with pytest.raises(DivisionError, match="but votes_moved promised"):
+        check_division(division, trials=200, vote=Vote(empty="abstain"))
+
+
+def test_a_vote_that_makes_no_sense_is_refused():
+    for division, vote in ((NodeCentric(math.inf), Vote(empty="edgeless")), (Mine(), Vote(empty=1))):
+        with pytest.raises(SettingsError):
+            check_division(division, vote=vote)
+    check_division(Mine(), trials=5, vote=Vote(prior=[0, 5]))
 
 
 class Mine:

@@ -4,20 +4,24 @@ Sample ``i`` of a run depends on the seed and on ``i`` alone. So a run that was 
 more samples, has the same counts as one that was never interrupted.
 """
 
+import copy
 import json
 import os
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import torch
 
 from agnncert.baselines.bernoulli import ESTIMATION, SELECTION, stream
 from agnncert.errors import CertificateError, SettingsError
 from agnncert.progress import OnProgress, Progress
 from agnncert.proof.ballots import IntArray
 from agnncert.storage import read_sealed, write_sealed
+from agnncert.workers import Here, Workers
 
 FORMAT = "agnncert-counts"
 VERSION = 1
@@ -99,6 +103,7 @@ def collect(
     key: dict[str, Any],
     checkpoint: str | os.PathLike[str] | None = None,
     progress: OnProgress | None = None,
+    workers: Workers | None = None,
 ) -> SampleCounts:
     """Counts of ``n0`` selection and ``n`` estimation samples, going on from ``checkpoint`` if it exists.
 
@@ -110,17 +115,21 @@ def collect(
         key: Everything else that the samples depend on, as JSON values.
         checkpoint: File to resume from and to write to, about every ten seconds and at the end.
         progress: Called after each batch.
+        workers: Who draws and counts; this process when not given.
     """
     n0, n, seed = int(n0), int(n), int(seed)  # from numpy's integers, which JSON does not know
     key = json.loads(json.dumps({**key, "seed": seed, "batch": sampler.batch}))
+    # In a worker the sampler's arrays lie in Ray's store, where nobody may write; it has tables of its own to fill.
+    prepare = _as_it_is if workers is None else copy.deepcopy
     none = np.zeros((sampler.num_targets, sampler.num_classes), dtype=np.int64)
     counts = _resumed(checkpoint, key, n0, n) or SampleCounts(none, none, key=key)
     begin = saved = time.monotonic()
     before = counts.selected + counts.estimated
     try:
         for stage, total in ((SELECTION, n0), (ESTIMATION, n)):
-            while counts.done(stage) < total:
-                counts = _one_batch(sampler, counts, stage, total, seed)
+            batches = _batches(sampler.batch, counts.done(stage), total, stage, seed)
+            for batch, found in in_order((workers or Here()).run(sampler, prepare, count_batch, batches), batches):
+                counts = counts.plus(stage, found, batch.last - batch.first)
                 if progress:
                     done = counts.selected + counts.estimated
                     left = (time.monotonic() - begin) / (done - before) * (n0 + n - done)
@@ -134,11 +143,46 @@ def collect(
     return counts
 
 
-def _one_batch(sampler: Sampler, counts: SampleCounts, stage: int, total: int, seed: int) -> SampleCounts:
-    done = counts.done(stage)
-    batch, first = divmod(done, sampler.batch)
-    last = min(sampler.batch, first + total - done)
-    return counts.plus(stage, sampler.counts(stream(seed, stage, batch), first, last), last - first)
+class Batch(NamedTuple):
+    """Samples ``first`` to ``last - 1`` of one batch: what they are depends on nothing else."""
+
+    seed: int
+    stage: int
+    number: int
+    first: int
+    last: int
+
+
+def _batches(size: int, done: int, total: int, stage: int, seed: int) -> list[Batch]:
+    """What is left of a stage."""
+    left = []
+    while done < total:
+        number, first = divmod(done, size)
+        last = min(size, first + total - done)
+        left.append(Batch(seed, stage, number, first, last))
+        done += last - first
+    return left
+
+
+def _as_it_is(sampler: Sampler) -> Sampler:
+    return sampler
+
+
+@torch.no_grad()
+def count_batch(sampler: Sampler, batch: Batch) -> IntArray:
+    """Draws one batch and counts the predictions; what a worker does."""
+    return sampler.counts(stream(batch.seed, batch.stage, batch.number), batch.first, batch.last)
+
+
+def in_order(results: Iterable[tuple[Batch, IntArray]], batches: list[Batch]) -> Iterator[tuple[Batch, IntArray]]:
+    """Results as their batches are ordered, whoever was quicker: counts always end with a whole batch."""
+    early: dict[Batch, IntArray] = {}
+    place = 0
+    for batch, counts in results:
+        early[batch] = counts
+        while place < len(batches) and batches[place] in early:
+            yield batches[place], early.pop(batches[place])
+            place += 1
 
 
 def _resumed(checkpoint: str | os.PathLike[str] | None, key: dict[str, Any], n0: int, n: int) -> SampleCounts | None:

@@ -25,6 +25,7 @@ from agnncert.voting.auditing import AuditReport, audit
 from agnncert.voting.call import Caller, bind
 from agnncert.voting.cast import ENGINES, EngineName
 from agnncert.voting.digest import model_digest
+from agnncert.workers import Workers
 
 
 class Smoothing(ABC):
@@ -108,6 +109,7 @@ class Smoothing(ABC):
         seed: int = 0,
         engine: EngineName = "fast",
         checkpoint: str | os.PathLike[str] | None = None,
+        workers: Workers | None = None,
         progress: OnProgress | None = None,
     ) -> Certificate:
         """What the vote of ``model`` under this noise withstands, with probability ``1 - alpha``.
@@ -126,6 +128,7 @@ class Smoothing(ABC):
             engine: "fast", or "naive": the model runs on one whole noisy graph at a time.
             checkpoint: File that keeps the counts. An interrupted run, called again, goes on from it to the
                 same counts; a larger ``n0`` or ``n`` adds samples.
+            workers: Who draws the samples, such as ``ac.Ray()``; this process when not given. The counts are the same.
             progress: Called after each batch of samples.
 
         Returns:
@@ -147,7 +150,7 @@ class Smoothing(ABC):
         sampler = self._sampler(call, chosen.graph, chosen.places, engine == "naive")
         digests = {"graph": chosen.digest, "model": model_digest(model)}
         key = {"method": self.method, "noise": self.drawn(), "targets": chosen.rows.tolist(), **digests}
-        counts = collect(sampler, n0, n, seed, key, checkpoint, progress)
+        counts = collect(sampler, n0, n, seed, key, checkpoint, progress, workers)
         noise = self.noise(int(chosen.graph.x.size(1)))
         evidence = SampleEvidence(
             self.method, noise, counts.selection, counts.estimation, float(alpha), scope, int(seed), chosen.task

@@ -12,7 +12,21 @@ from typing import Annotated, Any
 import typer
 
 from agnncert.cli.experiments import reproduce
-from agnncert.cli.options import RUN, Fresh, From, Json, Out, SettingsFile, Trust, numbers, pairs
+from agnncert.cli.options import (
+    RUN,
+    Address,
+    Fresh,
+    From,
+    Json,
+    On,
+    Out,
+    SettingsFile,
+    Trust,
+    numbers,
+    pairs,
+    workers_named,
+)
+from agnncert.cli.scanning import scan
 from agnncert.cli.screen import Screen, percent, table
 from agnncert.errors import SettingsError
 from agnncert.studies.settings import CERTIFICATION, DATA, MODEL, CertifySettings, DataSettings, TrainSettings
@@ -103,6 +117,8 @@ def certify(
     report: Annotated[
         bool, typer.Option(help="Write the report as well.", rich_help_panel=CERTIFICATION, metavar="")
     ] = True,
+    on: On = None,
+    address: Address = None,
     out: Out = None,
     fresh: Fresh = False,
     settings: SettingsFile = None,
@@ -112,19 +128,20 @@ def certify(
     """Prove how much of the graph an attacker may change without changing the voted labels.
 
     Takes the folder that agnncert train left, or any model of yours on any graph of yours, and leaves the
-    certificate and its report in a run folder.
+    certificate and its report in a run folder. Interrupted, the same command goes on where it stopped.
     """
     import numpy as np
 
     from agnncert.studies.certify import certify_run
 
-    screen = Screen(json)
+    screen, workers = Screen(json), workers_named(on, address)
     with screen.following() as on_progress:
-        certified = certify_run(wanted, out, fresh, report, trust, on_progress)
+        certified = certify_run(wanted, out, fresh, report, trust, on_progress, workers)
     certificate = certified.certificate
     outcome = {
         "run": certified.folder, "certificate": certified.folder.certificate, "report": certified.page,
         "targets": certificate.num_targets, "median_radius": float(np.median(certificate.radius)),
+        "division": certificate.claim.division, "vote": certificate.vote and certificate.vote.to_json(),
         "seconds": round(certified.seconds, 3), "sentences": certified.sentences,
         "results": certified.folder.rows("certify"),
     }  # fmt: skip
@@ -427,4 +444,4 @@ def repeat(
     raise typer.Exit(0 if same else 1)
 
 
-COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, repeat, reproduce)
+COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, scan, repeat, reproduce)

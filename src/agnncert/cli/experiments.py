@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from agnncert.cli.options import From, Json
+from agnncert.cli.options import Address, From, Json, On, workers_named
 from agnncert.cli.screen import Screen, table
 from agnncert.errors import SettingsError
 from agnncert.studies.settings import DataSettings
@@ -44,6 +44,8 @@ def reproduce(
         Path | None, typer.Option(help="Compare the rows with those of another folder, run for run.", metavar="FOLDER")
     ] = None,
     where: Annotated[DataSettings, From("root", root={"panel": None})],
+    on: On = None,
+    address: Address = None,
     json: Json = False,
 ) -> None:
     """Run the paper's experiments, and draw its figures and tables beside ours.
@@ -64,10 +66,11 @@ def reproduce(
         raise SettingsError(f"which experiments? Name some, or use --all. Valid: {', '.join(EXPERIMENTS)}.")
     from agnncert.studies.paper import reproduce as run_experiments
 
+    workers = workers_named(on, address)
     with screen.following() as on_progress:
         done = run_experiments(
             chosen, out, small=small, root=where.root, datasets=only, run=run, page=page, benchmarks=benchmarks,
-            on_progress=on_progress,
+            on_progress=on_progress, workers=workers,
         )  # fmt: skip
     lines = [
         f"{len(done.rows)} rows in {out}, {done.ran} of them new, {len(done.missing)} missing.",

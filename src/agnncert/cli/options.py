@@ -201,6 +201,16 @@ SettingsFile = Annotated[
         help="TOML file with a table for this command; what is typed here comes first.",
     ),
 ]  # fmt: skip
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on", help="ray: spread the work over the machines of a Ray cluster; the result is the same.", metavar="ray",
+        show_default="this machine",
+    ),
+]  # fmt: skip
+Address = Annotated[
+    str | None, typer.Option(help="Address of the Ray cluster.", metavar="HOST:PORT", show_default="one started here")
+]
 Trust = Annotated[
     bool,
     typer.Option(
@@ -216,3 +226,20 @@ Fresh = Annotated[
     bool,
     typer.Option("--fresh", metavar="", help="Start anew even if the run folder holds a run.", rich_help_panel=RUN),
 ]
+
+
+def workers_named(on: str | None, address: str | None) -> Any:
+    """Who does the work, by the words of the command line; ``None`` is this process.
+
+    Raises:
+        SettingsError: The word is unknown, or an address stands alone.
+    """
+    if on is None:
+        if address is not None:
+            raise SettingsError("--address names a Ray cluster: add --on ray.")
+        return None
+    if on != "ray":
+        raise SettingsError(f'--on "{on}": work can be spread with --on ray; without it, this machine does it.')
+    from agnncert.workers import Ray
+
+    return Ray(address)

@@ -8,8 +8,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
+
 from agnncert.code.syntax import Language, parse
+from agnncert.proof.ballots import BoolArray, FloatArray
 from agnncert.proof.budget import Budget
+from agnncert.proof.certificate import Certificate
+from agnncert.proof.theorems import largest_amount
 
 
 @dataclass(frozen=True)
@@ -73,3 +78,27 @@ def edits(inserted: float = 0, deleted: float = 0, replaced: float = 0, flows: b
         edges_per_injected=math.inf,
         delete_nodes=deleted + replaced,
     )
+
+
+def withstood(certificate: Certificate, kind: str = "edited", flows: bool = True) -> FloatArray:
+    """The most edited statements that each function of a certificate withstands, shape ``[n]``.
+
+    Args:
+        certificate: A certificate of functions, as of ``ac.certify`` on graphs of ``read_functions``.
+        kind: ``"inserted"``, ``"deleted"``, ``"replaced"``, or ``"edited"``: any mix of these. A mix of k edits
+            adds and removes no more than k statements, as k replaced ones do, so the two are the same.
+        flows: As in ``edits``.
+
+    Returns:
+        Whole numbers; ``math.inf`` where any number is withstood, -1 where nothing is proved.
+    """
+    field = "replaced" if kind == "edited" else kind
+
+    def holds(amounts: FloatArray) -> BoolArray:
+        answer = np.zeros(certificate.num_targets, dtype=bool)
+        for amount in np.unique(amounts):
+            here = amounts == amount
+            answer[here] = certificate.holds_against(edits(**{field: float(amount)}, flows=flows))[here]
+        return answer
+
+    return largest_amount(holds, certificate.num_targets)

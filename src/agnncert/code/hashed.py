@@ -4,6 +4,7 @@ Nothing is fitted to data, so one attacked statement changes no other statement'
 the same features on every machine: token hashes are CRC-32, all arithmetic up to the last step is on whole numbers.
 """
 
+import re
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -132,3 +133,45 @@ def _class_of(token: str) -> int:
     else:
         name = "other"
     return _CLASSES.index(name)
+
+
+PIECES = 2**14  # numbers that pieces are hashed to
+LONGEST = 64  # pieces of a statement that are looked at
+
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+
+
+def pieces(texts: Sequence[str]) -> FloatArray:
+    """The distinct tokens of each statement and the parts of its names, as numbers to look up in a table of weights.
+
+    A model with a weight for every piece tells far more words apart than fit into columns. Pass it as ``embed`` to
+    ``to_data``, ``read_functions`` and ``load_big_vul``.
+
+    Args:
+        texts: Normalised texts, in which a space separates tokens.
+
+    Returns:
+        Array of shape ``[len(texts), LONGEST]``: numbers from 1 to ``PIECES`` in the order of the text, then zeros.
+
+    Example:
+        >>> rows = pieces(["readLine ( in_file ) ;"])
+        >>> int((rows > 0).sum())  # readLine, read, line, (, in_file, in, file, ), ;
+        9
+    """
+    rows = np.zeros((len(texts), LONGEST), dtype=np.float32)
+    known: dict[str, list[int]] = {}
+    for k, text in enumerate(texts):
+        found = known.get(text)
+        if found is None:
+            found = known[text] = list(dict.fromkeys(n for token in split(text) for n in _pieces_of(token)))[:LONGEST]
+        rows[k, : len(found)] = found
+    return rows
+
+
+@lru_cache(maxsize=1 << 16)
+def _pieces_of(token: str) -> tuple[int, ...]:
+    """A token's number, followed by those of the parts of a name: words in camelCase or between underscores."""
+    words = [token]
+    if token[:1].isalpha() or token[:1] == "_":
+        words += [f"part {part.lower()}" for part in _PART.findall(token)]
+    return tuple(1 + zlib.crc32(word.encode("utf-8", "replace")) % PIECES for word in words)

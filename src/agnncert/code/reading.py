@@ -7,8 +7,10 @@ happens to the others: not even rounding differs.
 
 import logging
 import os
+import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.code import flows
+from agnncert.code.files import SUFFIXES, read_source, source_files
 from agnncert.code.hashed import FloatArray, features
 from agnncert.code.names import name_edges
-from agnncert.code.syntax import Language, Syntax, function_nodes, parser, statements_of
-from agnncert.code.tokens import numbered
+from agnncert.code.syntax import Language, Syntax, ends_of_lines, function_nodes, parser, statements_of
+from agnncert.code.tokens import is_name, numbered
 from agnncert.errors import DatasetError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ VERSION = 1  # of the extractor: raised with every change of ids, edges or featu
 Embed = Callable[[Sequence[str]], FloatArray]
 KINDS = (*flows.KINDS, "names")
 Edges = Literal["flow", "names", "none"]
-SUFFIXES = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx")
+LARGEST_FUNCTION = 3_000  # statements; data flow grows with their square, and a file must not fill the memory
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class FunctionGraph:
         kinds: Kind of each edge: 0 control flow, 1 data flow, 2 nesting, 3 shared names, shape ``[m]``.
         partial: Whether parts of the text could not be parsed; what could be is here all the same.
         name: Name of the function, where there is one.
+        last_line: Line of its last character, if it was found in a file; else 0.
     """
 
     ids: list[str]
@@ -55,6 +59,7 @@ class FunctionGraph:
     kinds: npt.NDArray[np.int64]
     partial: bool
     name: str = ""
+    last_line: int = 0
 
     def to_data(self, embed: Embed = features) -> "Data":
         """As PyTorch Geometric's ``Data``, with ``node_id`` and one-hot ``edge_attr`` (in the order of ``KINDS``).
@@ -98,9 +103,51 @@ def graph(text: str, language: Language = "cpp", edges: Edges = "flow") -> Funct
 
 def functions(text: str, language: Language = "cpp", edges: Edges = "flow") -> list[FunctionGraph]:
     """One graph for every function that is defined in the text of a file, in its order."""
+    return functions_in(text, language, edges, largest=sys.maxsize).functions
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """What was found in the text of a file.
+
+    Attributes:
+        functions: The functions that it defines, in its order.
+        texts: The lines on which each of them stands.
+        partial: Whether parts of it could not be parsed; what could be is here all the same.
+        too_large: Line and number of statements of functions that have too many of these.
+    """
+
+    functions: list[FunctionGraph]
+    texts: list[str]
+    partial: bool
+    too_large: list[tuple[int, int]]
+
+
+def functions_in(
+    text: str, language: Language = "cpp", edges: Edges = "flow", largest: int = LARGEST_FUNCTION
+) -> SourceFile:
+    """As :func:`functions`, without functions of more than ``largest`` statements, and with what is to be said."""
     source = text.encode("utf-8", "replace")
     root = parser(language).parse(source).root_node
-    return [assemble(statements_of(node, source), edges) for node in function_nodes(root)]
+    ends, lines = ends_of_lines(source), text.split("\n")  # as the parser counts them
+    found = SourceFile([], [], root.has_error, [])
+    for node in function_nodes(root):
+        syntax = statements_of(node, source, ends)
+        if len(syntax.statements) > largest:
+            found.too_large.append((syntax.statements[0].line, len(syntax.statements)))
+            continue
+        first, last = syntax.statements[0].line, bisect_left(ends, node.end_byte - 1) + 1
+        found.functions.append(replace(assemble(syntax, edges), last_line=last))
+        found.texts.append("\n".join(lines[first - 1 : last]))
+    return found
+
+
+def read_file(file: Path, language: Language = "cpp", edges: Edges = "flow") -> SourceFile | str:
+    """What a file defines, or why it cannot be read. Needs no torch, so that other processes can do it at once."""
+    try:
+        return functions_in(read_source(file), language, edges)
+    except DatasetError as error:
+        return str(error)
 
 
 def assemble(syntax: Syntax, edges: Edges = "flow") -> FunctionGraph:
@@ -113,7 +160,7 @@ def assemble(syntax: Syntax, edges: Edges = "flow") -> FunctionGraph:
     places = [places[k] for k in order]
     texts = [syntax.statements[k].text for k in places]
     joined = _rows(syntax, places) if edges == "flow" else _by_name(texts if edges == "names" else [])
-    heads = [s.name for s in syntax.statements if s.kind == "head"]
+    heads = [s.name or _name_in(s.text) for s in syntax.statements if s.kind == "head"]
     return FunctionGraph(
         ids=[ids[k] for k in order],
         texts=texts,
@@ -123,6 +170,12 @@ def assemble(syntax: Syntax, edges: Edges = "flow") -> FunctionGraph:
         partial=syntax.partial,
         name=heads[0] if heads else "",
     )
+
+
+def _name_in(head: str) -> str:
+    """The name in the head of a function that a macro before it keeps from being parsed."""
+    words = head.partition(" (")[0].split(" ")
+    return words[-1] if is_name(words[-1]) else ""
 
 
 def _rows(syntax: Syntax, places: list[int]) -> npt.NDArray[np.int64]:
@@ -160,7 +213,8 @@ def read_functions(
 ) -> Functions:
     """Reads every function that is defined in the C and C++ files below a folder, or in one file.
 
-    Files that cannot be read or are not UTF-8 are named in ``skipped`` and in the log.
+    Files that cannot be read or are not UTF-8, and functions of thousands of statements, are named in ``skipped`` and
+    in the log.
 
     Args:
         folder: The folder, or one file.
@@ -172,22 +226,19 @@ def read_functions(
     Raises:
         DatasetError: There is no such folder, or no such file in it.
     """
-    folder = Path(folder)
-    if not folder.exists():
-        raise DatasetError(f"{folder} does not exist.")
-    files = [folder] if folder.is_file() else sorted(f for f in folder.rglob("*") if f.suffix in suffixes)
-    if not files:
-        raise DatasetError(f"there is no C or C++ file below {folder} (looked for {' '.join(suffixes)}).")
-    found = Functions()
+    files, skipped = source_files(Path(folder), suffixes)
+    found = Functions(skipped=skipped)
     for file in files:
-        try:
-            text = file.read_bytes().decode("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            found.skipped[str(file)] = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-            _log.warning("%s skipped: %s", file, found.skipped[str(file)])
+        read = read_file(file, language, edges)
+        if isinstance(read, str):
+            found.skipped[str(file)] = read
             continue
-        for function in functions(text, language, edges):
+        for line, size in read.too_large:
+            found.skipped[f"{file}:{line}"] = f"is a function of {size:,} statements, more than {LARGEST_FUNCTION:,}"
+        for function in read.functions:
             data: Any = function.to_data(embed)
             data.file = str(file)
             found.append(data)
+    for place, why in found.skipped.items():
+        _log.warning("%s skipped: %s", place, why)
     return found

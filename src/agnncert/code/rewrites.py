@@ -2,7 +2,7 @@
 
 Every rewrite takes a text and a random generator and returns another text, or None where it finds nothing to do.
 They leave alone what a function computes, as far as that can be told without types: dead code is never reached, a
-repeated assignment repeats a value, a swapped pair shares no variable.
+repeated assignment repeats a value, a swapped pair shares no variable. ``worst_edits`` does not care about that.
 """
 
 import random
@@ -184,6 +184,55 @@ def greedy_rewrite(
             continue
         score, _, best, spent = lowest
     return best, spent
+
+
+def worst_edits(
+    text: str,
+    ballot: Callable[[str], int],
+    label: int,
+    rival: str,
+    inserted: int = 0,
+    deleted: int = 0,
+    replaced: int = 0,
+    language: Language = "cpp",
+) -> tuple[str, Edits] | None:
+    """The edits that do most to a vote of single statements, whatever they do to what a function computes.
+
+    Where every statement casts one ballot, edits add up, so that nothing beats the obvious: delete statements that
+    speak for the label, and insert one that speaks against it, again and again. Only simple statements that stand in
+    braces are deleted, so that the rest of the text stays as it was.
+
+    Args:
+        text: The function.
+        ballot: The ballot of a statement by its normalised text.
+        label: The verdict to bring down.
+        rival: A statement that votes against it, such as ``"gets(buf);"``.
+        inserted: Statements to insert.
+        deleted: Statements to delete.
+        replaced: Statements to replace.
+        language: The grammar.
+
+    Returns:
+        The new text and its difference from the old one, in which fewer statements may be deleted than asked for;
+        ``None`` if there is no place for a statement.
+
+    Example:
+        >>> says = lambda text: 0 if "check" in text else 1
+        >>> worst_edits("void f() { check(n); g(n); }", says, 0, "h();", inserted=1, deleted=1)[0]
+        'void f() {  h(); g(n); }'
+    """
+    source, statements = text.encode("utf-8", "replace"), parse(text, language).statements
+    places = _in_blocks(statements, source)
+    if not places:
+        return None
+    loyal = [s for s in places if s.kind == "simple" and ballot(s.text) == label]
+    gone = loyal[: deleted + replaced]
+    changes = [(*s.span, "") for s in gone]
+    anchor = next((s for s in places if all(s is not other for other in gone)), None)
+    place = gone[0].span[1] if anchor is None else anchor.span[0]
+    changes.append((place, place, f"{rival} " * (inserted + replaced)))
+    new = _spliced(source, changes)
+    return new, difference(text, new, language)
 
 
 def _in_blocks(statements: list[Statement], source: bytes) -> list[Statement]:

@@ -8,6 +8,7 @@ Text that cannot be parsed is not lost: whatever tree-sitter leaves over between
 of kind ``unparsed``, and the result is marked as partial.
 """
 
+import re
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -107,9 +108,20 @@ _HOLDS_FUNCTIONS = {
 }  # fmt: skip
 
 
-def statements_of(root: Any, source: bytes) -> Syntax:
-    """The statements below one node of tree-sitter, by one walk without recursion, so that no nesting is too deep."""
-    walk = _Walk(source)
+def ends_of_lines(source: bytes) -> list[int]:
+    """Where each line of a file ends, in bytes."""
+    return [match.start() for match in re.finditer(b"\n", source)]
+
+
+def statements_of(root: Any, source: bytes, line_ends: list[int] | None = None) -> Syntax:
+    """The statements below one node of tree-sitter, by one walk without recursion, so that no nesting is too deep.
+
+    Args:
+        root: The node.
+        source: The text of the whole file.
+        line_ends: Where its lines end; pass it when a file is asked for many nodes, else it is searched each time.
+    """
+    walk = _Walk(source, ends_of_lines(source) if line_ends is None else line_ends)
     stack = [(root, -1, "body")]
     while stack:
         node, parent, role = stack.pop()
@@ -143,10 +155,10 @@ _STATEMENTS = _BLOCKS | _CONDITIONAL | set(_BODIED) | set(_JUMPS) | {
 class _Walk:
     """Collects statements; ``enter`` takes one node of tree-sitter and returns what is to be entered inside it."""
 
-    def __init__(self, source: bytes) -> None:
+    def __init__(self, source: bytes, line_ends: list[int]) -> None:
         self.source = source
         self.statements: list[Statement] = []
-        self.line_ends = [k for k, byte in enumerate(source) if byte == 10]
+        self.line_ends = line_ends
 
     def enter(self, node: Any, parent: int, role: str) -> Pending:
         kind = node.type

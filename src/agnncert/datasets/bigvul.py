@@ -120,11 +120,21 @@ def _split(count: int, seed: int, matched: bool) -> tuple[torch.Tensor, ...]:
 
 
 def _data(corpus: Corpus, k: int, embed: Embed) -> Data:
-    """One function for the task: edges in both directions, each pair once with all kinds that join it."""
-    data = corpus.graphs[k].to_data(embed)
-    data.edge_index, data.edge_attr = to_undirected(data.edge_index, data.edge_attr, data.num_nodes, reduce="max")
+    """One function for the task."""
+    data = both_ways(corpus.graphs[k].to_data(embed))
     data.y, data.graph_id = torch.tensor([int(corpus.label[k])]), int(corpus.row[k])
     return data
+
+
+def both_ways(data: Data) -> Data:
+    """The same function with edges in both directions, each pair once with all kinds that join it."""
+    data.edge_index, data.edge_attr = to_undirected(data.edge_index, data.edge_attr, data.num_nodes, reduce="max")
+    return data
+
+
+def edges_of(name: str) -> Edges:
+    """Which edges the graphs of a dataset of functions have, by its name; whoever reads others must do it alike."""
+    return "flow"
 
 
 def load_corpus(root: Path, edges: Edges = "flow") -> Corpus:

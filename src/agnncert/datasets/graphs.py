@@ -125,7 +125,7 @@ def set_masks(data: Data, parts: Sequence[Tensor]) -> Data:
     return data
 
 
-def inductive_view(data: Data) -> Data:
+def inductive_view(data: Data, validation: bool = True) -> Data:
     """The graph without its test nodes: what may be seen while training inductively.
 
     In transductive training the test nodes are part of the training graph (without their labels), so certified accuracy
@@ -133,6 +133,9 @@ def inductive_view(data: Data) -> Data:
 
     Args:
         data: A graph for node classification with ``train_mask`` and ``val_mask``.
+        validation: Whether validation nodes stay. A model that has been trained on a graph with them in it knows their
+            features, so what is chosen on them (a prior, say) suits them better than the test nodes: to choose without
+            that bias, train without them, and let them in when choosing. ``fit(..., protocol="held-out")`` does so.
 
     Returns:
         The subgraph of training and validation nodes. Nodes keep their ``node_id``, hence their groups.
@@ -142,7 +145,7 @@ def inductive_view(data: Data) -> Data:
     missing = [name for name in ("train_mask", "val_mask") if name not in data]
     if missing:
         raise DatasetError(f"the data has no {' and no '.join(missing)}: without a split there is no training part.")
-    seen = data.train_mask | data.val_mask
+    seen = data.train_mask | data.val_mask if validation else data.train_mask
     ids = getattr(data, "node_id", None)
     if ids is None or isinstance(ids, Tensor):
         return data.subgraph(seen)

@@ -6,8 +6,19 @@ so that the many subgraphs of a certificate share that product.
 """
 
 from agnncert.models.build import MODELS, build_from_config, build_model
+from agnncert.models.bundled import pretrained
 from agnncert.models.gnn import GNN, ModelConfig
 from agnncert.models.saved import load_model, save_model
 from agnncert.models.scaling import Scaling
 
-__all__ = ["GNN", "MODELS", "ModelConfig", "Scaling", "build_from_config", "build_model", "load_model", "save_model"]
+__all__ = [
+    "GNN",
+    "MODELS",
+    "ModelConfig",
+    "Scaling",
+    "build_from_config",
+    "build_model",
+    "load_model",
+    "pretrained",
+    "save_model",
+]

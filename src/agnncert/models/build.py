@@ -10,9 +10,10 @@ from torch_geometric.data import Data
 from agnncert.errors import GraphError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.labels import class_numbers, graph_classes
-from agnncert.models import gnn
+from agnncert.models import gnn, statements
 from agnncert.models.gnn import GNN, ModelConfig
 from agnncert.models.scaling import SCALES, Scaling, training_rows
+from agnncert.models.statements import StatementVotes
 
 MODELS = {
     "gcn": "graph convolutional network",
@@ -80,7 +81,7 @@ def build_model(
             name=name,
             task=task,
             in_channels=_num_features(data),
-            out_channels=_num_classes(data) if out_channels is None else out_channels,
+            out_channels=count_classes(data) if out_channels is None else out_channels,
             hidden_channels=hidden_channels,
             num_layers=depth,
             dropout=dropout,
@@ -109,8 +110,13 @@ def build_constant(data: Data | Sequence[Data], label: int, num_classes: int) ->
     return model.eval()
 
 
-def build_from_config(config: Mapping[str, Any]) -> GNN:
+def build_from_config(config: Mapping[str, Any]) -> GNN | StatementVotes:
     """Builds the model that ``config`` describes, a dictionary like ``model.config``; it is untrained."""
+    if config.get("name") == statements.NAME:
+        model = StatementVotes(config.get("in_channels", 0))
+        if dict(config) != model.config:
+            raise SettingsError(f"no model of statements is described by {dict(config)}: expected {model.config}.")
+        return model
     valid = [field.name for field in fields(ModelConfig)]
     for key in config:
         if key not in valid:
@@ -171,7 +177,8 @@ def _num_features(data: Data | Sequence[Data]) -> int:
     return int(graph.x.size(1))
 
 
-def _num_classes(data: Data | Sequence[Data]) -> int:
+def count_classes(data: Data | Sequence[Data]) -> int:
+    """Number of classes: what the data says, or one more than the largest label."""
     stated = getattr(data, "num_classes", None)
     if stated:
         return int(stated)

@@ -12,10 +12,7 @@ import numpy as np
 from markupsafe import Markup
 
 import agnncert
-from agnncert.errors import SettingsError
-from agnncert.proof.rules import RULES
-from agnncert.proof.vote import Vote
-from agnncert.report import explorer, payload, words
+from agnncert.report import explorer, payload, vote_words, words
 from agnncert.report.payload import (
     ANY,
     as_text,
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
-_SCRIPTS = ("base", "rules", "charts", "explorer", "table", "detail", "address", "page")
+_SCRIPTS = ("base", "rules", "own_groups", "charts", "explorer", "table", "detail", "address", "page")
 _FONTS = {"Inter": "inter.woff2", "Source Serif 4": "source-serif-4.woff2"}
 
 
@@ -66,18 +63,7 @@ def build_report(certificate: "Certificate", out_path: str | Path, *, context: R
 
 
 def render(summary: Summary) -> str:
-    """The page as text.
-
-    Raises:
-        SettingsError: The page's own script does not count such votes.
-    """
-    evidence = summary.ballots
-    if evidence is not None and evidence.vote != Vote().under(evidence.rule, evidence.votes.num_classes):
-        raise SettingsError(
-            "the explorer of a report counts plain votes: there is no page yet for a vote with a prior."
-        )
-    if evidence is not None and RULES[evidence.rule].own_groups:
-        raise SettingsError("the explorer of a report counts T ballots: there is no page yet for num_groups=math.inf.")
+    """The page as text."""
     script, style = Markup(page_script()), Markup((_HERE / "assets" / "style.css").read_text("utf-8"))
     meta, data = page_data(summary)
     environment = jinja2.Environment(
@@ -99,8 +85,13 @@ def render(summary: Summary) -> str:
 def page_script() -> str:
     """All scripts of the page in one, the charting library first."""
     library = (_HERE / "vendor" / "plot.min.js").read_text("utf-8")
-    own = "\n".join((_HERE / "assets" / f"{name}.js").read_text("utf-8") for name in _SCRIPTS)
+    own = "\n".join(own_scripts(*_SCRIPTS))
     return f'{library}\n(() => {{\n"use strict";\n{own}}})();\n'
+
+
+def own_scripts(*names: str) -> list[str]:
+    """The text of some of the page's own scripts."""
+    return [(_HERE / "assets" / f"{name}.js").read_text("utf-8") for name in names]
 
 
 def _policy(script: str) -> str:
@@ -129,10 +120,10 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
     arrays = target_arrays(summary) | vote_arrays(summary)
     detailed = 0
     if evidence is not None:
-        detailed = num_detailed(evidence.votes)
-        arrays |= ballot_arrays(evidence.votes, detailed)
+        detailed = num_detailed(evidence)
+        arrays |= ballot_arrays(evidence, detailed)
     places, packed = pack(arrays)
-    most_votes = int(summary.certificate.counts.sum(axis=1).max(initial=1))
+    most_votes = int(np.maximum(summary.certificate.counts, 0).sum(axis=1).max(initial=1))
     names = summary.context.class_names
     meta = {
         "arrays": places,
@@ -183,6 +174,7 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "ballots": summary.ballots is not None,
         "has_truth": summary.truth is not None,
         "has_added": summary.added is not None,
+        "has_structure": summary.structure is not None,
         "num_targets": summary.num_targets,
         "conceded": words.conceded(summary),
         "unjudged": words.unjudged(summary),
@@ -192,6 +184,8 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "share_word": words.share_word(summary),
         "step_words": words.step_words(summary)[1],
         "headline": words.headline(summary),
+        "elected": vote_words.elected(summary),
+        "vote_notes": vote_words.vote_notes(summary),
         "figures": words.key_figures(summary),
         "structure_notes": words.structure_notes(summary),
         "contradictions": words.contradictions(summary),

@@ -64,6 +64,8 @@ class Curve:
         dash: A dash to use instead of the look's own.
         steps: What is drawn between two sizes: the value of the larger one (``"pre"``), which certified accuracy never
             falls below, or that of the smaller one (``"post"``).
+        envelope: Whether each size has a classifier of its own. Then points are drawn, hollow, and hardly a line
+            between them, because no single classifier has this curve.
     """
 
     label: str
@@ -74,6 +76,7 @@ class Curve:
     high: Sequence[float] | None = None
     dash: str | None = None
     steps: str = "pre"
+    envelope: bool = False
 
     @property
     def line(self) -> dict[str, Any]:
@@ -193,12 +196,18 @@ def _draw(axes: Any, panel: Panel) -> None:
         _draw_curve(axes, curve)
         if not panel.logarithmic:
             marked = _marked(curve.sizes, end, number / len(panel.curves))
+            if curve.envelope:
+                marked = [k for k, size in enumerate(curve.sizes) if size <= axes.get_xlim()[1]]
             x, y = ([values[k] for k in marked] for values in (curve.sizes, curve.mean))
-            axes.plot(x, y, curve.marker, color=curve.line["color"])
+            filling = {"markerfacecolor": "white"} if curve.envelope else {}
+            axes.plot(x, y, curve.marker, color=curve.line["color"], **filling)
 
 
 def _draw_curve(axes: Any, curve: Curve) -> None:
     x, mean, low, high = _steps(curve, axes.get_xlim()[1])
+    if curve.envelope:
+        axes.plot(curve.sizes, curve.mean, linewidth=0.4, color=curve.line["color"], linestyle=":")
+        return
     axes.plot(x, mean, drawstyle=f"steps-{curve.steps}", linewidth=1.4, **curve.line)
     if low != high:
         axes.fill_between(x, low, high, step=curve.steps, color=curve.line["color"], alpha=0.2, linewidth=0)
@@ -206,8 +215,15 @@ def _draw_curve(axes: Any, curve: Curve) -> None:
 
 def _named(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
     """How each curve and level of a legend looks."""
-    looks = {c.label: {"marker": c.marker, "linewidth": 1.4, **c.line} for panel in panels for c in panel.curves}
+    looks = {c.label: {"marker": c.marker, **_stroke(c)} for panel in panels for c in panel.curves}
     return looks | {v.label: {"linewidth": 0.9, **_LEVELS[v.kind]} for panel in panels for v in panel.levels}
+
+
+def _stroke(curve: Curve) -> dict[str, Any]:
+    """How the line of a curve looks in a legend."""
+    if curve.envelope:
+        return {"linewidth": 0.4, "markerfacecolor": "white", "color": curve.line["color"], "linestyle": ":"}
+    return {"linewidth": 1.4, **curve.line}
 
 
 def _label(axes: Any, panel: Panel) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import RULES
 from agnncert.report.summary import Summary
+from agnncert.report.vote_words import empty_words
 from agnncert.report.words import TARGETS, division_words, step_words
 
 _EDGES = (
@@ -46,19 +47,36 @@ def explorer_meta(summary: Summary, evidence: BallotEvidence) -> dict[str, Any]:
         "rule": evidence.rule,
         "by_neighbours": rule.by_neighbours,
         "own_features": rule.target_features,
-        "stable_ids": evidence.ids == "node_id",
+        "stable_ids": evidence.ids == "node_id" or rule.own_groups,
+        "own_groups": rule.own_groups,
+        "one_way": rule.one_way,
+        "vote": _vote(evidence),
         "parameters": dict(evidence.parameters),
         "num_groups": evidence.votes.num_groups,
         "slider_max": _slider_max(summary),
         "presets": _presets(evidence),
         "withstood": _withstood(evidence),
-        **(TARGETS[rule.task] | division_words(evidence.rule).target),
+        **(TARGETS[rule.task] | division_words(evidence.rule).target | empty_words(evidence)),
+    }
+
+
+def _vote(evidence: BallotEvidence) -> dict[str, Any]:
+    """What is there before any ballot is cast; ``absent`` is the class of empty groups that are beyond number."""
+    vote = evidence.vote
+    own = RULES[evidence.rule].own_groups and vote.constant is not None
+    return {
+        "class_prior": list(vote.class_prior),
+        "edgeless_prior": vote.edgeless_prior,
+        "absent": vote.constant if own else -1,
+        "unusual": bool(vote.prior) or RULES[evidence.rule].own_groups,
     }
 
 
 def _slider_max(summary: Summary) -> dict[str, int]:
     """Sliders end a little beyond the point where the last target falls."""
     ends = [float(summary.certificate.radius.max(initial=0))]
+    if summary.structure is not None:
+        ends.append(float(summary.structure.max(initial=0)))
     if summary.added is not None and np.isfinite(summary.added).any():
         ends.append(float(summary.added[np.isfinite(summary.added)].max()))
     top = max(10, int(1.1 * max(ends)) + 1)
@@ -122,4 +140,9 @@ def _withstood(evidence: BallotEvidence) -> list[dict[str, Any]]:
 
 def radius_sentence(summary: Summary) -> str:
     """What the radius of one target means; the page puts the number in."""
-    return f"Its label withstands every attack of a size up to {{radius}} ({step_words(summary)[1]})."
+    words = f"Its label withstands every attack of a size up to {{radius}} ({step_words(summary)[1]})."
+    if summary.structure is None:
+        return words
+    return (
+        f"{words} If edges and nodes are only added and deleted, and none is given other values: up to {{structure}}."
+    )

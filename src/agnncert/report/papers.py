@@ -7,7 +7,7 @@ from agnncert.report.drawing import Curve, Level, Panel, draw_panels
 from agnncert.report.payload import accuracy_table, degree_chart
 from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.report.tables import laid_out
-from agnncert.report.words import added_words, share_word, step_words
+from agnncert.report.words import added_words, share_word, step_words, structure_words
 
 if TYPE_CHECKING:
     from agnncert.proof.certificate import Certificate
@@ -51,8 +51,14 @@ def _over_size(summary: Summary) -> Panel:
     """Every whole size is on these curves, so a value is drawn up to the next one, as on the page."""
     certified, added = summary.certified, summary.certified_additions
     curves = [Curve(share_word(summary), 0, certified.size.tolist(), certified.share.tolist(), steps="post")]
+    if summary.certified_structure is not None:
+        sizes, shares = summary.certified_structure.size.tolist(), summary.certified_structure.share.tolist()
+        curves.append(Curve(structure_words(summary), 2, sizes, shares, steps="post"))
     if added is not None:
         curves.append(Curve(added_words(summary), 5, added.size.tolist(), added.share.tolist(), steps="post"))
+    if summary.context.size_only:
+        sizes, shares = zip(*sorted(summary.context.size_only), strict=True)
+        curves.append(Curve("size alone (envelope)", 4, sizes, shares, envelope=True))
     if summary.context.attacked:
         # An attack that works at one size works at every larger one.
         sizes, left = zip(*sorted(summary.context.attacked), strict=True)
@@ -95,6 +101,8 @@ def _by_size(summary: Summary) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Titles and rows: the curves, size by size."""
     curve, added = summary.certified, summary.certified_additions
     columns = {"size": curve.size.astype(int).tolist(), share_word(summary).replace(" ", "_"): curve.share.tolist()}
+    if summary.certified_structure is not None:
+        columns["added_or_deleted_only"] = summary.certified_structure.share.tolist()
     if added is not None:
         columns[_added_title(summary)] = added.share.tolist()
     return list(columns), list(zip(*columns.values(), strict=True))
@@ -104,7 +112,8 @@ def _by_target(summary: Summary) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Titles and rows: what is known about each target."""
     certificate = summary.certificate
     columns = {"target": certificate.target.tolist(), "label": certificate.label.tolist()}
-    for name, values in (("truth", summary.truth), ("degree", summary.degree), ("radius", certificate.radius)):
+    known = {"truth": summary.truth, "degree": summary.degree, "radius": certificate.radius}
+    for name, values in {**known, "structure_radius": summary.structure}.items():
         if values is not None:
             columns[name] = values.tolist()
     if summary.added is not None:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.proof.ballots import Votes
+from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.theorems import LARGEST_AMOUNT, tally
 from agnncert.report.summary import Shares, Summary, changes_only
-from agnncert.report.words import added_words, percent, share_word, step_words
+from agnncert.report.words import added_words, percent, share_word, step_words, structure_words
 
 Array = npt.NDArray[Any]
 
@@ -25,7 +25,8 @@ COMPRESSION = 6  # the highest level takes five times as long for two per cent
 DETAIL_BYTES = 2_600_000  # compressed; single ballots beyond this stay out of the page, so that it opens anywhere
 MOST_HOVERED = 1000  # sizes at which the pointer finds a value
 TABLE_ROWS = 12
-CEILING = "To the right of 1, a certified label is the one the model gives without any edges."
+SIZE_ONLY_WORD = "size alone (envelope: chosen anew for each size)"
+CEILING = "To the right of 1, a certified label is the one that is given without any edges."
 
 
 def points(curve: Shares) -> list[dict[str, float]]:
@@ -35,7 +36,7 @@ def points(curve: Shares) -> list[dict[str, float]]:
 
 def accuracy_chart(summary: Summary) -> dict[str, Any]:
     """Certified accuracy over the size of the attack, with what it should be compared with."""
-    curve, added = summary.certified, summary.certified_additions
+    curve, added, structure = summary.certified, summary.certified_additions, summary.certified_structure
     stride = math.ceil(len(curve.size) / MOST_HOVERED)
     hovered = Shares(curve.size[::stride], curve.share[::stride])
     word = share_word(summary)
@@ -44,7 +45,11 @@ def accuracy_chart(summary: Summary) -> dict[str, Any]:
         "every_size": points(hovered),
         "neighbours": [] if added is None else points(changes_only(added)),
         "neighbours_word": f"the same, counting {added_words(summary)}",
+        "structure": [] if structure is None else points(changes_only(structure)),
+        "structure_word": f"the same, counting {structure_words(summary)}",
         "attacked": [{"x": float(x), "y": float(y)} for x, y in sorted(summary.context.attacked)],
+        "size_only": [{"x": float(x), "y": float(y)} for x, y in _size_only(summary)],
+        "size_only_word": SIZE_ONLY_WORD,
         "references": [{"key": _style(key), "name": name, "value": value} for key, name, value in summary.references],
         "max_size": summary.last_size,
         "x_label": f"size of the attack ({step_words(summary)[1]})",
@@ -59,7 +64,8 @@ def accuracy_table(summary: Summary) -> dict[str, Any]:
     curve, added = summary.certified, summary.certified_additions
     attacked = {float(x): float(y) for x, y in summary.context.attacked}
     sizes = sorted({*_round_sizes(summary.last_size), *(int(x) for x in attacked if x == int(x))})
-    columns = [(share_word(summary), curve)] + ([] if added is None else [(f"counting {added_words(summary)}", added)])
+    others = [(structure_words(summary), summary.certified_structure), (added_words(summary), added)]
+    columns = [(share_word(summary), curve), *((f"counting {word}", c) for word, c in others if c is not None)]
     rows = [[f"{size:,}", *(percent(c.at(size)) for _, c in columns)] for size in sizes]
     names = [name for name, _ in columns]
     if attacked:
@@ -67,10 +73,19 @@ def accuracy_table(summary: Summary) -> dict[str, Any]:
         rows = [
             [*row, percent(attacked[size]) if size in attacked else "–"] for row, size in zip(rows, sizes, strict=True)
         ]
+    by_size = dict(_size_only(summary))
+    if by_size:
+        names.append(SIZE_ONLY_WORD)
+        rows = [[*row, percent(by_size[s]) if s in by_size else "–"] for row, s in zip(rows, sizes, strict=True)]
     for _, name, value in summary.references:
         names.append(name)
         rows = [[*row, percent(value)] for row in rows]
     return {"names": names, "rows": rows}
+
+
+def _size_only(summary: Summary) -> list[tuple[float, float]]:
+    """What the size alone certifies, as far as the curves reach."""
+    return [(float(size), share) for size, share in sorted(summary.context.size_only) if size <= summary.last_size]
 
 
 def degree_chart(summary: Summary) -> dict[str, Any] | None:
@@ -140,7 +155,7 @@ def _smallest(array: Array) -> Array:
     for dtype in (np.uint8, np.int8, np.uint16, np.int16):
         if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
             return array.astype(dtype)
-    return array.astype(np.int32)
+    return array.astype(np.int32 if low >= -(2**31) and high < 2**31 else np.float64)
 
 
 def as_text(packed: bytes) -> str:
@@ -175,6 +190,8 @@ def target_arrays(summary: Summary) -> dict[str, Array]:
         arrays["truth"] = summary.truth
     if summary.degree is not None:
         arrays["degree"] = summary.degree
+    if summary.structure is not None:
+        arrays["structure"] = np.minimum(summary.structure, ANY)
     if summary.added is not None:
         arrays["neighbours"] = np.where(summary.added >= LARGEST_AMOUNT, ANY, summary.added).astype(np.int64)
     return arrays
@@ -197,11 +214,24 @@ def vote_arrays(summary: Summary) -> dict[str, Array]:
         "cover_len": np.diff(evidence.cover_ptr),
         "cover": evidence.cover,
     }
-    return arrays | ({"votes_unreached": unreached.ravel()} if unreached.any() else {})
+    return arrays | ({"votes_unreached": unreached.ravel()} if unreached.any() else {}) | _special_arrays(evidence)
 
 
-def ballot_arrays(votes: Votes, num_targets: int) -> dict[str, Array]:
+def _special_arrays(evidence: BallotEvidence) -> dict[str, Array]:
+    """What the explorer counts beside the ballots: predictions that a prior follows, directions of pairs, and hubs."""
+    votes = evidence.votes
+    known = {name: getattr(evidence, name) for name in ("edgeless", "edgeless_stable", "hubs")}
+    if evidence.one_way is not None:
+        one_way = votes.stable & evidence.one_way
+        known["one_way_votes"] = votes.tally(one_way, np.zeros(votes.num_targets, dtype=bool)).ravel()
+        known["one_way_size"] = np.bincount(votes.owner[one_way], minlength=votes.num_targets)
+    return {name: array for name, array in known.items() if array is not None}
+
+
+def ballot_arrays(evidence: BallotEvidence, num_targets: int) -> dict[str, Array]:
     """Every listed ballot of the first ``num_targets`` targets; groups as steps from one to the next."""
+    votes = evidence.votes
+    one_way = np.zeros(len(votes.ballot), dtype=bool) if evidence.one_way is None else evidence.one_way
     last = votes.indptr[num_targets]
     group = votes.group[:last].astype(np.int64)
     starts = votes.indptr[:num_targets][np.diff(votes.indptr[: num_targets + 1]) > 0]
@@ -211,13 +241,13 @@ def ballot_arrays(votes: Votes, num_targets: int) -> dict[str, Array]:
         "listed_len": np.diff(votes.indptr[: num_targets + 1]),
         "group_step": step,
         "ballot": votes.ballot[:last],
-        "flags": votes.stable[:last].astype(np.int64) + 2 * votes.reached[:last],
+        "flags": votes.stable[:last].astype(np.int64) + 2 * votes.reached[:last] + 4 * one_way[:last],
     }
 
 
-def num_detailed(votes: Votes, limit: int = DETAIL_BYTES) -> int:
+def num_detailed(evidence: BallotEvidence, limit: int = DETAIL_BYTES) -> int:
     """How many targets' single ballots fit into ``limit`` compressed bytes, from the first target on."""
-    count = votes.num_targets
-    while count and (size := len(pack(ballot_arrays(votes, count))[1])) > limit:
+    count = evidence.num_targets
+    while count and (size := len(pack(ballot_arrays(evidence, count))[1])) > limit:
         count = min(int(count * 0.97 * limit / size), count - 1)
     return count

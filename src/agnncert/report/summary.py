@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from agnncert.proof.certificate import Certificate
 
+LONGEST_CURVE = 1_000_000  # a large prior is withstood further than anybody looks
+
 # Models whose accuracy the curves are compared with: field of the context, name on the page.
 REFERENCES = {
     "undefended": "undefended GNN",
@@ -46,12 +48,15 @@ class ReportContext:
         mlp: Accuracy of a multi-layer perceptron on the features alone (node task).
         edgeless: Accuracy of the certified model with all edges removed (node task); derived from the ballots
             of a node-task vote when not given.
-        majority: Accuracy of always answering the most frequent class (graph task).
+        majority: Accuracy of always answering the most frequent class.
         bag_of_nodes: Accuracy of a model that sees the nodes but no edges (graph task).
+        size_only: Pairs of attack size and certified accuracy of the answer by number of nodes or edges alone, chosen
+            for each size: an envelope (graph task).
         attacked: Pairs of attack size and accuracy that was left after a real attack of that size.
         attack: What that attack was.
         environment: Versions, hardware, seeds, times, … by name.
         commands: How the certificate was made.
+        choice: How the vote was chosen, a table as ``print(choice)`` shows it.
         certificate_path: Where the certificate file is, for the verification command.
         run_path: The run folder in which it lies, likewise; it holds data and model as well.
     """
@@ -65,10 +70,12 @@ class ReportContext:
     edgeless: float | None = None
     majority: float | None = None
     bag_of_nodes: float | None = None
+    size_only: Sequence[tuple[float, float]] = ()
     attacked: Sequence[tuple[float, float]] = ()
     attack: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()
+    choice: str = ""
     certificate_path: str = ""
     run_path: str = ""
 
@@ -77,10 +84,11 @@ class ReportContext:
             share = getattr(self, name)
             if share is not None and not 0 <= share <= 1:
                 raise SettingsError(f"ReportContext({name}={share!r}): expected an accuracy between 0 and 1.")
-        for size, accuracy in self.attacked:
+        pairs = {"attacked": self.attacked, "size_only": self.size_only}
+        for name, size, accuracy in ((name, *pair) for name, given in pairs.items() for pair in given):
             if size < 0 or not 0 <= accuracy <= 1:
                 raise SettingsError(
-                    f"ReportContext(attacked=…({size!r}, {accuracy!r})…): expected pairs of a size from 0 on "
+                    f"ReportContext({name}=…({size!r}, {accuracy!r})…): expected pairs of a size from 0 on "
                     "and an accuracy between 0 and 1."
                 )
 
@@ -175,6 +183,8 @@ class Summary:
         judged: Targets that the curves are shares of: those whose truth is known, or all if none is, shape ``[n]``.
         added: How many additions each target withstands (new neighbours, or injected nodes), which the second curve
             shows; None if there is no such curve.
+        structure: The radius of each target against edges and nodes that are only added and deleted; None where it is
+            the radius.
         references: Key, name and accuracy of the models that the curves are compared with.
     """
 
@@ -185,6 +195,7 @@ class Summary:
     counted: BoolArray
     judged: BoolArray
     added: FloatArray | None
+    structure: IntArray | None
     references: tuple[tuple[str, str, float], ...]
 
     @property
@@ -207,9 +218,11 @@ class Summary:
     def last_size(self) -> int:
         """Where the curves over the size end: beyond the last radius, and beyond every attack that was tried."""
         ends = [int(self.certificate.radius.max(initial=0)) + 1, 1]
+        if self.structure is not None:
+            ends.append(int(self.structure.max(initial=0)) + 1)
         if self.added is not None and np.isfinite(self.added).any():
             ends.append(int(self.added[np.isfinite(self.added)].max(initial=0)) + 1)
-        return max([*ends, *(math.ceil(size) for size, _ in self.context.attacked)])
+        return min(max([*ends, *(math.ceil(size) for size, _ in self.context.attacked)]), LONGEST_CURVE)
 
     @cached_property
     def certified(self) -> Shares:
@@ -222,6 +235,13 @@ class Summary:
         if self.added is None:
             return None
         return over_size(self.added[self.judged], self.counted[self.judged], self.last_size)
+
+    @cached_property
+    def certified_structure(self) -> Shares | None:
+        """The same over edges and nodes that are only added and deleted; None where that is no other curve."""
+        if self.structure is None:
+            return None
+        return over_size(self.structure[self.judged], self.counted[self.judged], self.last_size)
 
     @cached_property
     def certified_over_degree(self) -> Shares | None:
@@ -244,6 +264,7 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
             f"ReportContext(class_names=…) has {len(context.class_names)} class names: the votes are for "
             f"{num_classes} classes."
         )
+    evidence = certificate.evidence
     truth = per_target("truth", certificate.truth if context.truth is None else context.truth, n)
     truth = None if truth is None or not (truth >= 0).any() else truth
     counted = np.ones(n, dtype=bool) if truth is None else truth == certificate.label
@@ -255,6 +276,7 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
         counted=counted,
         judged=np.ones(n, dtype=bool) if truth is None else truth >= 0,
         added=_additions_withstood(certificate),
+        structure=evidence.structure_radius() if isinstance(evidence, BallotEvidence) else None,
         references=_references(certificate, context, truth),
     )
 
@@ -283,9 +305,8 @@ def _references(
 
 
 def edgeless_labels(certificate: "Certificate") -> "npt.NDArray[np.int16] | None":
-    """What the model predicts for each target without any edges, if default ballots tell, shape ``[n]``."""
+    """What the model predicts for each target without any edges, if the ballots or the prior tell, shape ``[n]``."""
     evidence = certificate.evidence
     if not isinstance(evidence, BallotEvidence):
         return None
-    rule = RULES[evidence.rule]  # where a target's own features are covered, subgraphs without its edges abstain
-    return evidence.votes.default if rule.by_neighbours and not rule.target_features else None
+    return evidence.votes.default if evidence.vote.empty == "edgeless" else evidence.edgeless

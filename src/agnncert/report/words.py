@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import RULES
+from agnncert.proof.vote import Vote
 from agnncert.report.summary import Summary, edgeless_labels
 
 # The headline names the largest size at which this part of what holds without an attack is still certified.
@@ -72,6 +74,11 @@ _FEATURES = (
     "nodes with changed features",
     ("changes the features of any one node", "changes the features of any {size} nodes"),
 )
+_NODES = (
+    "changed node",
+    "changed nodes",
+    ("injects, deletes or alters any one node", "injects, deletes or alters any {size} nodes"),
+)
 _BALLOTS = ("changed ballot", "changed ballots", None)
 _STATED_PRICES = {  # of a user's own division, by the field of a budget
     "add_edges": ("adds any one edge", "adds any {size} edges"),
@@ -86,7 +93,31 @@ _SAMPLED = {  # by the unit of a claim about random samples
     "node injected": ("injects any one node{rest}", "injects any {size} nodes{rest} each"),
 }
 
-DIVISIONS = {  # by the part of a rule's name before the slash
+_OWN_GROUPS = {  # where every neighbour, pair or node has a group of its own, by what that is
+    "neighbour": {
+        "listed_short": "of its neighbours",
+        "listed_sentence": "One ballot for each neighbour that sends it messages: {count}.",
+        "none_listed_sentence": "No neighbour sends it messages, so no ballot is cast.",
+        "grid_sentence": "One square for each neighbour; the number is the class voted for.",
+        "group_title": "Neighbour, by row",
+    },
+    "edge": {
+        "listed_short": "of its edges",
+        "listed_sentence": "One ballot for each of its edges: {count}.",
+        "none_listed_sentence": "There is no edge, so no ballot is cast.",
+        "grid_sentence": "One square for each edge; the number is the class voted for.",
+        "group_title": "Edge, by number",
+    },
+    "node": {
+        "listed_short": "of its nodes",
+        "listed_sentence": "One ballot for each of its nodes: {count}.",
+        "none_listed_sentence": "It has no node, so no ballot is cast.",
+        "grid_sentence": "One square for each node; the number is the class voted for.",
+        "group_title": "Node, by row",
+    },
+}
+
+DIVISIONS = {  # by the part of a rule's name before the slash, or by all of it
     "edge-centric": DivisionWords(*_EDGES, ("edges",)),
     "node-centric": DivisionWords(*_EDGES_OR_NODES, ("edges",)),
     "gated": DivisionWords(*_EDGES_OR_NODES, ("edges",), _GATED),
@@ -94,6 +125,10 @@ DIVISIONS = {  # by the part of a rule's name before the slash
     "gnncert-n": DivisionWords(*_FEATURES, ("features",), _ALL_LISTED),
     "gnncert-en": DivisionWords(*_BALLOTS, ("edges", "features"), _ALL_LISTED),
     "custom": DivisionWords(*_BALLOTS, ("edges",), _ALL_LISTED),
+    "per-neighbour/node": DivisionWords(*_EDGES_OR_NODES, ("edges", "features"), _OWN_GROUPS["neighbour"]),
+    "per-pair/node": DivisionWords(*_EDGES_OR_NODES, ("edges", "features"), _OWN_GROUPS["edge"]),
+    "per-neighbour/graph": DivisionWords(*_NODES, ("features",), _OWN_GROUPS["node"]),
+    "per-pair/graph": DivisionWords(*_EDGES, ("edges",), _OWN_GROUPS["edge"]),
 }
 TARGETS = {  # the view of one target, by task
     "node": {
@@ -103,6 +138,8 @@ TARGETS = {  # the view of one target, by task
         "default_sentence": "In {count} further subgraphs it has no edge and casts its default ballot, "
         "from its features alone: {ballot}.",
         "grid_sentence": "Framed: the node has an edge there. Pale: its default ballot.",
+        "group_title": "Subgraph",
+        "default_short": "default",
         "reached_title": "Has an edge there",
         "neighbours_title": "New neighbours withstood",
     },
@@ -112,6 +149,8 @@ TARGETS = {  # the view of one target, by task
         "none_listed_sentence": "No subgraph holds any part of it.",
         "default_sentence": "{count} further subgraphs are empty and abstain.",
         "grid_sentence": "Framed: edges can change there. Grey: empty, no vote.",
+        "group_title": "Subgraph",
+        "default_short": "default",
         "reached_title": "Can hold an edge",
         "neighbours_title": "Injected nodes withstood",
     },
@@ -120,7 +159,7 @@ TARGETS = {  # the view of one target, by task
 
 def division_words(rule: str) -> DivisionWords:
     """The words of the division that a rule belongs to."""
-    return DIVISIONS[rule.split("/")[0]]
+    return DIVISIONS[rule] if rule in DIVISIONS else DIVISIONS[rule.split("/")[0]]
 
 
 def percent(share: float) -> str:
@@ -172,6 +211,28 @@ def added_words(summary: Summary) -> str:
     if summary.certificate.claim.task == "node":
         return "new neighbours, everything else unlimited"
     return "injected nodes with any edges"
+
+
+def structure_words(summary: Summary) -> str:
+    """What the curve and column beside the radius count, where neighbours have groups of their own."""
+    return "edges and nodes only added and deleted"
+
+
+def own_group(evidence: BallotEvidence) -> str:
+    """What has a group of its own."""
+    rule = RULES[evidence.rule]
+    return f"{'edge' if rule.one_way else 'neighbour' if rule.task == 'node' else 'node'} of the {rule.task}"
+
+
+def votes_word(number: int) -> str:
+    """So many votes."""
+    return f"{whole(number)} vote{'' if number == 1 else 's'}"
+
+
+def class_word(summary: Summary, k: int) -> str:
+    """A class as the page calls it."""
+    names = summary.context.class_names
+    return f"class {k}" if names is None else str(names[k])
 
 
 @dataclass(frozen=True)
@@ -255,7 +316,10 @@ def key_figures(summary: Summary) -> list[dict[str, str]]:
     if summary.truth is not None:
         clean = percent(float(summary.counted.sum() / summary.num_judged))
         figures.insert(0, (clean, f"of {whole(summary.num_judged)} {things(summary)} correct without an attack"))
-    if summary.added is not None:
+    if summary.structure is not None:
+        words = f"median radius, counting {structure_words(summary)}"
+        figures.append((amount(_median(summary.structure)), words))
+    elif summary.added is not None:
         figures.append((amount(_median(summary.added)), f"{added_words(summary)}: withstood by half or more"))
     if certificate.claim.alpha is not None:
         figures.append((f"{certificate.claim.alpha:g}", "probability of error, at most"))
@@ -280,7 +344,8 @@ def conceded(summary: Summary) -> str:
         return ""
     votes = summary.ballots.votes
     shaky = int((~votes.stable).sum()) + int(votes.num_unlisted[~votes.default_stable].sum())
-    share = shaky / (votes.num_targets * votes.num_groups)
+    own_groups = RULES[summary.ballots.rule].own_groups
+    share = shaky / max(1, len(votes.ballot) if own_groups else votes.num_targets * votes.num_groups)
     if not shaky:
         return ""
     many = f"{percent(share)} of all ballots" if share >= 0.0005 else f"{whole(shaky)} ballots"
@@ -307,11 +372,20 @@ def structure_notes(summary: Summary) -> list[str]:
         return []
     votes = summary.ballots.votes
     same = percent(float((edgeless == summary.certificate.label).mean()))
-    heard = percent(len(votes.ballot) / (votes.num_targets * votes.num_groups))
-    notes = [
-        f"For {same} of the nodes the elected label is the one that the model gives without any edges.",
-        f"{heard} of all ballots were cast in a subgraph where the node has an edge; the others see its features only.",
-    ]
+    notes = [f"For {same} of the nodes the elected label is the one that the model gives without any edges."]
+    if summary.ballots.vote.empty == "edgeless":
+        heard = percent(len(votes.ballot) / (votes.num_targets * votes.num_groups))
+        notes.append(
+            f"{heard} of all ballots were cast in a subgraph where the node has an edge; the others see its features "
+            "only."
+        )
+    else:
+        notes.append(
+            f"{len(votes.ballot) / votes.num_targets:.1f} ballots on average were cast where the node has an edge."
+        )
+    prior = summary.ballots.vote.edgeless_prior
+    if prior > 0:
+        notes.append(f"To these come {votes_word(prior)} given in advance to the prediction without edges.")
     if summary.degree is not None:
         notes.append(f"The nodes have {summary.degree.mean():.1f} edges on average.")
     return notes
@@ -342,10 +416,27 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         ("Targets", whole(summary.num_targets)),
         ("Method", claim.method),
         ("Division", claim.division),
-        ("Subgraphs", claim.num_groups and whole(claim.num_groups)),
+        ("Subgraphs", _subgraphs(summary)),
+        ("Votes", summary.ballots and _vote_setting(summary.ballots)),
         ("Guarantee", guarantee),
         ("Identity of nodes", identity.get(claim.ids, claim.ids)),
         ("Tolerance", claim.tolerance and f"{claim.tolerance:g}"),
         ("Written by", claim.library_version and f"agnncert {claim.library_version}"),
     ]
     return [(name, str(value)) for name, value in rows if value]
+
+
+def _subgraphs(summary: Summary) -> str:
+    evidence = summary.ballots
+    if evidence is not None and RULES[evidence.rule].own_groups:
+        return f"one for each {own_group(evidence)}"
+    return whole(summary.certificate.claim.num_groups) if summary.certificate.claim.num_groups else ""
+
+
+def _vote_setting(evidence: BallotEvidence) -> str:
+    """The vote as it is written in Python, unless it is the plain one."""
+    plain = Vote().under(evidence.rule, evidence.votes.num_classes)
+    if evidence.vote == plain:
+        return ""
+    prior = evidence.vote.prior
+    return f"Vote(empty={evidence.vote.empty!r}, prior={prior if isinstance(prior, int) else list(prior)!r})"

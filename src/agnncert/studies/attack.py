@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from agnncert.attacks import KINDS, attack
+from agnncert.divisions import parse_division
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.proof.ballots import BoolArray, IntArray
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.certificate import Certificate, load_certificate
+from agnncert.proof.evidence import BallotEvidence
+from agnncert.proof.vote import Vote
 from agnncert.studies.folder import RunFolder, find_run
-from agnncert.studies.inputs import row_origin, study_of_run
+from agnncert.studies.inputs import row_origin, study_of_run, who_votes
 from agnncert.studies.report import UNDER_ATTACK, report_run
 from agnncert.studies.run import Study
 from agnncert.studies.settings import CertifySettings, require_one_of
@@ -120,12 +123,16 @@ def attack_run(
     with folder.recording():
         named, study = study_of_run(folder, CertifySettings(root=root, model=model), trust)
         certificate = load_certificate(folder.certificate)
-        if model_digest(study.new_model()) != certificate.claim.digests.get("model"):
+        voter = who_votes(folder, study.new_model(), study.data)
+        if model_digest(voter) != certificate.claim.digests.get("model"):
             raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
+        # What was certified counts, which need not be what the run began with.
+        study = replace(study, defence=parse_division(certificate.claim.division), model=voter)
         settings = replace(settings, sizes=settings.sizes or usual_sizes(certificate))
         folder.begin("attack", settings.table(), folder.data)
         rounds = _rounds(study, certificate, settings)
-        folder.put_rows("attack", _rows(row_origin(named, study.defence, folder.data), certificate, settings, rounds))
+        origin = row_origin(named, study.defence, folder.data, _vote_of(certificate))
+        folder.put_rows("attack", _rows(origin, certificate, settings, rounds))
         page = report_run(folder.path).page
     return Attacked(folder, rounds, page)
 
@@ -142,8 +149,16 @@ def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) ->
     if certificate.truth is not None:
         correct, total = certificate.label == certificate.truth, int(certificate.labelled.sum())
     chosen = _sample(correct, certified, settings)
-    fallen = _attack(study, certificate.row, chosen, settings)
+    fallen = _attack(study, certificate, chosen, settings)
     return tuple(_round(size, correct, total, certified[size], chosen[size], fallen[size]) for size in certified)
+
+
+def _vote_of(certificate: Certificate) -> Vote | None:
+    """The vote of a certificate; None if it is the usual one, about which results say nothing."""
+    evidence = certificate.evidence
+    if not isinstance(evidence, BallotEvidence):
+        return None
+    return None if evidence.vote == Vote().under(evidence.rule, evidence.votes.num_classes) else evidence.vote
 
 
 def _sample(correct: BoolArray, certified: dict[int, BoolArray], settings: AttackSettings) -> dict[int, IntArray]:
@@ -163,7 +178,7 @@ def _sample(correct: BoolArray, certified: dict[int, BoolArray], settings: Attac
 
 
 def _attack(
-    study: Study, rows: IntArray, chosen: dict[int, IntArray], settings: AttackSettings
+    study: Study, certificate: Certificate, chosen: dict[int, IntArray], settings: AttackSettings
 ) -> dict[int, BoolArray]:
     """Whether each chosen target fell, by size.
 
@@ -172,12 +187,13 @@ def _attack(
     one_by_one = settings.sample is None or "hubs" in settings.kind
     fallen: dict[int, BoolArray] = {}
     for sizes in [[size] for size in chosen] if one_by_one else [list(chosen)]:
-        targets = rows[np.concatenate([chosen[size] for size in sizes])]
+        targets = certificate.row[np.concatenate([chosen[size] for size in sizes])]
         budgets = [settings.budget(size) for size in sizes for _ in chosen[size]]
         log.info("attacking %d targets (%s)", len(targets), ", ".join(settings.kind))
         succeeded = np.zeros(0, dtype=bool)
         if len(targets):
             how: dict[str, Any] = {"kind": settings.kind, "targets": targets, "seed": settings.seed}
+            how["vote"] = certificate.vote
             succeeded = attack(study.new_model(), study.data, study.division, budget=budgets, **how).succeeded
         ends = np.cumsum([len(chosen[size]) for size in sizes])
         fallen |= dict(zip(sizes, np.split(succeeded, ends[:-1]), strict=True))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agnncert.report.tables import laid_out
-from agnncert.studies.folder import MODEL_CARD, RunFolder
+from agnncert.studies.folder import MODEL_CARD, VOTE, RunFolder
 
 _INTENDED = """\
 The model is meant to vote: the certified label of a {task} is the one that most subgraphs of the graph elect
@@ -28,7 +28,8 @@ def write_card(folder: RunFolder) -> None:
         f"# Model card: {_plain(made.get('model', 'model'))} on {_plain(data.get('name', 'data'))}",
         "## What it is\n\n" + _table({
             "model": made.get("model"), **made.get("set", {}), "division": made.get("division"),
-            "subgraphs": made.get("groups"), "seed": made.get("seed", 0), "weights": folder.weights.name,
+            "subgraphs": made.get("groups"), **_vote(folder, made),
+            "seed": made.get("seed", 0), "weights": folder.weights.name,
         }),
         "## What it was made from\n\n" + _table(
             {name: data.get(name) for name in _ABOUT_DATA}
@@ -41,6 +42,20 @@ def write_card(folder: RunFolder) -> None:
         ),
     ]  # fmt: skip
     folder.write(MODEL_CARD, "\n\n".join(parts) + "\n")
+
+
+def _vote(folder: RunFolder, made: dict[str, Any]) -> dict[str, Any]:
+    """How votes are counted, if not as usual; also for which size that was chosen, and with what division."""
+    choice = folder.read_json(VOTE)
+    chosen: dict[str, Any] = next((one for one in choice.get("candidates", []) if one.get("chosen")), {})
+    vote = chosen or made
+    return {
+        "vote chosen for size": choice.get("size"),
+        "what decides": chosen.get("decides"),
+        "certified with": chosen.get("division"),
+        "empty subgraphs cast": vote.get("empty"),
+        "votes given in advance": vote.get("prior"),
+    }
 
 
 def _table(values: dict[str, Any]) -> str:

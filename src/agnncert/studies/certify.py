@@ -1,5 +1,6 @@
 """The second step of a run: certify a model, of an earlier step or of the user's own."""
 
+import json
 import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,16 +11,23 @@ import numpy as np
 from agnncert.errors import SettingsError
 from agnncert.models import save_model
 from agnncert.progress import OnProgress
+from agnncert.proof.ballots import IntArray
 from agnncert.proof.certificate import Certificate
+from agnncert.proof.vote import Vote
 from agnncert.studies.card import write_card
 from agnncert.studies.estimate import estimate_certification
-from agnncert.studies.folder import Row, RunFolder, find_run, open_run
+from agnncert.studies.folder import VOTE, Row, RunFolder, find_run, open_run
 from agnncert.studies.inputs import OWN, copy_tables, describe, row_origin, run_name, study_of_run, study_of_settings
 from agnncert.studies.report import report_certificate
+from agnncert.studies.rows import size_alone
 from agnncert.studies.run import Study, accuracy, certify_model, predict
 from agnncert.studies.settings import CertifySettings
+from agnncert.training.choose_vote import VoteChoice, choose_vote
+from agnncert.workers import Workers
 
 log = logging.getLogger(__name__)
+
+BALLOTS = "ballots"  # folder of a run that keeps ballots while they are cast
 
 SIZES = (*range(11), 15, 20, 25, 30, 40, 50, 75, 100, 125, 150, 200, 300, 400, 500)
 
@@ -50,6 +58,7 @@ def certify_run(
     report: bool = True,
     trust: bool = False,
     on_progress: OnProgress | None = None,
+    workers: Workers | None = None,
 ) -> Certified:
     """Certifies what settings name and leaves the certificate in a run folder.
 
@@ -61,6 +70,7 @@ def certify_run(
         trust: Whether the folder of the earlier run is the user's own work, so that code and files that it names may be
             used; it need not be said of folders that were made here.
         on_progress: Called while ballots are cast.
+        workers: Who casts them; this process when not given.
     """
     earlier = find_run(settings.data) if settings.data and Path(settings.data).is_dir() else None
     if earlier is not None and out is not None:
@@ -81,21 +91,70 @@ def certify_run(
         copy_tables(settings, folder)
         if "train" not in folder.settings:
             save_model(study.new_model(), folder.weights, {"data": about, "settings": table})
-        origin = row_origin(settings, study.defence, about)
-        certificate, seconds = _certify(study, settings, folder, origin, on_progress)
+        study, vote = _choose(study, settings, folder)
+        origin = row_origin(settings, study.defence, about, vote)
+        certificate, seconds = _certify(study, settings, folder, origin, on_progress, vote, workers)
         reported = report_certificate(certificate, folder.certificate, folder) if report else None
     page, sentences = (None, ()) if reported is None else (reported.page, reported.sentences)
     return Certified(folder, certificate, seconds, page, sentences)
 
 
+def _choose(study: Study, settings: CertifySettings, folder: RunFolder) -> tuple[Study, Vote | None]:
+    """What votes, and how votes are counted: as it is set, or chosen on validation for a size.
+
+    A choice is written to the run folder, where later steps find it.
+    """
+    (folder.path / VOTE).unlink(missing_ok=True)
+    if settings.design_size is None:
+        return study, settings.vote
+    protocol = folder.settings.get("train", {}).get("protocol", "transductive")
+    if study.task == "node" and protocol != "held-out":
+        log.warning(
+            "the vote is chosen on validation nodes that were in the graph of training, or may have been: its prior "
+            "may come out too large (train with --protocol held-out)"
+        )
+    division, how = study.division, {"against": settings.against or "any", "protocol": protocol}
+    choice = choose_vote(study.new_model(), study.data, division, settings.design_size, **how)  # type: ignore[arg-type]
+    log.info("%s", choice)
+    folder.write(VOTE, json.dumps(_choice_table(choice), indent=2) + "\n")
+    return replace(study, defence=choice.division, model=choice.model), choice.vote
+
+
+def _choice_table(choice: VoteChoice) -> dict[str, Any]:
+    """A choice in JSON's terms; ``constant`` describes the model that votes, if it is not that of the run."""
+    best = choice.best
+    constant = None if best.label is None else {"label": best.label, "classes": len(best.vote.class_prior)}
+    candidates = [
+        {
+            "decides": one.name, "division": str(one.division), **one.vote.to_json(), "chosen": one is best,
+            "accuracy": one.accuracy, "certified_accuracy": one.certified_accuracy,
+        }
+        for one in choice.candidates
+    ]  # fmt: skip
+    known = {"size": choice.size, "against": choice.against, "targets": choice.num_targets, "text": str(choice)}
+    return {**known, "constant": constant, "given_up": choice.given_up, "candidates": candidates}
+
+
 def _certify(
-    study: Study, settings: CertifySettings, folder: RunFolder, origin: Row, on_progress: OnProgress | None
+    study: Study,
+    settings: CertifySettings,
+    folder: RunFolder,
+    origin: Row,
+    on_progress: OnProgress | None,
+    vote: Vote | None,
+    workers: Workers | None,
 ) -> tuple[Certificate, float]:
     model = study.new_model()
     log.info("certifying with %s: %s", study.defence, estimate_certification(study, settings.engine))
     memory = None if settings.memory is None else 1_000_000 * settings.memory
     how: dict[str, Any] = {"engine": settings.engine, "attacks": settings.attacks, "tolerance": settings.tolerance}
-    certificate, seconds, _ = certify_model(study, model, on_progress, memory_limit=memory, **how)
+    if (
+        settings.engine == "fast" and settings.attacks == "any"
+    ):  # what was cast is there when the command is given again
+        how["checkpoint"] = folder.path / BALLOTS
+    certificate, seconds, _ = certify_model(
+        study, model, on_progress, memory_limit=memory, vote=vote, workers=workers, **how
+    )
     certificate = _with_known_truth(certificate)
     certificate.save(folder.certificate)
     log.info("certified %s %ss in %.1f s", f"{certificate.num_targets:,}", certificate.claim.task, seconds)
@@ -127,8 +186,12 @@ def _measured(certificate: Certificate, study: Study, model: Any, seconds: float
         rows.append({"measure": "accuracy of the vote", "value": float(right.sum() / counted)})
         for name, value in (("accuracy on the whole graph", whole), ("accuracy, majority class", majority)):
             rows += [] if value is None else [{"measure": name, "value": value}]
-    rows.append({"measure": "median radius", "value": float(np.median(certificate.radius))})
+        rows += size_alone(study, [size for size in SIZES if size <= certificate.radius.max(initial=0) + 1])
+    rows.append({"measure": "median radius", "value": _median(certificate.radius)})
     kinds: dict[str, Any] = {word: certificate.radius}
+    if certificate.structure_radius is not certificate.radius:
+        rows.append({"measure": "median radius, added or deleted only", "value": _median(certificate.structure_radius)})
+        kinds[f"{word}, added or deleted only"] = certificate.structure_radius
     if (certificate.new_neighbours >= 0).any():
         kinds[f"{word}, new neighbours"] = certificate.new_neighbours
     for measure, withstood in kinds.items():
@@ -136,3 +199,7 @@ def _measured(certificate: Certificate, study: Study, model: Any, seconds: float
         shares = {s: float((right & (withstood >= s)).sum() / counted) for s in SIZES if s <= last + 1}
         rows += [{"measure": measure, "size": size, "value": share} for size, share in shares.items()]
     return rows
+
+
+def _median(radii: IntArray) -> float:
+    return float(np.median(radii))

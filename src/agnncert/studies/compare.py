@@ -9,11 +9,12 @@ from agnncert.baselines import defence_named
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import OnProgress
-from agnncert.studies.comparison import Comparison, Threat, compare
+from agnncert.studies.comparison import Comparison, compare
 from agnncert.studies.folder import RunFolder, find_run
 from agnncert.studies.inputs import file_name, fresh_model, load_data
 from agnncert.studies.own_model import is_module_spec
 from agnncert.studies.settings import DataSettings, ModelSettings
+from agnncert.studies.threat import Threat
 
 SIZES = (0, 1, 5, 10, 20, 50, 100)
 _ACCURACIES = {"vote": "accuracy of the vote", "undefended": "accuracy, undefended", "no edges": "accuracy, no edges"}

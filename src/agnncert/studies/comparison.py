@@ -1,120 +1,44 @@
 """``compare``: many defences on the same data, split, base model and kind of attack.
 
-``Threat`` says what the size of an attack counts. Each defence is one ``Study`` for the common runner (``run``), and
-``Comparison`` turns the outcomes into a table and a figure.
+``Threat`` says what the size of an attack counts, ``entries`` what is to be run: each defence is one ``Study`` for the
+common runner (``run``). ``rows`` makes rows of the outcomes and of the controls beside them, and ``Comparison`` shows
+them as a table and a figure.
 """
 
 import json
 import logging
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from agnncert.baselines import defence_named
-from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import load_dataset
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import OnProgress, Progress
-from agnncert.proof.ballots import FloatArray
-from agnncert.proof.budget import Budget
-from agnncert.proof.certificate import Certificate
+from agnncert.proof.vote import Vote
 from agnncert.report.drawing import Curve, Panel, draw_panels
 from agnncert.report.tables import FORMATS, laid_out
 from agnncert.storage import write_atomic
-from agnncert.studies.run import BaseModel, Defence, Outcome, Study, make_study, run
-from agnncert.studies.settings import GRAPH_FREE, MAJORITY, UNDEFENDED
+from agnncert.studies.controls import SIZE_ONLY, SizedGraphs
+from agnncert.studies.entries import Entry, Voted, checked_designs, entries_of, named, usual_defences, with_vote
+from agnncert.studies.rows import Row, bag_row, envelope_row, make_row, no_edges_row, size_row
+from agnncert.studies.run import BaseModel, Outcome, Study, make_study, run
+from agnncert.studies.settings import BAG_OF_NODES, GRAPH_FREE, MAJORITY, UNDEFENDED
+from agnncert.studies.threat import Threat
 
 log = logging.getLogger(__name__)
 
-Row = dict[str, Any]
-KINDS = ("edges", "injection", "features", "edges and features")
+TIE = 1e-12  # shares that lie no further apart are the same
 SIZES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150)
 FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # for edges and features, where every split between the two is tried
 FIGURES = (".svg", ".pdf", ".png")
 # Line and remark in a figure, by guarantee: dashed if it is probabilistic, dotted if there is none.
 _LINES = {"deterministic": ("-", ""), "probabilistic": ("--", " (random)"), "none": (":", " (no proof)")}
-
-
-@dataclass(frozen=True)
-class Threat:
-    """A kind of attack. Its size is a number of changes, spent in whichever way is worst.
-
-    Attributes:
-        kind: ``"edges"``: edges added or deleted. ``"injection"``: nodes injected, with any features.
-            ``"features"``: nodes given other features. ``"edges and features"``: any mix of the two.
-        edges_per_injected: Edges that each injected node may bring; ``math.inf`` for any number.
-        own_features: Node task: whether the target may be among the nodes with other features.
-    """
-
-    kind: str = "edges"
-    edges_per_injected: float = math.inf
-    own_features: bool = False
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise SettingsError(f'no kind of attack is called "{self.kind}": {did_you_mean(self.kind, KINDS)}')
-        Budget(edges_per_injected=self.edges_per_injected)  # says what is wrong with the number
-
-    @property
-    def unit(self) -> str:
-        """What a size counts.
-
-        Example:
-            >>> Threat("injection", 5).unit
-            'injected nodes with up to 5 edges each'
-        """
-        if self.kind == "injection":
-            edges = "any number of" if math.isinf(self.edges_per_injected) else f"up to {self.edges_per_injected:g}"
-            return f"injected nodes with {edges} edges each"
-        nodes = "nodes with other features" + (", the target's own included" if self.own_features else "")
-        return {"edges": "edges added or deleted", "features": nodes}.get(self.kind, f"edges or {nodes}")
-
-    def budgets(self, size: int) -> Iterator[Budget]:
-        """Every way to spend ``size`` changes; an attack is withstood if all of them are.
-
-        Example:
-            >>> list(Threat("edges").budgets(1))
-            [Budget(add_edges=1), Budget(delete_edges=1)]
-        """
-        if self.kind == "injection":
-            yield Budget(inject_nodes=size, edges_per_injected=self.edges_per_injected)
-            return
-        most_nodes = 0 if self.kind == "edges" else size
-        for nodes in range(size if self.kind == "features" else 0, most_nodes + 1):
-            for deleted in range(size - nodes + 1):
-                spent = Budget(add_edges=size - nodes - deleted, delete_edges=deleted, change_features=nodes)
-                yield spent
-                if self.own_features and nodes:
-                    yield spent.but(change_features=nodes - 1, target_features=True)
-
-    def withstood(self, certificate: Certificate, sizes: tuple[int, ...]) -> FloatArray:
-        """The largest of the sizes that each target withstands, -1 for none, shape ``[n]``."""
-        largest = np.full(certificate.num_targets, -1.0)
-        alive = np.ones(certificate.num_targets, dtype=bool)
-        for size in sorted(sizes):
-            for budget in self.budgets(size):
-                if not alive.any():
-                    return largest
-                alive &= certificate.holds_against(budget)
-            largest[alive] = size
-        return largest
-
-    def leaves_graph_free(self, task: str) -> bool:
-        """Whether such an attack cannot change the label of a model that reads no edges."""
-        if task == "graph":  # its readout sees all nodes and their features
-            return self.kind == "edges"
-        return not (self.own_features and self.kind in ("features", "edges and features"))
-
-    def withstood_without_certificate(self, model: str, task: str, num_targets: int) -> FloatArray:
-        """What ``GRAPH_FREE``, ``MAJORITY`` or ``UNDEFENDED`` withstands: any size (``inf``) or none (0), ``[n]``."""
-        immune = model == MAJORITY or (model == GRAPH_FREE and self.leaves_graph_free(task))
-        return np.full(num_targets, math.inf if immune else 0.0)
 
 
 @dataclass(frozen=True)
@@ -128,10 +52,12 @@ class Comparison:
         sizes: Attack sizes, ascending.
         targets: Number of targets.
         rows: One dictionary per defence: ``defence``, ``guarantee``, ``accuracy`` (of its labels, without any
-            attack), ``certified`` (share of correct and certified labels at each size), ``forward_passes``
-            (in the definition of the method), ``seconds_training``, ``seconds_certification``,
-            ``seconds_forward`` (one plain pass of the same model) and ``cost_in_forwards`` (what certifying
-            took, in such passes).
+            attack), ``certified`` (share of correct and certified labels at each size), ``control`` (whether
+            defences are measured by it), ``vote`` (in words, if it is not the usual one), ``design_size`` (for which
+            it was chosen), ``decides`` (what decides in a chosen vote: it may be the size alone), ``envelope``
+            (whether each size has a vote of its own), ``forward_passes`` (in the definition of the method),
+            ``seconds_training``, ``seconds_certification``, ``seconds_forward`` (one plain pass of the same model)
+            and ``cost_in_forwards`` (what certifying took, in such passes).
     """
 
     data: str
@@ -142,7 +68,7 @@ class Comparison:
     rows: tuple[Row, ...]
 
     def __str__(self) -> str:
-        return f"{self.title}\n\n{self.table()}"
+        return "\n".join([self.title, "", self.table(), "", *self.remarks()]).rstrip()
 
     @property
     def title(self) -> str:
@@ -152,8 +78,32 @@ class Comparison:
             f"{self.threat.unit}"
         )
 
+    @property
+    def majority(self) -> list[float] | None:
+        """What the majority class certifies at each size; ``None`` if it was not compared with."""
+        return next((row["certified"] for row in self.rows if row["settings"] == MAJORITY), None)
+
+    def remarks(self) -> list[str]:
+        """For each defence: where it falls below the majority class, and where it is above every control."""
+        return [f"{row['defence']}: {self._judged(row)}." for row in self.rows if not row["control"]]
+
+    def _judged(self, row: Row) -> str:
+        controls = [other for other in self.rows if other["control"] and not other["guarantee"].startswith("none")]
+        if self.majority is None or not controls:
+            return "no controls were run"
+        below = [size for place, size in enumerate(self.sizes) if _is_below(row, self.majority, place)]
+        first = f"below the majority class from size {below[0]} on" if below else "nowhere below the majority class"
+        best = [max(controls, key=_certified_at(place)) for place in range(len(self.sizes))]
+        gains = [row["certified"][place] - other["certified"][place] for place, other in enumerate(best)]
+        above = [str(size) for size, gain in zip(self.sizes, gains, strict=True) if gain > TIE]
+        if not above:
+            return f"{first}; above all controls at no size"
+        place = int(np.argmax(gains))
+        most = f"most at {self.sizes[place]}, by {100 * gains[place]:.1f} points over {best[place]['defence']}"
+        return f"{first}; above all controls at size {', '.join(above)}, {most}"
+
     def table(self, format: str = "text") -> str:
-        """The comparison as a table.
+        """The comparison as a table. A star marks what is below the majority class, which no attack changes.
 
         Args:
             format: ``"text"``, ``"markdown"``, ``"csv"`` or ``"latex"``.
@@ -167,9 +117,22 @@ class Comparison:
         else:
             costs = ["passes", "seconds", "time / forward"]
             sizes = [str(size) for size in self.sizes]
-            cells = [[*(f"{100 * share:.1f}" for share in row["certified"]), *_costs(row)] for row in self.rows]
-        rows = [[row["defence"], row["guarantee"], *own] for row, own in zip(self.rows, cells, strict=True)]
-        return laid_out(format, ["defence", "guarantee", *sizes, *costs], rows)
+            cells = [[*self._shares(row), *_costs(row)] for row in self.rows]
+        # A column for votes only if there are any.
+        more = ["vote"] if any(row["vote"] for row in self.rows) else []
+        rows = [
+            [row["defence"], row["guarantee"], *(row[key] for key in more), *own]
+            for row, own in zip(self.rows, cells, strict=True)
+        ]
+        return laid_out(format, ["defence", "guarantee", *more, *sizes, *costs], rows)
+
+    def _shares(self, row: Row) -> list[str]:
+        """Certified shares in percent, with a star where a defence is below the majority class."""
+        stars = [
+            "*" if self.majority is not None and not row["control"] and _is_below(row, self.majority, place) else ""
+            for place in range(len(self.sizes))
+        ]
+        return [f"{100 * share:.1f}{star}" for share, star in zip(row["certified"], stars, strict=True)]
 
     def figure(self, path: str | Path) -> Path:
         """Draws certified accuracy over the size of the attack, one line per defence.
@@ -188,9 +151,14 @@ class Comparison:
         if path.suffix not in FIGURES:
             raise SettingsError(f'cannot draw "{path.name}": {did_you_mean(path.suffix, FIGURES)}')
         curves = []
-        for number, row in enumerate(self.rows):
+        ordered = sorted(self.rows, key=lambda row: bool(row["control"]))  # defences get the looks that differ most
+        looks = {id(row): number for number, row in enumerate(ordered)}
+        for row in self.rows:
             dash, remark = _LINES[row["guarantee"].split(",")[0].split(":")[0]]
-            curves.append(Curve(row["defence"] + remark, number, self.sizes, row["certified"], dash=dash))
+            if row["envelope"] and "envelope" not in row["defence"]:
+                remark = " (envelope)"
+            label, certified = row["defence"] + remark, row["certified"]
+            curves.append(Curve(label, looks[id(row)], self.sizes, certified, dash=dash, envelope=row["envelope"]))
         panel = Panel(f"{self.data}, {self.targets:,} {self.task}s", curves)
         return draw_panels([panel], path, f"size of the attack ({self.threat.unit})", columns=1, width=4.6, legend=True)
 
@@ -213,7 +181,9 @@ class Comparison:
         folder.mkdir(parents=True, exist_ok=True)
         texts = {
             ".json": json.dumps(self.to_json(), indent=1),
-            ".md": f"# {self.title}\n\n{self.table('markdown')}",
+            ".md": "\n".join(
+                [f"# {self.title}", "", self.table("markdown"), "", *(f"- {it}" for it in self.remarks())]
+            ),
             ".csv": self.table("csv"),
             ".tex": self.table("latex"),
         }
@@ -223,16 +193,26 @@ class Comparison:
         return (*(folder / f"{name}{ending}" for ending in texts), *figures)
 
 
+def _certified_at(place: int) -> Callable[[Row], float]:
+    return lambda row: float(row["certified"][place])
+
+
+def _is_below(row: Row, majority: Sequence[float], place: int) -> bool:
+    return bool(row["certified"][place] < majority[place] - TIE)
+
+
 def _costs(row: Row) -> tuple[str, str, str]:
     return f"{row['forward_passes']:,}", f"{row['seconds_certification']:.2f}", f"{row['cost_in_forwards']:,.1f}"
 
 
 def compare(
     data: Any,
-    defences: Mapping[str, Defence] | Sequence[Defence] | None = None,
+    defences: Mapping[str, Voted] | Sequence[Voted] | None = None,
     attack: str = "edges",
     sizes: Iterable[int] | None = None,
     *,
+    vote: Vote | None = None,
+    design_size: int | Sequence[int] | None = None,
     edges_per_injected: float = math.inf,
     own_features: bool = False,
     model: BaseModel = "gcn",
@@ -258,17 +238,24 @@ def compare(
         data: Name of a dataset, a ``Data`` with masks, or a ``GraphSet``.
         defences: Divisions (``EdgeCentric``, ``NodeCentric``, ``ac.baselines.GNNCertE``, your own) and
             smoothing defences (``ac.baselines.BiRS``, ``SparseRS``, ``RS``), by name or in a list; those that
-            cover the attack, with their usual settings, when not given.
+            cover the attack, with their usual settings, when not given. A division may come with its vote, as a pair:
+            ``(ac.NodeCentric(math.inf), ac.Vote(prior=5))``.
         attack: ``"edges"``, ``"injection"``, ``"features"`` or ``"edges and features"``.
         sizes: Attack sizes; what a size counts is in ``Comparison.threat.unit``.
+        vote: What empty groups cast, and votes that are there from the start, for all divisions.
+        design_size: Have ``choose_vote`` choose these on validation, for ``EdgeCentric`` and ``NodeCentric``, and train
+            graph classifiers for it (``objective="certified"``). Of several sizes each has a row, and all together an
+            envelope. A size counts here as in ``radius`` (where features stay, ``structure_radius``).
         edges_per_injected: Edges per injected node; ``math.inf`` for any number.
         own_features: Node task: whether the target's own features may be among the changed ones.
         model: Name of the base model; or a function without arguments that makes one of your own, untrained; or a
             trained module, which all defences then use as it is.
         model_args: Settings of a base model that is named, on top of the recipe for the data.
         fit_args: Settings of training, likewise.
-        references: Whether to add what every defence has to beat: the undefended model, an MLP that
-            reads no edges, and the majority class, a constant that no attack can change.
+        references: Whether to add controls, which every defence has to beat: the undefended model; an MLP that reads
+            no edges; the majority class, a constant that no attack can change. Nodes: the best prediction of a
+            defended model without edges. Graphs: the class by number of nodes, or of edges, alone, and a vote of all
+            nodes, each by itself; these are chosen for the design size, or without one for each size (an envelope).
         targets: Mask or row numbers; the test part when not given.
         n0: Samples with which smoothing defences choose labels.
         n: Samples with which they bound probabilities.
@@ -287,60 +274,68 @@ def compare(
     data = load_dataset(data, root=root, seed=seed) if isinstance(data, str) else data
     task, name = infer_task(data), getattr(data, "name", None) or "data"
     at = _checked_sizes(sizes, threat)
-    chosen = _named(usual_defences(task, threat) if defences is None else defences)
-    if references:
-        chosen = {UNDEFENDED: UNDEFENDED, GRAPH_FREE: GRAPH_FREE, MAJORITY: MAJORITY, **chosen}
+    designs = checked_designs(design_size)
     samples = {"n0": n0, "n": n, "alpha": alpha, "scope": scope}
     study = make_study(data, targets, model, model_args, fit_args, seed=seed, samples=samples)
-    begin = time.perf_counter()
-    rows: list[Row] = []
+    chosen = named(usual_defences(task, threat) if defences is None else defences)
+    if vote is not None:
+        chosen = with_vote(chosen, vote, everywhere=defences is not None)
+    entries = entries_of(study, chosen, threat, designs, fit_args or {})  # says what makes no sense before any work
+    if references:
+        known = (UNDEFENDED, GRAPH_FREE, MAJORITY)
+        entries = [*(Entry(name, replace(study, defence=name), control=True) for name in known), *entries]
+    kept, begin = None if folder is None else Path(folder), time.perf_counter()
+    rows, outcomes, done = list[Row](), dict[str, Outcome](), 0
+    steps = [entry.name for entry in entries] + ([BAG_OF_NODES] if references and task == "graph" else [])
 
     def tell(detail: str) -> None:
         if progress is not None:
-            done, total = len(rows), len(chosen)
-            left = (time.perf_counter() - begin) / done * (total - done) if done else 0.0
-            progress(Progress("comparing", done, total, left, detail))
+            left = (time.perf_counter() - begin) / done * (len(steps) - done) if done else 0.0
+            progress(Progress("comparing", done, len(steps), left, detail))
 
-    for number, (label, defence) in enumerate(chosen.items(), start=1):
-        log.info("%d of %d: %s", number, len(chosen), label)
-        tell(label)
-        outcome = run(replace(study, defence=defence), None if folder is None else Path(folder))
-        rows.append(make_row(study, outcome, threat, at, label))
+    for entry in entries:
+        log.info("%d of %d: %s", done + 1, len(steps), entry.name)
+        tell(entry.name)
+        outcome = run(entry.study, kept)
+        if not entry.control:
+            outcomes[entry.name] = outcome
+        rows.append(make_row(entry.study, outcome, threat, at, entry.name, entry.study.design_size, entry.control))
+        done = len(rows)
+    if len(designs) > 1:
+        rows += _envelopes(entries, rows, at)
+    if references:
+        if steps[-1] == BAG_OF_NODES:
+            tell(BAG_OF_NODES)
+        beside = _controls(study, outcomes, threat, at, designs or at, kept)
+        rows[len(known) : len(known)] = beside
+        done = len(steps)
     tell("")
     return Comparison(name, task, threat, at, len(study.targets), tuple(rows))
 
 
-def usual_defences(task: str, threat: Threat) -> list[Defence]:
-    """The defences that cover an attack, with their usual settings."""
-    ours = ("gated",) if threat.own_features and task == "node" else ("edge", "node")
-    others = {
-        "edges": ("gnncert-e", "sparse-rs"), "injection": ("bi-rs",) if task == "node" else (),
-        "features": ("gnncert-n",), "edges and features": ("gnncert-en",),
-    }  # fmt: skip
-    return [defence_named(name, task, {}) for name in (*ours, *others[threat.kind])]
+def _envelopes(entries: Sequence[Entry], rows: Sequence[Row], sizes: tuple[int, ...]) -> list[Row]:
+    families: dict[str, dict[int, Row]] = {}
+    for entry, row in zip(entries, rows, strict=True):
+        if entry.family:
+            families.setdefault(entry.family, {})[row["design_size"]] = row
+    return [envelope_row(of, sizes, f"{name}, envelope over design sizes") for name, of in families.items()]
 
 
-def make_row(study: Study, outcome: Outcome, threat: Threat, sizes: tuple[int, ...], name: str) -> Row:
-    """One row of a comparison."""
-    right, known = outcome.label == study.truth, int((study.truth >= 0).sum())
-    if not known:
-        raise SettingsError("none of the targets has a true class: a comparison counts correct labels.")
-    if outcome.certificate is not None:
-        withstood = threat.withstood(outcome.certificate, sizes)
-    else:
-        withstood = threat.withstood_without_certificate(outcome.defence, study.task, len(right))
-    return {
-        "defence": name,
-        "settings": outcome.defence,
-        "guarantee": outcome.guarantee,
-        "accuracy": float(right.sum() / known),
-        "certified": [float((right & (withstood >= size)).sum() / known) for size in sizes],
-        "forward_passes": outcome.passes,
-        "seconds_training": outcome.seconds_training,
-        "seconds_certification": outcome.seconds_certification,
-        "seconds_forward": outcome.seconds_forward,
-        "cost_in_forwards": outcome.seconds_certification / (outcome.seconds_forward or 1.0),
-    }
+def _controls(
+    study: Study,
+    outcomes: Mapping[str, Outcome],
+    threat: Threat,
+    sizes: tuple[int, ...],
+    designs: Sequence[int],
+    folder: Path | None,
+) -> list[Row]:
+    """The controls that depend on the task."""
+    if study.task == "node":
+        row = no_edges_row(study, outcomes, threat, sizes)
+        return [] if row is None else [row]
+    graphs = SizedGraphs.of(study.data)
+    by_size = [size_row(study, graphs, counts, threat, sizes, designs) for counts in SIZE_ONLY]
+    return [*by_size, bag_row(study, threat, sizes, designs, folder)]
 
 
 def _checked_sizes(sizes: Iterable[int] | None, threat: Threat) -> tuple[int, ...]:
@@ -350,30 +345,3 @@ def _checked_sizes(sizes: Iterable[int] | None, threat: Threat) -> tuple[int, ..
     if not ascending or ascending[0] < 0:
         raise SettingsError(f"sizes={sizes!r}: expected whole numbers from 0 on.")
     return ascending
-
-
-def _named(defences: Mapping[str, Defence] | Sequence[Defence]) -> dict[str, Defence]:
-    listed = defences if isinstance(defences, Mapping) else {_name(defence): defence for defence in defences}
-    for name, defence in listed.items():
-        known = (GRAPH_FREE, UNDEFENDED, MAJORITY)
-        if not hasattr(defence, "subgraph") and not hasattr(defence, "noisy") and defence not in known:
-            raise SettingsError(
-                f'"{name}" is no defence: expected a division such as NodeCentric(300), or a smoothing defence '
-                "such as ac.baselines.BiRS()."
-            )
-    return dict(listed)
-
-
-def _name(defence: Defence) -> str:
-    """What a defence is called in a table: as printed, without settings that have their usual value.
-
-    Example:
-        >>> _name(defence_named("bi-rs", "node", {"p_edge": 0.7})), _name(defence_named("node", "node", {}))
-        ('bi-rs(p_edge=0.7, p_node=0.9)', 'node-centric(T=300)')
-    """
-    if isinstance(defence, Smoothing):
-        shown = {key: value for key, value in defence.drawn().items() if value}
-        test = getattr(defence, "test", "B2")
-        shown |= {"test": test} if test != "B2" else {}
-        return f"{defence.method}({', '.join(f'{key}={value}' for key, value in shown.items())})"
-    return str(defence).replace(", hash=md5", "").replace(", key=u64le", "")

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from agnncert.divisions import Division
+from agnncert.divisions import Division, num_groups_in
 from agnncert.studies.run import Study, predict
 from agnncert.training.preparation import prepare
 from agnncert.training.settings import FitSettings
@@ -63,7 +63,7 @@ def estimate_certification(study: Study, engine: str = "fast") -> Estimate:
     preparation = time.perf_counter() - begin
     whole = predict(study, model).seconds
     if engine == "naive":
-        return Estimate(preparation + division.num_groups * whole, _megabytes())
+        return Estimate(preparation + num_groups_in(division, graph) * whole, _megabytes())
     chunks = list(layout.chunks(fast.CHUNK_ROWS))
     if not chunks:
         return Estimate(preparation + whole, _megabytes())

@@ -20,10 +20,13 @@ from agnncert.errors import DatasetError, ModelContractError, SettingsError, did
 from agnncert.graphs.disk import is_graph_folder, open_graph
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import Prepared, target_rows
-from agnncert.models import MODELS, build_model, load_model
+from agnncert.models import MODELS, build_model, load_model, pretrained
+from agnncert.models.build import build_constant
+from agnncert.models.bundled import pretrained_settings
 from agnncert.proof.ballots import IntArray
+from agnncert.proof.vote import LARGEST_CLASS, Vote
 from agnncert.storage import write_atomic
-from agnncert.studies.folder import CHOICE, RunFolder
+from agnncert.studies.folder import CHOICE, VOTE, RunFolder
 from agnncert.studies.own_model import is_module_spec, load_weights, user_model
 from agnncert.studies.run import Study, part_rows
 from agnncert.studies.settings import (
@@ -41,8 +44,12 @@ MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk
 SomeSettings = TypeVar("SomeSettings", bound=ModelSettings)
 
 LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
+PRETRAINED = "pretrained"  # in place of a file with weights: those that come with the package
 # What certifying adds to the settings of a trained run, or may choose anew.
-OWN = ("division", "groups", "hash", "targets", "engine", "attacks", "tolerance", "memory")
+OWN = (
+    "division", "groups", "hash", "targets", "engine", "attacks", "tolerance", "memory", "empty", "prior",
+    "design_size", "against",
+)  # fmt: skip
 
 
 def load_data(settings: DataSettings) -> Any:
@@ -121,7 +128,8 @@ def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
 
 def make_division(settings: SomeSettings, task: str) -> tuple[SomeSettings, EdgeCentric | NodeCentric]:
     """The division that settings name, and the settings with the usual model and division where they name none."""
-    division = division_named(settings.division or "node", settings.groups, settings.hash or "md5", task)
+    groups: Any = settings.groups  # a whole number, or math.inf
+    division = division_named(settings.division or "node", groups, settings.hash or "md5", task)
     chosen = {"division": settings.division or "node", "groups": division.num_groups, "hash": division.hash}
     return replace(settings, **chosen, model=settings.model or "gcn"), division
 
@@ -146,6 +154,8 @@ def fresh_model(settings: ModelSettings, data: Any) -> Any:
 def trained_model(settings: ModelSettings, data: Any) -> Any:
     """A model with its weights, ready to be certified."""
     name, own = settings.model or "gcn", is_module_spec(settings.model or "")
+    if settings.weights == PRETRAINED:
+        return pretrained(settings.data)
     if settings.weights is None and not own and name in MODELS:
         raise SettingsError(
             f"a {name} without weights has learned nothing: pass --weights, or train it first "
@@ -197,9 +207,33 @@ def _known(data: Any) -> dict[str, Any]:
 
 def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study]:
     """What settings name, as a study; and the settings with nothing left open."""
+    if settings.weights == PRETRAINED:
+        settings = _as_pretrained(settings)
     ready = Prepared.of(load_data(settings))
     settings, division = make_division(settings, ready.task)
     return settings, _study(ready, settings, division, trained_model(settings, ready.data))
+
+
+def _as_pretrained(settings: CertifySettings) -> CertifySettings:
+    """The settings with the model that comes with the package, and with its division where they name none."""
+    about = pretrained_settings(settings.data)
+    if settings.seed != about["seed"]:
+        raise SettingsError(
+            f"the trained model for {settings.data} has seen the split of seed {about['seed']}: with --seed "
+            f"{settings.seed}, part of what it learned from would be tested. Leave out --seed, or train it anew."
+        )
+    if settings.model not in (None, about["model"]) or settings.set:
+        raise SettingsError(
+            f"the trained model for {settings.data} is a {about['model']} with settings of its own: leave out --model "
+            "and --set."
+        )
+    groups = about["groups"] if settings.division in (None, about["division"]) else None
+    return replace(
+        settings,
+        model=about["model"],
+        division=settings.division or about["division"],
+        groups=settings.groups or groups,
+    )
 
 
 def study_of_run(
@@ -228,6 +262,10 @@ def study_of_run(
     values = {name: getattr(earlier, name) for name in shared}
     if "train" in folder.settings:  # with --target-size, training chose the division
         values |= {name: value for name, value in folder.read_json(CHOICE).items() if name in ("division", "groups")}
+    if changes.vote is not None or changes.design_size is not None:  # the vote is one thing, and chosen as a whole
+        values |= {"empty": None, "prior": None, "design_size": None}
+    elif "train" in folder.settings and changes.vote is None and values["empty"] is values["prior"] is None:
+        values["design_size"] = getattr(earlier, "fit", {}).get("design_size") or None
     values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
     settings = CertifySettings(**values)
     ready = _unchanged(folder, earlier)
@@ -236,10 +274,13 @@ def study_of_run(
     return settings, _study(ready, settings, division, model)
 
 
-def row_origin(settings: ModelSettings, division: Any, about: dict[str, Any]) -> dict[str, Any]:
+def row_origin(
+    settings: ModelSettings, division: Any, about: dict[str, Any], vote: Vote | None = None
+) -> dict[str, Any]:
     """What every row of results says about where it comes from."""
     known = {"data": about["name"], "digest": about["digest"], "seed": settings.seed}
-    return {**known, "model": settings.model, "division": str(division)}
+    voting = f"{division}" if vote is None else f"{division}, {vote}"
+    return {**known, "model": settings.model, "division": voting}
 
 
 def _study(ready: Prepared, settings: CertifySettings, division: Any, model: Any) -> Study:
@@ -317,7 +358,26 @@ def model_of_run(
     if named.weights is not None and named.model not in (None, stored.model):
         return trained_model(named, data)  # nothing of it comes from the folder
     settings = settings_of_folder(folder, stored, root, named.model, trust)
-    return _with_weights(folder, replace(settings, set=named.set or settings.set), data, named.weights)
+    model = _with_weights(folder, replace(settings, set=named.set or settings.set), data, named.weights)
+    return model if named.weights is not None else who_votes(folder, model, data)
+
+
+def who_votes(folder: RunFolder, model: Any, data: Any) -> Any:
+    """The model that casts the ballots of a run's certificate.
+
+    It is the run's own, unless the vote was chosen for a size and a constant model did as well, whose vote tells sizes
+    apart and no more.
+
+    Raises:
+        SettingsError: What the folder says about it is damaged.
+    """
+    chosen = folder.read_json(VOTE).get("constant")
+    if chosen is None:
+        return model
+    label, classes = (chosen.get(name) if isinstance(chosen, dict) else None for name in ("label", "classes"))
+    if not (isinstance(label, int) and isinstance(classes, int) and 0 <= label < classes <= LARGEST_CLASS + 1):
+        raise SettingsError(f"{folder.path / VOTE} is damaged: certify again.")
+    return build_constant(data, label, classes)
 
 
 def _with_weights(folder: RunFolder, settings: ModelSettings, data: Any, weights: str | None = None) -> Any:

@@ -73,6 +73,9 @@ def repeat_run(
 def _certificate_differs(old: Certificate, new: Certificate) -> list[str]:
     if not np.array_equal(old.target, new.target):
         return ["the targets are not the same"]
-    counts = {name: int((getattr(old, name) != getattr(new, name)).sum()) for name in ("label", "radius")}
+    if old.vote != new.vote:
+        return [f"votes are counted in another way: {old.vote} was {new.vote}"]
+    named = ("label", "radius", "structure_radius")
+    counts = {name: int((getattr(old, name) != getattr(new, name)).sum()) for name in named}
     total = f"{old.num_targets:,}"
     return [f"the {name} of {count:,} of {total} targets is another" for name, count in counts.items() if count]

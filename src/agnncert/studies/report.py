@@ -8,7 +8,8 @@ from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.report import ReportContext, build_report, save_figures, save_tables
 from agnncert.report.summary import Summary, summarise
 from agnncert.report.words import headline, percent, things
-from agnncert.studies.folder import RunFolder, find_run
+from agnncert.studies.folder import VOTE, RunFolder, find_run
+from agnncert.studies.rows import BY_SIZE
 
 UNDER_ATTACK = "accuracy under attack"
 
@@ -74,11 +75,15 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
         undefended=plain,
         mlp=None if on_graphs else no_edges,
         bag_of_nodes=no_edges if on_graphs else None,
-        majority=known.get("accuracy, majority class") if on_graphs else None,
+        majority=known.get("accuracy, majority class"),
+        size_only=[
+            (row["size"], row["value"]) for row in rows if row["measure"] == BY_SIZE and row["size"] is not None
+        ],
         attacked=[(row["size"], row["value"]) for row in attacks],
         attack=attacks[0]["measure"].removeprefix(UNDER_ATTACK).strip(" ()") if attacks else "",
         environment={**folder.read_json("environment.json"), **times},
         commands=[f"agnncert {step} --settings settings.toml" for step in steps],
+        choice=str(folder.read_json(VOTE).get("text", "")),
     )
 
 
@@ -110,4 +115,6 @@ def _comparison(summary: Summary) -> str:
     vote = f"Without an attack the vote is right for {right} of the"
     known = {key: percent(value) for key, _, value in summary.references}
     others = [words.format(known[key]) for key, words in _BESIDE.items() if key in known]
+    if summary.context.size_only:
+        others.append(f"the number of nodes or edges alone for {percent(min(summary.context.size_only)[1])}")
     return "; ".join([f"{vote} {things(summary)}", *others]) + "."

@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,15 +21,20 @@ from agnncert.certifier import certify
 from agnncert.datasets import dataset_digest
 from agnncert.divisions import Division
 from agnncert.errors import ModelContractError, SettingsError
+from agnncert.graphs.graph import Task
 from agnncert.graphs.targets import Prepared, Targets, target_rows
 from agnncert.models import build_model
 from agnncert.progress import OnProgress, Progress
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.certificate import Certificate, load_certificate
+from agnncert.proof.vote import Vote
 from agnncert.storage import write_atomic
 from agnncert.studies.settings import GRAPH_FREE, MAJORITY, UNDEFENDED
 from agnncert.training import fit
+from agnncert.training.choose_vote import choose_vote, require_choice
 from agnncert.training.defaults import usual_arguments
+from agnncert.training.preparation import require_vote
+from agnncert.training.vote_search import Against
 from agnncert.voting.call import bind
 from agnncert.voting.digest import model_digest
 
@@ -51,6 +56,9 @@ class Study:
         fit_args: Settings of its training.
         samples: ``n0``, ``n``, ``alpha`` and ``scope`` of smoothing defences.
         seed: Seed of weights, training and samples.
+        vote: What empty groups of a division cast, and its prior; as usual if ``None``.
+        design_size: Have the vote chosen on validation for this size; ``None`` if it is given, or as usual.
+        against: What that size counts, as ``choose_vote`` says.
     """
 
     ready: Prepared
@@ -61,6 +69,20 @@ class Study:
     fit_args: Mapping[str, Any] = field(default_factory=dict)
     samples: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    vote: Vote | None = None
+    design_size: int | None = None
+    against: Against = "any"
+
+    def __post_init__(self) -> None:
+        if self.vote is None and self.design_size is None:
+            return
+        if self.vote is not None and self.design_size is not None:
+            raise SettingsError("a vote is given, or chosen for a design size: leave one of the two out.")
+        if isinstance(self.defence, str | Smoothing):
+            raise SettingsError(f"{self.defence} adds up no ballots: a vote, or a design size, needs a division.")
+        if self.design_size is not None:
+            require_choice(self.defence, self.design_size)
+        require_vote(self.vote, self.defence, self.task)
 
     @property
     def data(self) -> Any:
@@ -68,7 +90,7 @@ class Study:
         return self.ready.data
 
     @property
-    def task(self) -> str:
+    def task(self) -> Task:
         """``"node"`` or ``"graph"``."""
         return self.ready.task
 
@@ -128,6 +150,10 @@ class Study:
             "samples": dict(self.samples) if isinstance(self.defence, Smoothing) else {},
             "seed": self.seed,
         }
+        if self.vote is not None:  # only then, so that folders from before there were votes are found again
+            parts["vote"] = self.vote.to_json()
+        if self.design_size is not None:
+            parts["design_size"] = [self.design_size, self.against]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
@@ -190,6 +216,9 @@ class Outcome:
         seconds_casting: Time of casting ballots within ``certify``; 0 if the outcome was read from a folder.
         plain: Labels of the same model on the whole graph, without the defence; ``None`` if read from a folder.
         record: How training went; empty if there was none, or if read from a folder.
+        edgeless: Labels of the same model without edges (divisions, node task), shape ``[n]``, or ``None``.
+        edgeless_score: Share of the validation part that these get right, by which the best of several is chosen.
+        decides: If the vote was chosen for a size: what decides, as in ``VoteCandidate.name``.
     """
 
     defence: str
@@ -203,6 +232,9 @@ class Outcome:
     seconds_casting: float = 0.0
     plain: IntArray | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
+    edgeless: IntArray | None = None
+    edgeless_score: float | None = None
+    decides: str = ""
 
 
 def fit_model(
@@ -216,6 +248,8 @@ def fit_model(
     if model is study.model:  # a trained module was given
         return {"seconds": 0.0}
     args = {"seed": study.seed, **study.fit_args}
+    if fit_for is not None and study.vote is not None:
+        args["vote"] = study.vote
     fit(model, study.data, fit_for, checkpoint=checkpoint, progress=progress, **args)
     record: Any = model.training_record
     return {name: value for name, value in record.items() if name != "history"}
@@ -251,6 +285,8 @@ def certify_model(
         raise SettingsError(f"{study.defence} is no defence: nothing can be certified with it.")
     if isinstance(study.defence, Smoothing):
         how = {**study.samples, "seed": study.seed, **how}
+    elif study.vote is not None:
+        how = {"vote": study.vote, **how}
     times = [begin := time.perf_counter()]
 
     def note(step: Progress) -> None:
@@ -309,11 +345,36 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
         return Outcome(study.defence, guarantee, plain.label, None, 1, seconds_certification=plain.seconds, **common)
     sampling = {"checkpoint": counting, "progress": progress}
     how: dict[str, Any] = sampling if isinstance(study.defence, Smoothing) else {}
+    if not isinstance(study.defence, Smoothing) and study.task == "node":
+        common |= _without_edges(study, model)
+    if study.design_size is not None:
+        study, model, common["decides"] = _with_chosen_vote(study, model)
     certificate, seconds, casting = certify_model(study, model, **how)
     return Outcome(
         str(study.defence), _guarantee(certificate), certificate.label, certificate, _passes(certificate),
         seconds_certification=seconds, seconds_casting=casting, **common,
     )  # fmt: skip
+
+
+def _without_edges(study: Study, model: torch.nn.Module) -> dict[str, Any]:
+    """Labels of the targets without any edges, and how many of the validation part are right so."""
+    found: dict[str, Any] = {"edgeless": predict(study, model, without_edges=True).label}
+    rows = part_rows(study.ready, "val")
+    if rows is not None and len(rows):
+        validation = replace(study, targets=rows)
+        found["edgeless_score"] = accuracy(validation, predict(validation, model, without_edges=True).label)
+    return found
+
+
+def _with_chosen_vote(study: Study, model: torch.nn.Module) -> tuple[Study, torch.nn.Module, str]:
+    """The study with the vote that is best for its design size, the model that casts it, and what decides."""
+    division: Any = study.defence
+    choice = choose_vote(
+        model, study.data, division, study.design_size or 0, candidates=[division.num_groups], against=study.against,
+        protocol=study.fit_args.get("protocol", "transductive"),
+    )  # fmt: skip
+    chosen = replace(study, defence=choice.division, vote=choice.vote, design_size=None)
+    return chosen, choice.model, choice.best.name
 
 
 def accuracy(study: Study, label: Any) -> float | None:
@@ -340,7 +401,10 @@ def _passes(certificate: Certificate) -> int:
     return int(evidence.selection[0].sum() + evidence.estimation[0].sum())
 
 
-_STORED = ("defence", "guarantee", "passes", "seconds_training", "seconds_certification", "seconds_forward")
+_STORED = (
+    "defence", "guarantee", "passes", "seconds_training", "seconds_certification", "seconds_forward", "edgeless_score",
+    "decides",
+)  # fmt: skip
 
 
 def _save(outcome: Outcome, stem: Path) -> None:
@@ -348,6 +412,7 @@ def _save(outcome: Outcome, stem: Path) -> None:
         outcome.certificate.save(stem.with_suffix(".cert"), budgets=())
     stored = {name: getattr(outcome, name) for name in _STORED}
     stored["label"] = None if outcome.certificate is not None else outcome.label.tolist()
+    stored["edgeless"] = None if outcome.edgeless is None else outcome.edgeless.tolist()
     write_atomic(stem.with_suffix(".json"), json.dumps(stored))
 
 
@@ -355,7 +420,8 @@ def _load(stem: Path) -> Outcome | None:
     if not stem.with_suffix(".json").is_file():
         return None
     stored = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
-    label = stored.pop("label")
+    label, edgeless = stored.pop("label"), stored.pop("edgeless", None)
     certificate = load_certificate(stem.with_suffix(".cert")) if label is None else None
     label = certificate.label if certificate is not None else np.array(label, dtype=np.int64)
-    return Outcome(**stored, label=label, certificate=certificate)
+    edgeless = None if edgeless is None else np.array(edgeless, dtype=np.int64)
+    return Outcome(**stored, label=label, certificate=certificate, edgeless=edgeless)

@@ -6,18 +6,22 @@ the commands from these classes. So fields and options have the same names, and 
 or is the usual one.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
 from agnncert.divisions.named import AGNNCERT
 from agnncert.errors import SettingsError, did_you_mean
+from agnncert.proof.vote import Vote
 from agnncert.training.settings import SETTINGS, checked
 
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight")
 PARTS = ("test", "val", "train", "all")
 
-GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"  # what defences are compared with
+# What defences are compared with.
+GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"
+NO_EDGES, BAG_OF_NODES = "prediction without edges", "bag of nodes, voting"
 
 MODEL, TRAINING, CERTIFICATION, DATA = "Model and division", "Training", "Certification", "Data"  # headings of --help
 
@@ -35,6 +39,7 @@ class Option:
         shown_default: What ``--help`` names as the default where ``default`` is None.
         is_argument: Whether it is given without its name.
         default: The value when it is not given; ``...`` if it must be given.
+        typed: What the command line reads, if that is not of the setting's type.
         type: Its type.
     """
 
@@ -44,6 +49,7 @@ class Option:
     shown_default: str | None = None
     is_argument: bool = False
     default: Any = None
+    typed: Any = None
     type: Any = None
 
 
@@ -101,7 +107,12 @@ class ModelSettings(DataSettings):
     """Which model votes on which subgraphs."""
 
     model: str | None = _setting(None, "Your model as package.module:factory, or a built-in one.", MODEL)
-    weights: str | None = _setting(None, "Its weights, a safetensors file.", MODEL, metavar="FILE")
+    weights: str | None = _setting(
+        None,
+        "Its weights, a safetensors file; or the word pretrained, for digits-knn, pubmed and aids.",
+        MODEL,
+        metavar="FILE",
+    )
     set: Mapping[str, Any] = _setting(
         {},
         "Setting of the model: hidden_channels, num_layers, dropout, act, norm, jk, heads, readout, scale; or an "
@@ -110,13 +121,43 @@ class ModelSettings(DataSettings):
         metavar="NAME=VALUE",
     )
     division: str | None = _setting(None, "node, edge, or gated.", MODEL, shown_default="node")
-    groups: int | None = _setting(None, "Number of subgraphs T.", MODEL, shown_default="300 for nodes, 30 for graphs")
+    groups: int | float | None = _setting(
+        None, "Number of subgraphs T; inf: one for each neighbour (edge division: edge; graphs: node or edge).", MODEL,
+        metavar="T", shown_default="300 for nodes, 30 for graphs", typed=str | None,
+    )  # fmt: skip
     hash: str | None = _setting(None, "md5, sha1, sha256 or blake2b.", MODEL, shown_default="md5")
+    empty: str | None = _setting(
+        None, "What empty subgraphs cast: edgeless (the prediction without edges), abstain, or the number of a class.",
+        MODEL, metavar="VOTE", shown_default="edgeless for nodes, abstain for graphs",
+    )  # fmt: skip
+    prior: str | None = _setting(
+        None, "Votes given in advance: a number, for the prediction without edges, or one for each class, as in 0,12.",
+        MODEL, metavar="N | N,N,…", shown_default="none",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.division is not None:
             require_one_of("division", self.division, AGNNCERT)
+        if self.groups is not None:
+            object.__setattr__(self, "groups", number_of_groups(self.groups))
+        for name in ("empty", "prior"):  # a file may hold numbers and lists
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                object.__setattr__(self, name, str(value).strip("[]()").replace(" ", ""))
+        _ = self.vote
+
+    @property
+    def vote(self) -> Vote | None:
+        """The vote that is set; None if it is the usual one.
+
+        Raises:
+            SettingsError: It makes no sense.
+        """
+        if self.empty is None and self.prior is None:
+            return None
+        empty: Any = int(self.empty) if self.empty is not None and self.empty.isdecimal() else self.empty
+        return Vote(empty, 0 if self.prior is None else prior_of(self.prior))
 
 
 @dataclass(frozen=True)
@@ -160,9 +201,22 @@ class CertifySettings(ModelSettings):
         None, "How far two computations of one score may lie apart.", CERTIFICATION, shown_default="measured"
     )
     memory: int | None = _setting(None, "Megabytes that one chunk of work may take.", CERTIFICATION)
+    design_size: int | None = _setting(
+        None, "Choose prior, what empty subgraphs cast and (graphs) the number of subgraphs for attacks of this size.",
+        CERTIFICATION, metavar="M", shown_default="that of training with objective=certified",
+    )  # fmt: skip
+    against: str | None = _setting(
+        None, "What that size counts: any change, or structure: edges and nodes added and deleted.", CERTIFICATION,
+        shown_default="any",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_one_of("kind of change", self.against or "any", ("any", "structure"))
+        if self.design_size is not None and self.design_size < 0:
+            raise SettingsError(f"design_size={self.design_size}: expected a whole number from 0 on.")
+        if self.design_size is not None and self.vote is not None:
+            raise SettingsError("--design-size chooses the vote: leave out --empty and --prior.")
         if self.targets is not None:
             require_one_of("part of the data", self.targets, PARTS)
         require_one_of("engine", self.engine, ("fast", "naive"))
@@ -181,7 +235,8 @@ def options_of(kind: type[DataSettings]) -> dict[str, Option]:
         if entry.name == "fit":
             options |= _fit_options()
         else:
-            options[entry.name] = replace(entry.metadata["option"], type=types[entry.name])
+            option = entry.metadata["option"]
+            options[entry.name] = replace(option, type=option.typed or types[entry.name])
     return options
 
 
@@ -220,7 +275,42 @@ def require_one_of(what: str, value: str, valid: Iterable[str]) -> None:
         raise SettingsError(f'no {what} is called "{value}": {did_you_mean(value, options)}')
 
 
+def number_of_groups(given: Any) -> int | float:
+    """A number of groups as it was typed, or stored: a whole number from 1 on, or ``inf``.
+
+    Raises:
+        SettingsError: It is neither.
+    """
+    text = str(given).strip()
+    if text in ("inf", "math.inf"):
+        return math.inf
+    if not (text.isascii() and text.isdecimal()) or not int(text):
+        raise SettingsError(f"groups={text}: expected a whole number from 1 on, or inf.")
+    return int(text)
+
+
+def prior_of(text: str) -> int | tuple[int, ...]:
+    """A prior as it was typed: one whole number, or several with commas between them.
+
+    Example:
+        >>> prior_of("5"), prior_of("0,12")
+        (5, (0, 12))
+
+    Raises:
+        SettingsError: It is something else.
+    """
+    try:
+        numbers = tuple(int(word) for word in text.strip("[]() ").split(","))
+    except ValueError:
+        raise SettingsError(
+            f"prior={text}: expected a whole number, or one for each class with commas between them, such as 0,12."
+        ) from None
+    return numbers if "," in text else numbers[0]
+
+
 def _plain(value: Any) -> Any:
+    if value == math.inf:
+        return "inf"  # as it is typed; JSON knows no such number
     if isinstance(value, Mapping):
         return dict(value)
     return list(value) if isinstance(value, tuple) else value

@@ -82,9 +82,10 @@ class Training:
         """
         settings, report = replace(self.settings, **changes), self.on_progress
         fit_args = settings.fit_arguments() | ({"select_size": 0} if division is None else {})
+        vote = {} if division is None or settings.vote is None else {"vote": settings.vote}
         study = Study(
             self.ready, targets_of(self.ready, None), UNDEFENDED if division is None else division,
-            lambda: fresh_model(settings, self.ready.data), fit_args=fit_args, seed=settings.seed,
+            lambda: fresh_model(settings, self.ready.data), fit_args={**fit_args, **vote}, seed=settings.seed,
         )  # fmt: skip
         model = study.new_model()
         if division is not None:  # finds out what is wrong with the settings before training begins
@@ -129,7 +130,7 @@ def train_run(
         fitted, division = _fit_defended(training)
         save_model(fitted.model, folder.weights, {"data": about, "settings": table, "training": fitted.record})
         measured = _measured(training, fitted)
-        origin = row_origin(settings, division, about)
+        origin = row_origin(settings, division, about, settings.vote)
         folder.put_rows("train", [{**origin, "measure": name, "value": value} for name, value in measured.items()])
         folder.forget_checkpoints()
         write_card(folder)
@@ -175,7 +176,7 @@ def _fit_best(training: Training) -> tuple[Fitted, Division]:
         fitted = training.fit(f"model-{kind}", f"training for the {kind} division", division)
         tried_groups = choose_groups(
             fitted.model, training.ready.data, size, divisions=(kind,), candidates=numbers,
-            hash=settings.hash or "md5", protocol=settings.fit["protocol"],
+            vote=settings.vote, hash=settings.hash or "md5", protocol=settings.fit["protocol"],
         )  # fmt: skip
         tried += [(candidate, kind, fitted) for candidate in tried_groups.candidates]
     best, kind, fitted = min(tried, key=lambda one: (-one[0].certified_accuracy, one[0].division.num_groups))

@@ -7,7 +7,7 @@ the attack, so several are tried on the validation set.
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -19,11 +19,14 @@ from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.graphs.targets import Prepared
 from agnncert.models import build_model
+from agnncert.models.build import count_classes
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.budget import COUNTS, Budget
+from agnncert.proof.vote import Vote
+from agnncert.training.defaults import usual_arguments
 from agnncert.training.loop import Step, fit
-from agnncert.training.preparation import checked_labels, graph_labels, masked_rows, part_rows
-from agnncert.training.settings import Protocol, recipe
+from agnncert.training.preparation import checked_labels, graph_labels, masked_rows, part_rows, require_vote
+from agnncert.training.settings import SETTINGS, Protocol
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +61,7 @@ class GroupChoice:
         model: The model that voted: the one that was given, or the one that was trained for this division.
         size: The attack that they were to withstand.
         num_targets: Nodes or graphs in the validation set.
+        vote: How ballots were added up; as usual if ``None``.
     """
 
     best: Candidate
@@ -65,6 +69,7 @@ class GroupChoice:
     model: torch.nn.Module
     size: int | Budget
     num_targets: int
+    vote: Vote | None = None
 
     @property
     def division(self) -> BuiltIn:
@@ -73,8 +78,9 @@ class GroupChoice:
 
     def __str__(self) -> str:
         attack = f"size {self.size}" if isinstance(self.size, int) else str(self.size)
+        under = "" if self.vote is None else f", with {self.vote}"
         lines = [
-            f"certified accuracy against {attack}, on the {self.num_targets} targets of the validation set",
+            f"certified accuracy against {attack}, on the {self.num_targets} targets of the validation set{under}",
             f"  {'division':<14}{'groups':>8}{'accuracy':>10}{'certified':>11}",
         ]
         for tried in self.candidates:
@@ -97,7 +103,8 @@ def choose_groups(
     size: int | Budget,
     *,
     divisions: Sequence[str] = ("edge", "node"),
-    candidates: Sequence[int] | None = None,
+    candidates: Sequence[float] | None = None,
+    vote: Vote | None = None,
     hash: str = "md5",
     model_settings: Mapping[str, Any] | None = None,
     fit_settings: Mapping[str, Any] | None = None,
@@ -116,12 +123,15 @@ def choose_groups(
         data: A ``Data`` with ``y`` and masks, or a ``GraphSet`` with ``train`` and ``val``.
         size: The attack to withstand: a perturbation size, or a ``Budget``.
         divisions: Which to try: ``"edge"``, ``"node"``, ``"gated"`` (node-centric, gated features).
-        candidates: Numbers of groups to try; when not given, from 2 ``size`` + 1, the fewest that can certify
-            that size, to ten times as many.
+        candidates: Numbers of groups to try, ``math.inf`` for one per neighbour; when not given, from 2 ``size`` + 1,
+            the fewest that can certify that size without a prior, to ten times as many.
+        vote: What empty groups cast, and votes that are there from the start, the same for all candidates;
+            ``choose_vote`` chooses these too.
         hash: Hash function of the divisions.
-        model_settings: Arguments of ``build_model``, on top of the recipe for the data.
-        fit_settings: Arguments of ``fit``, on top of the recipe for the data.
-        protocol: "inductive" trains and votes without the test nodes and their edges (node task).
+        model_settings: Arguments of ``build_model``, on top of what is usual for the data.
+        fit_settings: Arguments of ``fit``, on top of what is usual for the data.
+        protocol: "inductive" trains and votes without the test nodes and their edges, "held-out" trains without the
+            validation nodes as well (node task).
         seed: Seed of the model and of its training.
         progress: Called after every epoch of training.
 
@@ -135,33 +145,43 @@ def choose_groups(
     """
     task = infer_task(data)
     _check(size, divisions, task)
-    if task == "node" and protocol == "inductive":
+    SETTINGS["protocol"].check("protocol", protocol)
+    if task == "node" and protocol != "transductive":
         data = inductive_view(data)
-    numbers = candidate_groups(size) if candidates is None else sorted({int(number) for number in candidates})
-    if not numbers or (isinstance(size, int) and 2 * size > numbers[-1]):
+    given = () if candidates is None else {number if number == math.inf else int(number) for number in candidates}
+    numbers: list[float] = [*candidate_groups(size)] if candidates is None else sorted(given)
+    has_prior = isinstance(vote, Vote) and bool(vote.prior)
+    if not numbers or (isinstance(size, int) and 2 * size > numbers[-1] and not has_prior):
         raise SettingsError(
             f"candidates={list(numbers)}: certifying size {size} takes at least {2 * _units(size)} groups."
         )
 
     def trained(name: str, division: BuiltIn) -> torch.nn.Module:
         log.info("training %s for %s", name, division)
-        model_args, fit_args = recipe(getattr(data, "name", None), task, name)
+        model_args, fit_args = usual_arguments(getattr(data, "name", None), data, name)
         untrained = build_model(name, data, **{**model_args, "seed": seed, **(model_settings or {})})
-        select = min(size, division.num_groups // 2) if isinstance(size, int) else 0
-        fit_args = {**fit_args, "seed": seed, "select_size": select, "progress": progress, **(fit_settings or {})}
-        return fit(untrained, data, division, **fit_args)
+        select = size if isinstance(size, int) else 0
+        if not has_prior:
+            select = int(min(select, division.num_groups // 2))
+        fit_args = {**fit_args, "seed": seed, "select_size": select, "progress": progress, "vote": vote}
+        if protocol == "held-out":  # the test nodes are gone already; the validation nodes are hidden by fit itself
+            fit_args["protocol"] = protocol
+        return fit(untrained, data, division, **{**fit_args, **(fit_settings or {})})
 
+    all_options = {kind: [_division(kind, number, hash, task) for number in numbers] for kind in divisions}
+    num_classes = count_classes(data) if isinstance(model, str) else None
+    for option in (division for options in all_options.values() for division in options):
+        require_vote(vote, option, task, num_classes)
     tried: list[tuple[Candidate, torch.nn.Module]] = []
     rows = masked_rows(data, "val_mask") if task == "node" else part_rows(data, "val").numpy()
     ready = Prepared.of(data)
-    for kind in divisions:
-        options = [division_named(kind, number, hash, task) for number in numbers]
+    for options in all_options.values():
         voter = trained(model, options[len(options) // 2]) if isinstance(model, str) else model
-        tried += [(_vote(voter, ready, division, size, rows), voter) for division in options]
+        tried += [(_tried(voter, ready, division, size, rows, vote), voter) for division in options]
     best, voter = min(
         tried, key=lambda pair: (-pair[0].certified_accuracy, pair[0].division.num_groups, -pair[0].accuracy)
     )
-    return GroupChoice(best, tuple(candidate for candidate, _ in tried), voter, size, len(rows))
+    return GroupChoice(best, tuple(candidate for candidate, _ in tried), voter, size, len(rows), vote)
 
 
 def candidate_groups(size: int | Budget) -> list[int]:
@@ -200,9 +220,16 @@ def _check(size: int | Budget, divisions: Sequence[str], task: Task) -> None:
         division_named(kind, task=task)  # refuses one that is not for this task
 
 
-def _vote(model: torch.nn.Module, ready: Prepared, division: BuiltIn, size: int | Budget, rows: IntArray) -> Candidate:
+def _division(kind: str, number: float, hash: str, task: Task) -> BuiltIn:
+    division: BuiltIn = division_named(kind, None if number == math.inf else int(number), hash, task)
+    return replace(division, num_groups=math.inf) if number == math.inf else division
+
+
+def _tried(
+    model: torch.nn.Module, ready: Prepared, division: BuiltIn, size: int | Budget, rows: IntArray, vote: Vote | None
+) -> Candidate:
     """How a division does on the validation set."""
-    certificate = certify(model, ready, division, rows)
+    certificate = certify(model, ready, division, rows, vote=vote)
     labels = graph_labels(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
     truth = checked_labels(labels, ready.total, rows, certificate.counts.shape[1]).numpy()[rows]
     right = certificate.label == truth

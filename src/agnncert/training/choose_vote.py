@@ -7,23 +7,24 @@ counting (``vote_search``). Answers that look at no graph stand beside the model
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 
 from agnncert.certifier import certify
 from agnncert.datasets import inductive_view
-from agnncert.divisions import EdgeCentric, NodeCentric, title_of
-from agnncert.errors import SettingsError
+from agnncert.divisions import EdgeCentric, NodeCentric, has_own_groups, title_of
+from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.graphs.targets import Prepared
 from agnncert.models.build import build_constant
 from agnncert.proof.ballots import FloatArray, IntArray
 from agnncert.proof.vote import Vote
 from agnncert.training.preparation import checked_labels, graph_labels, masked_rows, part_rows
-from agnncert.training.settings import Protocol
+from agnncert.training.settings import SETTINGS, Protocol
 from agnncert.training.vote_search import (
+    Against,
     BallotTable,
     Constants,
     Empty,
@@ -41,6 +42,7 @@ BuiltIn = EdgeCentric | NodeCentric
 
 CONSTANT, NO_EDGES, SIZE_ONLY, PLAIN, MODEL = "constant", "no edges", "size only", "plain vote", "with a prior"
 _SIMPLER = (CONSTANT, NO_EDGES, SIZE_ONLY, PLAIN, MODEL)  # the simpler answer first
+_AGAINST = {"any": "", "structure": " (edges and nodes added and deleted)"}
 _MULTIPLES = (1, 3, 10)  # of the number of groups: more of them see less each, and are counted more finely
 
 
@@ -80,6 +82,7 @@ class VoteChoice:
             votes the same class in every group.
         size: The design size.
         num_targets: Nodes or graphs on which it was chosen.
+        against: "any" change, or "structure": edges and nodes added and deleted alone.
     """
 
     best: VoteCandidate
@@ -87,6 +90,7 @@ class VoteChoice:
     model: torch.nn.Module
     size: int
     num_targets: int
+    against: Against = "any"
 
     @property
     def vote(self) -> Vote:
@@ -105,7 +109,7 @@ class VoteChoice:
 
     def __str__(self) -> str:
         lines = [
-            f"chosen for size {self.size}, on {self.num_targets} targets",
+            f"chosen for size {self.size}{_AGAINST[self.against]}, on {self.num_targets} targets",
             f"  {'what decides':<14}{'division':<14}{'groups':>8}{'empty':>10}{'prior':>16}"
             f"{'accuracy':>10}{'certified':>11}",
         ]
@@ -127,13 +131,15 @@ def choose_vote(
     size: int,
     *,
     candidates: Sequence[int] | None = None,
+    against: Against = "any",
     protocol: Protocol = "transductive",
 ) -> VoteChoice:
     """Picks the number of groups, what empty groups cast, and the prior, for the best certified accuracy at a size.
 
     Graphs: constants are chosen on training and validation graphs, each part counting the same, because a validation
-    set of a few hundred is too small alone. Nodes: on validation nodes. These should not have been in the graph on
-    which the model was trained, or they prefer the edgeless prediction, which has seen them.
+    set of a few hundred is too small alone. Nodes: on validation nodes. If these were in the graph on which the model
+    was trained, it knows their features, its prediction without edges looks better than it is, and the prior comes out
+    too large. So train with ``fit(..., protocol="held-out")``, and choose with the same word here.
 
     Votes are compared by their mean certified accuracy at ``size`` and the two sizes beside it. The model's vote is
     taken only if it beats the constant answer, the answer without edges (nodes) and the answer by size alone (graphs)
@@ -146,7 +152,9 @@ def choose_vote(
         size: The perturbation size that matters.
         candidates: Numbers of groups to try; when not given, for graphs that of the division, 3 and 10 times as many,
             and for nodes that of the division.
-        protocol: "inductive" votes without the test nodes and their edges (node task).
+        against: What the size counts: "any" change, as ``radius`` does; or "structure", as ``structure_radius``: edges
+            and nodes added and deleted alone. Only with ``num_groups=math.inf`` is there a difference.
+        protocol: "inductive" and "held-out" vote without the test nodes and their edges (node task).
 
     Raises:
         SettingsError: A setting is senseless.
@@ -158,20 +166,28 @@ def choose_vote(
     """
     task = infer_task(data)
     divisions = _divisions(division, size, candidates, task)
-    if task == "node" and protocol == "inductive":
+    if against not in get_args(Against):
+        raise SettingsError(f'against="{against}": {did_you_mean(str(against), get_args(Against))}')
+    SETTINGS["protocol"].check("protocol", protocol)
+    if task == "node" and protocol != "transductive":
         data = inductive_view(data)
     parts = _parts(data, task)
     ready, tried = Prepared.of(data), list[VoteCandidate]()
     for option in divisions:
-        tables = [_table(model, ready, option, rows) for rows in parts]
+        tables = [_table(model, ready, option, rows, against) for rows in parts]
         tried += _for_graphs(joined(tables), option, size) if task == "graph" else _for_nodes(tables[0], option, size)
     best = _simplest(tried)
     if best.label is not None:
         model = build_constant(data, best.label, len(best.vote.class_prior))
-    return VoteChoice(best, tuple(tried), model, size, sum(map(len, parts)))
+    return VoteChoice(best, tuple(tried), model, size, sum(map(len, parts)), against)
 
 
-def _divisions(division: BuiltIn, size: int, candidates: Sequence[int] | None, task: Task) -> list[BuiltIn]:
+def require_choice(division: Any, size: Any) -> None:
+    """Refuses a division, or a size, for which no vote can be chosen.
+
+    Raises:
+        SettingsError: The size is no whole number, or the division is another than the two.
+    """
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise SettingsError(f"size={size!r}: expected a whole number from 0 on.")
     if not isinstance(division, EdgeCentric | NodeCentric) or getattr(division, "gate_features", False):
@@ -179,8 +195,10 @@ def _divisions(division: BuiltIn, size: int, candidates: Sequence[int] | None, t
             f"{division}: a vote is chosen for EdgeCentric or NodeCentric without gated features, where it is known "
             "which groups are empty, and what the prediction without edges is."
         )
-    if task == "graph" and math.inf in (division.num_groups, *(candidates or ())):
-        raise SettingsError("one group per pair or node has no number of empty groups: give a number of groups.")
+
+
+def _divisions(division: BuiltIn, size: int, candidates: Sequence[int] | None, task: Task) -> list[BuiltIn]:
+    require_choice(division, size)
     if candidates is None:
         multiples = _MULTIPLES if task == "graph" else (1,)
         candidates = [multiple * division.num_groups for multiple in multiples]
@@ -195,17 +213,14 @@ def _parts(data: Any, task: Task) -> list[IntArray]:
     return [part_rows(data, name).numpy() for name in ("train", "val")]
 
 
-def _table(model: torch.nn.Module, ready: Prepared, division: BuiltIn, rows: IntArray) -> BallotTable:
+def _table(model: torch.nn.Module, ready: Prepared, division: BuiltIn, rows: IntArray, against: Against) -> BallotTable:
     # Where every neighbour has a group of its own, the edgeless prediction is no ballot: a prior brings it in.
-    vote = Vote(prior=1) if division.num_groups == math.inf else None
+    own = has_own_groups(division)
+    vote = Vote(prior=1) if own and ready.task == "node" else None
     evidence: Any = certify(model, ready, division, rows, vote=vote).evidence
-    votes = evidence.votes
     labels = graph_labels(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
-    truth = checked_labels(labels, ready.total, rows, votes.num_classes).numpy()[rows]
-    table = BallotTable.of(votes, truth)
-    if vote is None:
-        return table
-    return replace(table, edgeless=evidence.edgeless.astype(np.int64), edgeless_stable=evidence.edgeless_stable)
+    truth = checked_labels(labels, ready.total, rows, evidence.votes.num_classes).numpy()[rows]
+    return BallotTable.of_own_groups(evidence, truth, against) if own else BallotTable.of(evidence.votes, truth)
 
 
 def _for_graphs(table: BallotTable, division: BuiltIn, size: int) -> list[VoteCandidate]:
@@ -222,7 +237,7 @@ def _for_graphs(table: BallotTable, division: BuiltIn, size: int) -> list[VoteCa
 
 def _for_nodes(table: BallotTable, division: BuiltIn, size: int) -> list[VoteCandidate]:
     sizes = window(size)
-    empties: list[Empty] = ["abstain"] if division.num_groups == math.inf else ["edgeless", "abstain"]
+    empties: list[Empty] = ["abstain"] if has_own_groups(division) else ["edgeless", "abstain"]
     usual, found = empties[0], [best_edgeless_prior(table, sizes, empty) for empty in empties]
     return [
         _candidate(NO_EDGES, table, Constants(usual, table.num_groups + 1, 0.0), division, size),

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from agnncert.datasets.catalog import DATASETS
+from agnncert.divisions import has_own_groups
 from agnncert.graphs.graph import infer_task
 from agnncert.models.scaling import Scaling, training_rows, uneven_column
 from agnncert.training.settings import recipe
@@ -37,6 +38,16 @@ def usual_arguments(dataset: str | None, data: Any, model: str = "") -> tuple[di
     if uneven_column(x) is not None:
         model_args["scale"] = "standard"
     return model_args, fit_args
+
+
+def for_a_size(size: int, division: Any) -> dict[str, Any]:
+    """Arguments for ``fit`` that train a graph classifier for a design size; none where there is no such training."""
+    if has_own_groups(division):
+        return {}
+    return {
+        "objective": "certified", "design_size": size, "epochs": 150, "evaluate_every": 5, "patience": None,
+        "weight_decay": 0.0, "batch_size": 2000, "groups_per_step": None,
+    }  # fmt: skip
 
 
 def warn_if_uneven(model: nn.Module, data: Any) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division
+from agnncert.divisions import Division, has_own_groups, num_groups_in
 from agnncert.training.objective import Terms, TrainingStep, backward_each, class_weights
 from agnncert.training.settings import FitSettings
 from agnncert.training.side_by_side import SideBySide, runs
@@ -57,7 +57,9 @@ class GraphObjective:
         if division is None:
             terms = Terms(1.0, 0.0, 0, class_weights(y, call) if settings["balance_classes"] else None)
             return cls(call, joined, y, wholes, None, 0, terms, settings["batch_size"])
-        groups = division.num_groups
+        groups = num_groups_in(division, joined)
+        if has_own_groups(division):  # small graphs have few: a sample of all numbers would hardly look at them
+            settings = {**settings, "groups_per_step": None}
         terms = Terms.of(call, y, groups, groups, settings)
         pieces = division.pieces(joined, division.groups(joined))  # type: ignore[attr-defined]
         owner = torch.div(pieces.cell, groups, rounding_mode="floor")

@@ -18,9 +18,10 @@ from agnncert.divisions import Division, require_division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import Progress
+from agnncert.proof.vote import Vote
 from agnncert.training.checkpoint import TrainingState, load_state, save_state
 from agnncert.training.defaults import warn_if_uneven
-from agnncert.training.preparation import TrainingSetup, prepare
+from agnncert.training.preparation import TrainingSetup, prepare, require_vote
 from agnncert.training.settings import FitSettings, as_json, checked, shows_settings
 from agnncert.voting.first_call import require_model
 
@@ -60,6 +61,7 @@ def fit(
     data: Any,
     division: Division | Smoothing | None = None,
     *,
+    vote: Vote | None = None,
     checkpoint: str | Path | None = None,
     progress: Callable[[Step], None] | None = None,
     **settings: Unpack[FitSettings],
@@ -73,6 +75,8 @@ def fit(
         data: A ``Data`` with ``y``, ``train_mask`` and ``val_mask``, or a ``GraphSet`` with ``train`` and ``val``.
         division: Train on its subgraphs too; ``None`` trains a plain, undefended model. A smoothing defence,
             such as ``ac.baselines.BiRS()``: train under its noise, sampled anew for each step.
+        vote: What empty groups cast, and votes that are there from the start, as ``certify`` will be told; weights are
+            kept that are best under it. The loss does not depend on it.
         epochs: Passes over the training set.
         lr: Learning rate of Adam.
         weight_decay: Its weight decay.
@@ -94,7 +98,9 @@ def fit(
         clusters: Node task, for a graph that does not fit one pass: cut it into about this many clusters
             (Cluster-GCN; needs pymetis) and let each step see a few. Certificates do not depend on it.
         clusters_per_step: How many clusters a step puts together, with the edges among them.
-        protocol: "inductive" hides the test nodes and their edges while training (node task).
+        protocol: Node task: "inductive" hides the test nodes and their edges while training. "held-out" hides the
+            validation nodes too, which then come in only when weights are scored: so that what is chosen on them
+            afterwards (``choose_vote``) is chosen on nodes that the model has never seen, as the test nodes will be.
         select_size: Keep the weights with the best *certified* accuracy at this size; 0 for the accuracy of the vote.
         evaluate_every: Epochs between two evaluations on the validation set.
         patience: Stop after this many evaluations without improvement; ``None`` never stops early.
@@ -116,10 +122,14 @@ def fit(
         raise ModelContractError(f"a {type(model).__name__} cannot be trained: expected a torch.nn.Module.")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelContractError(f"{type(model).__name__} has no parameters that can be trained.")
-    setup = prepare(model.eval(), data, division, how)
+    if division is not None and not isinstance(division, Smoothing):
+        require_vote(vote, division, infer_task(data))
+    setup = prepare(model.eval(), data, division, how, vote)
     if division is not None or checkpoint is None:  # a run that trains others beside it says it once
         warn_if_uneven(model, data)
     about = {"division": division_name(division), "data": _digest(data), **as_json(how)}
+    if vote is not None:
+        about["vote"] = vote.to_json()
     optimizer = torch.optim.Adam(model.parameters(), lr=how["lr"], weight_decay=how["weight_decay"])
     constants = setup.constants
     if constants is not None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division
+from agnncert.divisions import Division, has_own_groups
 from agnncert.errors import SettingsError
 from agnncert.training.objective import TrainingStep, backward_each, class_weights, row_losses
 from agnncert.training.settings import FitSettings, Weights
@@ -116,7 +116,12 @@ def _factors(
     listed = (pieces.votes & is_trained_on[pieces.node]).to(dtype)
     count = torch.zeros(layout.graph.num_nodes, dtype=dtype).index_add_(0, pieces.node, listed)
     gated = pieces.blank is not None  # then a ballot without an edge abstains, and nothing is trained on it
-    unlisted = torch.zeros(len(rows), dtype=dtype) if gated else division.num_groups - count[rows]
+    if gated:
+        unlisted = torch.zeros(len(rows), dtype=dtype)
+    elif has_own_groups(division):  # groups without an edge are beyond number, for every node alike
+        unlisted = torch.ones(len(rows), dtype=dtype)
+    else:
+        unlisted = division.num_groups - count[rows]
     if objective == "paper":
         parts = listed / len(rows), unlisted / len(rows)
     else:

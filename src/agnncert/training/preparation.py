@@ -1,5 +1,6 @@
 """What ``fit`` prepares once: checked labels and splits, the objective on the training part, the validation score."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,11 +12,12 @@ from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import inductive_view
-from agnncert.divisions import Division, EdgeCentric, NodeCentric
+from agnncert.divisions import Division, EdgeCentric, NodeCentric, has_own_groups, rule_of
 from agnncert.errors import DatasetError, SettingsError
-from agnncert.graphs.graph import canonical, canonical_set, infer_task
+from agnncert.graphs.graph import Task, canonical, canonical_set, infer_task
 from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.graphs.targets import target_rows
+from agnncert.proof.vote import Vote
 from agnncert.training.certified_objective import CertifiedObjective
 from agnncert.training.clusters import ClusterObjective, partition
 from agnncert.training.graph_objective import GraphObjective
@@ -45,7 +47,9 @@ class TrainingSetup:
     constants: torch.nn.Module | None = None
 
 
-def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> TrainingSetup:
+def prepare(
+    model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings, vote: Vote | None = None
+) -> TrainingSetup:
     """Checks data and settings and lays out the subgraphs, once for all epochs.
 
     Args:
@@ -53,14 +57,15 @@ def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitS
         data: A ``Data`` with masks or a ``GraphSet`` with splits.
         division: A division, to train on its subgraphs; a smoothing defence, to train under its noise; or ``None``.
         settings: All settings of ``fit``, from ``checked``.
+        vote: How ballots are added up when weights are scored; as usual when not given.
 
     Raises:
         DatasetError: Labels or splits are missing or do not fit the model.
         SettingsError: Settings do not fit the data or the division.
     """
-    _require_possible(division, settings)
+    _require_possible(division, settings, vote)
     if infer_task(data) == "graph":
-        return _on_graphs(model, data, division, settings)
+        return _on_graphs(model, data, division, settings, vote)
     if settings["objective"] == "certified":
         raise SettingsError(
             'objective="certified" trains graph classifiers; for nodes choose "balanced", and choose_vote afterwards.'
@@ -70,29 +75,46 @@ def prepare(model: torch.nn.Module, data: Any, division: Defence, settings: FitS
             'objective="vote" trains graph classifiers; for nodes choose "balanced" or "paper". Nearly all '
             "ballots of a node are its edgeless prediction, which has a term of its own there."
         )
-    data = inductive_view(data) if settings["protocol"] == "inductive" else data
+    data = data if settings["protocol"] == "transductive" else inductive_view(data)
+    loops = bool(getattr(division, "self_loops", False))
     in_parts = settings["clusters"] is not None and not isinstance(division, Smoothing)  # no model sees the whole graph
-    graph = canonical(data, bool(getattr(division, "self_loops", False)), compact=in_parts)
+    graph = canonical(data, loops, compact=in_parts)
     train, val = (masked_rows(data, name) for name in ("train_mask", "val_mask"))
     call = bind(model, graph, "node")
     y = checked_labels(getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes)
-    objective = _node_objective(call, graph, y, torch.from_numpy(train), division, settings)
-    if division is None and isinstance(objective, ClusterObjective) and graph.num_edges > LAID_OUT_EDGES:
-        parts, rows = objective.scored(torch.from_numpy(val))
-        return TrainingSetup(objective, part_scorer(call, parts, y[rows].numpy()))
-    return TrainingSetup(objective, _scorer(call, graph, division, val, y.numpy()[val], settings))
+    seen, labels, rows = graph, y, torch.from_numpy(train)
+    if settings["protocol"] == "held-out":  # validation nodes come in when weights are scored, not before
+        seen, labels = canonical(inductive_view(data, validation=False), loops), y[rows]
+        rows = torch.arange(len(rows))
+    objective = _node_objective(call, seen, labels, rows, division, settings)
+    large = graph.num_edges > LAID_OUT_EDGES
+    if division is None and isinstance(objective, ClusterObjective) and large and seen is graph:
+        parts, scored = objective.scored(torch.from_numpy(val))
+        return TrainingSetup(objective, part_scorer(call, parts, y[scored].numpy()))
+    return TrainingSetup(objective, _scorer(call, graph, division, val, y.numpy()[val], settings, vote))
 
 
-def _require_possible(division: Defence, settings: FitSettings) -> None:
+def _require_possible(division: Defence, settings: FitSettings, vote: Vote | None) -> None:
     size = settings["select_size"]
     groups = 0 if division is None or isinstance(division, Smoothing) else division.num_groups
-    if 2 * size > groups:
+    if vote is not None and not groups:
+        raise SettingsError(f"{vote}: only the ballots of a division are added up; leave it out, or give a division.")
+    if vote is not None and settings["objective"] == "certified":
+        raise SettingsError(
+            f'{vote}: objective="certified" learns its constants, and choose_vote finds them afterwards; leave it out.'
+        )
+    if 2 * size > groups and (vote is None or not vote.prior):
         reason = f"{groups} ballots certify at most size {groups // 2}" if groups else "there is no division"
         raise SettingsError(f"select_size={size}, but {reason}: choose a smaller size, or more groups.")
-    if settings["objective"] == "certified" and not isinstance(division, EdgeCentric | NodeCentric):
+    counted = isinstance(division, EdgeCentric | NodeCentric) and not has_own_groups(division)
+    if settings["objective"] == "certified" and not counted:
         raise SettingsError(
             f'objective="certified" counts the empty groups of EdgeCentric or NodeCentric, not of {division}: '
-            "choose one of these, or another objective."
+            "choose one of these, with a number of groups, or another objective."
+        )
+    if settings["objective"] == "paper" and groups == math.inf:
+        raise SettingsError(
+            'objective="paper" is a sum over all groups, which are beyond number here: choose "balanced".'
         )
     if isinstance(division, Smoothing) and settings["clusters"] is not None:
         raise SettingsError(
@@ -101,15 +123,17 @@ def _require_possible(division: Defence, settings: FitSettings) -> None:
 
 
 def _scorer(
-    call: Caller, graph: Data, division: Defence, rows: Any, truth: Any, settings: FitSettings
+    call: Caller, graph: Data, division: Defence, rows: Any, truth: Any, settings: FitSettings, vote: Vote | None
 ) -> Callable[[], Score]:
     if isinstance(division, Smoothing):
         division.count(call, graph, rows, 1, settings["seed"])  # errors come now, not after the first epoch
         return noisy_scorer(call, graph, division, rows, truth, settings["seed"])
-    return scorer(call, graph, division, rows, truth, settings["select_size"])
+    return scorer(call, graph, division, rows, truth, settings["select_size"], vote)
 
 
-def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings) -> TrainingSetup:
+def _on_graphs(
+    model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings, vote: Vote | None
+) -> TrainingSetup:
     if settings["clusters"] is not None:
         raise SettingsError(
             f"clusters={settings['clusters']} cuts one large graph, but these are many: use batch_size."
@@ -125,7 +149,7 @@ def _on_graphs(model: torch.nn.Module, data: Any, division: Defence, settings: F
         return TrainingSetup(
             for_size, design_scorer(call, parts, division, settings["design_size"]), for_size.constants
         )
-    score = _scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings)
+    score = _scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings, vote)
     objective: Objective
     if isinstance(division, Smoothing):
         objective = noisy_graphs(call, joined, y[train], division, settings)
@@ -151,6 +175,26 @@ def _node_objective(
         return on(graph, y, rows)
     clusters = partition(graph, settings["clusters"])
     return ClusterObjective(graph, y, rows, clusters, settings["clusters_per_step"], on)
+
+
+def require_vote(vote: Vote | None, division: Division, task: Task, num_classes: int | None = None) -> None:
+    """Refuses a vote that makes no sense with a division, before anything is trained.
+
+    Args:
+        vote: The vote, if one was given.
+        division: The division.
+        task: ``"node"`` or ``"graph"``.
+        num_classes: Number of classes, if it is known.
+
+    Raises:
+        SettingsError: The vote is none, or does not fit.
+    """
+    if vote is None:
+        return
+    if not isinstance(vote, Vote):
+        raise SettingsError(f'vote={vote!r:.60}: expected a Vote, such as Vote(empty="abstain", prior=5).')
+    least = max(2, len(vote.class_prior), 0 if vote.constant is None else vote.constant + 1)
+    vote.under(rule_of(division, task)[0], least if num_classes is None else num_classes)
 
 
 def graph_labels(graphs: Any) -> Tensor:

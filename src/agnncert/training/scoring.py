@@ -13,14 +13,17 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.divisions import Division, is_graph_task
-from agnncert.proof.ballots import IntArray
+from agnncert.divisions import Division, has_own_groups, is_graph_task, rule_of
+from agnncert.proof.ballots import IntArray, under_vote
+from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.theorems import certified_radius, tally
+from agnncert.proof.vote import Vote
 from agnncert.training.side_by_side import DistinctSubgraphs
 from agnncert.training.vote_search import BallotTable, best_constants, certified_accuracy, joined, window
 from agnncert.voting import fast
 from agnncert.voting.call import Caller
 from agnncert.voting.cast import cast
+from agnncert.voting.pair_facts import pair_facts
 
 Score = tuple[float, float]
 
@@ -30,7 +33,13 @@ SCORED_SAMPLES = 20  # noisy graphs on which a smoothing defence is scored
 
 
 def scorer(
-    call: Caller, graph: Data, division: Division | None, rows: IntArray, truth: IntArray, size: int
+    call: Caller,
+    graph: Data,
+    division: Division | None,
+    rows: IntArray,
+    truth: IntArray,
+    size: int,
+    vote: Vote | None = None,
 ) -> Callable[[], Score]:
     """A function that scores the model with its present weights; larger is better, compared from left to right.
 
@@ -46,18 +55,34 @@ def scorer(
         rows: Nodes to score on, or the numbers of all joined graphs.
         truth: Their labels.
         size: Perturbation size.
+        vote: What empty groups cast, and the prior; as usual when not given.
+
+    Raises:
+        SettingsError: The vote makes no sense with this division.
     """
     if division is None:
         return lambda: _plain_score(call, graph, rows, truth)
+    rule, parameters = rule_of(division, "graph" if is_graph_task(graph) else "node")
+    spelled = (vote or Vote()).under(rule, call.num_classes)
+    plain = spelled == Vote().under(rule, call.num_classes) and not has_own_groups(division)
     layout = None
     if hasattr(division, "pieces") and graph.num_edges <= LAID_OUT_EDGES:
         layout = fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
 
     def score() -> Score:
-        votes, _ = cast(call, graph, division, rows, layout=layout)
-        counts, counted = votes.counts, tally(votes)
+        votes, cover = cast(call, graph, division, rows, layout=layout)
+        if plain:
+            counts, counted = votes.counts, tally(votes)
+            label, radius = counted.label, certified_radius(counted)
+        else:
+            added, edgeless = under_vote(votes, spelled)
+            pairs = pair_facts(graph, division, rows, votes.owner, votes.group.astype(np.int64))
+            evidence = BallotEvidence(
+                added, rule, cover[0], cover[1].astype(np.int32), "node_id", parameters, spelled, **edgeless, **pairs
+            )
+            counts, (label, radius) = added.counts, evidence.label_and_radius()
         share = counts[np.arange(len(truth)), truth] / np.maximum(counts.sum(1), 1)
-        right = (counted.label == truth) & (certified_radius(counted) >= size)
+        right = (label == truth) & (radius >= size)
         return float(right.mean()), float(share.mean())
 
     return score

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_args, get_ty
 from agnncert.errors import SettingsError, did_you_mean
 
 ObjectiveName = Literal["balanced", "paper", "vote", "certified"]
-Protocol = Literal["transductive", "inductive"]
+Protocol = Literal["transductive", "inductive", "held-out"]
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,12 @@ class FitSettings(TypedDict, total=False):
     clusters: Annotated[int | None, Setting(None, "Train a large graph in so many clusters (nodes).", at_least=1)]
     clusters_per_step: Annotated[int, Setting(1, "How many of them a step sees.", at_least=1)]
     protocol: Annotated[
-        Protocol, Setting("transductive", "transductive, or inductive: test nodes are not seen.", from_recipe=False)
+        Protocol,
+        Setting(
+            "transductive",
+            "transductive, inductive: test nodes are not seen, or held-out: nor are validation nodes.",
+            from_recipe=False,
+        ),
     ]
     select_size: Annotated[int, Setting(0, "Keep the weights that are best certified at this size.", at_least=0)]
     evaluate_every: Annotated[int, Setting(5, "Epochs between two evaluations.", at_least=1)]

@@ -9,8 +9,9 @@ certified at size r, if for every rival k
 
     P_y - P_k  >=  min(r, c(y)) + min(r, T - c(k)) + c(k) - c(y) + [k < y] + conceded  =:  need_k
 
-(``proof.theorems``), and ``need`` does not depend on P. So as one P_j grows, a target of class j becomes certified at
-one value and stays so, and a target of another class ceases to be certified at one value. The best P_j is found by
+(``proof.theorems``; where every neighbour has a group of its own, ``proof.own_groups`` has others in the place of the
+first two terms), and ``need`` does not depend on P. So as one P_j grows, a target of class j becomes certified at one
+value and stays so, and a target of another class ceases to be certified at one value. The best P_j is found by
 sorting these values. With two classes only P_1 - P_0 matters, and the sweep finds the best prior there is. With more,
 classes take turns until none gains; that can end in a local optimum.
 """
@@ -21,9 +22,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agnncert.proof.ballots import ABSTAIN, BoolArray, FloatArray, IntArray, Votes
+from agnncert.proof.ballots import ABSTAIN, Ballots, BoolArray, FloatArray, IntArray, Votes
 
 Empty = int | Literal["abstain", "edgeless"]
+Against = Literal["any", "structure"]
 
 _ROUNDS = 8  # of all classes taking turns; two or three are the rule
 
@@ -41,6 +43,8 @@ class BallotTable:
         weight: How much each target counts, shape ``[n]``; they add up to 1.
         edgeless: The prediction without edges, shape ``[n]``; graphs have none and abstain.
         edgeless_stable: Whether it is stable, shape ``[n]``.
+        twos: If every neighbour has a group of its own: ballots that one change can turn from one class to another, per
+            class, shape ``[n, C]``. All of them if anything may change, hardly any if neighbours only come and go.
     """
 
     num_groups: int
@@ -51,6 +55,7 @@ class BallotTable:
     weight: FloatArray
     edgeless: IntArray
     edgeless_stable: BoolArray
+    twos: IntArray | None = None
 
     @classmethod
     def of(cls, votes: Votes, truth: IntArray) -> "BallotTable":
@@ -75,16 +80,51 @@ class BallotTable:
         weight = np.full(len(truth), 1 / max(1, len(truth)))
         return cls(num_groups, counts, num_groups - counts.sum(axis=1), none, truth, weight, none + ABSTAIN, sure)
 
+    @classmethod
+    def of_own_groups(cls, ballots: Ballots, truth: IntArray, against: Against) -> "BallotTable":
+        """The table where every neighbour, pair or node has a group of its own.
+
+        Args:
+            ballots: Ballots as ``certify`` casts them, with what is known about their pairs.
+            truth: True classes.
+            against: "any" change, or "structure": edges and nodes added and deleted alone.
+        """
+        votes, table = ballots.votes, cls.of(ballots.votes, truth)
+        twos = table.counts
+        if against == "structure":  # a second direction of a pair that has one counts as an added edge
+            turned = votes.stable & (
+                np.zeros(len(votes.stable), dtype=bool) if ballots.one_way is None else ballots.one_way
+            )
+            twos = votes.tally(turned, np.zeros(votes.num_targets, dtype=bool))
+        known: dict[str, Any] = {}
+        if ballots.edgeless is not None:
+            known = {"edgeless": ballots.edgeless.astype(np.int64), "edgeless_stable": ballots.edgeless_stable}
+        return replace(table, twos=twos, **known)
+
     @property
     def num_classes(self) -> int:
         """Number of classes."""
         return int(self.counts.shape[1])
 
+    def rows(self, index: IntArray | BoolArray) -> "BallotTable":
+        """Some of the targets, each counting the same."""
+        arrays: dict[str, Any] = {
+            field.name: getattr(self, field.name)[index]
+            for field in fields(BallotTable)
+            if field.name != "num_groups" and getattr(self, field.name) is not None
+        }
+        arrays["weight"] = np.full(len(arrays["truth"]), 1 / max(1, len(arrays["truth"])))
+        return replace(self, **arrays)
+
     def voting(self, label: int) -> "BallotTable":
         """The same groups if every one that is not empty voted for ``label``: what the size alone tells."""
         counts = np.zeros_like(self.counts)
         counts[:, label] = self.num_groups - self.empty
-        return replace(self, counts=counts, conceded=np.zeros_like(self.conceded))
+        twos = None
+        if self.twos is not None:
+            twos = np.zeros_like(self.counts)
+            twos[:, label] = self.twos.sum(axis=1) + self.conceded
+        return replace(self, counts=counts, conceded=np.zeros_like(self.conceded), twos=twos)
 
     def filled(self, empty: Empty) -> tuple[IntArray, IntArray]:
         """Ballots per class, those of empty groups included, and ballots conceded; shapes ``[n, C]`` and ``[n]``."""
@@ -94,16 +134,20 @@ class BallotTable:
             stable = np.ones(len(self.truth), dtype=bool)
         counts = self.counts.copy()
         known = np.flatnonzero(stable & (cast >= 0))
-        counts[known, cast[known]] += self.empty[known]
+        # Of empty groups beyond number, what counts is how many are not empty.
+        filled = 0 if self.twos is None else self.num_groups
+        counts[known, cast[known]] += self.empty[known] - filled
         return counts, self.conceded + np.where(stable, 0, self.empty)
 
 
 def joined(tables: Sequence[BallotTable]) -> BallotTable:
     """Several tables of the same model and division as one; each table counts the same, whatever its length."""
+    most = max(table.num_groups for table in tables)  # with groups of their own, as many as the largest graph needs
+    tables = [replace(table, num_groups=most, empty=table.empty + most - table.num_groups) for table in tables]
     arrays: dict[str, Any] = {
         field.name: np.concatenate([getattr(table, field.name) for table in tables])
         for field in fields(BallotTable)
-        if field.name != "num_groups"
+        if field.name != "num_groups" and getattr(tables[0], field.name) is not None
     }
     arrays["weight"] /= len(tables)
     return replace(tables[0], **arrays)
@@ -136,21 +180,39 @@ def window(size: int) -> tuple[int, ...]:
     return tuple(range(max(0, size - 1), size + 2))
 
 
-def needs(counts: IntArray, conceded: IntArray, truth: IntArray, num_groups: int, size: int) -> IntArray:
+def needs(table: BallotTable, empty: Empty, size: int) -> IntArray:
     """By how much the prior of the true class must exceed that of every class, shape ``[n, C]``; 0 for its own."""
-    own = np.take_along_axis(counts, truth[:, None], axis=1)
-    movable = num_groups - conceded[:, None]
-    gain = np.minimum(size, own) + np.minimum(size, movable - counts)
-    wins_ties = np.arange(counts.shape[1]) < truth[:, None]
+    counts, conceded = table.filled(empty)
+    own = np.take_along_axis(counts, table.truth[:, None], axis=1)
+    wins_ties = np.arange(table.num_classes) < table.truth[:, None]
+    if table.twos is None:
+        movable = table.num_groups - conceded[:, None]
+        gain = np.minimum(size, own) + np.minimum(size, movable - counts)
+    else:
+        gain = _gain_of_own_groups(table, table.twos, empty, size)
     need = gain + counts - own + wins_ties + conceded[:, None]
-    np.put_along_axis(need, truth[:, None], 0, axis=1)
+    np.put_along_axis(need, table.truth[:, None], 0, axis=1)
     return np.asarray(need)
+
+
+def _gain_of_own_groups(table: BallotTable, twos: IntArray, empty: Empty, size: int) -> IntArray:
+    """The most that ``size`` changes gain each rival where every neighbour has a group of its own, shape ``[n, C]``.
+
+    As in ``proof.own_groups.own_groups_radius``: each gains 1, and 2 where it turns a ballot; where empty groups cast
+    the winner, every new ballot gains 2; where they cast the rival, new ones gain nothing.
+    """
+    truth = table.truth[:, None]
+    own, turned = (np.take_along_axis(part, truth, axis=1) for part in (table.counts, twos))
+    others = (table.num_groups - table.empty - table.conceded)[:, None] - table.counts
+    absent = empty if isinstance(empty, int) else ABSTAIN
+    is_rival = np.arange(table.num_classes) == absent
+    usual = np.where(is_rival, np.minimum(size, own) + np.minimum(size, others), size + np.minimum(size, turned))
+    return np.where(truth == absent, 2 * size, usual)
 
 
 def certified(table: BallotTable, empty: Empty, prior: tuple[int, ...] | int, size: int) -> BoolArray:
     """Which targets are right, and certified at a size, shape ``[n]``."""
-    counts, conceded = table.filled(empty)
-    need = needs(counts, conceded, table.truth, table.num_groups, size)
+    need = needs(table, empty, size)
     if isinstance(prior, tuple):
         lead = np.asarray(prior)[table.truth][:, None] - np.asarray(prior)
     else:
@@ -175,10 +237,13 @@ def _edgeless_lead(table: BallotTable, prior: int) -> IntArray:
 
 
 def constant_answer(table: BallotTable, label: int, sizes: Iterable[int]) -> Constants:
-    """Always the same class: its prior is more than all ballots together, so no attack of any size changes it."""
+    """Always the same class: its prior is more than all ballots together, so no attack of any size changes it.
+
+    Where new neighbours bring new ballots it takes as many of them as the largest target has to outvote it.
+    """
     prior = [0] * table.num_classes
-    prior[label] = table.num_groups + 1
-    found = Constants(label, tuple(prior), 0.0)
+    prior[label] = table.num_groups + 1 if table.twos is None else 2 * table.num_groups + 1
+    found = Constants(label if table.twos is None else "abstain", tuple(prior), 0.0)
     return _scored(table, found, tuple(sizes))
 
 
@@ -210,11 +275,10 @@ def best_edgeless_prior(table: BallotTable, sizes: Sequence[int], empty: Empty) 
 
     The more votes, the nearer to the prediction without edges, which no change of edges can move.
     """
-    counts, conceded = table.filled(empty)
     first, last, weight = [], [], []
     right = table.edgeless == table.truth
     for size in sizes:
-        need = needs(counts, conceded, table.truth, table.num_groups, size)
+        need = needs(table, empty, size)
         rival = np.arange(table.num_classes) != table.truth[:, None]
         at_edgeless = np.take_along_axis(need, table.edgeless[:, None], axis=1)[:, 0]
         others = np.where(rival & (np.arange(table.num_classes) != table.edgeless[:, None]), need, _NEVER_NEEDED)
@@ -250,8 +314,7 @@ _NEVER_NEEDED = -(2**40)
 
 def _best_prior(table: BallotTable, empty: Empty, sizes: tuple[int, ...], other_start: tuple[int, ...]) -> Constants:
     """The best prior for one way to treat empty groups; for more than two classes, from two starting points."""
-    counts, conceded = table.filled(empty)
-    need = [needs(counts, conceded, table.truth, table.num_groups, size) for size in sizes]
+    need = [needs(table, empty, size) for size in sizes]
     starts = [np.zeros(table.num_classes, dtype=np.int64)]
     if table.num_classes > 2 and other_start:
         starts.append(np.array(other_start, dtype=np.int64))
@@ -289,7 +352,7 @@ def _best_value(table: BallotTable, need: list[IntArray], prior: IntArray, j: in
         last.append(np.where(is_own, _UNLIMITED, np.where(reached <= own, own - lacking[:, j], _NEVER_NEEDED - 1)))
     weight = np.tile(table.weight, len(need)) / len(need)
     values, score = _sweep(np.concatenate(first), np.concatenate(last), weight)
-    return _middle(values, score), float(score.max())
+    return longest_middle(values, score), float(score.max())
 
 
 def _sweep(
@@ -317,7 +380,7 @@ def _sweep(
     return np.asarray(values, dtype=np.int64), np.asarray(score, dtype=np.float64)
 
 
-def _middle(values: IntArray, score: FloatArray) -> int:
+def longest_middle(values: IntArray, score: FloatArray) -> int:
     """The middle of the longest run of best values: as far as possible from where the score falls."""
     best = score >= score.max() - 1e-12
     ends = np.append(values[1:] - 1, values[-1])  # each value stands for all numbers up to the next one

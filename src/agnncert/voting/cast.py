@@ -14,10 +14,12 @@ from agnncert.proof.ballots import ABSTAIN, IntArray, Votes
 from agnncert.voting import fast, naive
 from agnncert.voting.call import Ballots, Caller
 from agnncert.voting.cover import Cover
+from agnncert.voting.gather import KeptShares, gathered
 from agnncert.voting.lazy_rows import SparseRows
 from agnncert.voting.pair_facts import pair_facts
-from agnncert.voting.shares import Listing, cast_share, covers, empty_share, merged, no_cover
+from agnncert.voting.shares import Listing, covers, empty_share, merged, no_cover
 from agnncert.voting.shuffle import Shuffle
+from agnncert.workers import Workers
 
 EngineName = Literal["fast", "naive"]
 ENGINES: tuple[EngineName, ...] = ("fast", "naive")
@@ -35,6 +37,8 @@ def cast(
     layout: fast.Plan | None = None,
     tell: naive.Tell | None = None,
     shuffle: Shuffle | None = None,
+    workers: Workers | None = None,
+    keep: KeptShares | None = None,
 ) -> tuple[Votes, Cover]:
     """Votes of the targets, and their cover tables (empty where the division needs none).
 
@@ -50,16 +54,22 @@ def cast(
         layout: ``fast.plan`` of the same graph, division and targets, if it has been made before.
         tell: Told now and then which share of the ballots has been cast.
         shuffle: The graph's edges by group, if these have been found before.
+        workers: Who casts, with the fast engine and a division that offers ``pieces``; this process when not given.
+        keep: Where shares of the vote are kept as they come in; likewise.
     """
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
+    if (workers is not None or keep is not None) and (engine == "naive" or not hasattr(division, "pieces")):
+        raise SettingsError(
+            "workers= and checkpoint= are for the fast engine and the library's own divisions, whose groups vote "
+            f"apart from each other: leave them out with {division} and engine={engine!r}."
+        )
     call = replace(call)  # nothing that was derived from the model before: it may have been trained since
     if not hasattr(division, "pieces"):
         return _all_listed(call, graph, division, rows, engine, tolerance, memory_limit, tell), no_cover(len(rows))
     shuffle = shuffle or Shuffle(graph, division, rows, None if layout is None else layout.pieces)
-    ranges = shuffle.ranges(memory_limit)
     if engine == "naive":
-        shares = [empty_share(shuffle, groups) for groups in ranges]
+        shares = [empty_share(shuffle, groups) for groups in shuffle.ranges(memory_limit)]
         listing = merged(shares, shuffle)
         default, listed = _naive_ballots(call, graph, division, rows, listing, tolerance, tell)
         listing = replace(listing, ballot=listed[0], stable=listed[1])
@@ -68,10 +78,7 @@ def cast(
         features, default = fast.features_of(call, graph, sparse), _abstaining(len(rows))
         if not is_graph_task(graph) and not getattr(division, "gate_features", False):
             default = fast.edgeless_ballots(call, graph, features, rows, tolerance, memory_limit)
-        shares = []
-        for groups in ranges:
-            told = None if tell is None else _within(tell, groups, shuffle.num_groups)
-            shares.append(cast_share(call, shuffle, groups, features, tolerance, memory_limit, told))
+        shares = gathered(call, shuffle, features, tolerance, memory_limit, tell, workers, keep)
         listing = merged(shares, shuffle)
     return votes_of(call, shuffle.num_groups, listing, default), covers(shares, shuffle, listing)
 
@@ -95,10 +102,6 @@ def structure(
         "cover": cover,
         **pair_facts(graph, division, rows, listing.indptr, listing.group),
     }
-
-
-def _within(tell: fast.Tell, groups: range, num_groups: int) -> fast.Tell:
-    return lambda share: tell((groups.start + share * len(groups)) / num_groups)
 
 
 def _naive_ballots(

@@ -9,6 +9,7 @@ lead that outlasts the shaking outlasts all of these. ``docs/proofs.md`` has the
 """
 
 import copy
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,15 +46,23 @@ def guarded(
         values: What they carry.
         batch: Graph task: the graph of every node, ascending.
     """
-    logits = call(x, edge_index, values, batch)
     if tolerance is None:
-        return judge(logits, 0.0)
+        return judge(call(x, edge_index, values, batch), 0.0)
+    logits, moved = watched(call, x, edge_index, values, batch)
+    return judge(logits, tolerance, SAFETY * moved, call.strictness)
+
+
+def watched(
+    call: Caller, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The logits of one call of the model, and how far shaking moves those of each row; arguments as in `guarded`."""
+    logits = call(x, edge_index, values, batch)
     moved = _moved(call, logits, (x, edge_index, values, batch), seed=0)
     # Where a score is mostly rounding error, one look may by chance find it in its old place. NaN is doubtful, too.
     if not bool((moved <= DOUBT * logits.abs().amax(dim=1).clamp(min=1.0)).all()):
         for seed in range(1, 1 + MORE_LOOKS):
             moved = torch.maximum(moved, _moved(call, logits, (x, edge_index, values, batch), seed))
-    return judge(logits, tolerance, SAFETY * moved, call.strictness)
+    return logits, moved
 
 
 def _moved(call: Caller, logits: Tensor, inputs: tuple[Any, ...], seed: int) -> Tensor:
@@ -91,6 +100,9 @@ def fresh_copy(model: Any) -> Any:
         v for layer in model.modules() for v in vars(layer).values() if isinstance(v, Tensor) and v.grad_fn is not None
     ]
     known: dict[int, Any] = {id(value): value.detach().clone() for value in kept}
+    # Every module has a dozen empty tables, of hooks mostly, which deepcopy would take most of its time for.
+    tables = (table for layer in model.modules() for table in vars(layer).values())
+    known |= {id(table): type(table)() for table in tables if type(table) in (dict, OrderedDict, set) and not table}
     # What PyG notes down about the signatures of a layer's methods never changes, and is most of what there is to copy.
     known |= {id(n): n for layer in model.modules() if isinstance(n := vars(layer).get("inspector"), Inspector)}
     try:

@@ -23,6 +23,7 @@ from torch_geometric.utils._trim_to_layer import TrimToLayer
 
 from agnncert.models import gnn
 from agnncert.models.scaling import Scaling
+from agnncert.models.statements import StatementVotes
 
 Settings = Callable[[Any], bool]
 
@@ -105,6 +106,7 @@ KNOWN: dict[type, tuple[str, Settings]] = {
     gnn.WeightedNodeGNN: ("layers, norms and activations one after the other", _always),
     gnn.GraphGNN: ("the same, then a readout of each graph", _always),
     gnn.WeightedGraphGNN: ("the same, then a readout of each graph", _always),
+    StatementVotes: ("numbers of each row looked up and added, then a mean over each graph", _always),
 }
 
 # sha256 of the files of PyTorch Geometric that were read.

@@ -20,6 +20,7 @@ from agnncert.graphs.graph import BLOCK, EDGE_VALUES, WIDE, canonical, canonical
 # How much of the user's graph a scene may show, in rows and in numbers: an audit may cost a few plain forwards.
 MOST_ROWS, MOST_NUMBERS = 12288, 3 * 2**22
 LEAST_ROWS = 1024
+BRIEF_ROWS, BRIEF_NUMBERS = 256, 2**19  # where layers were read, and a look is enough
 HUGE = 1e30
 
 
@@ -273,8 +274,13 @@ def own_graphs(data: Any, division: Any, generator: torch.Generator, most: int =
     return joined.x, Scene(torch.arange(joined.x.size(0)), joined.edge_index, values, joined.batch % 2, joined.batch)
 
 
+def brief_rows(width: int) -> int:
+    """How many nodes to show where layers were read, about."""
+    return min(LEAST_ROWS, max(BRIEF_ROWS, BRIEF_NUMBERS // max(1, width)))
+
+
 def _limit(width: int, most: int) -> int:
-    return max(LEAST_ROWS, min(most, MOST_NUMBERS // max(1, width)))
+    return max(min(LEAST_ROWS, most), min(most, MOST_NUMBERS // max(1, width)))
 
 
 def _checked(data: Data, loops: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]]:

@@ -29,17 +29,26 @@ class Shuffle:
         rows: Node task: rows of the targets; parts of a subgraph that are connected to no target are left out. Graph
             task: all graphs of ``graph``, in order.
         laid_out: All subgraphs, if they have been laid out before.
+        by_group: ``sorted_edges()`` of the same graph and division, if they have been sorted before.
 
     Attributes:
         num_groups: Number of groups, whether they have edges or not.
     """
 
-    def __init__(self, graph: Data, division: Division, rows: IntArray, laid_out: Pieces | None = None) -> None:
+    def __init__(
+        self,
+        graph: Data,
+        division: Division,
+        rows: IntArray,
+        laid_out: Pieces | None = None,
+        by_group: tuple[Tensor, IntArray] | None = None,
+    ) -> None:
         self.graph, self.division, self.rows = graph, division, rows
         self.num_groups = num_groups_in(division, graph)
         self._laid_out = laid_out
-        self._groups: Tensor | None = None if laid_out is not None else division.groups(graph)
-        self._sorted: tuple[Tensor, IntArray] | None = None
+        known = laid_out is not None or by_group is not None
+        self._groups: Tensor | None = None if known else division.groups(graph)
+        self._sorted = by_group
 
     def ranges(self, memory_limit: int | None = None) -> list[range]:
         """All groups in runs that can be laid out within a memory limit (bytes); a run has one group at least."""
@@ -47,7 +56,7 @@ class Shuffle:
         most = EDGES_AT_ONCE if memory_limit is None else max(1, memory_limit // BYTES_PER_EDGE)
         if self._laid_out is not None or self.graph.edge_index.size(1) <= most:
             return [everything]
-        start = self._by_group()[1]
+        start = self.sorted_edges()[1]
         cuts, first = [0], 0
         while first < self.num_groups:
             last = int(np.searchsorted(start, start[first] + most, side="right")) - 1
@@ -63,7 +72,7 @@ class Shuffle:
         if len(groups) == self.num_groups and self._groups is not None:
             pieces = self.division.pieces(self.graph, self._groups)  # type: ignore[attr-defined]
         else:
-            edges, start = self._by_group()
+            edges, start = self.sorted_edges()
             sizes = torch.from_numpy(np.diff(start[groups.start : groups.stop + 1]))
             own = torch.repeat_interleave(torch.arange(groups.start, groups.stop), sizes)
             part = edges[start[groups.start] : start[groups.stop]].long()
@@ -74,13 +83,14 @@ class Shuffle:
         """Group of every edge, as far as it is one of those wanted; −1 elsewhere."""
         if self._groups is not None:
             return self._groups
-        edges, start = self._by_group()
+        edges, start = self.sorted_edges()
         groups = torch.full((self.graph.edge_index.size(1),), -1, dtype=torch.int32)
         for index in wanted:
             groups[edges[start[index] : start[index + 1]].long()] = index
         return groups
 
-    def _by_group(self) -> tuple[Tensor, IntArray]:
+    def sorted_edges(self) -> tuple[Tensor, IntArray]:
+        """Positions of the edges, group after group, and where each group begins."""
         if self._sorted is None:
             assert self._groups is not None
             self._sorted = by_group(self._groups, self.num_groups)

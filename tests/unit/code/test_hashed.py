@@ -1,6 +1,6 @@
 import numpy as np
 
-from agnncert.code.hashed import KIND_COLUMNS, features, split
+from agnncert.code.hashed import KIND_COLUMNS, LONGEST, PIECES, features, pieces, split
 
 
 def test_a_row_depends_on_its_own_text_alone():
@@ -39,3 +39,20 @@ def test_strings_with_spaces_are_one_token():
 def test_nothing_gives_nothing():
     assert features([]).shape == (0, 256 + len(KIND_COLUMNS))
     assert np.isfinite(features([""])).all()
+
+
+def test_pieces_are_tokens_and_parts_of_names_each_once():
+    row = pieces(["readLine ( readLine , in_FILE2 ) ;"])[0]
+    numbers = row[row > 0].tolist()
+    assert len(numbers) == len(set(numbers)) == 11  # readLine read line ( , in_FILE2 in file 2 ) ;
+    assert set(numbers) >= {pieces(["readLine"])[0, 0], pieces(["in_FILE2"])[0, 0]}
+    assert (numbers[0], len(row)) == (pieces(["readLine ;"])[0, 0], LONGEST)
+    assert 1 <= min(numbers) <= max(numbers) <= PIECES
+
+
+def test_pieces_of_a_statement_follow_from_its_own_text():
+    texts = ["a = b ;", "f ( x ) ;", "a = b ;", "", " ".join(f"v{k}" for k in range(100))]
+    together = pieces(texts)
+    assert all((pieces([text])[0] == row).all() for text, row in zip(texts, together, strict=True))
+    assert (together[-1] > 0).all()
+    assert not together[3].any()

@@ -11,10 +11,8 @@ import pytest
 
 import agnncert.report.build as build
 from agnncert.errors import SettingsError
-from agnncert.proof.vote import Vote
 from agnncert.report import ReportContext, build_report
 
-from ...support.certificates import certificate_of, random_evidence
 from ...support.synthetic import made_up_certificate, sampled_certificate
 
 ASSETS = Path(build.__file__).parent / "assets"
@@ -131,6 +129,7 @@ def test_an_interrupted_run_leaves_the_old_page(tmp_path: Path, monkeypatch: pyt
         ({"degree": np.ones(20)}, "float64"),
         ({"mlp": 71.4}, "between 0 and 1"),
         ({"attacked": [(3, 50.0)]}, "between 0 and 1"),
+        ({"size_only": [(-1, 0.5)]}, r"size_only=.*from 0 on"),
         ({"class_names": ["only one"]}, "1 class names"),
     ],
 )
@@ -182,10 +181,3 @@ def test_how_to_check_it_is_told_as_a_command(tmp_path: Path) -> None:
     )
     page = page_of(tmp_path, certificate_path="runs/x/certificate.cert", run_path="runs/x")
     assert "<code>agnncert verify runs/x --ballots 100</code>" in page
-
-
-@pytest.mark.parametrize("vote", [Vote("abstain", 3), Vote(0, [0, 1, 0])])
-def test_a_page_that_would_count_a_prior_wrongly_is_refused(vote, tmp_path):
-    evidence = random_evidence(np.random.default_rng(3), "node-centric/node", vote=vote)
-    with pytest.raises(SettingsError, match="vote with a prior"):
-        build_report(certificate_of(evidence), tmp_path / "a.html")

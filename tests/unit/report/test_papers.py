@@ -30,6 +30,13 @@ def test_figures_are_written_as_svg_and_pdf(tmp_path: Path) -> None:
         assert one.read_bytes()[:5] in (b"<?xml", b"%PDF-")
 
 
+def test_an_envelope_is_called_one_in_figures(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    certificate, _ = made_up_certificate(np.random.default_rng(0), "edge-centric/graph", 30, 20, 3)
+    context = ReportContext(truth=certificate.label, size_only=[(0, 0.9), (2, 0.6)])
+    assert ">size alone (envelope)</text>" in save_figures(certificate, tmp_path, context)[0].read_text("utf-8")
+
+
 def test_without_degrees_there_is_one_figure(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     certificate = sampled_certificate(np.random.default_rng(1), 10)

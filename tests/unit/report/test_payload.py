@@ -6,10 +6,20 @@ import json
 import numpy as np
 import pytest
 
-from agnncert.report.payload import ballot_arrays, json_for_html, num_detailed, pack, target_arrays
+from agnncert.report import ReportContext
+from agnncert.report.payload import (
+    SIZE_ONLY_WORD,
+    accuracy_chart,
+    accuracy_table,
+    ballot_arrays,
+    json_for_html,
+    num_detailed,
+    pack,
+    target_arrays,
+)
 from agnncert.report.summary import summarise
 
-from ...support.synthetic import made_up_certificate, random_votes
+from ...support.synthetic import made_up_certificate, random_evidence
 
 
 def unpack(places: list[dict[str, object]], packed: bytes) -> dict[str, np.ndarray]:
@@ -19,7 +29,9 @@ def unpack(places: list[dict[str, object]], packed: bytes) -> dict[str, np.ndarr
     }
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 255), (-1, 127), (0, 256), (-1, 40_000), (-(2**31), 2**31 - 1)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 255), (-1, 127), (0, 256), (-1, 40_000), (-(2**31), 2**31 - 1), (-(2**31) - 1, 2**40)]
+)
 def test_whole_numbers_come_back_as_they_were(low: int, high: int) -> None:
     array = np.array([low, 0, high, high])
     places, packed = pack({"first": np.arange(3), "second": array})
@@ -28,8 +40,8 @@ def test_whole_numbers_come_back_as_they_were(low: int, high: int) -> None:
 
 
 def test_every_ballot_comes_back_with_its_group() -> None:
-    votes, _ = random_votes(np.random.default_rng(0), "gated/node", 40, 30, 4, unstable=0.1)
-    arrays = unpack(*pack(ballot_arrays(votes, 40)))
+    evidence, _ = random_evidence(np.random.default_rng(0), "gated/node", 40, 30, 4, unstable=0.1)
+    votes, arrays = evidence.votes, unpack(*pack(ballot_arrays(evidence, 40)))
     starts = np.concatenate([[0], np.cumsum(arrays["listed_len"], dtype=np.int64)])
     for v in range(40):
         mine = slice(starts[v], starts[v + 1])
@@ -47,12 +59,26 @@ def test_ids_come_back_as_text_to_the_last_digit_and_character() -> None:
     assert json.loads(arrays["ids"].tobytes()) == [str(name) for name in ids]
 
 
+def test_the_size_alone_is_shown_as_an_envelope_as_far_as_the_curve_reaches() -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(0), "edge-centric/graph", 30, 20, 3)
+    pairs = [(0, 0.9), (1, 0.8), (2, 0.7), (10_000, 0.6)]
+    summary = summarise(certificate, ReportContext(truth=certificate.label, majority=0.5, size_only=pairs))
+    chart, table = accuracy_chart(summary), accuracy_table(summary)
+    assert chart["size_only"] == [{"x": float(x), "y": y} for x, y in pairs[:-1]]
+    assert "envelope" in chart["size_only_word"]
+    column = table["names"].index(SIZE_ONLY_WORD) + 1
+    by_size = {row[0]: row[column] for row in table["rows"]}
+    assert by_size["0"] == "90.0\u00a0%"
+    assert accuracy_chart(summarise(certificate, None))["size_only"] == []
+    assert SIZE_ONLY_WORD not in accuracy_table(summarise(certificate, None))["names"]
+
+
 def test_single_ballots_stay_out_when_they_would_make_the_page_too_large() -> None:
-    votes, _ = random_votes(np.random.default_rng(1), "custom/node", 200, 50, 10)
-    assert num_detailed(votes) == 200
-    some = num_detailed(votes, limit=2000)
+    evidence, _ = random_evidence(np.random.default_rng(1), "custom/node", 200, 50, 10)
+    assert num_detailed(evidence) == 200
+    some = num_detailed(evidence, limit=2000)
     assert 0 < some < 200
-    assert len(pack(ballot_arrays(votes, some))[1]) <= 2000
+    assert len(pack(ballot_arrays(evidence, some))[1]) <= 2000
 
 
 def test_strings_cannot_leave_their_script_element() -> None:

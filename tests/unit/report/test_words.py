@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from agnncert.proof.certificate import Certificate
+from agnncert.proof.vote import Vote
 from agnncert.report import ReportContext
 from agnncert.report.summary import Summary, summarise
 from agnncert.report.words import conceded, deed, headline, key_figures, unjudged
@@ -23,11 +24,18 @@ DEEDS = {
     "gnncert-n/node": "changes the features of any one node",
     "gnncert-en/graph": "changes any one edge",
     "custom/node": "adds any one edge",
+    "per-neighbour/node": "changes any one edge or other node",
+    "per-pair/node": "changes any one edge or other node",
+    "per-neighbour/graph": "injects, deletes or alters any one node",
+    "per-pair/graph": "changes any one edge",
 }
 
 
 def summary_of(rule: str, num_groups: int = 6, targets: int = 40, **context: object) -> Summary:
-    certificate, _ = made_up_certificate(np.random.default_rng(1), rule, targets, num_groups, 3)
+    vote = (
+        Vote(prior=num_groups // 2 if rule.endswith("/node") else [num_groups // 2, 0, 0]) if "per-" in rule else None
+    )
+    certificate, _ = made_up_certificate(np.random.default_rng(1), rule, targets, num_groups, 3, vote=vote)
     return summarise(certificate, ReportContext(**context))  # type: ignore[arg-type]
 
 

@@ -16,7 +16,9 @@ from agnncert.baselines import BiRS, GNNCertE, GNNCertEN
 from agnncert.errors import BudgetError, SettingsError
 from agnncert.proof.budget import Budget
 from agnncert.report.tables import laid_out
-from agnncert.studies.comparison import Comparison, Threat, usual_defences
+from agnncert.studies.comparison import Comparison
+from agnncert.studies.entries import usual_defences
+from agnncert.studies.threat import Threat
 
 from ...support.certificates import certificate_of, random_evidence
 from ...support.labelled import labelled_graph, labelled_graphs
@@ -49,6 +51,7 @@ def test_every_defence_and_all_references_get_a_row(compared):
         "undefended",
         "graph-free MLP",
         "majority class",
+        "prediction without edges",
         "edge-centric(T=9)",
         "node-centric(T=9)",
         "bi-rs(p_edge=0.4, p_node=0.5)",
@@ -90,8 +93,8 @@ def test_guarantees_and_costs_are_told_apart(compared):
     comparison = compared[0]
     assert row_of(comparison, "node-centric")["guarantee"] == "deterministic"
     assert row_of(comparison, "bi-rs")["guarantee"] == "probabilistic, alpha = 0.01 for each target"
-    assert [row["forward_passes"] for row in comparison.rows] == [1, 1, 0, 9, 9, 160]
-    for row in (row for row in comparison.rows if row["forward_passes"]):
+    assert [row["forward_passes"] for row in comparison.rows] == [1, 1, 0, 1, 9, 9, 160]
+    for row in (row for row in comparison.rows if row["seconds_forward"]):
         assert row["cost_in_forwards"] == pytest.approx(row["seconds_certification"] / row["seconds_forward"])
 
 
@@ -114,7 +117,7 @@ def test_graphs_are_compared_under_edges_and_features():
         graphs, {"ours": ac.NodeCentric(5), "GNNCert": GNNCertEN(3, 3)}, "edges and features", [0, 1, 2], **QUICK
     )
     assert comparison.task == "graph"
-    assert [row["defence"] for row in comparison.rows[3:]] == ["ours", "GNNCert"]
+    assert [row["defence"] for row in comparison.rows[6:]] == ["ours", "GNNCert"]
     assert row_of(comparison, "GNNCert")["forward_passes"] == 9
     assert row_of(comparison, "graph-free")["certified"][1:] == [0.0, 0.0]  # it reads the features
 
@@ -178,7 +181,7 @@ def test_tables_say_the_same_in_every_format(compared):
         line = next(line for line in comparison.table(kind).splitlines() if "node-centric" in line)
         assert share in line
     rows = list(csv.DictReader(io.StringIO(comparison.table("csv"))))
-    assert float(rows[4]["certified_1"]) == pytest.approx(row_of(comparison, "node")["certified"][1], abs=1e-6)
+    assert float(rows[5]["certified_1"]) == pytest.approx(row_of(comparison, "node")["certified"][1], abs=1e-6)
     assert "injected nodes with up to 2 edges each" in str(comparison)
     with pytest.raises(SettingsError, match="text"):
         comparison.table("txt")

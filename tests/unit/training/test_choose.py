@@ -7,6 +7,7 @@ import torch
 import agnncert as ac
 from agnncert.training import choose as search
 from agnncert.training.choose import candidate_groups
+from agnncert.training.defaults import usual_arguments
 
 from ...support.labelled import labelled_graph, labelled_graphs
 
@@ -184,6 +185,41 @@ def test_other_mistakes_are_explained_too(data, graphs, trained) -> None:
     del data.val_mask
     with pytest.raises(ac.DatasetError, match="no val_mask"):
         ac.choose_groups(trained, data, 2)
+
+
+def test_a_vote_and_one_group_per_neighbour_are_tried_as_they_are_certified(data, trained) -> None:
+    vote = ac.Vote(empty="abstain", prior=5)
+    choice = ac.choose_groups(trained, data, 2, candidates=[5, 9, math.inf], vote=vote)
+    assert [one.division.num_groups for one in choice.candidates[:3]] == [5, 9, math.inf]
+    for one in choice.candidates:
+        cert = ac.certify(trained, data, one.division, targets=data.val_mask, vote=vote)
+        assert cert.certified_accuracy(sizes=2) == one.certified_accuracy
+    assert choice.vote == vote
+    assert "prior=5" in str(choice)
+    assert " inf " in str(choice)
+    assert ac.choose_groups(trained, data, 9, candidates=[5], vote=vote).best.division.num_groups == 5
+
+
+def test_a_vote_that_fits_no_division_is_refused_before_anything_is_trained(data, monkeypatch) -> None:
+    monkeypatch.setattr(search, "fit", lambda *_, **__: pytest.fail("trained"))
+    for wrong in (ac.Vote(prior=[1, 2]), ac.Vote(empty=3), 5):
+        with pytest.raises(ac.SettingsError):
+            ac.choose_groups("gcn", data, 2, vote=wrong)
+    with pytest.raises(ac.SettingsError, match="own features"):
+        ac.choose_groups("gcn", data, 2, divisions=["node", "gated"], vote=ac.Vote(prior=2))
+
+
+def test_what_is_recommended_was_trained_with_what_is_usual_for_the_data(data, monkeypatch) -> None:
+    seen = {}
+
+    def remembered(model, data, division, **settings):
+        seen.update(settings, **model.config)
+        return ac.fit(model, data, division, **{**settings, "epochs": 1})
+
+    monkeypatch.setattr(search, "fit", remembered)
+    ac.choose_groups("gcn", data, 2, candidates=[5], divisions=["edge"])
+    usual = {name: value for part in usual_arguments(None, data, "gcn") for name, value in part.items()}
+    assert usual.items() <= seen.items()
 
 
 def test_numbers_of_groups_may_come_from_numpy(data, trained) -> None:

@@ -47,6 +47,26 @@ def for_graphs(graphs):
     return ac.fit(model, graphs, ac.EdgeCentric(20), objective="certified", design_size=2, **QUICK)
 
 
+@pytest.mark.parametrize("against", ["any", "structure"])
+@pytest.mark.parametrize("division", [ac.EdgeCentric(math.inf), ac.NodeCentric(math.inf)], ids=str)
+def test_groups_of_their_own_are_chosen_for_as_they_are_certified(
+    graphs, nodes, for_graphs, for_nodes, division, against
+):
+    nodes = nodes.clone()
+    nodes.edge_index = nodes.edge_index[:, torch.arange(nodes.num_edges) % 5 > 0]  # some pairs have one direction
+    for model, data, parts in ((for_graphs, graphs, [graphs.train, graphs.val]), (for_nodes, nodes, [nodes.val_mask])):
+        choice = ac.choose_vote(model, data, division, size=1, against=against)
+        for one in (one for one in choice.candidates if one.label is None):
+            shares = []
+            for part in parts:
+                cert = ac.certify(model, data, one.division, targets=part, vote=one.vote)
+                radius = cert.radius if against == "any" else cert.structure_radius
+                shares.append([((cert.label == cert.truth) & (radius >= size)).mean() for size in (0, 1)])
+            assert np.mean(shares, axis=0) == pytest.approx([one.accuracy, one.certified_accuracy])
+        score = {one.name: one.score for one in choice.candidates}
+        assert score[MODEL] >= score[PLAIN]
+
+
 @pytest.mark.parametrize("division", [ac.EdgeCentric(20), ac.NodeCentric(20)], ids=str)
 def test_every_candidate_certifies_as_much_as_it_says(graphs, for_graphs, division) -> None:
     choice = ac.choose_vote(for_graphs, graphs, division, size=2)
@@ -131,12 +151,43 @@ def test_test_nodes_can_be_left_out(nodes, for_nodes) -> None:
     assert [one.accuracy for one in seen.candidates] != [one.accuracy for one in hidden.candidates]
 
 
+def memorable(seed: int = 0) -> Data:
+    """Neighbours tell the class of a node; its own features tell nothing, but are unlike all others."""
+    random = np.random.default_rng(seed)
+    y = np.arange(90) % 2
+    ends = random.integers(0, 90, size=(2, 700))
+    ends = ends[:, (y[ends[0]] == y[ends[1]]) & (ends[0] != ends[1])]
+    part = random.permutation(np.arange(90) % 3)
+    masks = {f"{name}_mask": torch.from_numpy(part == k) for k, name in enumerate(("train", "val", "test"))}
+    x = torch.eye(90)
+    return Data(x=x, edge_index=to_undirected(torch.from_numpy(ends), num_nodes=90), y=torch.from_numpy(y), **masks)
+
+
+def test_validation_nodes_in_the_training_graph_bias_the_choice_and_held_out_ones_do_not() -> None:
+    """One feature for each node: a node that was in the training graph is known by heart through its neighbours.
+
+    So without edges the model seems to be right about validation nodes, and cannot be about nodes that it never saw.
+    """
+    data, division = memorable(), ac.NodeCentric(math.inf)
+    without_edges = {}
+    for protocol in ("inductive", "held-out"):
+        model = ac.build_model("gcn", data, hidden_channels=16, num_layers=2)
+        ac.fit(model, data, division, protocol=protocol, epochs=60, lr=0.03, weight_decay=0.0, patience=None)
+        choice = ac.choose_vote(model, data, division, size=1, protocol=protocol)
+        on_validation = next(one for one in choice.candidates if one.name == NO_EDGES)
+        cert = ac.certify(model, data, division, targets=data.test_mask, vote=on_validation.vote)
+        without_edges[protocol] = on_validation.accuracy - cert.certified_accuracy(data.y)
+    assert without_edges["inductive"] > 0.2
+    assert abs(without_edges["held-out"]) < 0.15
+
+
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
         ({"size": -1}, "whole number"),
         ({"size": 1.5}, "whole number"),
-        ({"division": ac.EdgeCentric(math.inf)}, "number of groups"),
+        ({"against": "edges"}, "any"),
+        ({"protocol": "unseen"}, "held-out"),
         ({"candidates": []}, "at least one"),
     ],
 )

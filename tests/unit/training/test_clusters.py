@@ -66,9 +66,7 @@ def test_one_cluster_is_the_whole_graph() -> None:
     trained = []
     for number in (None, 1):
         model, data = node_case()
-        trained.append(
-            weights_of(ac.fit(model, data, DIVISION, epochs=1, lr=1e-3, clusters=number, objective="paper"))
-        )
+        trained.append(weights_of(ac.fit(model, data, DIVISION, epochs=1, lr=1e-3, clusters=number, objective="paper")))
     for name in trained[0]:
         torch.testing.assert_close(trained[0][name], trained[1][name])
 

@@ -3,12 +3,14 @@
 const SERIES = {
   certified: { dash: null, width: 2.6 },
   neighbours: { dash: "1 4", width: 2.2 },
+  structure: { dash: "7 3", width: 2.2 },
   attacked: { dash: null, width: 1.6, marker: true },
   undefended: { dash: "8 4", width: 1.6 },
   mlp: { dash: "3 3", width: 1.6 },
   edgeless: { dash: "10 3 2 3", width: 1.6 },
   majority: { dash: "5 2 1 2 1 2", width: 1.6 },
   bag: { dash: "2 5", width: 2 },
+  size: { dash: "1 6", width: 1, marker: true },
 };
 const SVG = "http://www.w3.org/2000/svg";
 const LABEL_GAP = 17;
@@ -63,13 +65,17 @@ function drawAccuracy(chart, width) {
     ...chart.references.map((r) =>
       Plot.ruleY([r.value], { stroke: colour(r.key), strokeWidth: SERIES[r.key].width, strokeDasharray: SERIES[r.key].dash })),
     chart.neighbours.length ? stepLine(chart.neighbours, "neighbours") : null,
+    chart.structure.length ? stepLine(chart.structure, "structure") : null,
     stepLine(chart.certified, "certified"),
+    // No single rule has this curve, so its points are hollow and hardly joined.
+    chart.size_only.length ? Plot.line(chart.size_only, { x: "x", y: "y", stroke: colour("size"), strokeWidth: 1, strokeDasharray: SERIES.size.dash }) : null,
+    chart.size_only.length ? Plot.dot(chart.size_only, { x: "x", y: "y", fill: "var(--paper)", stroke: colour("size"), r: 3.5, symbol: "diamond" }) : null,
     chart.attacked.length ? Plot.line(chart.attacked, { x: "x", y: "y", curve: "step-after", stroke: colour("attacked"), strokeWidth: 1.6 }) : null,
     chart.attacked.length ? Plot.dot(chart.attacked, { x: "x", y: "y", fill: colour("attacked"), stroke: "var(--paper)", r: 4, symbol: "diamond" }) : null,
     wide ? Plot.text(placed, {
       x: last, y: (d) => 1 - (d.at - margin.top) / (height - margin.top - margin.bottom), dx: 18, text: "text", textAnchor: "start", fill: "currentColor", fontSize: 12.5,
     }) : null,
-    wide ? Plot.text([curveLabel(chart, yAt, placed)], { x: "x", y: "y", text: "text", textAnchor: "start", fill: "currentColor", fontWeight: 600, fontSize: 12.5 }) : null,
+    wide && !chart.structure.length ? Plot.text([curveLabel(chart, yAt, placed)], { x: "x", y: "y", text: "text", textAnchor: "start", fill: "currentColor", fontWeight: 600, fontSize: 12.5 }) : null,
     Plot.tip(chart.every_size, Plot.pointerX({ x: "x", y: "y", title: (d) => `${chart.size_word} ${d.x}\n${percent(d.y)} ${chart.y_word}`, fill: "var(--paper)", stroke: "var(--strong-line)", fontSize: 12.5 })),
   ];
   const svg = Plot.plot({
@@ -96,8 +102,9 @@ function curveLabel(chart, yAt, lines) {
   const x = chart.max_size * 0.3;
   const here = chart.every_size.filter((d) => d.x <= x).at(-1) ?? chart.every_size[0];
   if (here.y < 0.3) return { x, y: here.y + 0.06, text: chart.y_word }; // little room below: above it there is plenty
-  const dy = [16, 30, 44, 58, 72].find((down) => lines.every((line) => Math.abs(line.y - yAt(here.y) - down) > 10)) ?? 16;
-  return { x, y: 1 - (yAt(here.y) + dy - yAt(1)) / (yAt(0) - yAt(1)), text: chart.y_word };
+  const end = chart.every_size.filter((d) => d.x <= 1.8 * x).at(-1) ?? here; // the curve falls while the words go on
+  const dy = [16, 30, 44, 58, 72].find((down) => lines.every((line) => Math.abs(line.y - yAt(end.y) - down) > 10)) ?? 16;
+  return { x, y: Math.max(0.03, 1 - (yAt(end.y) + dy - yAt(1)) / (yAt(0) - yAt(1))), text: chart.y_word };
 }
 
 function legendSwatch(key) {
@@ -122,7 +129,9 @@ function legendSwatch(key) {
 // A wide chart has the names of the straight lines beside them.
 function drawLegend(list, chart, wide) {
   const items = [{ key: "certified", text: chart.y_word }];
+  if (chart.structure.length) items.push({ key: "structure", text: chart.structure_word });
   if (chart.neighbours.length) items.push({ key: "neighbours", text: chart.neighbours_word });
+  if (chart.size_only.length) items.push({ key: "size", text: chart.size_only_word });
   if (chart.attacked.length && !wide) items.push({ key: "attacked", text: `accuracy under attack (${percent(chart.attacked.at(-1).y)} at ${chart.attacked.at(-1).x})` });
   for (const r of wide ? [] : chart.references) items.push({ key: r.key, text: `${r.name} ${percent(r.value)}` });
   list.replaceChildren(...items.map((item) => make("li", {}, legendSwatch(item.key), item.text)));

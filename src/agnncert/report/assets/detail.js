@@ -16,55 +16,80 @@ function listedBallots(report, v) {
   let group = -1;
   for (let i = arrays.indptr[v]; i < arrays.indptr[v + 1]; i++) {
     group += arrays.group_step[i];
-    ballots.push({ group, ballot: arrays.ballot[i], stable: (arrays.flags[i] & 1) !== 0, reached: (arrays.flags[i] & 2) !== 0 });
+    ballots.push({ group, ballot: arrays.ballot[i], stable: (arrays.flags[i] & 1) !== 0, reached: (arrays.flags[i] & 2) !== 0, oneWay: (arrays.flags[i] & 4) !== 0 });
   }
   return ballots;
 }
 
 function ballotName(report, k) { return k === ABSTAIN ? "abstains" : report.className(k); }
 
+// Where the votes of class k come from: ballots that are listed, the other ones, what was given in advance, and what ballots
+// take away from the class that empty groups would vote for. Only the sum is known if the single ballots are not in the page.
+function sourcesOf(report, v, k, ballots) {
+  const { meta } = report;
+  if (!meta.rule) return [];
+  const given = givenTo(report, v, k);
+  const taken = meta.own_groups && k === meta.vote.absent;
+  const rest = report.counts(v)[k] - given;
+  if (!ballots) return [{ votes: rest, look: "", words: meta.ballot_word }, { votes: given, look: "given", words: "given in advance" }];
+  const listed = ballots.reduce((sum, { ballot }) => sum + (ballot === k ? 1 : 0), 0);
+  return [
+    { votes: listed, look: "", words: meta.listed_short },
+    taken ? { votes: -ballots.length, look: "pale", words: "for the ballots that are cast" } : { votes: rest - listed, look: "pale", words: meta.default_short },
+    { votes: given, look: "given", words: "given in advance" },
+  ];
+}
+
 function classBars(report, v, ballots) {
-  const { meta, arrays } = report;
-  const listed = new Float64Array(meta.num_classes);
-  for (const { ballot } of ballots ?? []) if (ballot >= 0) listed[ballot] += 1;
+  const { arrays } = report;
   const counts = report.counts(v);
-  const cast = Math.max(1, counts.reduce((sum, one) => sum + one, 0));
-  const order = [...counts.keys()].filter((k) => counts[k] > 0 || k === arrays.label[v]).sort((a, b) => counts[b] - counts[a] || a - b).slice(0, 12);
+  const cast = Math.max(1, counts.reduce((sum, one) => sum + Math.max(0, one), 0));
+  const order = [...counts.keys()].filter((k) => counts[k] !== 0 || k === arrays.label[v]).sort((a, b) => counts[b] - counts[a] || a - b).slice(0, 12);
   const rows = order.flatMap((k) => {
-    const away = counts[k] - listed[k];
-    const part = (count, pale) => make("span", { class: pale ? "pale" : null, style: { width: `${(100 * count) / cast}%`, background: `var(--k${k % COLOURS})` } });
-    const split = ballots && listed[k] > 0 && away > 0 ? ` (${whole(listed[k])} ${meta.listed_short}, ${whole(away)} default)` : "";
+    const sources = sourcesOf(report, v, k, ballots).filter(({ votes }) => votes !== 0);
+    const bars = sources.length && sources.every(({ votes }) => votes > 0) ? sources : [{ votes: Math.max(0, counts[k]), look: "" }];
+    const split = sources.length > 1 ? ` (${sources.map(({ votes, words }) => `${whole(votes)} ${words}`).join(", ")})` : "";
     return [
       make("span", { class: "name", title: report.className(k) }, make("span", { class: "swatch", style: classLook(k) }), report.className(k)),
-      make("span", { class: "track", "aria-hidden": "true" }, ballots ? part(listed[k], false) : null, part(ballots ? away : counts[k], Boolean(ballots))),
+      make("span", { class: "track", "aria-hidden": "true" }, ...bars.map(({ votes, look }) =>
+        make("span", { class: look || null, style: { width: `${(100 * votes) / cast}%`, "background-color": `var(--k${k % COLOURS})` } }))),
       make("span", { class: "count" }, `${whole(counts[k])}${split}`),
     ];
   });
   return make("div", { class: "classbars" }, ...rows);
 }
 
-function ballotGrid(report, v, ballots) {
+// All ballots in order of their subgraphs; where neighbours have groups of their own, those that are cast.
+function ballotCells(report, v, ballots) {
   const { meta, arrays } = report;
-  if (meta.num_groups > MOST_CELLS) return null;
+  if (meta.own_groups) return ballots;
   const byGroup = new Map(ballots.map((b) => [b.group, b]));
-  const cells = [];
-  for (let g = 0; g < meta.num_groups; g++) {
-    const one = byGroup.get(g);
-    const k = one ? one.ballot : arrays.default[v];
-    const stable = one ? one.stable : arrays.default_stable[v] === 1;
-    const look = [one ? (one.reached ? "reached" : "") : "away", stable ? "" : "shaky"].join(" ").trim();
-    cells.push(make("span", { class: look || null, style: classLook(k), title: `subgraph ${g}: ${ballotName(report, k)}${one ? "" : " (default)"}${stable ? "" : ", too close to call"}` }, k === ABSTAIN ? "–" : `${k}`));
-  }
-  const summary = `${meta.num_groups} ballots, ${ballots.length} of them ${meta.listed_short}; the table below lists these.`;
+  const away = { ballot: arrays.default[v], stable: arrays.default_stable[v] === 1, away: true };
+  return Array.from({ length: meta.num_groups }, (_, group) => byGroup.get(group) ?? { ...away, group });
+}
+
+function ballotGrid(report, v, ballots) {
+  const { meta } = report;
+  if ((meta.own_groups ? ballots.length : meta.num_groups) > MOST_CELLS) return null;
+  const cells = ballotCells(report, v, ballots).map(({ group, ballot, stable, reached, away }) => {
+    const look = [away ? "away" : reached && !meta.own_groups ? "reached" : "", stable ? "" : "shaky"].join(" ").trim();
+    const title = `${meta.group_title.toLowerCase()} ${group}: ${ballotName(report, ballot)}${away ? " (default)" : ""}${stable ? "" : ", too close to call"}`;
+    return make("span", { class: look || null, style: classLook(ballot), title }, ballot === ABSTAIN ? "–" : `${ballot}`);
+  });
+  const summary = `${cells.length} ballots, ${ballots.length} of them ${meta.listed_short}; the table below lists these.`;
   return make("div", { class: "ballots", role: "img", "aria-label": summary }, ...cells);
 }
 
 function ballotTable(report, ballots) {
-  const rows = ballots.map((b) => make("tr", {},
-    make("td", { class: "num" }, `${b.group}`), make("td", {}, ballotName(report, b.ballot)),
-    make("td", {}, b.reached ? "yes" : "no"), make("td", {}, b.stable ? "yes" : make("span", { class: "wrong" }, "no, conceded to the attacker"))));
-  const head = ["Subgraph", "Ballot", report.meta.reached_title, "Clear of rounding"].map((title, i) => make("th", { scope: "col", class: i ? null : "num" }, title));
-  return make("details", { open: ballots.length <= 12 }, make("summary", {}, `The ${plural(ballots.length, "ballot")} ${report.meta.listed_short}, one by one`),
+  const { meta } = report;
+  const columns = [[meta.group_title, (b) => `${b.group}`], ["Ballot", (b) => ballotName(report, b.ballot)]];
+  if (!meta.own_groups) columns.push([meta.reached_title, (b) => (b.reached ? "yes" : "no")]);
+  if (meta.one_way) columns.push(["One direction only", (b) => (b.oneWay ? "yes" : "no")]);
+  columns.push(["Clear of rounding", (b) => (b.stable ? "yes" : make("span", { class: "wrong" }, "no, conceded to the attacker"))]);
+  const look = (i) => ({ class: i ? null : "num" });
+  const head = columns.map(([title], i) => make("th", { scope: "col", ...look(i) }, title));
+  const rows = ballots.map((b) => make("tr", {}, ...columns.map(([, cell], i) => make("td", look(i), cell(b)))));
+  return make("details", { open: ballots.length <= 12 }, make("summary", {}, `The ${plural(ballots.length, "ballot")} ${meta.listed_short}, one by one`),
     make("div", { class: "tablebox" }, make("table", { class: "values" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows))));
 }
 
@@ -87,18 +112,20 @@ function detailSentences(report, v, ballots) {
   const label = report.className(arrays.label[v]);
   const [top, next] = report.topTwo(v);
   const truth = meta.has_truth ? (arrays.truth[v] < 0 ? "" : arrays.truth[v] === arrays.label[v] ? ", which is correct" : `; the truth is ${report.className(arrays.truth[v])}`) : "";
-  const sentences = [`${whole(top)} of ${whole(meta.num_ballots)} ${meta.ballot_word} are for ${label}${truth}. The runner-up has ${whole(next)}.`];
+  const sentences = [meta.vote?.unusual
+    ? `${label} has ${plural(top, "vote")}${truth}. The runner-up has ${whole(next)}.`
+    : `${whole(top)} of ${whole(meta.num_ballots)} ${meta.ballot_word} are for ${label}${truth}. The runner-up has ${whole(next)}.`];
   if (ballots) {
     const names = ballots.slice(0, 24).map((b) => b.group).join(", ") + (ballots.length > 24 ? ", …" : "");
     sentences.push(ballots.length ? `${meta.listed_sentence.replace("{count}", whole(ballots.length)).replace("{groups}", names)}` : meta.none_listed_sentence);
-    const others = meta.num_groups - ballots.length;
+    const others = meta.own_groups ? 0 : meta.num_groups - ballots.length;
     if (others) sentences.push(meta.default_sentence.replace("{count}", whole(others)).replace("{ballot}", ballotName(report, arrays.default[v])));
   } else if (meta.has_ballots) {
     sentences.push("Its single ballots are not in this page, to keep the file small; they are in the certificate file.");
   }
   sentences.push(arrays.radius[v] < 0
     ? "Nothing is certified for it: ballots too close to call, all conceded to the attacker, may decide the vote."
-    : meta.radius_sentence.replace("{radius}", report.amount(arrays.radius[v])));
+    : meta.radius_sentence.replace("{radius}", report.amount(arrays.radius[v])).replace("{structure}", arrays.structure ? report.amount(arrays.structure[v]) : ""));
   return make("p", {}, sentences.join(" "));
 }
 
@@ -110,8 +137,9 @@ function drawTarget(report, v) {
     detailSentences(report, v, ballots),
     classBars(report, v, ballots),
     ...(ballots ? [
-      make("p", { class: "small quiet" }, `One square for each subgraph, from 0 to ${meta.num_groups - 1}; the number is the class voted for. ${meta.grid_sentence}`),
-      ballotGrid(report, v, ballots) ?? make("p", { class: "small quiet" }, "There are too many subgraphs to draw each one."),
+      make("p", { class: "small quiet" }, meta.own_groups ? meta.grid_sentence
+        : `One square for each subgraph, from 0 to ${meta.num_groups - 1}; the number is the class voted for. ${meta.grid_sentence}`),
+      ballotGrid(report, v, ballots) ?? make("p", { class: "small quiet" }, "There are too many ballots to draw each one."),
       ballots.length ? ballotTable(report, ballots) : null,
     ].filter(Boolean) : []),
     ...(report.rules ? [make("h4", {}, "What it withstands"), withstoodTable(report, v)] : []),

@@ -8,9 +8,9 @@ function prepare({ meta, arrays }) {
   report.counts = (v) => arrays.counts.subarray(v * C, (v + 1) * C);
   report.topTwo = (v) => {
     const counts = report.counts(v);
-    let next = 0;
+    let next = -Infinity; // votes given in advance may be negative
     for (let k = 0; k < C; k++) if (k !== arrays.label[v] && counts[k] > next) next = counts[k];
-    return [counts[arrays.label[v]], next];
+    return [counts[arrays.label[v]], C > 1 ? next : 0];
   };
   let rank = null;
   report.idRank = (v) => {

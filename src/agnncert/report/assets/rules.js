@@ -1,6 +1,6 @@
 // The theorems of the library (proof/rules.py and proof/theorems.py), once more, for the explorer. The browser tests hold both to the
 // same answers. A budget is turned into three nested limits on the ballots that can move: in all, beyond the reached
-// ones, and among the unlisted ones.
+// ones, and among the unlisted ones. Where every neighbour has a group of its own, see own_groups.js.
 
 const MOST = 2 ** 31;
 
@@ -19,21 +19,21 @@ function attackOf(budget) {
   };
 }
 
+// The most ballots of target v that this many nodes reach.
+function coveredBy({ cover, cover_ptr: ptr }, nodes, v) {
+  const entry = Math.min(nodes, ptr[v + 1] - ptr[v]);
+  return entry > 0 ? cover[ptr[v] + entry - 1] : 0;
+}
+
 // Each theorem: an attack to { covered, moved(v), beyond, unlisted }. Only `moved` may differ by target.
 function theoremsFor(report) {
   const { meta, arrays } = report;
   const parameters = meta.parameters;
-
-  function coveredBy(nodes, v) {
-    const first = arrays.cover_ptr[v];
-    const entry = Math.min(nodes, arrays.cover_ptr[v + 1] - first);
-    return entry > 0 ? arrays.cover[first + entry - 1] : 0;
-  }
   const flat = (moved, beyond, unlisted, covered = true) => ({ covered, moved: () => moved, beyond, unlisted });
 
   function edgeCentricNode(a) {
     const neighbours = a.joined + a.add_edges;
-    return { covered: true, moved: (v) => a.injectedEdges + a.edges + coveredBy(a.nodes, v), beyond: neighbours, unlisted: neighbours };
+    return { covered: true, moved: (v) => a.injectedEdges + a.edges + coveredBy(arrays, a.nodes, v), beyond: neighbours, unlisted: neighbours };
   }
   function nodeCentricNode(a) {
     const neighbours = a.joined + a.add_edges;
@@ -45,7 +45,7 @@ function theoremsFor(report) {
   }
   function edgeCentricGraph(a) {
     const newEdges = a.injectedEdges + a.add_edges;
-    return { covered: true, moved: (v) => a.injectedEdges + a.edges + coveredBy(a.nodes, v), beyond: newEdges, unlisted: newEdges };
+    return { covered: true, moved: (v) => a.injectedEdges + a.edges + coveredBy(arrays, a.nodes, v), beyond: newEdges, unlisted: newEdges };
   }
   function nodeCentricGraph(a) {
     const nodes = a.inject_nodes + a.nodes;
@@ -80,33 +80,66 @@ function theoremsFor(report) {
   };
 }
 
+// The votes for class k with which target v starts, as they are shown and as they are counted.
+function givenTo({ meta, arrays }, v, k) {
+  return (meta.vote.class_prior[k] ?? 0) + (arrays.edgeless && arrays.edgeless[v] === k ? meta.vote.edgeless_prior : 0);
+}
+
+// The same without those that follow a prediction too close to call: these are handed to the attacker.
+function surelyGivenTo(report, v, k) {
+  const { meta, arrays } = report;
+  const beyondNumber = meta.own_groups && k === meta.vote.absent ? meta.num_groups : 0; // what counts is how many empty groups are not
+  return (arrays.edgeless && !arrays.edgeless_stable[v] ? meta.vote.class_prior[k] ?? 0 : givenTo(report, v, k)) - beyondNumber;
+}
+
 // Votes for each class in each tier, and how far each class is from winning.
-function tallyOf({ meta, arrays }) {
+function tallyOf(report) {
+  const { meta, arrays } = report;
   const n = meta.num_targets, C = meta.num_classes;
   const { label, size, default: byDefault, default_stable: clear } = arrays;
   const votes = [Int32Array.from(arrays.votes_reached), arrays.votes_unreached ? Int32Array.from(arrays.votes_unreached) : new Int32Array(n * C), new Int32Array(n * C)];
-  const margin = new Int32Array(n * C);
+  const margin = new Float64Array(n * C);
   for (let v = 0; v < n; v++) {
     const row = v * C, a = label[v];
     if (clear[v] && byDefault[v] >= 0) votes[2][row + byDefault[v]] = size[2 * n + v];
-    const conceded = meta.num_groups - size[v] - size[n + v] - size[2 * n + v];
-    const standing = (k) => votes[0][row + k] + votes[1][row + k] + votes[2][row + k];
+    const inDoubt = arrays.edgeless && !arrays.edgeless_stable[v] ? Math.abs(meta.vote.edgeless_prior) : 0;
+    const conceded = meta.num_groups - size[v] - size[n + v] - size[2 * n + v] + inDoubt;
+    const standing = (k) => votes[0][row + k] + votes[1][row + k] + votes[2][row + k] + surelyGivenTo(report, v, k);
     const own = standing(a);
     for (let k = 0; k < C; k++) margin[row + k] = own - standing(k) - conceded - (k < a ? 1 : 0);
   }
   return { n, C, label, size, votes, margin };
 }
 
-function makeRules(report) {
-  const { meta, arrays } = report;
-  const { n, C, label, size, votes: [inside, listed, outside], margin } = tallyOf(report);
-  const theorem = theoremsFor(report)[meta.rule];
-
-  function reachOf(budget) {
-    const reach = theorem(attackOf(budget));
-    const covered = reach.covered && (meta.own_features || !budget.target_features) && (meta.stable_ids || budget.delete_nodes === 0);
-    return { ...reach, covered };
+// The most for which a test holds, as largest_amount in theorems.py finds it: Infinity if for all, -1 if not even for 0.
+function largestAmount(keeps) {
+  if (!keeps(0)) return -1;
+  if (keeps(Infinity)) return Infinity;
+  let low = 0, high = 1;
+  while (high < MOST && keeps(high)) { low = high; high *= 2; }
+  while (high > low + 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (keeps(middle)) low = middle; else high = middle;
   }
+  return low;
+}
+
+// How many of these can be paid for, the cheapest first.
+function affordable(prices, money) {
+  prices.sort();
+  let count = 0;
+  for (let spent = 0; count < prices.length && prices[count] < Infinity; count++) {
+    spent += prices[count];
+    if (spent > money) break;
+  }
+  return count;
+}
+
+// A budget to { covered, holds(v), neighboursNeeded(v) }: what nested limits on the ballots that move decide.
+function judgeByReach(report, tally) {
+  const { meta } = report;
+  const { n, C, label, size, votes: [inside, listed, outside], margin } = tally;
+  const theorem = theoremsFor(report)[meta.rule];
 
   // Whether target v keeps its label if at most `all` ballots move, at most `beyond` of them …
   function withstands(v, all, beyond, unlisted) {
@@ -121,27 +154,40 @@ function makeRules(report) {
     return true;
   }
 
-  function holdsWithin(reach, v) { return reach.covered && withstands(v, reach.moved(v), reach.beyond, reach.unlisted); }
+  return (budget) => {
+    const reach = theorem(attackOf(budget));
+    const covered = reach.covered && (meta.own_features || !budget.target_features) && (meta.stable_ids || budget.delete_nodes === 0);
+    const holds = (v) => covered && withstands(v, reach.moved(v), reach.beyond, reach.unlisted);
+
+    // The fewest ballots beyond the reached ones that must move before v can break; Infinity if v holds.
+    function neighboursNeeded(v) {
+      if (holds(v)) return Infinity;
+      if (!meta.by_neighbours) return 0; // ballots of all targets may move at once: no edge has to be shared
+      const all = reach.moved(v);
+      const keeps = (moved) => covered && withstands(v, all, Math.min(reach.beyond, moved), Math.min(reach.unlisted, moved));
+      if (!keeps(0)) return 0;
+      let low = 0, high = Math.min(Math.max(reach.beyond, reach.unlisted), meta.num_groups); // low holds, high does not
+      while (high > low + 1) {
+        const middle = (low + high) >> 1;
+        if (keeps(middle)) low = middle; else high = middle;
+      }
+      return low + 1;
+    }
+
+    return { covered, holds, neighboursNeeded };
+  };
+}
+
+function makeRules(report) {
+  const { meta, arrays } = report;
+  const n = meta.num_targets;
+  const judge = (meta.own_groups ? judgeByTouches : judgeByReach)(report, tallyOf(report));
 
   function holds(budget) {
-    const reach = reachOf(budget);
+    const within = judge(budget);
     const answer = new Uint8Array(n);
-    for (let v = 0; v < n; v++) answer[v] = holdsWithin(reach, v) ? 1 : 0;
+    for (let v = 0; v < n; v++) answer[v] = within.holds(v) ? 1 : 0;
     return answer;
-  }
-
-  // The fewest ballots beyond the reached ones that must move before v can break; Infinity if v holds.
-  function neighboursNeeded(reach, v) {
-    if (holdsWithin(reach, v)) return Infinity;
-    const all = reach.moved(v);
-    const keeps = (moved) => reach.covered && withstands(v, all, Math.min(reach.beyond, moved), Math.min(reach.unlisted, moved));
-    if (!keeps(0)) return 0;
-    let low = 0, high = Math.min(Math.max(reach.beyond, reach.unlisted), meta.num_groups); // low holds, high does not
-    while (high > low + 1) {
-      const middle = (low + high) >> 1;
-      if (keeps(middle)) low = middle; else high = middle;
-    }
-    return low + 1;
   }
 
   function brokenAtMost(budget) {
@@ -152,40 +198,28 @@ function makeRules(report) {
       touched = budget.delete_nodes + Math.min(budget.change_features + 1, n - kept);
       budget = { ...budget, target_features: false, change_features: budget.change_features + 1 };
     }
-    const reach = reachOf(budget);
-    const prices = new Float64Array(n);
-    for (let v = 0; v < n; v++) prices[v] = meta.by_neighbours ? neighboursNeeded(reach, v) : holdsWithin(reach, v) ? Infinity : 0;
-    const money = 2 * budget.add_edges + times(budget.inject_nodes, budget.edges_per_injected);
-    prices.sort();
-    let affordable = 0;
-    for (let spent = 0; affordable < n && prices[affordable] < Infinity; affordable++) {
-      spent += prices[affordable];
-      if (spent > money) break;
+    const within = judge(budget), injectedEdges = times(budget.inject_nodes, budget.edges_per_injected);
+    const prices = (of) => Float64Array.from({ length: n }, (_, v) => of(v));
+    let broken = affordable(prices(within.neighboursNeeded), 2 * budget.add_edges + injectedEdges);
+    if (arrays.hubs && !touched) { // a change at one pair touches its two ends and no other target
+      const edges = budget.add_edges + budget.delete_edges + budget.change_edges;
+      const hubs = arrays.hubs.subarray(0, Math.min(arrays.hubs.length, budget.delete_nodes + budget.change_features));
+      const touches = 2 * edges + injectedEdges + hubs.reduce((sum, one) => sum + one, 0);
+      broken = Math.min(broken, affordable(prices(within.touchesNeeded), touches));
     }
-    return Math.min(n, touched + affordable);
+    return Math.min(n, touched + broken);
   }
 
-  function holdsOne(budget, v) { return holdsWithin(reachOf(budget), v); }
+  function holdsOne(budget, v) { return judge(budget).holds(v); }
 
   // The most of one field that target v withstands on top of the rest: Infinity if any, -1 if not even the rest.
-  function largestOne(field, rest, v) {
-    const keeps = (amount) => holdsOne({ ...rest, [field]: amount }, v);
-    if (!keeps(0)) return -1;
-    if (keeps(Infinity)) return Infinity;
-    let low = 0, high = 1;
-    while (high < MOST && keeps(high)) { low = high; high *= 2; }
-    while (high > low + 1) {
-      const middle = Math.floor((low + high) / 2);
-      if (keeps(middle)) low = middle; else high = middle;
-    }
-    return low;
-  }
+  function largestOne(field, rest, v) { return largestAmount((amount) => holdsOne({ ...rest, [field]: amount }, v)); }
 
   // A sentence if the division proves nothing at all about such an attack.
   function whyNothing(budget) {
     if (budget.target_features && !meta.own_features) return "Nothing is proved: a target's own features enter every one of its ballots in this division.";
     if (budget.delete_nodes > 0 && !meta.stable_ids) return "Nothing is proved: nodes are known by their row numbers, and deleting one renames all later ones.";
-    return reachOf(budget).covered ? null : "Nothing is proved: this division says nothing about at least one of these changes.";
+    return judge(budget).covered ? null : "Nothing is proved: this division says nothing about at least one of these changes.";
   }
 
   return { holds, brokenAtMost, holdsOne, largestOne, whyNothing };

@@ -16,6 +16,9 @@ function tableColumns(report) {
     });
   }
   columns.push({ key: "radius", title: "Radius", number: true, first: -1, value: (v) => arrays.radius[v], cell: (v) => report.amount(arrays.radius[v]) });
+  if (arrays.structure) {
+    columns.push({ key: "structure", title: "Added or deleted only", number: true, first: -1, value: (v) => arrays.structure[v], cell: (v) => report.amount(arrays.structure[v]) });
+  }
   if (arrays.neighbours) {
     columns.push({ key: "neighbours", title: meta.neighbours_title, number: true, first: -1, value: (v) => arrays.neighbours[v], cell: (v) => report.amount(arrays.neighbours[v]) });
   }
@@ -30,8 +33,8 @@ function votesCell(report, v) {
   const [top, next] = report.topTwo(v);
   const total = report.meta.most_votes;
   const bar = make("span", { class: "votesbar", "aria-hidden": "true" },
-    make("span", { class: "win", style: { width: `${(100 * top) / total}%` } }),
-    make("span", { class: "next", style: { width: `${(100 * next) / total}%` } }));
+    make("span", { class: "win", style: { width: `${(100 * Math.max(0, top)) / total}%` } }),
+    make("span", { class: "next", style: { width: `${(100 * Math.max(0, next)) / total}%` } }));
   return make("span", { title: `${whole(top)} for the label, ${whole(next)} for the runner-up` }, bar, `${whole(top)} : ${whole(next)}`);
 }
 

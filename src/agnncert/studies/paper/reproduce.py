@@ -1,6 +1,7 @@
 """``reproduce`` runs experiments, keeps their rows and writes the page; ``compare_results`` compares rows."""
 
 import logging
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,9 +12,10 @@ import torch
 
 from agnncert.progress import OnProgress, Progress
 from agnncert.studies.paper.page import write_page
-from agnncert.studies.paper.rows import Results, Row, share
-from agnncert.studies.paper.run import is_current, run_all
+from agnncert.studies.paper.rows import Results, Row, append_row, share
+from agnncert.studies.paper.run import is_current, run_all, run_one
 from agnncert.studies.paper.spec import Contest, Run, Setting, settings_of
+from agnncert.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -119,6 +121,7 @@ def reproduce(
     page: str | Path | None = None,
     benchmarks: str | Path | None = None,
     on_progress: OnProgress | None = None,
+    workers: Workers | None = None,
 ) -> Reproduced:
     """Runs experiments and writes their figures and tables.
 
@@ -135,6 +138,7 @@ def reproduce(
         page: The Markdown file to write, ``results.md`` in the folder when not given; figures go beside it.
         benchmarks: Folder with the files of ``make bench``, shown on the page too.
         on_progress: Called after every epoch, with the time left for all runs.
+        workers: Who does the runs, each reading the datasets from ``root``; this process when not given.
 
     Raises:
         SettingsError: No experiment has such a name.
@@ -148,7 +152,7 @@ def reproduce(
     ran = 0
     if run:
         with _one_thread():
-            ran = _run_missing(wanted, folder, root, on_progress)
+            ran = _run_missing(wanted, folder, root, on_progress, workers)
     results = Results.read(folder, benchmarks)
     place = folder / "results.md" if page is None else Path(page)
     written = write_page(results, place, tuple(names), small, folder.name)
@@ -156,7 +160,13 @@ def reproduce(
     return Reproduced(rows, written, ran, tuple(job for job in wanted if results.get(job) is None))
 
 
-def _run_missing(wanted: list[Run], folder: Path, root: str | Path | None, on_progress: OnProgress | None) -> int:
+def _run_missing(
+    wanted: list[Run],
+    folder: Path,
+    root: str | Path | None,
+    on_progress: OnProgress | None,
+    workers: Workers | None = None,
+) -> int:
     """Runs what has no row, or one that was made with another recipe; returns how many runs that were."""
     results = Results.read(folder)
     left = []
@@ -166,6 +176,9 @@ def _run_missing(wanted: list[Run], folder: Path, root: str | Path | None, on_pr
             left.append(job)
         else:
             log.info("%s is there already", describe(job))
+    if workers is not None:
+        _spread(left, folder, root, on_progress, workers)
+        return len(left)
     clock = _Clock(left, results)
     for number, job in enumerate(left):
         log.info("[%d of %d] %s", number + 1, len(left), describe(job))
@@ -177,10 +190,35 @@ def _run_missing(wanted: list[Run], folder: Path, root: str | Path | None, on_pr
                 on_progress(Progress("runs", number, len(left), seconds_left, detail))
 
         begin = time.perf_counter()
-        file = f"rows/{job.dataset}.jsonl" if isinstance(job, Setting) else "comparisons.jsonl"
-        run_all([job], folder / file, root, tell)
+        run_all([job], _file_of(job, folder), root, tell)
         clock.finished(job, time.perf_counter() - begin)
     return len(left)
+
+
+def _file_of(job: Run, folder: Path) -> Path:
+    return folder / (f"rows/{job.dataset}.jsonl" if isinstance(job, Setting) else "comparisons.jsonl")
+
+
+def _spread(
+    left: list[Run], folder: Path, root: str | Path | None, on_progress: OnProgress | None, workers: Workers
+) -> None:
+    """Lets workers do the runs, and keeps each row as it comes in."""
+    done = workers.run(None if root is None else str(Path(root).resolve()), _root, _run_apart, left)
+    for number, (job, row) in enumerate(done):
+        append_row(_file_of(job, folder), row)
+        log.info("[%d of %d] %s", number + 1, len(left), describe(job))
+        if on_progress is not None:
+            on_progress(Progress("runs", number + 1, len(left), math.nan, describe(job)))
+
+
+def _root(root: str | None) -> str | None:
+    torch.set_num_threads(1)
+    return root
+
+
+def _run_apart(root: str | None, job: Run) -> Row:
+    """What a worker does with a run."""
+    return run_one(job, root)
 
 
 class _Clock:

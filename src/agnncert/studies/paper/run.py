@@ -30,12 +30,12 @@ from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.samples import SampleEvidence
-from agnncert.studies.comparison import Threat
 from agnncert.studies.folder import environment
 from agnncert.studies.paper.rows import Row, append_row, read_rows, row_key
 from agnncert.studies.paper.spec import NODE_SETS, Contest, Run, Setting, contests
 from agnncert.studies.run import Defence, Outcome, Study, accuracy, make_study, run
 from agnncert.studies.settings import UNDEFENDED
+from agnncert.studies.threat import Threat
 from agnncert.training.settings import recipe
 
 log = logging.getLogger(__name__)
@@ -83,11 +83,18 @@ def run_all(
         row = stored.get(key)
         if row is None or not is_current(row, job):
             log.debug("running %s", job)
-            new = run_setting(job, root, progress) if isinstance(job, Setting) else run_contest(job, root, folder)
-            row = {"key": key, **new}
+            row = run_one(job, root, progress, folder)
             append_row(file, row)
         rows.append(row)
     return rows
+
+
+def run_one(
+    job: Run, root: str | Path | None = None, progress: OnProgress | None = None, folder: Path | None = None
+) -> Row:
+    """The row of one run; arguments as in ``run_all``."""
+    new = run_setting(job, root, progress) if isinstance(job, Setting) else run_contest(job, root, folder)
+    return {"key": row_key(job.to_json()), **new}
 
 
 def is_current(row: Row, job: Run) -> bool:

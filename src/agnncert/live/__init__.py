@@ -1,0 +1,1 @@
+"""Live graphs: decisions and certificates that are current after every event."""

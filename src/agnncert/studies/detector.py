@@ -1,0 +1,131 @@
+"""What scores functions: a model, how its votes are counted, and how functions are read for it.
+
+A trained run names all of this. Its data is not needed, so that a source tree can be scanned where only the run folder
+is; nothing that the folder names is run unless the user permits it, as everywhere (``studies.trust``).
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from agnncert.code.hashed import features
+from agnncert.code.reading import Edges, Embed
+from agnncert.datasets.bigvul import edges_of
+from agnncert.divisions import Division, NodeCentric
+from agnncert.errors import ModelContractError, SettingsError
+from agnncert.models import load_model
+from agnncert.proof.vote import Vote
+from agnncert.studies.folder import CHOICE, RunFolder, find_run
+from agnncert.studies.inputs import make_division, settings_of_folder, stored_settings
+from agnncert.studies.own_model import is_module_spec, load_weights, user_model
+from agnncert.studies.settings import ModelSettings
+
+SUSPICIOUS = "vulnerable"
+
+
+@dataclass(frozen=True)
+class Detector:
+    """A model that judges functions.
+
+    Attributes:
+        model: The trained module.
+        division: A node-centric division: a statement has one group, in which it votes.
+        vote: What empty groups cast, and the prior.
+        edges: Which edges the graphs have.
+        embed: Makes features from the texts of statements.
+        class_names: What the classes are called.
+        suspicious: The class that is looked for.
+        name: What to call it.
+    """
+
+    model: Any
+    division: Division
+    vote: Vote | None = None
+    edges: Edges = "flow"
+    embed: Embed = features
+    class_names: tuple[str, ...] = ("not listed", SUSPICIOUS)
+    suspicious: int = 1
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.division, NodeCentric):
+            raise SettingsError(
+                f"{self.division} proves nothing about edited statements: an edit moves nodes. Use the node-centric "
+                "division (--division node, in Python ac.NodeCentric)."
+            )
+        if not 0 <= self.suspicious < len(self.class_names):
+            raise SettingsError(f"suspicious={self.suspicious}: the classes are {', '.join(self.class_names)}.")
+
+    @property
+    def flows(self) -> bool:
+        """Whether edges between statements can change when others are edited."""
+        return self.edges == "flow"
+
+
+def detector_of_run(
+    run: str | Path, groups: int | None = None, prior: int = 0, model: str | None = None, trust: bool = False
+) -> Detector:
+    """The detector that a run has trained.
+
+    Args:
+        run: Its folder.
+        groups: Another number of groups than that with which it was trained or certified.
+        prior: Votes by which the suspicious class has to be ahead: all others start with so many.
+        model: The run's model as the user names it, which permits its code to be run.
+        trust: Whether the folder is the user's own work; if it was made on this machine, this need not be said.
+
+    Raises:
+        SettingsError: There is no such run, it was not trained on functions, or it names code that is not permitted.
+        ModelContractError: It has no weights yet, or they do not fit.
+    """
+    folder = find_run(run) if Path(run).is_dir() else None
+    if folder is None:
+        raise SettingsError(f"{run} is not the folder of a run: train one with agnncert train big-vul.")
+    settings = settings_of_folder(folder, stored_settings(folder), None, model, trust)
+    about = folder.data
+    if not str(about.get("name", "")).startswith("big-vul"):
+        raise SettingsError(
+            f"{folder} was trained on {about.get('name') or 'other data'}, whose graphs are no functions: train a "
+            "model on functions with agnncert train big-vul."
+        )
+    expected = int(features([""]).shape[1])
+    if about.get("features") != expected:
+        raise SettingsError(
+            f"{folder} was trained on {about.get('features')} features for each statement, and this version makes "
+            f"{expected}: train it again."
+        )
+    names = tuple(str(name) for name in about.get("class_names") or Detector.class_names)
+    _, division = make_division(_as_certified(folder, settings, groups), "graph")
+    suspicious = names.index(SUSPICIOUS) if SUSPICIOUS in names else len(names) - 1
+    return Detector(
+        _trained(folder, settings, about),
+        division,
+        vote=Vote(prior=[0 if k == suspicious else prior for k in range(len(names))]) if prior else None,  # type: ignore[arg-type]
+        edges=edges_of(str(about["name"])),
+        class_names=names,
+        suspicious=suspicious,
+        name=f"{settings.model} in {folder}",
+    )
+
+
+def _as_certified(folder: RunFolder, settings: ModelSettings, groups: int | None) -> ModelSettings:
+    """The settings with the division that training chose, or else with which the run was certified last."""
+    known = {"train": folder.read_json(CHOICE), "certify": folder.settings.get("certify", {})}
+    for table in known.values():
+        settings = replace(settings, **{key: table[key] for key in ("division", "groups", "hash") if key in table})
+    return settings if groups is None else replace(settings, groups=groups)
+
+
+def _trained(folder: RunFolder, settings: ModelSettings, about: dict[str, Any]) -> Any:
+    if not folder.weights.is_file():
+        raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
+    if not is_module_spec(settings.model or ""):
+        return load_model(folder.weights)
+    width, classes = int(about["features"]), int(about.get("classes") or 2)
+    known = dict.fromkeys(("in_channels", "num_features", "num_node_features"), width)
+    known |= dict.fromkeys(("out_channels", "num_classes"), classes)
+    given = {key: None if value == "none" else value for key, value in settings.set.items()}
+    torch.manual_seed(settings.seed)
+    return load_weights(user_model(str(settings.model), known, given), folder.weights)

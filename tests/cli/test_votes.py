@@ -1,0 +1,122 @@
+"""Votes with a prior, and one group per neighbour, from the command line: a run folder remembers them, every command knows."""
+
+import json
+import random
+import tomllib
+from pathlib import Path
+
+import numpy as np
+
+import agnncert as ac
+
+
+def write_graphs(folder: Path, graphs: int = 90) -> Path:
+    """Graphs whose class is their size, and nothing else: all nodes look alike."""
+    rng = random.Random(0)
+    nodes, edges, labels = ["graph,id,a"], ["graph,source,target"], ["graph,label"]
+    for g in range(graphs):
+        size = rng.randrange(3, 9) + 14 * (g % 2)
+        labels.append(f"g{g},{'large' if g % 2 else 'small'}")
+        nodes += [f"g{g},g{g}n{k},1.0" for k in range(size)]
+        edges += [f"g{g},g{g}n{k},g{g}n{k + 1}" for k in range(size - 1)]
+    folder.mkdir()
+    for name, lines in (("nodes", nodes), ("edges", edges), ("graphs", labels)):
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def stored(folder: Path, step: str) -> dict:
+    return tomllib.loads((folder / "settings.toml").read_text())[step]
+
+
+def told(answer) -> dict:
+    assert answer.status == 0, answer.err
+    return json.loads(answer.out)
+
+
+def test_one_group_per_neighbour_with_a_prior_from_training_to_repetition(agnncert) -> None:
+    folder = Path("runs/own")
+    words = ("--groups", "inf", "--prior", 3, "--epochs", 3, "--no-references", "--out", folder)
+    assert agnncert("train", "tables", *words).status == 0
+    answer = told(agnncert("certify", folder, "--json"))
+    assert answer["vote"] == {"empty": "abstain", "prior": 3}
+    assert answer["division"] == "node-centric(T=inf)"
+    assert stored(folder, "train")["groups"] == stored(folder, "certify")["groups"] == "inf"
+    assert stored(folder, "certify")["prior"] == "3"
+    certificate = ac.load_certificate(folder / "certificate.cert")
+    assert (certificate.structure_radius > certificate.radius).any()
+    sizes = {row["size"] for row in answer["results"] if row["measure"] == "certified accuracy, added or deleted only"}
+    assert 0 in sizes
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "3 votes for what the model predicts" in page
+    assert agnncert("verify", folder, "--ballots", 20).status == 0
+    attacked = told(agnncert("attack", folder, "--sizes", "2,9", "--sample", 12, "--json"))
+    assert attacked["violations"] == 0
+    assert sum(each["fallen_others"] for each in attacked["rounds"]) > 0, "the attack broke nothing: it shows nothing"
+    repeated = agnncert("repeat", folder, "--out", "again")
+    assert repeated.status == 0, repeated.out
+    assert "Vote(empty='abstain', prior=3)" in agnncert("compare", folder).out
+
+
+def test_a_trained_run_is_certified_with_another_vote_and_attacked_as_it_was_certified(agnncert, trained) -> None:
+    vote = ("--division", "edge", "--groups", 9, "--empty", 1, "--prior", "2,0")
+    assert told(agnncert("certify", trained, *vote, "--json"))["vote"] == {"empty": 1, "prior": [2, 0]}
+    assert agnncert("verify", trained, "--ballots", 20).status == 0
+    answer = agnncert("attack", trained, "--sizes", "1,20", "--sample", 12, "--json")
+    assert told(answer)["violations"] == 0
+    rows = [json.loads(line) for line in (trained / "results.jsonl").read_text().splitlines()]
+    divisions = {row["division"] for row in rows if row["step"] == "attack"}
+    assert divisions == {"edge-centric(T=9, hash=md5, key=u64le), Vote(empty=1, prior=(2, 0))"}
+
+
+def test_a_vote_is_chosen_for_a_size_and_the_answer_by_size_alone_is_certified_where_it_is_as_good(agnncert) -> None:
+    write_graphs(Path("sizes"))
+    folder = Path("runs/sizes")
+    words = ("--division", "edge", "--groups", 30, "--epochs", 1, "--no-references", "--out", folder)
+    assert agnncert("train", "sizes", *words).status == 0
+    answer = told(agnncert("certify", folder, "--design-size", 2, "--json"))
+    choice = json.loads((folder / "vote.json").read_text())
+    best = next(one for one in choice["candidates"] if one["chosen"])
+    assert best["decides"] == "size only"
+    assert choice["constant"]["classes"] == 2
+    assert answer["vote"] == {"empty": best["empty"], "prior": best["prior"]}
+    assert answer["division"] == best["division"]
+    certificate = ac.load_certificate(folder / "certificate.cert")
+    assert certificate.certified_accuracy(sizes=2) > 0.8
+    assert "How this way of counting was chosen" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "| what decides | size only |" in (folder / "MODEL_CARD.md").read_text()
+    assert agnncert("verify", folder, "--ballots", 20).status == 0
+    assert told(agnncert("attack", folder, "--sizes", "1,12", "--sample", 8, "--json"))["violations"] == 0
+    assert agnncert("repeat", folder, "--out", "again").status == 0
+    # A later certification without a size is of the trained model, and forgets the choice.
+    assert agnncert("certify", folder, "--no-report").status == 0
+    assert not (folder / "vote.json").exists()
+    plain = ac.load_certificate(folder / "certificate.cert")
+    assert plain.vote == ac.Vote("abstain")
+    assert plain.claim.digests["model"] != certificate.claim.digests["model"]
+    assert agnncert("verify", folder, "--ballots", 5).status == 0
+
+
+def test_a_damaged_choice_is_no_model(agnncert, certified) -> None:
+    (certified / "vote.json").write_text('{"constant": {"label": 5, "classes": 2}}')
+    answer = agnncert("verify", certified, "--ballots", 5)
+    assert answer.status == 2
+    assert "vote.json is damaged" in answer.err
+
+
+def test_training_for_a_size_has_the_vote_chosen_for_it(agnncert) -> None:
+    write_graphs(Path("sizes"), 40)
+    words = ("--objective", "certified", "--design-size", 1, "--division", "edge", "--groups", 10, "--epochs", 1)
+    assert agnncert("train", "sizes", *words, "--no-references", "--out", "runs/for-1").status == 0
+    assert agnncert("certify", "runs/for-1", "--no-report").status == 0
+    assert stored(Path("runs/for-1"), "certify")["design_size"] == 1
+    assert json.loads(Path("runs/for-1/vote.json").read_text())["size"] == 1
+
+
+def test_a_model_of_ones_own_is_certified_with_a_vote(agnncert) -> None:
+    words = ("--model", "mine:build", "--groups", "inf", "--division", "edge", "--empty", 0, "--prior", "1,6")
+    answer = told(agnncert("certify", "tables", *words, "--no-report", "--json"))
+    assert answer["vote"] == {"empty": 0, "prior": [1, 6]}
+    assert agnncert("repeat", answer["run"]).status == 0
+    again = ac.load_certificate(Path(f"{answer['run']}-again", "certificate.cert"))
+    assert np.array_equal(again.radius, ac.load_certificate(answer["certificate"]).radius)

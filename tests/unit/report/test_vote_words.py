@@ -1,0 +1,129 @@
+"""How votes are counted, in words that a reader without the theory understands."""
+
+import html
+
+import numpy as np
+import pytest
+
+from agnncert.proof.rules import RULES
+from agnncert.proof.vote import Vote
+from agnncert.report import ReportContext, build_report
+from agnncert.report.summary import Summary, summarise
+from agnncert.report.vote_words import elected, empty_words, vote_notes
+from agnncert.report.words import facts, key_figures, structure_notes
+
+from ...support.certificates import random_vote
+from ...support.synthetic import made_up_certificate
+
+NAMES = ["fine", "broken", "unknown"]
+
+
+def summary_of(rule: str, vote: Vote | None = None, **shape) -> Summary:
+    certificate, degree = made_up_certificate(np.random.default_rng(1), rule, 40, 20, 3, vote=vote, **shape)
+    return summarise(certificate, ReportContext(class_names=NAMES, degree=degree))
+
+
+@pytest.mark.parametrize(
+    ("rule", "vote", "words"),
+    [
+        (
+            "edge-centric/graph",
+            Vote(1, [0, 12, 0]),
+            "12 votes for broken are given in advance; no attack can move them.",
+        ),
+        (
+            "edge-centric/graph",
+            Vote(1, [0, 12, 0]),
+            "A subgraph without an edge of the graph votes for broken, whatever",
+        ),
+        ("node-centric/graph", Vote(prior=[1, 0, 0]), "1 vote for fine is given in advance; no attack can move them."),
+        ("node-centric/node", Vote("abstain", [2, -3, 0]), "2 votes for fine and 3 votes against broken are given in"),
+        (
+            "node-centric/node",
+            Vote("abstain", 5),
+            "5 votes for what the model predicts from the node’s features alone are",
+        ),
+        (
+            "node-centric/node",
+            Vote("abstain"),
+            "in which the node has no edge that brings it a message casts no ballot",
+        ),
+        ("gated/node", Vote(2, [1, 1, 1]), "that knows nothing about the node votes for unknown"),
+        (
+            "per-neighbour/node",
+            Vote(prior=5),
+            "Each neighbour of the node casts one ballot, which sees these two nodes",
+        ),
+        (
+            "per-neighbour/node",
+            Vote(prior=5),
+            "a neighbour that comes or goes moves the count by one vote, and one that",
+        ),
+        ("per-pair/node", Vote(2, 5), "Each ballot that is cast takes one vote from unknown"),
+        ("per-pair/node", Vote(2, 5), "an edge that comes, goes or is altered moves the count by up to two votes"),
+        ("per-pair/graph", Vote(prior=[0, 4, 0]), "A second direction for an edge that has one alters it."),
+    ],
+)
+def test_the_vote_is_told_in_plain_words(rule, vote, words):
+    assert words in " ".join(vote_notes(summary_of(rule, vote)))
+
+
+@pytest.mark.parametrize("rule", [rule for rule, facts in RULES.items() if not facts.own_groups])
+def test_nothing_is_said_about_a_plain_vote(rule):
+    summary = summary_of(rule)
+    assert vote_notes(summary) == []
+    assert "20 predictions, one for every part" in elected(summary)
+    assert "Votes" not in dict(facts(summary))
+
+
+def test_what_is_fixed_in_advance_stands_where_the_first_sentence_and_the_facts_are():
+    summary = summary_of("per-neighbour/node", Vote(prior=5))
+    assert elected(summary) == "one prediction for each neighbour of the node, added to votes that are given in advance"
+    known = dict(facts(summary))
+    assert known["Subgraphs"] == "one for each neighbour of the node"
+    assert known["Votes"] == "Vote(empty='abstain', prior=5)"
+
+
+def test_a_prior_in_doubt_is_told():
+    summary = summary_of("node-centric/node", Vote("abstain", 5), doubtful=0.5)
+    doubtful = int((~summary.ballots.edgeless_stable).sum())
+    assert f"For {doubtful} of 40 nodes that prediction is too close to call" in " ".join(vote_notes(summary))
+
+
+def test_both_radii_are_among_the_figures():
+    meanings = [figure["meaning"] for figure in key_figures(summary_of("per-pair/node", Vote(prior=5)))]
+    assert any("only added and deleted" in meaning for meaning in meanings)
+    assert any(meaning.startswith("median radius: withstood") for meaning in meanings)
+
+
+def test_what_the_graph_contributes_is_told_for_votes_with_a_prior_too():
+    notes = " ".join(structure_notes(summary_of("per-neighbour/node", Vote(prior=5))))
+    assert "the model gives without any edges" in notes
+    assert "ballots on average were cast where the node has an edge" in notes
+    assert "5 votes given in advance to the prediction without edges" in notes
+    # Nobody knows the prediction without edges where no vote follows it.
+    assert structure_notes(summary_of("node-centric/node", Vote("abstain", [1, 0, 0]))) == []
+
+
+def test_a_target_is_not_said_to_cast_a_default_that_empty_groups_do_not_cast():
+    plain = summary_of("edge-centric/node").ballots
+    abstaining = summary_of("edge-centric/node", Vote("abstain", 3)).ballots
+    assert empty_words(plain) == {}
+    assert "casts no ballot" in empty_words(abstaining)["default_sentence"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_there_is_a_page_for_every_vote(rule, tmp_path):
+    random = np.random.default_rng(2)
+    certificate, degree = made_up_certificate(random, rule, 12, 12, 3, vote=random_vote(random, rule), unstable=0.05)
+    context = ReportContext(degree=degree, truth=certificate.label)
+    page = html.unescape(build_report(certificate, tmp_path / "a.html", context=context).read_text("utf-8"))
+    for sentence in (certificate.claim.unit, *certificate.claim.assumes, *vote_notes(summarise(certificate, context))):
+        assert sentence in page
+
+
+def test_an_endless_prior_makes_no_endless_curve():
+    summary = summary_of("per-neighbour/node", Vote(prior=2**30))
+    assert summary.added.max() > 2**29
+    assert len(summary.certified.size) <= 1_000_001
+    assert summary.certified_additions.at(10**6) > 0

@@ -1,0 +1,108 @@
+"""``fit`` with a vote, with one group per neighbour, and without seeing the validation nodes."""
+
+import math
+
+import pytest
+import torch
+
+import agnncert as ac
+from agnncert.errors import SettingsError
+
+from ...support.labelled import labelled_graph, labelled_graphs
+
+QUICK = {"epochs": 6, "evaluate_every": 3, "lr": 0.03}
+
+
+@pytest.fixture
+def nodes():
+    data = labelled_graph(60)
+    data.x = data.x.float()
+    return data
+
+
+@pytest.fixture
+def graphs():
+    made = labelled_graphs(24)
+    for graph in made:
+        graph.x = graph.x.float()
+    return made
+
+
+def small(data):
+    return ac.build_model("gcn", data, hidden_channels=8, num_layers=2)
+
+
+@pytest.mark.parametrize(
+    ("task", "division", "vote"),
+    [
+        ("node", ac.NodeCentric(9), ac.Vote(empty="abstain", prior=4)),
+        ("node", ac.NodeCentric(math.inf), ac.Vote(prior=3)),
+        ("node", ac.EdgeCentric(math.inf), None),
+        ("graph", ac.EdgeCentric(9), ac.Vote(empty=1, prior=[0, 2])),
+        ("graph", ac.NodeCentric(math.inf), ac.Vote(prior=[0, 2])),
+        ("graph", ac.EdgeCentric(math.inf), None),
+    ],
+    ids=str,
+)
+def test_weights_are_kept_that_are_best_under_the_vote(nodes, graphs, task, division, vote):
+    data, part = (nodes, nodes.val_mask) if task == "node" else (graphs, graphs.val)
+    model = ac.fit(small(data), data, division, vote=vote, select_size=1, **QUICK)
+    cert = ac.certify(model, data, division, targets=part, vote=vote)
+    assert model.training_record["score"] == pytest.approx(cert.certified_accuracy(data.y, sizes=1))
+    assert model.training_record.get("vote") == (None if vote is None else vote.to_json())
+
+
+def test_a_prior_certifies_more_than_half_the_ballots(nodes):
+    vote = ac.Vote(empty="abstain", prior=50)
+    with pytest.raises(SettingsError, match="at most size 4"):
+        ac.fit(small(nodes), nodes, ac.NodeCentric(9), select_size=9, **QUICK)
+    model = ac.fit(small(nodes), nodes, ac.NodeCentric(9), vote=vote, select_size=9, **QUICK)
+    assert model.training_record["score"] > 0
+
+
+@pytest.mark.parametrize(
+    ("division", "settings", "said"),
+    [
+        (None, {"vote": ac.Vote(prior=3)}, "ballots of a division"),
+        (ac.baselines.BiRS(), {"vote": ac.Vote(prior=3)}, "ballots of a division"),
+        (ac.NodeCentric(9, gate_features=True), {"vote": ac.Vote(prior=3)}, "own features"),
+        (ac.NodeCentric(math.inf), {"vote": ac.Vote(empty="edgeless")}, "one group per neighbour"),
+        (ac.NodeCentric(9), {"vote": 3}, "expected a Vote"),
+        (ac.NodeCentric(math.inf), {"objective": "paper"}, "beyond number"),
+    ],
+    ids=str,
+)
+def test_votes_that_make_no_sense_are_refused_before_training(nodes, division, settings, said):
+    with pytest.raises(SettingsError, match=said):
+        ac.fit(small(nodes), nodes, division, progress=lambda _: pytest.fail("trained"), **QUICK, **settings)
+
+
+def test_training_for_a_size_needs_a_number_of_groups_and_finds_its_own_constants(graphs):
+    for division, vote in ((ac.EdgeCentric(math.inf), None), (ac.EdgeCentric(9), ac.Vote(empty=1))):
+        with pytest.raises(SettingsError, match='objective="certified"'):
+            ac.fit(small(graphs), graphs, division, vote=vote, objective="certified", design_size=1, **QUICK)
+
+
+@pytest.mark.parametrize(("protocol", "is_seen"), [("transductive", True), ("inductive", True), ("held-out", False)])
+def test_held_out_nodes_are_in_no_training_step(nodes, protocol, is_seen):
+    once = {"epochs": 3, "evaluate_every": 3, "protocol": protocol}  # one evaluation: nothing is chosen by it
+    first = ac.fit(small(nodes), nodes, ac.NodeCentric(9), **once)
+    nodes.x[nodes.val_mask] += 3
+    second = ac.fit(small(nodes), nodes, ac.NodeCentric(9), **once)
+    same = all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    assert same is not is_seen
+
+
+def test_held_out_nodes_are_there_when_weights_are_scored(nodes):
+    model = ac.fit(small(nodes), nodes, ac.NodeCentric(9), protocol="held-out", **QUICK)
+    seen = ac.inductive_view(nodes)
+    cert = ac.certify(model, seen, ac.NodeCentric(9), targets=seen.val_mask)
+    assert model.training_record["score"] == pytest.approx(cert.certified_accuracy(seen.y))
+
+
+def test_a_view_without_validation_nodes_is_the_training_part(nodes):
+    view = ac.inductive_view(nodes, validation=False)
+    assert view.num_nodes == int(nodes.train_mask.sum())
+    assert view.node_id.tolist() == nodes.node_id[nodes.train_mask].tolist()
+    inside = nodes.train_mask[nodes.edge_index].all(0)
+    assert view.edge_index.size(1) == int(inside.sum()) > 0
