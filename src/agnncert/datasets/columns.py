@@ -243,8 +243,8 @@ def _read_npz(path: Path) -> DataFrame:
                 array = arrays[name]
             except ValueError as error:  # objects are stored as pickles, which can run code
                 raise ValueError(
-                    f'array "{name}" holds Python objects, as pandas\' texts do: save array.astype("U") for texts, or a '
-                    "numeric type for numbers."
+                    f'array "{name}" holds Python objects, as pandas\' texts do: save array.astype("U") for texts, '
+                    "or a numeric type for numbers."
                 ) from error
             if array.ndim not in (1, 2):
                 raise ValueError(f'array "{name}" has {array.ndim} dimensions, expected 1 or 2.')

@@ -5,7 +5,6 @@ edge in a subgraph (all these subgraphs side by side), and the edgeless predicti
 equals. The product of all features with the first layer is formed and differentiated once per step.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -76,7 +76,10 @@ def test_a_model_that_certifies_less_than_the_size_alone_is_said_to() -> None:
         graph_row("trained", "N1000", 0, 0.7, "1" * 50 + "0" * 50),
         graph_row("size only", "N1000", 0, 0.6, "1" * 100),
     ]
-    assert "A model trained for a size certifies fewer than the size alone on MUTAG at 1 (−.500" in designed.graph_words(results(*worse))
+    assert (
+        "A model trained for a size certifies fewer than the size alone on MUTAG at 1 (−.500"
+        in designed.graph_words(results(*worse))
+    )
 
 
 def test_an_envelope_is_called_one_and_every_other_curve_is_of_one_design_size() -> None:
