@@ -9,8 +9,8 @@ import torch
 
 import agnncert as ac
 from agnncert.errors import SettingsError
-from agnncert.studies.controls import GraphSizes, by_budgets, size_rule
-from agnncert.studies.rows import BY_SIZE, ENVELOPE, bag_row, envelope_row, size_alone
+from agnncert.studies.controls import GraphSizes, SizedGraphs, by_budgets, size_rule
+from agnncert.studies.rows import BY_SIZE, ENVELOPE, bag_row, envelope_row, size_alone, size_row
 from agnncert.studies.run import make_study
 from agnncert.studies.threat import Threat
 
@@ -109,32 +109,27 @@ def test_made_again_nothing_is_trained_or_chosen_again(designed, graphs, monkeyp
 
 @pytest.mark.parametrize("threat", [Threat("edges"), Threat("injection", 2), Threat("edges and features")], ids=str)
 def test_the_size_alone_is_chosen_for_the_attack_and_certified_against_it(graphs, threat):
-    how = {
-        "edges_per_injected": threat.edges_per_injected,
-        "design_size": 1,
-        "fit_args": {"objective": "vote", "epochs": 1},
-    }
-    comparison = ac.compare(graphs, [ac.EdgeCentric(5)], threat.kind, SIZES, **how)
+    study, fitted = make_study(graphs), SizedGraphs.of(graphs)
     sizes, truth = GraphSizes.of([graphs[int(row)] for row in graphs.test]), graphs.y.numpy()[graphs.test.numpy()]
     for counts in ("nodes", "edges"):
         rule = size_rule(graphs, 1, counts, by_budgets(threat.budgets))
-        row = row_of(comparison, f"size only, {counts}")
+        row = size_row(study, fitted, counts, threat, SIZES, [1])
         assert (row["vote"], row["design_size"], row["envelope"]) == (str(rule), 1, False)
+        assert row["certified"][0] == row["accuracy"]
         for size, share in zip(SIZES, row["certified"], strict=True):
             held = np.all([rule.withstands(sizes, budget) for budget in threat.budgets(size)], axis=0)
             assert share == ((rule.label(sizes) == truth) & held).mean()
 
 
-def test_without_a_design_size_the_size_alone_is_chosen_for_each_size_and_never_below_the_constant(graphs):
-    comparison = ac.compare(graphs, [ac.NodeCentric(5)], "injection", SIZES, edges_per_injected=1, **QUICK)
-    fitted = [size_rule(graphs, size, "nodes", by_budgets(Threat("injection", 1).budgets)) for size in SIZES]
-    row = row_of(comparison, "size only, nodes")
-    assert row["envelope"] == (len({str(rule) for rule in fitted}) > 1)
-    train = graphs.y[torch.cat([graphs.train, graphs.val])]
-    constant = max(
-        float((graphs.y[part] == int(train.mode().values)).double().mean()) for part in (graphs.train, graphs.val)
-    )
-    assert all(rule.score >= constant - 0.2 for rule in fitted)
+def test_without_a_design_size_the_size_alone_is_chosen_for_each_size(graphs):
+    study, fitted, threat = make_study(graphs), SizedGraphs.of(graphs), Threat("injection", 1)
+    envelope = size_row(study, fitted, "nodes", threat, SIZES, SIZES)
+    alone = [size_row(study, fitted, "nodes", threat, SIZES, [size]) for size in SIZES]
+    assert envelope["certified"] == [row["certified"][place] for place, row in enumerate(alone)]
+    assert envelope["envelope"] == (len({row["vote"] for row in alone}) > 1)
+    constant = np.bincount(fitted.truth, fitted.weight).max()
+    rules = [size_rule(fitted, size, "nodes", by_budgets(threat.budgets)) for size in SIZES]
+    assert all(rule.score >= constant - 1e-12 for rule in rules)
 
 
 def test_a_bag_of_nodes_holds_against_edges_and_is_certified_against_nodes(graphs):
