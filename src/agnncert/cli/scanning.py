@@ -59,6 +59,13 @@ def scan(
     language: Annotated[
         str, typer.Option(help="cpp, which reads most C too, or c.", rich_help_panel=READING)
     ] = "cpp",
+    exclude: Annotated[
+        list[str],
+        typer.Option(
+            default_factory=list, show_default=False, metavar="PATTERN", rich_help_panel=READING,
+            help="Paths below the folder to pass over, such as test or 'vendor/*.c'. May be repeated.",
+        ),
+    ],
     workers: Annotated[
         int, typer.Option(help="Processes that read files.", metavar="N", rich_help_panel=READING)
     ] = 1,
@@ -81,7 +88,7 @@ def scan(
     screen = Screen(json)
     with screen.following() as on_progress:
         done = scan_run(
-            folder, run, out, sarif, named, language, texts, workers, trust, on_progress  # type: ignore[arg-type]
+            folder, run, out, sarif, named, language, exclude, texts, workers, trust, on_progress  # type: ignore[arg-type]
         )  # fmt: skip
     found = done.scan
     failing = [] if fail_on is None else found.flagged if fail_on == 0 else found.withstanding(fail_on)

@@ -199,7 +199,7 @@ def steps(summary: Summary, size: int) -> str:
 
 def things(summary: Summary) -> str:
     """What the targets are."""
-    return f"{summary.certificate.claim.task}s"
+    return "functions" if summary.context.statements else f"{summary.certificate.claim.task}s"
 
 
 def share_word(summary: Summary) -> str:

@@ -9,8 +9,7 @@ from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.report import ReportContext, build_report, save_figures, save_tables
 from agnncert.report.summary import Summary, summarise
 from agnncert.report.words import headline, percent, things
-from agnncert.studies.folder import VOTE, RunFolder, find_run
-from agnncert.studies.rows import BY_SIZE
+from agnncert.studies.folder import BY_SIZE, VOTE, RunFolder, find_run
 
 UNDER_ATTACK = "accuracy under attack"
 

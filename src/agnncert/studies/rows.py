@@ -19,6 +19,7 @@ from agnncert.proof.ballots import BoolArray, under_vote
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.vote import Vote
 from agnncert.studies.controls import ABOUT, SIZE_ONLY, Counted, GraphSizes, SizedGraphs, by_budgets, size_rule
+from agnncert.studies.folder import BY_SIZE as BY_SIZE
 from agnncert.studies.run import Outcome, Study, part_rows, run
 from agnncert.studies.settings import BAG_OF_NODES, NO_EDGES
 from agnncert.studies.threat import Threat
@@ -26,7 +27,6 @@ from agnncert.training.vote_search import BallotTable, best_constants, joined, w
 
 Row = dict[str, Any]
 ENVELOPE = "chosen for each size"
-BY_SIZE = "certified accuracy, size only"  # a measure in the folder of a run
 
 
 def vote_in_words(vote: Vote | None) -> str:

@@ -1,6 +1,7 @@
 """A scan with everything that it leaves in its folder: certificates, the page, the verdicts, SARIF if it is wanted."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def scan_run(
     sarif: str | Path | None = None,
     named: ModelSettings | None = None,
     language: Language = "cpp",
+    exclude: Sequence[str] = (),
     shown: int = SHOWN,
     workers: int = 1,
     trust: bool = False,
@@ -56,6 +58,7 @@ def scan_run(
         sarif: A file for the flagged functions as SARIF.
         named: Other groups or another vote than those of the run; its model, which permits its code to be run.
         language: The grammar.
+        exclude: Patterns of paths below the folder that are passed over.
         shown: Functions whose text and votes the page shows.
         workers: Processes that read files.
         trust: Whether the run's folder is the user's own work.
@@ -64,7 +67,7 @@ def scan_run(
     place = Path("runs", f"scan-{file_name(Path(folder).resolve().name) or 'tree'}") if out is None else Path(out)
     _require_free(place)
     detector = detector_of_run(run, named, trust)
-    scan = scan_with(detector, folder, language, shown, workers, on_progress)
+    scan = scan_with(detector, folder, language, exclude, shown, workers, on_progress)
     place.mkdir(parents=True, exist_ok=True)
     for old in place.glob("certificate*.cert"):
         old.unlink()

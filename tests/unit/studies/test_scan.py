@@ -125,10 +125,13 @@ def test_progress_is_told(tree):
 
 def test_functions_of_thousands_of_statements_are_named_and_left_out(tmp_path, monkeypatch):
     (tmp_path / "big.c").write_text("int f(int a)\n{\n" + "    a++;\n" * 3001 + "}\n" + function(1, risky=True))
+    names = [f"v{k}" for k in range(100)]
+    slow = f"if (a) {' = '.join(names)} = {' + '.join(names)};\n" * 400
+    (tmp_path / "slow.c").write_text("int f(int a)\n{\n" + slow + "}\n")
     found = ac.code.scan(tmp_path, WordCount(), DIVISION)
     assert [one.name for one in found.functions] == ["work_1"]
-    assert list(found.skipped) == ["big.c:1"]
-    assert "more than 3,000" in found.skipped["big.c:1"]
+    assert found.skipped["big.c:1"] == "is a function of 3,003 statements, more than 3,000"
+    assert "that set variables" in found.skipped["slow.c:1"]
 
 
 def test_what_makes_no_sense_is_refused(tree, tmp_path):
