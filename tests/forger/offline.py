@@ -76,21 +76,24 @@ def page(states: list[Path]) -> str:
     )
 
 
-def run(count: int, seed: int, state: Path, progress: bool = True) -> tuple[Counter[str], list[str]]:
+def run(
+    count: int, seed: int, state: Path, names: list[str] = NAMES, progress: bool = True
+) -> tuple[Counter[str], list[str]]:
     """Tries forgeries up to number ``count``, from where the state stands; counts and what was wrongly accepted."""
     kept = json.loads(state.read_text()) if state.exists() else {"seed": seed, "done": 0, "counts": {}, "bad": []}
-    if kept["seed"] != seed:
-        raise SystemExit(f"{state} belongs to seed {kept['seed']}: give another --state, or that seed.")
+    if kept["seed"] != seed or kept.get("cases", names) != names:
+        raise SystemExit(f"{state} belongs to seed {kept['seed']}, or to other cases: give another --state.")
     counts, bad = Counter(kept["counts"]), kept["bad"]
     start, first = time.time(), kept["done"]
     with scratch_folder() as folder, remembering():
         for number in range(first, count):
-            name, outcome = numbered(seed, number, Path(folder) / "forged.cert", NAMES)
+            name, outcome = numbered(seed, number, Path(folder) / "forged.cert", names)
             counts[f"{name}|{row_of(outcome)}|{outcome.fate}"] += 1
             if outcome.fate in ("LIE", "CRASH"):
                 bad.append(f"{number} {name}: {outcome.fate} after {', '.join(outcome.alterations)}: {outcome.why}")
             if (number + 1) % EVERY == 0 or number + 1 == count:
-                state.write_text(json.dumps({"seed": seed, "done": number + 1, "counts": counts, "bad": bad}))
+                kept = {"seed": seed, "cases": names, "done": number + 1, "counts": counts, "bad": bad}
+                state.write_text(json.dumps(kept))
                 rate = (number + 1 - first) / (time.time() - start)
                 if progress:
                     print(f"{number + 1:,} tried, {len(bad)} wrong, {rate:.0f} a second", file=sys.stderr)
@@ -105,15 +108,16 @@ def main() -> int:
     parser.add_argument("--state", type=Path, help="where to keep what was tried; .cache/forger-SEED.json")
     parser.add_argument("--page", type=Path, help="write a page about --state and all of --with to this file")
     parser.add_argument("--with", type=Path, nargs="*", default=[], dest="others", help="states of other seeds")
+    parser.add_argument("--cases", nargs="*", default=NAMES, choices=NAMES, help="kinds of certificates; all of them")
     parser.add_argument("--show", type=int, metavar="NUMBER", help="try one forgery again and say what became of it")
     given = parser.parse_args()
     if given.show is not None:
         with scratch_folder() as folder:
-            print(*numbered(given.seed, given.show, Path(folder) / "forged.cert", NAMES), sep="\n")
+            print(*numbered(given.seed, given.show, Path(folder) / "forged.cert", given.cases), sep="\n")
         return 0
     state = given.state or Path(".cache") / f"forger-{given.seed}.json"
     state.parent.mkdir(exist_ok=True)
-    counts, bad = run(given.count, given.seed, state)
+    counts, bad = run(given.count, given.seed, state, given.cases)
     print(table(counts, kinds=False), table(counts, kinds=True), *bad[:200], sep="\n")
     if given.page:
         given.page.write_text(page([state, *given.others]).rstrip() + "\n")

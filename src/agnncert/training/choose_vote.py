@@ -117,7 +117,7 @@ class VoteChoice:
             mark = "*" if one is self.best else " "
             lines.append(
                 f"{mark} {one.name:<14}{title_of(one.division):<14}{one.division.num_groups:>8}{one.vote.empty!s:>10}"
-                f"{_prior_text(one.vote):>16}{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
+                f"{'  ' + _prior_text(one.vote):>16}{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
             )
         if self.given_up > 0:
             lines.append(f"Without an attack another candidate is right more often, by {self.given_up:.3f}.")
