@@ -152,8 +152,8 @@ def _sort(ballots: Ballots, targets: slice) -> Piles:
     number = np.concatenate([np.ones(len(of_target), dtype=np.int64), votes.num_groups - np.diff(ends)])
 
     voting = (ballot >= 0) & (number > 0)
-    pair = np.unique(owner[voting] * votes.num_classes + ballot[voting])
-    pair = np.unique(np.concatenate([pair, *_without_votes(ballots, targets, pair)]))
+    pair = _distinct(owner[voting] * votes.num_classes + ballot[voting])
+    pair = _distinct(np.concatenate([pair, *_without_votes(ballots, targets, pair)]))
     voter, choice = pair // votes.num_classes, pair % votes.num_classes
     place = np.searchsorted(pair, owner[voting] * votes.num_classes + ballot[voting])
     cast = _add_up(place, number[voting], len(pair))
@@ -177,6 +177,12 @@ def _sort(ballots: Ballots, targets: slice) -> Piles:
     two = np.ascontiguousarray(for_label[who].T, dtype=np.float64)
     one = np.ascontiguousarray((size[who] - for_label[who] - firm).T, dtype=np.float64)
     return Piles(ballots, targets, label, reached, who, which, lead, two, one, turnable)
+
+
+def _distinct(numbers: Numbers) -> Numbers:
+    """The numbers, ascending and each of them once; numpy's own ``unique`` takes several times as long."""
+    ordered = np.sort(numbers)
+    return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)]])
 
 
 def _add_up(place: Numbers, number: Numbers, length: int) -> Numbers:
@@ -232,7 +238,7 @@ def _without_votes(ballots: Ballots, targets: slice, pair: Numbers) -> list[Numb
     found = []
     if ballots.edgeless is not None:
         found.append(np.arange(n) * classes + ballots.edgeless[targets].astype(np.int64))
-    taken = np.unique(np.concatenate([pair, *found]))
+    taken = _distinct(np.concatenate([pair, *found]))
     for _ in range(2):
         target, missing = _first_missing(taken // classes, rank[taken % classes], n, classes)
         found.append(target * classes + by_prior[missing])
@@ -280,6 +286,8 @@ def _one_way(
 
 def _least_of_equals(who: Numbers, lead: Numbers, piles: Numbers) -> Numbers:
     """Places of the rivals to keep: of those of one target with equal piles, the one that lacks least."""
+    if len(piles):
+        piles = piles[:, piles.min(axis=0) < piles.max(axis=0)]  # what is the same for all tells nobody apart
     order = np.lexsort((lead, *piles.T, who))
     keys = np.column_stack([who, piles])[order]
     first = np.concatenate([[True], (np.diff(keys, axis=0) != 0).any(axis=1)])[: len(order)]

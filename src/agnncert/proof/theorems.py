@@ -26,6 +26,7 @@ deleted node or one with changed features; v itself is never deleted.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,36 @@ class Tally:
         """Marks each target's own label among the classes, shape ``[n, C]``; all other classes are rivals."""
         return np.asarray(np.arange(self.margin.shape[1]) == self.label[:, None])
 
+    @cached_property
+    def rivals(self) -> "Rivals":
+        """The rivals that matter: whoever has a stable vote and, of all others, the one closest to winning."""
+        idle = ~self.votes.any(axis=0) & ~self.is_label
+        matters = ~idle & ~self.is_label
+        if idle.shape[1]:
+            closest = np.where(idle, self.margin, np.iinfo(np.int64).max).argmin(axis=1)
+            matters[np.arange(len(matters)), closest] |= idle[np.arange(len(matters)), closest]
+        owner, rival = matters.nonzero()
+        for_label = np.take_along_axis(self.votes, self.label[None, :, None], axis=2)[:, :, 0]
+        others = self.size[:, owner] - self.votes[:, owner, rival]
+        return Rivals(owner, self.margin[owner, rival], for_label.astype(np.float64), others.astype(np.float64))
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """Classes that may win instead of a target's label, ``r`` of them.
+
+    Attributes:
+        owner: Whose rival it is, shape ``[r]``.
+        margin: As in :class:`Tally`, shape ``[r]``.
+        for_label: Stable ballots of each target for its label, by tier, shape ``[3, n]``.
+        others: Stable ballots of the owner that are not for the rival, by tier, shape ``[3, r]``.
+    """
+
+    owner: IntArray
+    margin: IntArray
+    for_label: FloatArray
+    others: FloatArray
+
 
 @dataclass(frozen=True)
 class Reach:
@@ -81,16 +112,16 @@ class Reach:
     unlisted: FloatArray
     covered: BoolArray
 
-    def limit(self, movable: IntArray) -> FloatArray:
+    def limit(self, movable: IntArray | FloatArray, of: Any = ...) -> FloatArray:
         """How many of these ballots can move at once.
 
         Args:
-            movable: Ballots per tier, shape ``[3, n]`` or ``[3, n, C]``.
+            movable: Ballots per tier, shape ``[3, n]``, or ``[3, r]``.
+            of: Whose ballots these are, shape ``[r]``; when not given, those of each target.
         """
-        shape = (-1,) + (1,) * (movable.ndim - 2)
-        unlisted = np.minimum(movable[UNLISTED], self.unlisted.reshape(shape))
-        beyond = np.minimum(movable[UNREACHED] + unlisted, self.beyond_reached.reshape(shape))
-        return np.asarray(np.minimum(movable[REACHED] + beyond, self.all.reshape(shape)), dtype=np.float64)
+        unlisted = np.minimum(movable[UNLISTED], self.unlisted[of])
+        beyond = np.minimum(movable[UNREACHED] + unlisted, self.beyond_reached[of])
+        return np.asarray(np.minimum(movable[REACHED] + beyond, self.all[of]), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -189,11 +220,12 @@ def certified_radius(tally: Tally) -> IntArray:
 
 def withstands(tally: Tally, reach: Reach) -> BoolArray:
     """Whether each target keeps its label whichever ballots within ``reach`` change, shape ``[n]``."""
-    for_label = np.take_along_axis(tally.votes, tally.label[None, :, None], axis=2)[:, :, 0]
-    gain_two = reach.limit(for_label)
-    gain_one = reach.limit(tally.size[:, :, None] - tally.votes)
-    safe = tally.margin >= gain_two[:, None] + gain_one
-    return reach.covered & (safe | tally.is_label).all(axis=1)
+    rivals = tally.rivals
+    gain_two = reach.limit(rivals.for_label)
+    gain_one = reach.limit(rivals.others, rivals.owner)
+    withstood = np.ones(len(tally.label), dtype=bool)
+    withstood[rivals.owner[rivals.margin < gain_two[rivals.owner] + gain_one]] = False
+    return reach.covered & withstood
 
 
 def neighbours_needed(tally: Tally, reach: Reach) -> FloatArray:
