@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lean bench results small docs clean help
+.PHONY: demo test check lean bench bench-live bench-large results small docs clean help
 
 help:           ## what each target does
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
 $(READY): pyproject.toml constraints.txt
 	@echo "==> creating the environment in $(VENV) (about a minute the first time)"
@@ -33,6 +33,13 @@ lean:           ## the wheel without extras in an empty environment: verify and 
 
 bench: $(READY) ## measure speed against one plain forward pass and against T of them
 	$(BIN)/python -m benchmarks.run
+
+bench-live: $(READY) ## measure what an event costs a live graph, beside certifying again
+	$(BIN)/python -m benchmarks.live
+
+bench-large: $(READY) ## the same on a synthetic graph of the size of Amazon2M (hours; goes on where it stopped)
+	$(BIN)/python -m benchmarks.large
+	$(BIN)/python -m benchmarks.scale
 
 results: $(READY) ## run the paper's experiments at full size (hours; goes on where it stopped) and write docs/results.md
 	$(BIN)/agnncert reproduce --all --root .cache/data --page docs/results.md --benchmarks benchmarks/results

@@ -73,9 +73,10 @@ class Votes:
         """
         listed = np.ones(len(self.ballot), dtype=bool) if listed is None else listed
         default = np.ones(self.num_targets, dtype=bool) if default is None else default
-        counts = np.zeros((self.num_targets, self.num_classes), dtype=np.int64)
         cast = listed & (self.ballot >= 0)
-        np.add.at(counts, (self.owner[cast], self.ballot[cast]), 1)
+        cells = self.owner[cast] * self.num_classes + self.ballot[cast]
+        counts = np.bincount(cells, minlength=self.num_targets * self.num_classes)
+        counts = counts.reshape(self.num_targets, self.num_classes)
         voting = np.flatnonzero(default & (self.default >= 0))
         counts[voting, self.default[voting]] += self.num_unlisted[voting]
         return counts

@@ -233,9 +233,11 @@ class Certificate:
             CertificateError: The file cannot be written.
         """
         stated = usual_budgets(self.claim) if budgets is None else tuple(budgets)
-        holds = np.array([self.holds_against(budget) for budget in stated], dtype=bool)
+        for budget in stated:
+            _require_budget(budget)
+        holds, broken = self.evidence.statements(stated)
         arrays = {name: getattr(self, name) for name in ("target", *PER_TARGET, *KNOWN)}
-        arrays["holds"] = holds.reshape(len(stated), self.num_targets)
+        arrays["holds"] = holds
         if isinstance(self.evidence, BallotEvidence):
             arrays["structure_radius"] = self.evidence.structure_radius()
         contents = Contents(
@@ -243,7 +245,7 @@ class Certificate:
             settings=self.evidence.settings(),
             claim=self.claim,
             budgets=stated,
-            broken_at_most=tuple(self.broken_at_most(budget) for budget in stated),
+            broken_at_most=broken,
             evidence=self.evidence.tensors(),
             arrays={name: array for name, array in arrays.items() if array is not None},
         )

@@ -9,7 +9,7 @@ them again. Two kinds exist:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -86,6 +86,11 @@ class Evidence(ABC):
             among: Count only these targets, shape ``[n]``; all when not given.
         """
 
+    def statements(self, budgets: Sequence[Budget]) -> tuple[BoolArray, tuple[int, ...]]:
+        """For each budget, what :meth:`holds`, shape ``[len(budgets), n]``, and :meth:`broken_at_most` say."""
+        holds = np.array([self.holds(budget) for budget in budgets], dtype=bool)
+        return holds.reshape(len(budgets), self.num_targets), tuple(self.broken_at_most(budget) for budget in budgets)
+
     @abstractmethod
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """Every array that :meth:`load` needs, by name; a file stores them as they are."""
@@ -122,7 +127,7 @@ class Evidence(ABC):
         return largest_amount(lambda amounts: self.holds_each(rest, field, amounts), self.num_targets)
 
 
-CELLS_AT_ONCE = 2**22  # targets times classes to look at together, so that millions of targets fit into memory
+CELLS_AT_ONCE = 2**16  # targets times classes to look at together: they stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ class BallotEvidence(Ballots, Evidence):
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
         """Winner of each vote, and how many ballots may change before another class can win."""
         label, radius = (np.zeros(self.num_targets, dtype=np.int64) for _ in range(2))
-        for part, counted, facts in self._blocks():
+        for part, counted, facts in self._judged():
             label[part] = counted.label
             radius[part] = own_groups_radius(counted, facts) if self._own_groups else certified_radius(counted)
         return label, radius
@@ -160,7 +165,7 @@ class BallotEvidence(Ballots, Evidence):
     def holds(self, budget: Budget) -> BoolArray:
         """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
         answer = np.zeros(self.num_targets, dtype=bool)
-        for part, counted, facts in self._blocks():
+        for part, counted, facts in self._judged():
             answer[part] = self._withstands(counted, Amounts.of(budget), facts)
         return answer
 
@@ -172,7 +177,7 @@ class BallotEvidence(Ballots, Evidence):
     def largest(self, field: str, rest: Budget) -> FloatArray:
         """The largest amount of ``field`` that each target withstands on top of ``rest``, shape ``[n]``."""
         answer = np.zeros(self.num_targets)
-        for part, counted, facts in self._blocks():
+        for part, counted, facts in self._judged():
 
             def holds(amounts: FloatArray, counted: Tally = counted, facts: Facts = facts) -> BoolArray:
                 return self._withstands(counted, Amounts.of(rest, field, amounts), facts)
@@ -196,17 +201,32 @@ class BallotEvidence(Ballots, Evidence):
             budget: What the attacker may do.
             among: Count only these targets, shape ``[n]``; all when not given.
         """
+        prices = np.zeros(self.num_targets) if self.task == "graph" else self._prices(_beside_targets(budget))
+        return self._broken(budget, self.holds(budget), prices, among)
+
+    def statements(self, budgets: Sequence[Budget]) -> tuple[BoolArray, tuple[int, ...]]:
+        """As :meth:`holds` and :meth:`broken_at_most` of each budget, but votes are counted once for all."""
+        holds = np.zeros((len(budgets), self.num_targets), dtype=bool)
+        prices = np.zeros(holds.shape)
+        for part, counted, facts in self._judged():
+            for number, budget in enumerate(budgets):
+                holds[number, part] = self._withstands(counted, Amounts.of(budget), facts)
+                if self.task == "node":
+                    prices[number, part] = self._price(counted, _beside_targets(budget), facts)
+        return holds, tuple(self._broken(*each) for each in zip(budgets, holds, prices, strict=True))
+
+    def _broken(self, budget: Budget, holds: BoolArray, prices: FloatArray, among: BoolArray | None = None) -> int:
+        """As :meth:`broken_at_most`, from what holds and, in the node task, what each target costs to break."""
         among = np.ones(self.num_targets, dtype=bool) if among is None else among
-        fails = ~self.holds(budget) & among
+        fails = ~holds & among
         if self.task == "graph":
             return int(fails.any())
         touched = 0.0
         if budget.target_features:  # a deleted target counts as broken; one with new features, unless it holds
             touched = budget.delete_nodes + min(budget.change_features + 1, float(fails.sum()))
-            budget = budget.but(target_features=False, change_features=budget.change_features + 1)
-        prices = self._prices(budget)[among]
+            budget = _beside_targets(budget)
         money = 2 * budget.add_edges + budget.injected_edges
-        broken = most_affordable(prices, money)
+        broken = most_affordable(prices[among], money)
         if self.hubs is not None and not touched:  # a change at one pair touches its two ends and no other target
             edges = budget.add_edges + budget.delete_edges + budget.change_edges
             hubs = self.hubs[: int(min(len(self.hubs), budget.delete_nodes + budget.change_features))]
@@ -224,19 +244,26 @@ class BallotEvidence(Ballots, Evidence):
     def _prices(self, budget: Budget) -> FloatArray:
         """The fewest new neighbours with which each target breaks; inf if nothing within the budget breaks it."""
         answer = np.zeros(self.num_targets)
-        for part, counted, facts in self._blocks():
-            if self._own_groups:
-                answer[part] = new_needed(counted, OWN_GROUPS[self.rule](Amounts.of(budget), facts), facts)
-                continue
-            reach = self._reach(Amounts.of(budget), facts)
-            if RULES[self.rule].by_neighbours:
-                answer[part] = neighbours_needed(counted, reach)
-            else:  # ballots of all targets may move at once: no edge has to be shared
-                answer[part] = np.where(withstands(counted, reach), np.inf, 0.0)
+        for part, counted, facts in self._judged():
+            answer[part] = self._price(counted, budget, facts)
         return answer
+
+    def _price(self, counted: Tally, budget: Budget, facts: Facts) -> FloatArray:
+        if self._own_groups:
+            return new_needed(counted, OWN_GROUPS[self.rule](Amounts.of(budget), facts), facts)
+        reach = self._reach(Amounts.of(budget), facts)
+        if RULES[self.rule].by_neighbours:
+            return neighbours_needed(counted, reach)
+        # Ballots of all targets may move at once: no edge has to be shared.
+        return np.where(withstands(counted, reach), np.inf, 0.0)
 
     def _reach(self, attack: Amounts, facts: Facts) -> Reach:
         return reach_of(self.rule, attack, facts, stable_ids=self.ids == "node_id")
+
+    def _judged(self) -> Iterator[tuple[slice, Tally, Facts]]:
+        """As :meth:`_blocks`, without the columns of classes that cannot decide anything."""
+        for part, counted, facts in self._blocks():
+            yield part, counted if self._own_groups else counted.foremost(), facts
 
     def _blocks(self) -> Iterator[tuple[slice, Tally, Facts]]:
         """The targets, some at a time: which ones, their votes counted, and what a theorem needs to know."""
@@ -263,6 +290,13 @@ class BallotEvidence(Ballots, Evidence):
             known["one_way"] = votes.tally(stable, np.zeros(votes.num_targets, dtype=bool))
             known["one_way_size"] = np.bincount(votes.owner[stable], minlength=votes.num_targets)
         return known
+
+
+def _beside_targets(budget: Budget) -> Budget:
+    """What is left for the neighbours of targets: a target with new features is one changed node to all others."""
+    if not budget.target_features:
+        return budget
+    return budget.but(target_features=False, change_features=budget.change_features + 1)
 
 
 def _part_of(votes: Votes, part: slice) -> Votes:

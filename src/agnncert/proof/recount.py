@@ -23,7 +23,7 @@ from agnncert.proof.recount_own import covered_by, product
 
 Numbers = npt.NDArray[Any]
 
-BALLOTS_AT_ONCE = 1_000_000
+BALLOTS_AT_ONCE = 300_000
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,8 @@ def _sort(ballots: Ballots, targets: slice) -> Piles:
     number = np.concatenate([np.ones(len(of_target), dtype=np.int64), votes.num_groups - np.diff(ends)])
 
     voting = (ballot >= 0) & (number > 0)
-    pair = np.unique(owner[voting] * votes.num_classes + ballot[voting])
-    pair = np.unique(np.concatenate([pair, *_without_votes(ballots, targets, pair)]))
+    pair = _distinct(owner[voting] * votes.num_classes + ballot[voting])
+    pair = _distinct(np.concatenate([pair, *_without_votes(ballots, targets, pair)]))
     voter, choice = pair // votes.num_classes, pair % votes.num_classes
     place = np.searchsorted(pair, owner[voting] * votes.num_classes + ballot[voting])
     cast = _add_up(place, number[voting], len(pair))
@@ -177,6 +177,12 @@ def _sort(ballots: Ballots, targets: slice) -> Piles:
     two = np.ascontiguousarray(for_label[who].T, dtype=np.float64)
     one = np.ascontiguousarray((size[who] - for_label[who] - firm).T, dtype=np.float64)
     return Piles(ballots, targets, label, reached, who, which, lead, two, one, turnable)
+
+
+def _distinct(values: Numbers) -> Numbers:
+    """The values, ascending, each once; ``np.unique`` takes many times as long."""
+    values = np.sort(values)
+    return np.asarray(values[np.concatenate([[True], values[1:] != values[:-1]])[: len(values)]])
 
 
 def _add_up(place: Numbers, number: Numbers, length: int) -> Numbers:
@@ -232,7 +238,7 @@ def _without_votes(ballots: Ballots, targets: slice, pair: Numbers) -> list[Numb
     found = []
     if ballots.edgeless is not None:
         found.append(np.arange(n) * classes + ballots.edgeless[targets].astype(np.int64))
-    taken = np.unique(np.concatenate([pair, *found]))
+    taken = _distinct(np.concatenate([pair, *found]))
     for _ in range(2):
         target, missing = _first_missing(taken // classes, rank[taken % classes], n, classes)
         found.append(target * classes + by_prior[missing])

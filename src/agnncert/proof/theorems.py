@@ -26,6 +26,7 @@ deleted node or one with changed features; v itself is never deleted.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ class Tally:
         size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
         margin: How far each class is from winning: score of the winner minus score of the class (priors and stable
             votes), minus what is conceded, minus 1 if the class wins ties. Negative if that decides, ``[n, C]``.
+        columns: Which class each column is about, shape ``[n, C]``, where not every class has one; see ``foremost``.
     """
 
     num_groups: int
@@ -58,11 +60,45 @@ class Tally:
     votes: IntArray
     size: IntArray
     margin: IntArray
+    columns: IntArray | None = None
 
-    @property
+    @cached_property
     def is_label(self) -> BoolArray:
         """Marks each target's own label among the classes, shape ``[n, C]``; all other classes are rivals."""
-        return np.asarray(np.arange(self.margin.shape[1]) == self.label[:, None])
+        classes = np.arange(self.margin.shape[1]) if self.columns is None else self.columns
+        return np.asarray(classes == self.label[:, None])
+
+    @cached_property
+    def for_label(self) -> IntArray:
+        """Stable votes of the label, shape ``[3, n]``."""
+        if self.columns is not None:
+            return self.votes[:, :, 0]
+        return np.asarray(np.take_along_axis(self.votes, self.label[None, :, None], axis=2)[:, :, 0])
+
+    @cached_property
+    def others(self) -> FloatArray:
+        """Stable ballots that are not for each class, shape ``[3, n, C]``."""
+        return np.asarray(self.size[:, :, None] - self.votes, dtype=np.float64)
+
+    def foremost(self) -> "Tally":
+        """The same with fewer columns: the label's, then those of rivals that no other rival stands for.
+
+        Whichever ballots move, rivals without a stable vote gain alike. So if any of them can win, the one that is
+        nearest to it can, and the others need no column. Targets with fewer columns than others repeat the label's.
+        """
+        n, is_label = len(self.label), self.is_label
+        kept = (self.votes > 0).any(axis=0) | is_label
+        nearest = np.where(kept, np.iinfo(np.int64).max, self.margin).argmin(axis=1)
+        kept[np.arange(n), nearest] = True
+        width = int(kept.sum(axis=1).max(initial=1))
+        columns = np.argsort(np.where(is_label, 0, np.where(kept, 1, 2)).astype(np.uint8), axis=1, kind="stable")
+        columns = columns[:, :width]
+        columns = np.where(np.take_along_axis(kept, columns, axis=1), columns, self.label[:, None])
+        votes, margin = (
+            np.take_along_axis(self.votes, columns[None], axis=2),
+            np.take_along_axis(self.margin, columns, axis=1),
+        )
+        return Tally(self.num_groups, self.label, votes, self.size, margin, columns)
 
 
 @dataclass(frozen=True)
@@ -81,16 +117,18 @@ class Reach:
     unlisted: FloatArray
     covered: BoolArray
 
-    def limit(self, movable: IntArray) -> FloatArray:
+    def limit(self, movable: IntArray | FloatArray) -> FloatArray:
         """How many of these ballots can move at once.
 
         Args:
             movable: Ballots per tier, shape ``[3, n]`` or ``[3, n, C]``.
         """
         shape = (-1,) + (1,) * (movable.ndim - 2)
-        unlisted = np.minimum(movable[UNLISTED], self.unlisted.reshape(shape))
-        beyond = np.minimum(movable[UNREACHED] + unlisted, self.beyond_reached.reshape(shape))
-        return np.asarray(np.minimum(movable[REACHED] + beyond, self.all.reshape(shape)), dtype=np.float64)
+        moved = np.minimum(movable[UNLISTED], self.unlisted.reshape(shape)).astype(np.float64, copy=False)
+        for tier, most in ((UNREACHED, self.beyond_reached), (REACHED, self.all)):
+            moved += movable[tier]
+            np.minimum(moved, most.reshape(shape), out=moved)
+        return np.asarray(moved)
 
 
 @dataclass(frozen=True)
@@ -139,23 +177,23 @@ class Prior:
 
 def tally(votes: Votes, prior: Prior | None = None) -> Tally:
     """Counts the votes by tier, adds the prior, and concedes what is unstable."""
-    no_listed, no_default = np.zeros(len(votes.ballot), dtype=bool), np.zeros(votes.num_targets, dtype=bool)
-    reached, unreached = votes.stable & votes.reached, votes.stable & ~votes.reached
+    n, classes, owner, cast = votes.num_targets, votes.num_classes, votes.owner, votes.ballot >= 0
+    cell = owner * classes + votes.ballot
+    unlisted = np.zeros((n, classes), dtype=np.int64)
+    voting = np.flatnonzero(votes.default_stable & (votes.default >= 0))
+    unlisted[voting, votes.default[voting]] = votes.num_unlisted[voting]
+    listed = votes.stable & votes.reached, votes.stable & ~votes.reached
     by_tier = np.stack(
-        [
-            votes.tally(reached, no_default),
-            votes.tally(unreached, no_default),
-            votes.tally(no_listed, votes.default_stable),
-        ]
+        [*(np.bincount(cell[tier & cast], minlength=n * classes).reshape(n, classes) for tier in listed), unlisted]
     )
     size = np.stack(
         [
-            np.bincount(votes.owner[reached], minlength=votes.num_targets),
-            np.bincount(votes.owner[unreached], minlength=votes.num_targets),
+            *(np.bincount(owner[tier], minlength=n) for tier in listed),
             np.where(votes.default_stable, votes.num_unlisted, 0),
         ]
     )
-    return weighed(votes.num_groups, votes.counts, by_tier, size, prior or Prior.none(votes.num_targets))
+    as_cast = by_tier.sum(axis=0) + votes.tally(~votes.stable, ~votes.default_stable)
+    return weighed(votes.num_groups, as_cast, by_tier, size, prior or Prior.none(votes.num_targets))
 
 
 def weighed(num_groups: int, cast: IntArray, by_tier: IntArray, size: IntArray, prior: Prior) -> Tally:
@@ -191,7 +229,7 @@ def certified_radius(tally: Tally) -> IntArray:
     every ballot may change.
     """
     counts, size = tally.votes.sum(axis=0), tally.size.sum(axis=0)
-    own = np.take_along_axis(counts, tally.label[:, None], axis=1)
+    own = tally.for_label.sum(axis=0)[:, None]
     others = size[:, None] - counts
     fewer = np.minimum(own, others)
     radius = np.maximum(tally.margin // 2, tally.margin - fewer)
@@ -201,11 +239,12 @@ def certified_radius(tally: Tally) -> IntArray:
 
 def withstands(tally: Tally, reach: Reach) -> BoolArray:
     """Whether each target keeps its label whichever ballots within ``reach`` change, shape ``[n]``."""
-    for_label = np.take_along_axis(tally.votes, tally.label[None, :, None], axis=2)[:, :, 0]
-    gain_two = reach.limit(for_label)
-    gain_one = reach.limit(tally.size[:, :, None] - tally.votes)
-    safe = tally.margin >= gain_two[:, None] + gain_one
-    return reach.covered & (safe | tally.is_label).all(axis=1)
+    gain_two = reach.limit(tally.for_label)
+    gain_one = reach.limit(tally.others)
+    gain_one += gain_two[:, None]
+    safe = tally.margin >= gain_one
+    safe |= tally.is_label
+    return reach.covered & safe.all(axis=1)
 
 
 def neighbours_needed(tally: Tally, reach: Reach) -> FloatArray:

@@ -163,6 +163,18 @@ class SizeRule:
             np.float64
         )
 
+    def certified_accuracy(self, graphs: Sequence[Any], truth: Any, sizes: Sequence[int]) -> FloatArray:
+        """Share of graphs that are right, and whose radius is at least each size, shape ``[len(sizes)]``.
+
+        Args:
+            graphs: The graphs.
+            truth: Their classes.
+            sizes: Perturbation sizes, in what is counted.
+        """
+        measured = GraphSizes.of(graphs)
+        right, radius = self.label(measured) == np.asarray(truth), self.radius(measured)
+        return np.array([float((right & (radius >= size)).mean()) for size in sizes])
+
 
 Spans = Callable[[GraphSizes, Counted, int], tuple[FloatArray, FloatArray]]
 
@@ -230,7 +242,7 @@ def size_rule(data: Any, size: int, counts: Counted = "edges", spans: Spans = by
         DatasetError: A part is missing.
         SettingsError: Nothing else is counted.
 
-    Example: ``rule = size_rule(graphs, size=5)``, then ``rule.radius(GraphSizes.of(graphs)) >= 5``.
+    Example: ``rule = size_rule(graphs, size=5)``, then ``rule.certified_accuracy(some, truth, sizes=[0, 5])``.
     """
     if counts not in SIZE_ONLY:
         raise SettingsError(f'counts="{counts}": expected "nodes" or "edges".')

@@ -75,7 +75,7 @@ def _sample(edge_index: Edges, total: int) -> Edges:
     random, all_of_them = np.random.default_rng(0), edge_index.shape[1] <= METIS_EDGES
     kept = [np.zeros(0, dtype=np.int64)]
     for start in range(0, edge_index.shape[1], _BLOCK):
-        tails, heads = edge_index[:, start : start + _BLOCK]
+        tails, heads = edge_index[:, start : start + _BLOCK].astype(np.int64)
         low, high = np.minimum(tails, heads), np.maximum(tails, heads)
         inside = low != high
         if not all_of_them:

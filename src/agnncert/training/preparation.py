@@ -77,7 +77,8 @@ def prepare(
         )
     data = data if settings["protocol"] == "transductive" else inductive_view(data)
     loops = bool(getattr(division, "self_loops", False))
-    graph = canonical(data, loops)
+    in_parts = settings["clusters"] is not None and not isinstance(division, Smoothing)  # no model sees the whole graph
+    graph = canonical(data, loops, compact=in_parts)
     train, val = (masked_rows(data, name) for name in ("train_mask", "val_mask"))
     call = bind(model, graph, "node")
     y = checked_labels(getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes)

@@ -35,6 +35,7 @@ class Caller:
     dtype: torch.dtype
     num_classes: int
     strictness: int = 0
+    takes_size: bool = False  # graph task: batch_size, the number of graphs
     _shaken: "dict[Shake, Caller]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(
@@ -57,9 +58,10 @@ class Caller:
             ModelContractError: The model failed.
         """
         extra = {name: _floats_as(self.dtype, values[name]).clone() for name in self.takes}
+        sized = {"batch_size": int(batch[-1]) + 1} if self.takes_size and batch is not None else {}
         inputs = (x if isinstance(x, LazyRows) else x.clone(), edge_index.to(torch.int64, copy=True))
         try:
-            return self.model(*inputs, *([] if batch is None else [batch.clone()]), **extra)  # type: ignore[no-any-return]
+            return self.model(*inputs, *([] if batch is None else [batch.clone()]), **extra, **sized)  # type: ignore[no-any-return]
         except (AgnncertError, MemoryError):
             raise
         except SystemExit as error:  # else a command would end here, perhaps with the status of success
@@ -105,7 +107,8 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     names = _parameter_names(forward)
     takes = tuple(name for name in EDGE_VALUES if name in names and name in graph)
     dtype = _dtype(model, graph.x)
-    require_signature(forward, graph, task, takes)
+    sized = task == "graph" and "batch_size" in names
+    require_signature(forward, graph, task, (*takes, *(["batch_size"] if sized else [])))
     for name in ("x", *takes):
         if graph[name].dtype == dtype:
             continue  # that it is finite was checked when the graph was
@@ -116,7 +119,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     none, no_values = no_edges(graph, takes)
     batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
     x = graph.x[:1].to(dtype)
-    caller = Caller(model, task, takes, dtype, num_classes=0)
+    caller = Caller(model, task, takes, dtype, num_classes=0, takes_size=sized)
     signature = "x, edge_index, batch" if task == "graph" else "x, edge_index"
     try:
         with torch.no_grad():
@@ -142,7 +145,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
         raise ModelContractError(
             f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two.{_TWO_CLASSES}"
         )
-    return Caller(model, task, takes, dtype, int(logits.size(1)))
+    return Caller(model, task, takes, dtype, int(logits.size(1)), takes_size=sized)
 
 
 _TWO_CLASSES = " Two classes from one score s are torch.stack([-s, s], dim=-1)."

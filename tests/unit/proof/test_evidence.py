@@ -1,13 +1,16 @@
 """Ballots from outside: what no engine can have produced is refused, with the reason."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
 
 from agnncert.errors import CertificateError
+from agnncert.proof.budget import Budget
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import RULES
+from agnncert.proof.theorems import Reach, certified_radius, tally, withstands
 from agnncert.proof.vote import Vote
 
 from ...support.certificates import random_evidence, random_vote
@@ -195,3 +198,50 @@ def test_no_targets_are_no_problem():
     assert proof.holds(Budget()).shape == (0,)
     assert proof.broken_at_most(Budget(add_edges=1)) == 0
     assert proof.largest("add_edges", Budget()).shape == (0,)
+
+
+BUDGETS = (
+    Budget(add_edges=2, delete_edges=1),
+    Budget(inject_nodes=1, edges_per_injected=3),
+    Budget(delete_edges=math.inf, change_features=math.inf),
+    Budget(change_features=1, target_features=True),
+)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rivals_without_a_vote_are_spoken_for_by_one_of_them(rule, monkeypatch):
+    rng = np.random.default_rng(7)
+    for _ in range(8):
+        proof = random_evidence(rng, rule, num_targets=30, vote=random_vote(rng, rule))
+        few = [proof.label_and_radius(), [proof.holds(b) for b in BUDGETS], [proof._prices(b) for b in BUDGETS]]
+        narrow = [counted.margin.shape[1] for _, counted, _ in proof._judged()]
+        with monkeypatch.context() as patch:
+            patch.setattr(BallotEvidence, "_judged", BallotEvidence._blocks)
+            all_of_them = [
+                proof.label_and_radius(),
+                [proof.holds(b) for b in BUDGETS],
+                [proof._prices(b) for b in BUDGETS],
+            ]
+        assert max(narrow) <= proof.votes.num_classes
+        for mine, theirs in zip(few, all_of_them, strict=True):
+            assert all(map(np.array_equal, mine, theirs))
+
+
+def test_of_many_classes_few_have_a_column():
+    votes = dataclasses.replace(evidence(num_targets=20).votes, num_classes=40)
+    counted = tally(votes)
+    few = counted.foremost()
+    assert few.margin.shape[1] <= 5 < counted.margin.shape[1] == 40
+    assert np.array_equal(few.columns[:, 0], counted.label)
+    reach = Reach(*(np.full(20, most) for most in (3.0, 2.0, 1.0)), np.ones(20, dtype=bool))
+    assert np.array_equal(withstands(few, reach), withstands(counted, reach))
+    assert np.array_equal(certified_radius(few), certified_radius(counted))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_statements_are_the_answers_to_each_question(rule):
+    proof = evidence(rule, num_targets=25)
+    holds, broken = proof.statements(BUDGETS)
+    assert all(np.array_equal(row, proof.holds(budget)) for row, budget in zip(holds, BUDGETS, strict=True))
+    assert broken == tuple(proof.broken_at_most(budget) for budget in BUDGETS)
+    assert proof.statements(())[0].shape == (0, 25)
