@@ -7,8 +7,9 @@ texts only the most suspicious are kept. Each part has a certificate of its own.
 import heapq
 import os
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
@@ -37,6 +38,7 @@ from agnncert.studies.detector import Detector, detector_of_run
 
 MOST_STATEMENTS = 60_000  # of one part: a few hundred megabytes
 SHOWN = 50
+AHEAD = 8  # files that each worker may be ahead
 DOUBT = 2  # votes for nobody, so that thirty votes of thirty are more suspicious than one of one
 
 
@@ -192,8 +194,18 @@ def _each_file(
     if workers == 1 or len(files) < 2:
         yield from ((file, read(file)) for file in files)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:  # a fork would copy torch's threads
-        yield from zip(files, pool.map(read, files, chunksize=4), strict=True)
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))  # a fork would copy torch's threads
+    try:
+        waiting: deque[tuple[Path, Future[SourceFile | str]]] = deque()
+        for file in files:
+            waiting.append((file, pool.submit(read, file)))
+            if len(waiting) > AHEAD * workers:  # what is read and not yet judged must not pile up
+                first, read_there = waiting.popleft()
+                yield first, read_there.result()
+        for first, read_there in waiting:
+            yield first, read_there.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # at once, also when it was interrupted
 
 
 def _parts(waiting: list[_Read]) -> Iterator[list[_Read]]:

@@ -67,7 +67,10 @@ def scan_run(
     place = Path("runs", f"scan-{file_name(Path(folder).resolve().name) or 'tree'}") if out is None else Path(out)
     _require_free(place)
     detector = detector_of_run(run, named, trust)
-    scan = scan_with(detector, folder, language, exclude, shown, workers, on_progress)
+    try:
+        scan = scan_with(detector, folder, language, exclude, shown, workers, on_progress)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("nothing was written; the same command begins anew.") from None
     place.mkdir(parents=True, exist_ok=True)
     for old in place.glob("certificate*.cert"):
         old.unlink()

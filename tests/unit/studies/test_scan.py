@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import agnncert as ac
 from agnncert.errors import DatasetError, SettingsError
@@ -165,3 +166,13 @@ def test_statements_withstood_are_those_against_which_the_certificate_holds(foun
         for count in range(8):
             holds = certificate.holds_against(ac.code.edits(**{field: count}))
             assert np.array_equal(holds, most >= count)
+
+
+def test_with_a_group_for_each_statement_its_vote_is_its_own(tree):
+    model = WordCount()
+    found = ac.code.scan(tree / "lib" / "one.c", model, ac.NodeCentric(math.inf))
+    for vote in found.functions[0].spoke:
+        logits = model(torch.from_numpy(ac.code.features([vote.text])), None, torch.zeros(1, dtype=torch.long))
+        assert (vote.ballot, vote.together) == (int(logits.argmax()), 1)
+    counts = [sum(vote.ballot == k for vote in found.functions[0].spoke) for k in (0, 1)]
+    assert tuple(counts) == found.functions[0].votes
