@@ -226,9 +226,8 @@ class Core:
             return int(store.cells.division.num_groups)
         if not store.cells.by_pair:
             return max(1, *(len(slots) for slots in store.nodes.slot_of))
-        cells = np.unique(store.union.cell[store.union.live_copies()])
-        graph = store.nodes.graph[cells >> 32]
-        return max(1, int(np.bincount(graph).max(initial=0)))
+        assert store.pairs is not None
+        return max(1, int(store.pairs.max()))
 
     def decision(self, target: int, locality: str, tolerance: float) -> Decision:
         """What is proved about one target."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,7 @@ from agnncert.live.cells import Cells
 from agnncert.live.core import Answers, Core
 from agnncert.live.counting import Counter
 from agnncert.live.events import Event, events_of
-from agnncert.live.journal import Journal
+from agnncert.live.journal import REMEMBERED, Journal
 from agnncert.live.reach import hops_of
 from agnncert.live.results import Applied, Moved
 from agnncert.live.snapshot import read, written
@@ -36,6 +37,8 @@ from agnncert.voting.auditing import audit
 from agnncert.voting.call import bind
 from agnncert.voting.digest import model_digest
 from agnncert.voting.first_call import require_model
+
+log = logging.getLogger(__name__)
 
 Array = npt.NDArray[Any]
 
@@ -95,6 +98,7 @@ class LiveGraph:
         self._lock = threading.RLock()
         self._listeners: list[Callable[[Applied], None]] = []
         self._references: dict[str, Reference] = {}  # by digest of the graph
+        self._acknowledged: dict[str, int] = {}  # without a journal: events of each batch, by its id
         self._snapshot_every = snapshot_every
         self._journal: Journal | None = None
         self.number = 0  # events that have been applied
@@ -273,7 +277,8 @@ class LiveGraph:
             return int(union.num_arcs - len(union.free_arcs))
 
     def __len__(self) -> int:
-        return len(self._core.order())
+        with self._lock:
+            return len(self._core.rows) if self.task == "graph" else int((self._core.answers.since >= 0).sum())
 
     def __contains__(self, target: object) -> bool:
         try:
@@ -407,8 +412,8 @@ class LiveGraph:
 
         Args:
             changes: A ``Perturbation``, an ``Event``, or several of them, applied in order.
-            id: Names this batch, so that it can be sent again: if it was acknowledged before, nothing is done. Without
-                a journal, or after 200,000 later batches, it is not remembered.
+            id: Names this batch, so that it can be sent again: if it was acknowledged before, nothing is done. The last
+                200,000 are remembered, by the journal if there is one.
             graph: Graph task: row of the graph that a ``Perturbation`` is about.
             skip_bad: Leave out events that cannot be applied, and say so, in place of refusing all.
 
@@ -423,7 +428,7 @@ class LiveGraph:
         with self._lock:
             if id is not None and (not isinstance(id, str) or not 0 < len(id) <= _LONGEST_ID):
                 raise SettingsError(f"id={id!r:.60}: expected a text of at most {_LONGEST_ID} characters.")
-            before = None if id is None or self._journal is None else self._journal.seen(id)
+            before = None if id is None else self._seen(id)
             if before is not None:
                 return Applied(self.number, before, repeated=True)
             events = list(events_of(changes, graph))
@@ -440,8 +445,12 @@ class LiveGraph:
             moved, gone = self._commit(ballots)
             self.number += len(good)
             result = Applied(self.number, len(good), False, moved, gone, tuple(refused))
+            self._remember(id, len(good))
             if self._journal is not None and self._journal.since_snapshot >= self._snapshot_every:
-                self._snapshot()
+                try:
+                    self._snapshot()
+                except JournalError as error:  # the batch itself is written, so it counts; the next one tries again
+                    log.warning("no snapshot was written: %s", error)
         for listener in list(self._listeners):
             listener(result)
         return result
@@ -454,6 +463,16 @@ class LiveGraph:
     def _settle_references(self) -> None:
         for reference in self._references.values():
             reference.settle()
+
+    def _seen(self, batch_id: str) -> int | None:
+        """How many events a batch of this id had, if it was acknowledged."""
+        return self._acknowledged.get(batch_id) if self._journal is None else self._journal.seen(batch_id)
+
+    def _remember(self, batch_id: str | None, events: int) -> None:
+        if batch_id is not None and self._journal is None:
+            self._acknowledged[batch_id] = events
+            if len(self._acknowledged) > REMEMBERED:
+                del self._acknowledged[next(iter(self._acknowledged))]
 
     def _addressed(self, events: list[Event]) -> list[tuple[Event, int]]:
         return [(event, self._graph_number(event)) for event in events]

@@ -47,7 +47,7 @@ class Reach:
 
     def __init__(self, union: Union, hops: int | None) -> None:
         self.union, self.hops = union, hops
-        self._seen = np.zeros(0, dtype=np.int64)
+        self._seen, self._place = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         self._walk = 0
 
     def downstream(self, changed: Array) -> Array:
@@ -80,7 +80,7 @@ class Reach:
     def _spread(self, start: Array, along: list[tuple[Rows, Array]], hops: int | None) -> Array:
         self._walk += 1
         if len(self._seen) < self.union.num_copies:
-            self._seen = np.zeros(len(self.union.cell), dtype=np.int64)
+            self._seen, self._place = (np.zeros(len(self.union.cell), dtype=np.int64) for _ in range(2))
         levels = [self._fresh(start)]
         while len(levels[-1]) and (hops is None or len(levels) <= hops):
             ends = [end[arcs.gather(levels[-1])[0]] for arcs, end in along]
@@ -89,8 +89,10 @@ class Reach:
 
     def _fresh(self, copies: Array) -> Array:
         """Those that this walk has not seen, each once; from now on it has."""
-        new = copies[self._seen[copies] != self._walk]
-        if len(new) > 1:
-            new = np.unique(new)
+        new = copies[self._seen[copies] != self._walk].astype(np.int64)
+        if len(new) > 1:  # of a copy that is named twice, the last place wins
+            place = np.arange(len(new))
+            self._place[new] = place
+            new = new[self._place[new] == place]
         self._seen[new] = self._walk
-        return np.asarray(new, dtype=np.int64)
+        return np.asarray(new)

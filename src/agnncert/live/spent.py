@@ -64,15 +64,16 @@ class Spent:
 
     def __str__(self) -> str:
         most = self.withstands_new_neighbours
-        against = "any number of" if most == np.inf else "no" if most < 0 else f"{most:,.0f}"
-        state = f"still proved by its {', '.join(self.proved_by)}" if self.within else "no longer proved by it"
-        moved = (
-            "" if self.ballots_moved is None else f" of a radius of {self.radius:,}, {self.ballots_moved:,} is spent;"
+        against = "any number of" if most == np.inf else f"{most:,.0f}"
+        parts = [] if most < 0 else [f"certified against {against} new neighbours, {self.new_neighbours:,} have come"]
+        if self.ballots_moved is not None:
+            parts.append(f"{self.ballots_moved:,} ballots have moved, its radius was {self.radius:,}")
+        still = (
+            f"still proves the label, by {' and '.join(self.proved_by)}"
+            if self.within
+            else "no longer proves the label"
         )
-        return (
-            f"{self.target!r}: certified against {against} new neighbours, {self.new_neighbours:,} have come;{moved} "
-            f"the label is {state}."
-        )
+        return f"{self.target!r}: {'; '.join([*parts, f'the reference {still}'])}."
 
 
 class Reference:

@@ -70,6 +70,10 @@ class Store:
         self.ballot = np.full(copies, ABSTAIN, dtype=np.int16)
         self.edgeless = np.zeros(slots, dtype=np.int16)
         self.edgeless_stable, self.edgeless_close = (np.zeros(slots, dtype=bool) for _ in range(2))
+        self.pairs: Array | None = None  # how many pairs are joined in each graph, where each has a group of its own
+        if cells.by_pair and cells.own_groups:
+            joined = np.unique(union.cell)
+            self.pairs = np.bincount(nodes.graph[joined >> 32], minlength=len(nodes.slot_of)).astype(np.float64)
         self.now = Touched()
         self.watchers: list[Callable[[int, int], None]] = []  # told before a pair changes
         self.node_watchers: list[Callable[[int, bool], None]] = []  # told of a new node, or before one changes or goes
@@ -100,7 +104,7 @@ class Store:
         dead = [node for node in done.died if not self.nodes.alive[node]]
         for node in dead:
             for copy in self.union.of_node[node].tolist():
-                self.union.close(copy)
+                self._close(copy)
             self.nodes.release(node)
             self.loops.pop(node, None)
         ends = np.fromiter(done.ends, dtype=np.int64, count=len(done.ends))
@@ -109,7 +113,7 @@ class Store:
         if self.cells.at_home:
             empty = empty[~self._stays(empty)]
         for copy in empty.tolist():
-            self.union.close(copy)
+            self._close(copy)
         done.died = dict.fromkeys(dead)
         return done
 
@@ -124,7 +128,19 @@ class Store:
             for name in ("cast", "ballot", "stable", "close"):
                 setattr(self, name, grown(getattr(self, name), len(self.union.cell)))
         self.cast[copy] = False
+        if self.pairs is not None:
+            self.pairs[self.nodes.graph[node]] += self._share(cell)
         return copy
+
+    def _close(self, copy: int) -> None:
+        if self.pairs is not None:
+            self.pairs[self.nodes.graph[self.union.node[copy]]] -= self._share(int(self.union.cell[copy]))
+        self.union.close(copy)
+
+    @staticmethod
+    def _share(cell: int) -> float:
+        """A pair has two copies, and that of a self-loop one."""
+        return 1.0 if cell >> 32 == cell & 0xFFFFFFFF else 0.5
 
     # What events do. Each checks everything first.
 
@@ -240,9 +256,14 @@ class Store:
             )
         for watcher in self.node_watchers:
             watcher(slot, False)
-        for other in self.neighbours(slot).tolist():
-            self._tell(slot, other)
-            self._separate(slot, other)
+        if self.watchers:
+            for other in self.neighbours(slot).tolist():
+                self._tell(slot, other)
+        self._separate(slot, slot)
+        copies = self.union.of_node[slot]
+        arcs = np.concatenate([self.union.arriving.gather(copies)[0], self.union.leaving.gather(copies)[0]])
+        for arc in arcs.tolist():  # a self-loop, which would stand here twice, is gone
+            self._part(arc)
         self.nodes.hide(slot)
         self.now.undoes(self.nodes.show, slot)
         self.now.died[slot] = None
@@ -302,14 +323,18 @@ class Store:
             return [((u, u), carried) for carried in old]
         for source, head in dict.fromkeys([(u, v), (v, u)]):
             for arc in self.arcs(source, head).tolist():
-                carried = {name: value[arc].copy() for name, value in self.union.values.items()}
-                found.append(((source, head), carried))
-                ends = int(self.union.source[arc]), int(self.union.head[arc])
-                self.union.part(arc)
-                self.now.undoes(self.union.join, *ends, carried)
-                self.now.ends.update(ends)
-                self.now.heads.add(ends[1])
+                found.append(((source, head), self._part(arc)))
         return found
+
+    def _part(self, arc: int) -> dict[str, Any]:
+        """Removes an arc; says what it carried."""
+        carried = {name: value[arc].copy() for name, value in self.union.values.items()}
+        ends = int(self.union.source[arc]), int(self.union.head[arc])
+        self.union.part(arc)
+        self.now.undoes(self.union.join, *ends, carried)
+        self.now.ends.update(ends)
+        self.now.heads.add(ends[1])
+        return carried
 
     def _tell(self, u: int, v: int) -> None:
         for watcher in self.watchers:

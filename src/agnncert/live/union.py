@@ -50,7 +50,7 @@ class Union:
     def find(self, cell: int, node: int) -> int:
         """The copy of a node in a cell; -1 if there is none."""
         copies = self.of_node[node]
-        here = np.flatnonzero(self.cell[copies] == cell)
+        here = (self.cell[copies] == cell).nonzero()[0]
         return int(copies[here[0]]) if len(here) else -1
 
     def open(self, cell: int, node: int) -> int:
