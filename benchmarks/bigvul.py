@@ -87,7 +87,7 @@ def controls(data: Any, seed: int) -> Iterator[Row]:
     from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+    from sklearn.preprocessing import StandardScaler
 
     from agnncert.code.hashed import split
 
@@ -96,9 +96,9 @@ def controls(data: Any, seed: int) -> Iterator[Row]:
     fit, test = np.concatenate([data.train.numpy(), data.val.numpy()]), data.test.numpy()
     sizes = np.log1p([[graph.num_nodes, len(text)] for graph, text in zip(data, texts, strict=True)])
     bags = {
-        "tokens": make_pipeline(CountVectorizer(analyzer=list, binary=True), MaxAbsScaler(),
-                                LogisticRegression(C=0.03, max_iter=1000)),
-        "tf-idf": make_pipeline(TfidfVectorizer(analyzer=list, sublinear_tf=True), LogisticRegression(C=3, max_iter=1000)),
+        "tokens": make_pipeline(CountVectorizer(analyzer=list, binary=True),
+                                LogisticRegression(C=0.03, solver="liblinear")),
+        "tf-idf": make_pipeline(TfidfVectorizer(analyzer=list, sublinear_tf=True), LogisticRegression(C=3, solver="liblinear")),
     }  # fmt: skip
     for name, bag in bags.items():
         bag.fit([texts[k] for k in fit], y[fit])
@@ -152,7 +152,7 @@ def statements(data: Any, seed: int) -> Iterator[Row]:
 
 STAGES: dict[str, tuple[Callable[[Any, int], Iterator[Row]], Any]] = {
     "networks": (networks, ac.code.features),
-    "controls": (controls, ac.code.features),
+    "controls": (controls, ac.code.pieces),
     "statements": (statements, ac.code.pieces),
 }
 

@@ -27,7 +27,7 @@ from agnncert.datasets.bigvul import load_big_vul
 from agnncert.datasets.catalog import SOURCES
 from benchmarks.bigvul import PROTOCOLS, Row, read
 
-FUNCTIONS, CHUNK = 5000, 100  # attacked for each protocol, and at a time
+FUNCTIONS, CHUNK = 5600, 100  # attacked for each protocol, and at a time
 EDITED = 32000  # random edits: functions are drawn again and again
 EDITS = 2000  # at a time
 SEARCHED = 10  # every tenth function is also rewritten step by step
