@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 import agnncert as ac
+from agnncert.models.build import build_constant
 from agnncert.training.vote_search import (
     BallotTable,
     Constants,
@@ -97,6 +98,18 @@ def votes(data: Any, name: str, word: str, seed: int) -> Iterator[dict[str, Any]
         model = trained(data, division, size, seed)
         about = {"best_epoch": model.training_record["best_epoch"], "seconds": round(time.perf_counter() - begin, 1)}
         found[size] = (tables_of(model, data, division), about)
+    yield from designed(found, name)
+
+
+def controls(data: Any, name: str, word: str) -> Iterator[dict[str, Any]]:
+    """The rows of one dataset and division for which no model is needed."""
+    constant = build_constant(data, 0, int(data.y.max()) + 1)
+    found = {0: (tables_of(constant, data, division_of(word)), {})}
+    yield from (row for row in designed(found, name) if row["method"] != "trained")
+
+
+def designed(found: dict[int, tuple[Tables, dict[str, Any]]], name: str) -> Iterator[dict[str, Any]]:
+    """A vote for each design size and method, from the ballots of models that were trained for some sizes."""
     for size in DESIGNS[name]:
         both = {other: joined([tables["train"], tables["val"]]) for other, (tables, _) in found.items()}
         best = {other: best_constants(table, window(size)) for other, table in both.items()}
@@ -118,6 +131,7 @@ def main() -> None:
     parser.add_argument("--out", default="results/design.jsonl", type=Path)
     parser.add_argument("--seeds", nargs="*", default=[0, 1, 2], type=int)
     parser.add_argument("--divisions", nargs="*")
+    parser.add_argument("--controls", action="store_true", help="size only and majority class: no model is trained")
     options = parser.parse_args()
     torch.set_num_threads(1)
     for name in options.datasets:
@@ -126,7 +140,8 @@ def main() -> None:
                 about = {"dataset": name, "division": word, "seed": seed}
                 if key(about) not in {key(row) for row in read(options.out)}:
                     data = ac.load_dataset(name, root=options.data, seed=seed)
-                    write(options.out, [{**about, **row} for row in votes(data, name, word, seed)])
+                    rows = controls(data, name, word) if options.controls else votes(data, name, word, seed)
+                    write(options.out, [{**about, **row} for row in rows])
 
 
 def read(path: Path) -> list[dict[str, Any]]:

@@ -30,6 +30,8 @@ DESIGNS = (1, 2, 3, 5, 10)
 PRIORS = (*range(31), 35, 40, 50, 60, 80, 100, 1000)
 DATASETS = ("cora-ml", "citeseer", "pubmed", "amazon-c")
 DIVISION = ac.NodeCentric(math.inf)
+# Of the terms of the objective; on Cora-ML more weight of the edgeless one did better on validation nodes.
+WEIGHTS = {"cora-ml": ac.Weights(edgeless=3.0), "citeseer": ac.Weights(edgeless=3.0)}
 
 
 def training_graph(data: Any) -> Any:
@@ -77,7 +79,7 @@ def votes(data: Any, name: str, protocol: str, seed: int) -> Iterator[dict[str, 
     view = inductive_view(data) if protocol == "inductive" else data
     model_args, fit_args = recipe(name, "node")
     model = ac.build_model("gcn", data, seed=seed, **model_args)
-    ac.fit(model, training_graph(view), DIVISION, seed=seed, **fit_args)
+    ac.fit(model, training_graph(view), DIVISION, seed=seed, weights=WEIGHTS.get(name), **fit_args)
     seconds = round(time.perf_counter() - begin, 1)
     on_val, on_test = table_of(model, view, view.val_mask), table_of(model, data, data.test_mask)
     with torch.no_grad():

@@ -50,6 +50,12 @@ def test_the_division_of_each_seed_is_the_one_that_did_best_without_the_test_gra
     assert [(row["seed"], row["division"]) for row in picked] == [(0, "N1000"), (1, "E300")]
 
 
+def test_of_all_methods_the_best_one_is_taken_and_a_tie_goes_to_the_simpler() -> None:
+    tied = graph_row("size only", "E300", 1, 0.7, "1100")
+    picked = designed.winner(results(*DESIGNS, tied), "mutag", 1)
+    assert [(row["seed"], row["method"]) for row in picked] == [(0, "trained"), (1, "size only")]
+
+
 def test_the_gain_is_counted_graph_by_graph_with_its_standard_error() -> None:
     known = results(*DESIGNS)
     apart = designed.gain(*(designed.chosen(known, "mutag", 1, method) for method in ("trained", "size only")))
