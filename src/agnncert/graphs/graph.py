@@ -289,7 +289,7 @@ def _checked(data: Data, where: str, compact: bool = False) -> Data:
         )
     if x.is_meta:
         raise GraphError(f"{where}: x is on the meta device, so it has no numbers: load the data.")
-    x = x if x.dtype in WIDE else x.float()
+    x = (x if x.dtype in WIDE else x.float()).cpu()  # all that is done with a graph is done in main memory
     _require_finite(x, f"{where}: features x", "node")
     edge_index = data.edge_index
     if edge_index is None:
@@ -307,7 +307,8 @@ def _checked(data: Data, where: str, compact: bool = False) -> Data:
         raise GraphError(
             f"{where}: edge_index has shape {shape} and type {edge_index.dtype}, expected integers [2, num_edges]."
         )
-    _require_device(x, edge_index, f"{where}: edge_index")
+    _require_device(data.x, edge_index, f"{where}: edge_index")
+    edge_index = edge_index.cpu()
     edge_index = edge_index if compact and edge_index.dtype == torch.int32 else edge_index.long()
     if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= x.size(0)):
         bad = int(((edge_index < 0) | (edge_index >= x.size(0))).any(0).nonzero()[0])
@@ -325,7 +326,8 @@ def _checked(data: Data, where: str, compact: bool = False) -> Data:
             raise GraphError(
                 f"{where}: {name} has {given} for {edge_index.size(1)} edges: a tensor with one row per edge is needed."
             )
-        _require_device(x, value, f"{where}: {name}")
+        _require_device(data.x, value, f"{where}: {name}")
+        value = value.cpu()
         _require_finite(value, f"{where}: {name}", "edge")
         graph[name] = value.float() if value.is_floating_point() and value.dtype not in WIDE else value
     return graph

@@ -19,9 +19,14 @@ from agnncert.voting.lazy_rows import LazyRows, Shake
 Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
 
 
+MAIN_MEMORY = torch.device("cpu")
+
+
 @dataclass(frozen=True)
 class Caller:
     """A model bound to one kind of graph: casts inputs to its type and passes the edge values it asks for.
+
+    Graphs stay in main memory: what one call needs travels to the model's ``device``, and its logits come back.
 
     ``strictness`` is for comparisons with another machine: 1 asks a little more of a stable ballot, -1 a little less.
 
@@ -35,6 +40,7 @@ class Caller:
     dtype: torch.dtype
     num_classes: int
     strictness: int = 0
+    device: torch.device = MAIN_MEMORY
     _shaken: "dict[Shake, Caller]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(
@@ -56,10 +62,13 @@ class Caller:
         Raises:
             ModelContractError: The model failed.
         """
-        extra = {name: _floats_as(self.dtype, values[name]).clone() for name in self.takes}
-        inputs = (x if isinstance(x, LazyRows) else x.clone(), edge_index.to(torch.int64, copy=True))
+        extra = {name: _floats_as(self.dtype, values[name]).to(self.device, copy=True) for name in self.takes}
+        rows = x.on(self.device) if isinstance(x, LazyRows) else x.to(self.device, copy=True)
+        inputs = [rows, edge_index.to(self.device, torch.int64, copy=True)]
+        inputs += [] if batch is None else [batch.to(self.device, copy=True)]
         try:
-            return self.model(*inputs, *([] if batch is None else [batch.clone()]), **extra)  # type: ignore[no-any-return]
+            logits = self.model(*inputs, **extra)
+            return logits.to("cpu") if isinstance(logits, Tensor) else logits
         except (AgnncertError, MemoryError):
             raise
         except SystemExit as error:  # else a command would end here, perhaps with the status of success
@@ -104,7 +113,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     forward = model.forward if isinstance(model, torch.nn.Module) else model
     names = _parameter_names(forward)
     takes = tuple(name for name in EDGE_VALUES if name in names and name in graph)
-    dtype = _dtype(model, graph.x)
+    dtype, device = _dtype_and_device(model, graph.x)
     require_signature(forward, graph, task, takes)
     for name in ("x", *takes):
         if graph[name].dtype == dtype:
@@ -116,7 +125,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     none, no_values = no_edges(graph, takes)
     batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
     x = graph.x[:1].to(dtype)
-    caller = Caller(model, task, takes, dtype, num_classes=0)
+    caller = Caller(model, task, takes, dtype, num_classes=0, device=device)
     signature = "x, edge_index, batch" if task == "graph" else "x, edge_index"
     try:
         with torch.no_grad():
@@ -142,7 +151,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
         raise ModelContractError(
             f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two.{_TWO_CLASSES}"
         )
-    return Caller(model, task, takes, dtype, int(logits.size(1)))
+    return Caller(model, task, takes, dtype, int(logits.size(1)), device=device)
 
 
 _TWO_CLASSES = " Two classes from one score s are torch.stack([-s, s], dim=-1)."
@@ -191,9 +200,10 @@ def _floats_as(dtype: torch.dtype, value: Tensor) -> Tensor:
     return value.to(dtype) if value.is_floating_point() else value
 
 
-def _dtype(model: Callable[..., Any], x: Tensor) -> torch.dtype:
+def _dtype_and_device(model: Callable[..., Any], x: Tensor) -> tuple[torch.dtype, torch.device]:
     if not isinstance(model, torch.nn.Module):
-        return x.dtype
+        return x.dtype, x.device
+    first: tuple[str, torch.device] | None = None
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if torch.nn.parameter.is_lazy(tensor):
             raise ModelContractError(
@@ -204,9 +214,11 @@ def _dtype(model: Callable[..., Any], x: Tensor) -> torch.dtype:
                 f"the model has {name} on the meta device, so it has no weights: build it anew, or give it memory "
                 "(model.to_empty(device='cpu')), and load its weights."
             )
-        if tensor.device != x.device:
+        first = first or (name, tensor.device)
+        if tensor.device != first[1]:
             raise ModelContractError(
-                f"the model has {name} on {tensor.device} and the graph is on {x.device}: move one to the "
-                f"other, e.g. model.to('{x.device}')."
+                f"the model has {first[0]} on {first[1]} and {name} on {tensor.device}: bring it to one device, e.g. "
+                f"model.to('{first[1]}'). (The graph may be anywhere: what is needed travels.)"
             )
-    return next((p.dtype for p in model.parameters() if p.is_floating_point()), x.dtype)
+    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), x.dtype)
+    return dtype, x.device if first is None else first[1]

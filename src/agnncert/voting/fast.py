@@ -23,7 +23,7 @@ from agnncert.voting.guard import guarded
 from agnncert.voting.lazy_rows import Features, SparseRows
 
 # Copies per chunk when no memory limit is given: hidden layers of a chunk then stay in the processor's cache.
-CHUNK_ROWS = 16384
+CHUNK_ROWS = 6144
 EDGELESS_ROWS = 2**17  # targets without edges that are evaluated together, likewise
 
 Tell = Callable[[float], None]  # is told which share of the work is done

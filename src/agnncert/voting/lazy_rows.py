@@ -32,14 +32,23 @@ class Features:
         cut: Training in several backward passes: gradients stop at the projections and are collected there,
             until ``finish_backward`` sends them on to the weights, once.
         shake: Moves entries and products by a few units of rounding.
+        device: Where rows and projections are wanted; where ``x`` is when not given. The matrix itself stays where it
+            is, and travels there in blocks.
     """
 
     def __init__(
-        self, x: Tensor, sparse: "SparseRows | None" = None, cut: bool = False, shake: "Shake | None" = None
+        self,
+        x: Tensor,
+        sparse: "SparseRows | None" = None,
+        cut: bool = False,
+        shake: "Shake | None" = None,
+        device: torch.device | None = None,
     ) -> None:
         self.x = x
         self.sparse = sparse
         self.cut = cut
+        self.device = x.device if device is None else device
+        self._elsewhere: dict[torch.device, Features] = {}
         self._shake = shake
         self._shaken: dict[Shake, Features] = {}
         self._with_blank: Features | None = None
@@ -55,12 +64,21 @@ class Features:
     def _padded(self) -> "Features":
         if self._with_blank is None:
             padded = torch.cat([self.x, self.x.new_zeros(1, self.x.size(1))])
-            self._with_blank = Features(padded, None if self.sparse is None else SparseRows(padded), self.cut)
+            sparse = None if self.sparse is None else SparseRows(padded)
+            self._with_blank = Features(padded, sparse, self.cut, device=self.device)
         return self._with_blank
 
     def copy(self, index: Tensor) -> Tensor:
         """``x[index]`` as an ordinary tensor of its own."""
-        return self._entries.index_select(0, index)
+        return self._entries.index_select(0, index.to(self.x.device)).to(self.device)
+
+    def on(self, device: torch.device) -> "Features":
+        """The same matrix, with rows and projections on another device."""
+        if device == self.device:
+            return self
+        if device not in self._elsewhere:
+            self._elsewhere[device] = Features(self.x, self.sparse, self.cut, self._shake, device)
+        return self._elsewhere[device]
 
     @cached_property
     def _entries(self) -> Tensor:
@@ -69,7 +87,7 @@ class Features:
     def shaken(self, shake: "Shake") -> "Features":
         """The same matrix, and its products with any weight, moved by a few units of rounding."""
         if shake not in self._shaken:
-            self._shaken[shake] = Features(self.x, self.sparse, shake=shake)
+            self._shaken[shake] = Features(self.x, self.sparse, shake=shake, device=self.device)
         return self._shaken[shake]
 
     def project(self, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
@@ -99,6 +117,9 @@ class Features:
         return self._plain_linear(weight, bias)
 
     def _plain_linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
+        if self.device != self.x.device:
+            blocks = torch.split(self.x, ROWS_THAT_TRAVEL)
+            return torch.cat([F.linear(block.to(self.device), weight, bias) for block in blocks])
         if self.sparse is None:
             return F.linear(self.x, weight, bias)
         product = self.sparse.times(weight.t())
@@ -136,6 +157,7 @@ class Shake:
 
 
 IN_CACHE = 2**17  # numbers
+ROWS_THAT_TRAVEL = 2**16  # to another device, at a time
 
 
 def is_code(value: Tensor) -> Tensor:
@@ -176,9 +198,9 @@ class SparseRows:
 
 def _nonzeros(x: Tensor, most: float = math.inf) -> npt.NDArray[np.int64]:
     """Places of the entries that are not zero, counted row by row; the search ends when they are more than ``most``."""
-    flat, places, count = x.detach().cpu().contiguous().view(-1).numpy(), [np.zeros(0, dtype=np.int64)], 0
+    flat, places, count = x.detach().cpu().contiguous().view(-1), [np.zeros(0, dtype=np.int64)], 0
     for first in range(0, len(flat), 2 * IN_CACHE):
-        places.append(np.flatnonzero(flat[first : first + 2 * IN_CACHE] != 0) + first)
+        places.append(np.flatnonzero((flat[first : first + 2 * IN_CACHE] != 0).numpy()) + first)
         count += len(places[-1])
         if count > most:
             break
@@ -218,9 +240,13 @@ class LazyRows(Tensor):
     def __new__(cls, features: Features, index: Tensor) -> "LazyRows":
         """A tensor with shape and type but no storage."""
         shape = (index.numel(), features.x.size(1))
-        rows: LazyRows = Tensor._make_wrapper_subclass(cls, shape, dtype=features.x.dtype, device=features.x.device)
-        rows.features, rows.index, rows._copied, rows._given_away = features, index, None, False
+        rows: LazyRows = Tensor._make_wrapper_subclass(cls, shape, dtype=features.x.dtype, device=features.device)
+        rows.features, rows.index, rows._copied, rows._given_away = features, index.to(features.device), None, False
         return rows
+
+    def on(self, device: torch.device) -> "LazyRows":
+        """The same rows on another device."""
+        return self if device == self.features.device else LazyRows(self.features.on(device), self.index)
 
     def copied(self) -> Tensor:
         """The rows themselves."""

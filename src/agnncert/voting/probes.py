@@ -205,7 +205,9 @@ class Probe:
         self.call = bind(model, Data(x=whole, **self.values), task)
         self.small = self._ground(few, self._made_up(len(few)))
         # The scene that is made up comes first: it is small, and finds most of what there is to be found.
-        self.grounds = [self.small] if own is None else [self.small, self._ground(x, self._with_made_up(own, len(few)))]
+        self.grounds = [self.small]
+        if own is not None:
+            self.grounds.append(self._ground(x, own if brief else self._with_made_up(own, len(few))))
 
     @property
     def deviation(self) -> float:
@@ -266,13 +268,15 @@ class Probe:
     def _elsewhere(self) -> Iterator[str]:
         """What makes the output of a node depend on more than what it is connected to."""
         for ground in self.grounds:
-            for side in (0, 1):  # each node is poison once and watched once
+            seen = self.brief and ground is not self.small
+            for side in (1,) if seen else (0, 1):  # each node is poison once and watched once
                 watched = (ground.scene.side != side).nonzero().view(-1)
                 if self._poison_moves(ground, side, watched, finite=side == 0, rewired=side == 1):
                     yield from self._poison_reasons(ground, side, watched)
                     yield "edges"
         yield from self._resized()
-        yield from self._one_by_one()
+        if not self.brief:
+            yield from self._one_by_one()
 
     def _poison_reasons(self, ground: Ground, side: int, watched: Tensor) -> Iterator[str]:
         """Which part of a poison it is that moves outputs."""
@@ -345,7 +349,7 @@ class Probe:
     def _one_by_one(self) -> Iterator[str]:
         """Nodes without edges, together and alone."""
         scene = self.small.scene
-        nodes = torch.arange(0, len(scene.rows), 400 if self.brief else 200)
+        nodes = torch.arange(0, len(scene.rows), 200)
         bare = replace(scene, edge_index=scene.edge_index[:, :0], values={n: v[:0] for n, v in scene.values.items()})
         bare = bare.selected(nodes)
         together = self.small.stage.show(bare)
@@ -355,7 +359,7 @@ class Probe:
 
     def _outgoing_moves(self) -> Iterator[bool]:
         """Whether arcs that leave a node matter to it."""
-        for ground in self.grounds:
+        for ground in self.grounds[:1] if self.brief else self.grounds:
             speaks = torch.zeros(len(ground.scene.rows), dtype=torch.bool)
             speaks[ground.scene.edge_index[0]] = True
             watched = speaks.nonzero().view(-1)

@@ -299,4 +299,4 @@ def _checked(data: Data, loops: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]
     if not loops and arcs.numel() and bool((arcs[0] == arcs[1]).any()):
         kept = arcs[0] != arcs[1]
         arcs, values = arcs[:, kept], {n: v[kept] for n, v in values.items()}
-    return x, arcs, values
+    return x.cpu(), arcs.cpu(), {n: v.cpu() for n, v in values.items()}
