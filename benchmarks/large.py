@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+DOCS = Path(__file__).parent.parent / "docs"
 PARTS = (64, 16, 4, 1)
 DIVISIONS = ("node", "edge")
 GROUPS = 80
@@ -86,21 +87,20 @@ class Clock:
         setattr(owner, name, watched)
 
 
-def watch_certify(clock: Clock) -> None:
-    """Phases of certify, by the functions that do the work."""
+def watched() -> list[tuple[Any, str, str]]:
+    """Functions that do the work of certify, and the phase that each belongs to."""
     from agnncert import certifier, divisions
     from agnncert.graphs import targets
     from agnncert.voting import cast, fast, shares, shuffle
 
-    for owner, name, phase in (
+    return [
         (certifier, "prepared", "checks and order"), (certifier, "audit", "audit"), (certifier, "_look_again", "look again"),
         (targets, "graph_digest", "digest"), (certifier, "model_digest", "digest"),
         (divisions.EdgeCentric, "groups", "hashing"), (divisions.NodeCentric, "groups", "hashing"),
         (shuffle, "by_group", "shuffle"), (shuffle.Shuffle, "pieces", "layout"), (shares, "_found", "layout"),
         (fast, "ballots", "casting"), (fast, "edgeless_ballots", "casting"),
         (cast, "merged", "tally"), (cast, "covers", "tally"), (certifier, "assemble", "tally"),
-    ):  # fmt: skip
-        clock.watch(owner, name, phase)
+    ]  # fmt: skip
 
 
 def peak_gib() -> float:
@@ -251,7 +251,8 @@ def certify_and_save(root: Path, part: int, division: str, groups: int, file: Pa
     seconds_open, data = timed(lambda: ac.open_graph(folder_of(root, part)))
     weights = weights_of(root, part, division)
     model = ac.load_model(weights) if weights.is_file() else new_model(data).eval()
-    watch_certify(clock)
+    for owner, name, phase in watched():
+        clock.watch(owner, name, phase)
     with clock.phase("other"):
         seconds, certificate = timed(lambda: ac.certify(model, data, division_of(division, groups)))
     peak = peak_gib()
@@ -316,9 +317,10 @@ def read_rows() -> dict[str, dict[str, Any]]:
 def write_rows(rows: dict[str, dict[str, Any]]) -> None:
     ordered = [rows[cell] for cell in CELLS if cell in rows]
     (RESULTS / "large.json").write_text(json.dumps({"rows": ordered}, indent=1) + "\n")
-    from benchmarks.large_page import page
+    from benchmarks.large_page import draw, page
 
-    (RESULTS / "large.md").write_text(page(rows))
+    DOCS.joinpath("large.md").write_text(page(rows), encoding="utf-8")
+    draw(rows, DOCS / "images" / "large.svg")
 
 
 def main() -> None:
@@ -328,6 +330,7 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=1, choices=PARTS, help="leave out sizes beyond one PART-th")
     parser.add_argument("--again", action="store_true", help="measure cells anew that have a row")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--page", action="store_true", help="write the page anew from the rows")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--verify", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -338,6 +341,9 @@ def main() -> None:
         print(json.dumps(measure(options.inside, options.root)))
         return
     rows = read_rows()
+    if options.page:
+        write_rows(rows)
+        return
     wanted = options.cell or [cell for cell in CELLS if int(cell.split(":")[1]) >= options.largest]
     if options.list:
         print("\n".join(f"{cell}{'  measured' if cell in rows else ''}" for cell in wanted))

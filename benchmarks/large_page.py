@@ -1,6 +1,7 @@
-"""The page results/large.md: tables of what benchmarks/large.py has measured. Numbers are computed from its rows, never typed."""
+"""The page docs/large.md: tables of what benchmarks/large.py has measured. Numbers are computed from its rows, never typed."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
@@ -16,7 +17,7 @@ PHASES = (
 
 
 def page(rows: dict[str, Row]) -> str:
-    certified = [row for row in rows.values() if row["cell"].startswith("certify:")]
+    measured = certified(rows)
     parts = [
         "# A graph of the size of Amazon2M",
         "Made by `make bench-large`, on a **synthetic** graph (`amazon2m-like`: generated; nothing about accuracy on the "
@@ -24,13 +25,52 @@ def page(rows: dict[str, Row]) -> str:
         "layers of 64; all nodes are targets. Peak memory is that of the process, pages of mapped files included. "
         "*load* is how many other processes wanted a core when the row began: rows with much of it are slower than "
         "they need be.",
-        "## Certify, save, verify\n\n" + certify_table(at_groups(certified, 80)),
-        "## Where the time goes, in seconds of processor\n\n" + phase_table(at_groups(certified, 80)),
-        "## Growth over T, in seconds of processor\n\n" + growth_table(certified),
+        "## Certify, save, verify\n\n" + certify_table(at_groups(measured, 80)),
+        "## Where the time goes, in seconds of processor\n\n" + phase_table(at_groups(measured, 80)),
+        "## Growth over T, in seconds of processor\n\n" + growth_table(measured),
         "## Training: one epoch, in plain Cluster-GCN epochs (seconds of processor)\n\n" + epoch_table(rows),
-        "## Beside the paper\n\n" + paper_table(certified),
+        "## Beside the paper\n\n" + paper_table(measured),
     ]
+    if any(row["trained"] for row in at_groups(measured, 80)):
+        parts.append("![Certified accuracy over size, synthetic graph, T = 80](images/large.svg)")
+    parts.append(
+        "The paper draws its curve for Amazon2M without numbers, so there is nothing to set beside ours but its shape. "
+        "What a graph of another size takes is computed in [where one more machine pays](scale.md)."
+    )
     return "\n\n".join(parts) + "\n"
+
+
+def draw(rows: dict[str, Row], path: Path) -> bool:
+    """Draws certified accuracy over size of the largest graph whose models were trained; whether there is one."""
+    from agnncert.report.drawing import Curve, Panel, draw_panels
+
+    trained = [row for row in at_groups(certified(rows), 80) if row["trained"]]
+    if not trained:
+        return False
+    largest = [row for row in trained if row["edges"] == max(row["edges"] for row in trained)]
+    curves = [
+        Curve(
+            f"{row['cell'].split(':')[2]}-centric",
+            look,
+            range(len(row["certified_accuracy"])),
+            row["certified_accuracy"],
+        )
+        for look, row in enumerate(largest)
+    ]
+    title = f"synthetic, {size_of(largest[0])} of the size of Amazon2M"
+    draw_panels(
+        [Panel(title, curves)],
+        path,
+        "perturbation size",
+        f"Certified accuracy over size, T = 80, {title}.",
+        columns=1,
+        legend=True,
+    )
+    return True
+
+
+def certified(rows: dict[str, Row]) -> list[Row]:
+    return [row for row in rows.values() if row["cell"].startswith("certify:")]
 
 
 def at_groups(rows: Iterable[Row], groups: int) -> list[Row]:

@@ -1,9 +1,12 @@
 """``make bench`` is run by hand; here its measurements are taken on tiny data, so that they keep working."""
 
+from importlib.util import find_spec
+
 import pytest
-from benchmarks import run
+from benchmarks import large, run
 
 import agnncert as ac
+from agnncert.datasets.generated import generate_amazon2m_like
 
 from ..support.labelled import labelled_graph, labelled_graphs
 
@@ -20,3 +23,17 @@ def test_a_row_of_the_benchmark_can_be_measured(division, task: str) -> None:
     assert row["division"] == str(division)
     assert row["fast_in_plain_forwards"] > 0
     assert row["naive_over_fast"] > 0
+
+
+def test_cells_of_the_large_benchmark_can_be_measured(tmp_path, monkeypatch) -> None:
+    generate_amazon2m_like(large.folder_of(tmp_path, 64), 1 / 2048)
+    monkeypatch.setattr(large, "EPOCHS", 1)
+    if find_spec("pymetis") is not None:
+        assert large.epoch(tmp_path, 64)["node_in_plain_epochs"] > 0
+        assert 0 <= large.train(tmp_path, 64, "node")["score"] <= 1
+    for owner, name, _ in large.watched():
+        monkeypatch.setattr(owner, name, getattr(owner, name))  # so that it is undone
+    row = large.certify_and_save(tmp_path, 64, "node", 20, tmp_path / "c.cert")
+    assert {"hashing", "layout", "casting", "tally", "digest", "audit"} <= set(row["phases_cpu"])
+    assert row["trained"] == (find_spec("pymetis") is not None)
+    assert large.verify(str(tmp_path / "c.cert"))["verified"]

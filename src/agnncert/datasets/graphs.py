@@ -158,7 +158,7 @@ def inductive_view(data: Data, validation: bool = True) -> Data:
 
 def dataset_digest(data: Data | GraphSet | Prepared) -> str:
     """sha256 of ids, features, edges, labels and split: of everything that the result of an experiment depends on."""
-    ready = prepared(data)
+    ready = prepared(data, compact=True)
     data = ready.data
     if isinstance(data, GraphSet):
         parts = {"y": data.y, "train": data.train, "val": data.val, "test": data.test}
