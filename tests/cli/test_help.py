@@ -10,7 +10,7 @@ from agnncert.cli.app import app
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 COMMANDS = [
-    "demo", "datasets", "train", "certify", "verify", "audit", "attack", "compare", "report", "scan", "repeat",
+    "demo", "datasets", "train", "certify", "verify", "audit", "attack", "compare", "report", "scan", "serve", "repeat",
     "reproduce",
 ]  # fmt: skip
 
