@@ -75,10 +75,11 @@ def cast(
         listing = replace(listing, ballot=listed[0], stable=listed[1])
     else:
         sparse = SparseRows.of(graph.x.to(call.dtype)) if layout is None else layout.sparse
-        features, default = fast.features_of(call, graph, sparse), _abstaining(len(rows))
+        features, default = fast.features_of(call, graph, sparse, memory_limit), _abstaining(len(rows))
         if not is_graph_task(graph) and not getattr(division, "gate_features", False):
             default = fast.edgeless_ballots(call, graph, features, rows, tolerance, memory_limit)
         shares = gathered(call, shuffle, features, tolerance, memory_limit, tell, workers, keep)
+        del features  # and with them the projections, before ballots are sorted
         listing = merged(shares, shuffle)
     return votes_of(call, shuffle.num_groups, listing, default), covers(shares, shuffle, listing)
 

@@ -89,9 +89,14 @@ def chunk_rows(call: Caller, graph: Data, memory_limit: int | None) -> int:
     return int(max(1, memory_limit // (12 * width * call.dtype.itemsize)))
 
 
-def features_of(call: Caller, graph: Data, sparse: SparseRows | None = None) -> Features:
-    """The features of a graph as the model's type has them, to be projected once for all ranges of groups."""
-    return Features(graph.x.to(call.dtype), sparse)
+def features_of(
+    call: Caller, graph: Data, sparse: SparseRows | None = None, memory_limit: int | None = None
+) -> Features:
+    """The features of a graph as the model's type has them, to be projected once for all ranges of groups.
+
+    Where projections would go beyond a memory limit (bytes), each chunk projects its own rows.
+    """
+    return Features(graph.x.to(call.dtype), sparse, most_kept=memory_limit)
 
 
 def edgeless_ballots(

@@ -83,7 +83,7 @@ def booth_of(job: Job) -> Booth:
     graph = Data(**{name: _tensor(array) for name, array in job.arrays.items()}, **job.plain)
     shuffle = Shuffle(graph, job.division, job.rows, by_group=(_tensor(job.edges), job.start))
     x = graph.x.to(job.call.dtype)
-    features = fast.features_of(job.call, graph, SparseRows.of(x))
+    features = fast.features_of(job.call, graph, SparseRows.of(x), job.memory_limit)
     return Booth(job.call, shuffle, features, job.tolerance, job.memory_limit)
 
 

@@ -34,6 +34,8 @@ class Features:
         shake: Moves entries and products by a few units of rounding.
         device: Where rows and projections are wanted; where ``x`` is when not given. The matrix itself stays where it
             is, and travels there in blocks.
+        most_kept: Bytes that a projection may take to be kept for all chunks; else each chunk projects its own rows.
+            When not given, only shaken ones of millions of rows are not kept.
     """
 
     def __init__(
@@ -43,11 +45,13 @@ class Features:
         cut: bool = False,
         shake: "Shake | None" = None,
         device: torch.device | None = None,
+        most_kept: int | None = None,
     ) -> None:
         self.x = x
         self.sparse = sparse
         self.cut = cut
         self.device = x.device if device is None else device
+        self.most_kept = most_kept
         self._elsewhere: dict[torch.device, Features] = {}
         self._shake = shake
         self._shaken: dict[Shake, Features] = {}
@@ -77,7 +81,7 @@ class Features:
         if device == self.device:
             return self
         if device not in self._elsewhere:
-            self._elsewhere[device] = Features(self.x, self.sparse, self.cut, self._shake, device)
+            self._elsewhere[device] = Features(self.x, self.sparse, self.cut, self._shake, device, self.most_kept)
         return self._elsewhere[device]
 
     @cached_property
@@ -87,7 +91,9 @@ class Features:
     def shaken(self, shake: "Shake") -> "Features":
         """The same matrix, and its products with any weight, moved by a few units of rounding."""
         if shake not in self._shaken:
-            self._shaken[shake] = Features(self.x, self.sparse, shake=shake, device=self.device)
+            self._shaken[shake] = Features(
+                self.x, self.sparse, shake=shake, device=self.device, most_kept=self.most_kept
+            )
         return self._shaken[shake]
 
     def project(self, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
@@ -101,11 +107,18 @@ class Features:
         return self._projected[key][3]
 
     def projected(self, index: Tensor, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
-        """Rows of :meth:`project`; of a shaken matrix of millions of rows nothing is kept but computed anew."""
-        anew = self._shake is not None and self.x.size(0) > MOST_KEPT_SHAKEN and self.sparse is None
-        if not anew or self.device != self.x.device:
+        """Rows of :meth:`project`, which is kept if that is not too large."""
+        weights = weight.t() if transposed else weight
+        if self._keeps(weights.size(0)):
             return self.project(weight, bias, transposed).index_select(0, index)
-        return self._linear(weight.t() if transposed else weight, bias, index)
+        return self._linear(weights, bias, index)
+
+    def _keeps(self, width: int) -> bool:
+        if self.sparse is not None or self.cut or self.device != self.x.device:
+            return True
+        if self.most_kept is not None:
+            return self.x.size(0) * width * self.x.element_size() <= self.most_kept
+        return self._shake is None or self.x.size(0) <= MOST_KEPT_SHAKEN
 
     def finish_backward(self) -> None:
         """Sends the gradients collected at the projections on to the weights."""
@@ -125,6 +138,8 @@ class Features:
                 product, sign = F.linear(self.x.index_select(0, index), moved), sign.index_select(0, index)
             product *= 1 + self._shake.by * sign[:, None].to(product)
             return product if bias is None else product.add_(bias)
+        if index is not None:
+            return F.linear(self.x.index_select(0, index), weight, bias)
         return self._plain_linear(weight, bias)
 
     def _plain_linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
