@@ -73,6 +73,10 @@ class ScannedFunction:
     source: str = field(default="", repr=False)
     spoke: tuple[StatementVote, ...] = field(default=(), repr=False)
 
+    def against(self, suspicious: int) -> int:
+        """Votes for the strongest of the other classes; one that no vote can win may start far below zero."""
+        return max(votes for label, votes in enumerate(self.votes) if label != suspicious)
+
     @property
     def place(self) -> str:
         """``file:line``."""

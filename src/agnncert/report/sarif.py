@@ -70,7 +70,7 @@ def _driver(scan: Scan) -> dict[str, Any]:
 
 def _result(scan: Scan, function: ScannedFunction) -> dict[str, Any]:
     name = scan.name_of(scan.suspicious)
-    for_it, others = function.votes[scan.suspicious], sum(function.votes) - function.votes[scan.suspicious]
+    for_it, others = function.votes[scan.suspicious], function.against(scan.suspicious)
     text = (
         f"{function.name or 'A function'} looks {name}: {for_it:,} votes to {others:,}. "
         f"The verdict withstands {edits_words(function.edited)}."

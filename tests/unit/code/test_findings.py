@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -24,3 +25,8 @@ def test_a_scan_as_a_table():
     table = hostile_scan().to_pandas()
     assert table["line"].tolist() == [1, 7]
     assert table["votes_1"].tolist() == [3, 0]
+
+
+def test_a_class_that_cannot_win_is_no_rival():
+    one = replace(hostile_scan().functions[0], votes=(4, 7, -(2**30)))
+    assert one.against(1) == 4
