@@ -29,7 +29,7 @@ from benchmarks.bigvul import PROTOCOLS, Row, read
 
 FUNCTIONS, CHUNK = 5600, 100  # attacked for each protocol, and at a time
 EDITED = 32000  # random edits: functions are drawn again and again
-EDITS = 2000  # at a time
+EDITS = 500  # at a time
 SEARCHED = 10  # every tenth function is also rewritten step by step
 KINDS = ("inserted", "deleted", "replaced")
 LARGEST = 1000
