@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lean bench bench-large results small docs clean help
+.PHONY: demo test check lean bench bench-live bench-large results small docs clean help
 
 help:           ## what each target does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -33,6 +33,9 @@ lean:           ## the wheel without extras in an empty environment: verify and 
 
 bench: $(READY) ## measure speed against one plain forward pass and against T of them
 	$(BIN)/python -m benchmarks.run
+
+bench-live: $(READY) ## measure what an event costs a live graph, beside certifying again
+	$(BIN)/python -m benchmarks.live
 
 bench-large: $(READY) ## the same on a synthetic graph of the size of Amazon2M (hours; goes on where it stopped)
 	$(BIN)/python -m benchmarks.large

@@ -27,9 +27,10 @@ from agnncert.datasets.bigvul import load_big_vul
 from agnncert.datasets.catalog import SOURCES
 from benchmarks.bigvul import PROTOCOLS, Row, read
 
-FUNCTIONS, CHUNK = 5000, 250  # attacked for each protocol, and at a time
-EDITED = 15000  # functions edited at random
-SEARCHED = 5  # every fifth function is also rewritten step by step
+FUNCTIONS, CHUNK = 5000, 100  # attacked for each protocol, and at a time
+EDITED = 32000  # random edits: functions are drawn again and again
+EDITS = 2000  # at a time
+SEARCHED = 10  # every tenth function is also rewritten step by step
 KINDS = ("inserted", "deleted", "replaced")
 LARGEST = 1000
 
@@ -90,10 +91,9 @@ FREE = {"add_edges": float("inf"), "delete_edges": float("inf"), "change_edges":
 
 
 def attacked(
-    voter: Voter, texts: list[str], numbers: list[int], rivals: list[str]
+    voter: Voter, cert: Any, texts: list[str], numbers: list[int], rivals: list[str]
 ) -> Iterator[tuple[str, int, int, str]]:
     """Attacks on some functions: their name, the function, 0 within its certificate or 1 beyond, and the new text."""
-    cert = voter.certify(texts)
     amounts = limits(cert)
     for k, text in enumerate(texts):
         label = int(cert.label[k])
@@ -118,7 +118,7 @@ def attacked(
 def chunk(voter: Voter, texts: list[str], numbers: list[int], rivals: list[str]) -> Row:
     """Attacks on some functions, counted: how many of each kind, and how many changed the verdict."""
     before = voter.certify(texts)
-    done = list(attacked(voter, texts, numbers, rivals))
+    done = list(attacked(voter, before, texts, numbers, rivals))
     after = voter.certify([new for *_, new in done])
     counts: dict[str, list[int]] = {}
     flips = []
@@ -149,11 +149,10 @@ def random_edits(texts: list[str], seed: int) -> Row:
     rng = random.Random(seed)
     for text in texts:
         whole = not parse(text).partial
-        made = edited(text, rng)
-        if made is None:
+        after, inserted, deleted = edited(text, rng)
+        if after == text:
             found["nothing to edit"] += 1
             continue
-        after, inserted, deleted = made
         if whole and parse(after).partial:
             found["left an error"] += 1
             continue
@@ -183,10 +182,10 @@ def main() -> None:
     texts = sources(options.data)
     done = {(row["stage"], row["protocol"], row.get("chunk")) for row in read(options.out)}
     if options.edits:
-        order = random.Random(0).sample(sorted(texts), EDITED)
-        for start in range(0, EDITED, 1000):
+        order = random.Random(0).choices(sorted(texts), k=EDITED)
+        for start in range(0, EDITED, EDITS):
             if ("edits", "big-vul", start) not in done:
-                found = random_edits([texts[k] for k in order[start : start + 1000]], start)
+                found = random_edits([texts[k] for k in order[start : start + EDITS]], start)
                 write(options.out, {"stage": "edits", "protocol": "big-vul", "seed": 0, "chunk": start, **found})
         return
     for protocol in options.protocols:

@@ -1,6 +1,6 @@
 """Makes the trained models that come with the package (src/agnncert/models/weights).
 
-python -m benchmarks.pretrained --root .cache/data --runs .cache/pretrained
+python -m benchmarks.pretrained [DATASET …] --root .cache/data --runs .cache/pretrained
 
 Each is what ``agnncert train`` makes with its defaults for the dataset; the runs go on where they were stopped. Prints
 the digests that belong into src/agnncert/models/bundled.py.
@@ -19,12 +19,13 @@ GROUPS = {"digits-knn": 60, "aids": None, "pubmed": None}  # digits as in the de
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("datasets", nargs="*", choices=[*GROUPS, []], help="all when not given")
     parser.add_argument("--root", default=".cache/data")
     parser.add_argument("--runs", type=Path, default=Path(".cache/pretrained"))
     args = parser.parse_args()
-    for name, groups in GROUPS.items():
+    for name in args.datasets or GROUPS:
         settings = TrainSettings(
-            data=name, root=args.root, model="gcn", division="node", groups=groups, references=False
+            data=name, root=args.root, model="gcn", division="node", groups=GROUPS[name], references=False
         )
         trained = train_run(settings, args.runs / name)
         facts = load_description(trained.folder.weights)["provenance"]

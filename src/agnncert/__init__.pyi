@@ -49,6 +49,7 @@ from .report import ReportContext as ReportContext
 from .report import build_report as build_report
 from .report import save_figures as save_figures
 from .report import save_tables as save_tables
+from .serve.client import LiveClient as LiveClient
 from .studies.comparison import Comparison as Comparison
 from .studies.comparison import compare as compare
 from .training import Weights as Weights

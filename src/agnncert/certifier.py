@@ -226,7 +226,8 @@ def _tolerance(given: float | None, report: AuditReport) -> float:
 def _look_again(votes: Votes, call: Caller, chosen: Targets, division: Division, shuffle: Shuffle | None) -> None:
     """Casts some of the ballots again by the plain engine, on the very graph that is certified."""
     random = np.random.default_rng(int(chosen.digest[:16], 16))  # the same for the same graph, and nobody's choice
-    pairs = choose_few(votes, chosen.task == "graph", random)
+    own_groups, num_nodes = has_own_groups(division), int(chosen.graph.num_nodes)
+    pairs = choose_few(votes, chosen.task == "graph", random, own_groups, num_nodes)
     differ, again = differing(votes, pairs, call, chosen.graph, division, chosen.places, shuffle)
     if differ.size:
         target, group = pairs[differ[0]]

@@ -130,7 +130,7 @@ def _check_ballots(
     found.checked.append(f"the model, and all {number:,} ballots, cast again")
     tell(1.0)
     if ballots and not found.wrong:
-        pairs = choose_ballots(here, ballots, np.random.default_rng(seed))
+        pairs = choose_ballots(here, ballots, np.random.default_rng(seed), has_own_groups(division))
         log.info("casting %d ballots once more, one subgraph at a time", len(pairs))
         differ, again = differing(here, pairs, call, chosen.graph, division, chosen.places)
         if differ.size:

@@ -10,7 +10,8 @@ from agnncert.cli.app import app
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 COMMANDS = [
-    "demo", "datasets", "train", "certify", "verify", "audit", "attack", "compare", "report", "repeat", "reproduce",
+    "demo", "datasets", "train", "certify", "verify", "audit", "attack", "compare", "report", "scan", "repeat",
+    "reproduce",
 ]  # fmt: skip
 
 SCRIPT = """

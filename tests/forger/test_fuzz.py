@@ -27,13 +27,13 @@ def path():
 @pytest.mark.parametrize("part", range(4))
 def test_no_forgery_is_accepted(part, path):
     fates, bad = [], []
-    for number in range(part * 250, part * 250 + 250):
+    for number in range(part * 150, part * 150 + 150):
         name, outcome = numbered(12, number, path, NAMES)
         fates.append(outcome.fate)
         bad += [(number, name, outcome)] if outcome.fate in BAD else []
     assert not bad, f"{len(bad)} of {len(fates)}:\n" + "\n".join(map(str, bad[:20]))
-    assert fates.count("refused") > 100  # the reviewer does refuse, and
-    assert fates.count("true") > 5  # does not refuse everything
+    assert fates.count("refused") > 60  # the reviewer does refuse, and
+    assert fates.count("true") > 3  # does not refuse everything
 
 
 @pytest.mark.parametrize("name", [*SOME, "v1 gated-node", "v1 rs"])

@@ -317,7 +317,7 @@ def other_version(draft: Draft, rng: Random, world: World) -> None:
 
 def downgraded(draft: Draft, rng: Random, world: World) -> None:
     """The file is written anew as one of version 1, which has digests of keys and says nothing about locality."""
-    require(draft.header["version"] == 2)
+    require(draft.header["version"] in (2, 3))
     as_version_1(draft, world.case)
 
 
@@ -395,7 +395,8 @@ EARLY: dict[str, Alteration] = {
     for function in (
         of_ballots.one_ballot, of_ballots.many_ballots, of_ballots.unanimous, of_ballots.default_ballot, of_ballots.more_stable, of_ballots.less_stable, of_ballots.default_more_stable,
         of_ballots.default_less_stable, of_ballots.reached_flags, of_ballots.unlisted, of_ballots.listed, of_ballots.regrouped, of_ballots.cover_table, of_ballots.another_rule, of_ballots.prices, of_ballots.grid,
-        of_ballots.division_text, of_ballots.another_kind, of_ballots.number_of_groups, of_ballots.number_of_classes, id_kind, swapped_ids, renamed_ids,
+        of_ballots.division_text, of_ballots.another_kind, of_ballots.number_of_groups, of_ballots.number_of_classes,
+        of_ballots.another_vote, of_ballots.edgeless_prediction, of_ballots.one_way_flags, of_ballots.hub_list, id_kind, swapped_ids, renamed_ids,
         retyped_ids, other_rows, other_targets, shuffled_evidence, truth_is_label, other_truth, no_truth, other_degree,
         no_degree, fewer_targets, no_targets, other_order, doubled_targets, tolerance, digests, counts, more_samples,
         noise, noise_kind, sampling, other_task, borrowed, merged, other_version, downgraded, other_library, remarks, more_fields,
@@ -443,7 +444,8 @@ def larger_budget(draft: Draft, rng: Random, world: World) -> None:
 
 def answers(draft: Draft, rng: Random, world: World) -> None:
     """An answer, a number of broken targets, a label, a radius or a number of new neighbours is another."""
-    name = pick(rng, ("holds", "label", "radius", "new_neighbours", "broken_at_most"))
+    stated = ("holds", "label", "radius", "new_neighbours", "broken_at_most", "structure_radius")
+    name = pick(rng, [one for one in stated if one != "structure_radius" or one in draft.arrays])
     if name == "broken_at_most":
         require(draft.header["statements"])
         pick(rng, draft.header["statements"])[name] += int(pick(rng, (-1, 1)))

@@ -8,7 +8,7 @@ import numpy as np
 from agnncert.proof.rules import RULES
 
 from .forgers_world import Random, World, pick, require
-from .forging import LISTED, Draft
+from .forging import LISTED, PREFIX, Draft
 
 
 def _ballots(draft: Draft) -> None:
@@ -118,7 +118,7 @@ def unlisted(draft: Draft, rng: Random, world: World) -> None:
     require(len(draft["group"]))
     k = int(rng.integers(len(draft["group"])))
     target = int(draft.owner[k])
-    for name in LISTED:
+    for name in filter(draft.has, LISTED):
         draft[name] = np.delete(draft[name], k)
     draft["indptr"][target + 1 :] -= 1
     mend_cover(draft)
@@ -132,8 +132,9 @@ def listed(draft: Draft, rng: Random, world: World) -> None:
     group = pick(rng, set(range(draft.settings["num_groups"])) - set(draft["group"][here].tolist()))
     k = int(draft["indptr"][target] + (draft["group"][here] < group).sum())
     ballot = rng.integers(draft.settings["num_classes"]) if rng.random() < 0.5 else draft["default"][target]
-    for name, value in (("group", group), ("ballot", ballot), ("stable", True), ("reached", rng.random() < 0.7)):
-        draft[name] = np.insert(draft[name], k, value)
+    new = {"group": group, "ballot": ballot, "stable": True, "reached": rng.random() < 0.7, "one_way": False}
+    for name in filter(draft.has, LISTED):
+        draft[name] = np.insert(draft[name], k, new[name])
     draft["indptr"][target + 1 :] += 1
     mend_cover(draft)
 
@@ -148,7 +149,7 @@ def regrouped(draft: Draft, rng: Random, world: World) -> None:
     new = pick(rng, set(range(draft.settings["num_groups"])) - set(draft["group"][here].tolist()))
     draft["group"][old] = new
     order = here[np.argsort(draft["group"][here])]
-    for name in LISTED:
+    for name in filter(draft.has, LISTED):
         draft[name][here] = draft[name][order].copy()
 
 
@@ -181,12 +182,104 @@ def take_rule(draft: Draft, rng: Random, rule: str) -> None:
         draft.settings["parameters"] = {"edge_groups": height, "feature_groups": draft.settings["num_groups"] // height}
     if RULES[rule].prices:
         draft.settings["parameters"] = {name: int(rng.integers(0, 2)) for name in RULES[rule].prices}
+    for name, listed in (("one_way", True), ("hubs", False)):
+        if not getattr(RULES[rule], name):
+            draft.arrays.pop(PREFIX + name, None)
+        elif not draft.has(name):
+            empty = np.zeros(len(draft["group"]), dtype=bool) if listed else np.zeros(0, dtype=np.int32)
+            draft[name] = empty
+    if "vote" in draft.settings and rng.random() < 0.8:
+        _mend_vote(draft, rng)
     if RULES[rule].most_unreached == 0:
         draft["reached"][:] = True
     if RULES[rule].uses_cover:
         mend_cover(draft, per_node=1)
     else:
         _set_cover(draft, [[] for _ in range(draft.num_targets)])
+
+
+def _mend_vote(draft: Draft, rng: Random) -> None:
+    """A vote that the rule accepts, and the arrays that go with it: what empty groups cast, what a prior follows."""
+    rule, vote = RULES[draft.settings["rule"]], dict(draft.settings["vote"])
+    if ("class" if isinstance(vote["empty"], int) else vote["empty"]) not in rule.empty:
+        vote["empty"] = rule.empty[0]
+    if isinstance(vote["prior"], int) and vote["prior"] and not rule.edgeless_prior:
+        vote["prior"] = [vote["prior"]] * draft.settings["num_classes"]
+    _set_vote(draft, vote, rng)
+
+
+def _set_vote(draft: Draft, vote: dict[str, Any], rng: Random) -> None:
+    draft.settings["vote"] = vote
+    follows = isinstance(vote["prior"], int) and vote["prior"] != 0
+    classes = draft.settings["num_classes"]
+    if follows and not draft.has("edgeless"):
+        draft.arrays[PREFIX + "edgeless"] = rng.integers(0, classes, draft.num_targets).astype(np.int16)
+        draft.arrays[PREFIX + "edgeless_stable"] = np.ones(draft.num_targets, dtype=bool)
+    if not follows:
+        for name in ("edgeless", "edgeless_stable"):
+            draft.arrays.pop(PREFIX + name, None)
+    if vote["empty"] == "edgeless":
+        draft["default"][draft["default"] < 0] = int(rng.integers(classes))
+        if follows:
+            draft["default"], draft["default_stable"] = draft["edgeless"], draft["edgeless_stable"]
+    else:
+        draft["default"][:] = -1 if vote["empty"] == "abstain" else vote["empty"]
+        draft["default_stable"][:] = True
+
+
+def another_vote(draft: Draft, rng: Random, world: World) -> None:
+    """Empty groups are said to cast something else, or other votes to be given in advance."""
+    _ballots(draft)
+    require("vote" in draft.settings and draft.settings["rule"] in RULES)
+    rule, vote, classes = RULES[draft.settings["rule"]], dict(draft.settings["vote"]), draft.settings["num_classes"]
+    if rng.random() < 0.4:
+        choices = {name for name in rule.empty if name != "class"} | (
+            set(range(classes)) if "class" in rule.empty else set()
+        )
+        vote["empty"] = pick(rng, choices - {vote["empty"]})
+    else:
+        vote["prior"] = pick(rng, ([5, *[0] * (classes - 1)], rng.integers(-2, 5, classes).tolist(), 0, 1, 4, -2))
+        require(vote["prior"] != draft.settings["vote"]["prior"])
+    if rng.random() < 0.3:
+        draft.settings["vote"] = vote  # arrays are left as they are
+    else:
+        _set_vote(draft, vote, rng)
+
+
+def edgeless_prediction(draft: Draft, rng: Random, world: World) -> None:
+    """The prediction that a prior follows is said to be another one, or to be clear."""
+    _ballots(draft)
+    require(draft.has("edgeless"))
+    k = int(rng.integers(draft.num_targets))
+    if rng.random() < 0.7:
+        others = set(range(draft.settings["num_classes"])) - {int(draft["edgeless"][k])}
+        draft["edgeless"][k] = pick(rng, others)
+    else:
+        draft["edgeless_stable"][k] = not draft["edgeless_stable"][k]
+    if draft.settings.get("vote", {}).get("empty") == "edgeless":
+        draft["default"], draft["default_stable"] = draft["edgeless"].copy(), draft["edgeless_stable"].copy()
+
+
+def one_way_flags(draft: Draft, rng: Random, world: World) -> None:
+    """Pairs are said to have both directions, or one."""
+    require(draft.has("one_way"))
+    _flip_flags(draft, rng, "one_way", pick(rng, (None, True, False)))
+
+
+def hub_list(draft: Draft, rng: Random, world: World) -> None:
+    """Nodes are said to be neighbours of fewer targets, or of more, than they are."""
+    require(draft.has("hubs") and len(draft["hubs"]))
+    hubs = draft["hubs"]
+    choice = int(rng.integers(4))
+    if choice == 0:
+        draft["hubs"] = hubs[: int(rng.integers(len(hubs)))]
+    elif choice == 1:
+        draft["hubs"] = np.maximum(hubs - 1, 1)
+    elif choice == 2:
+        draft["hubs"] = np.sort(np.append(hubs, 1 + int(rng.integers(4))))[::-1]
+    else:
+        draft["hubs"] = np.ones_like(hubs)
+    require(not np.array_equal(draft["hubs"], hubs))
 
 
 def prices(draft: Draft, rng: Random, world: World) -> None:
@@ -219,7 +312,9 @@ def division_text(draft: Draft, rng: Random, world: World) -> None:
     _ballots(draft)
     text = draft.claim["division"]
     changes = (
-        lambda: re.sub(r"T=\d+", f"T={rng.integers(1, 12)}", text),
+        lambda: re.sub(r"T=(\d+|inf)", f"T={rng.integers(1, 12)}", text),
+        lambda: re.sub(r"T=\d+.*", "T=inf)", text),
+        lambda: re.sub(r"T=inf.*", f"T={draft.settings['num_groups']}, hash=md5, key=u64le)", text),
         lambda: re.sub(r"hash=\w+", f"hash={pick(rng, ['md5', 'sha1', 'sha256', 'blake2b', 'crc'])}", text),
         lambda: re.sub(r"^[a-z-]+", pick(rng, _KINDS), text),
         lambda: text.replace(", self-loops kept", "") if "loops" in text else text.replace(")", ", self-loops kept)"),
@@ -238,10 +333,23 @@ def division_text(draft: Draft, rng: Random, world: World) -> None:
 def another_kind(draft: Draft, rng: Random, world: World) -> None:
     """Division and rule are both said to be of another kind."""
     _ballots(draft)
-    kind = pick(rng, ("edge-centric", "node-centric", "gated", "gnncert-e", "gnncert-n", "gnncert-en"))
+    kinds = (
+        "edge-centric",
+        "node-centric",
+        "gated",
+        "gnncert-e",
+        "gnncert-n",
+        "gnncert-en",
+        "per-pair",
+        "per-neighbour",
+    )
+    kind = pick(rng, kinds)
     task = draft.settings["rule"].split("/")[1]
     require(f"{kind}/{task}" in RULES and f"{kind}/{task}" != draft.settings["rule"])
     take_rule(draft, rng, f"{kind}/{task}")
+    if kind.startswith("per-"):
+        draft.claim["division"] = f"{'edge' if kind == 'per-pair' else 'node'}-centric(T=inf)"
+        return
     sides = draft.settings["parameters"]
     size = f"{sides['edge_groups']}x{sides['feature_groups']}" if sides else str(draft.settings["num_groups"])
     hashed = re.search(r"hash=(\w+)", draft.claim["division"])
@@ -260,7 +368,8 @@ def number_of_groups(draft: Draft, rng: Random, world: World) -> None:
     draft.settings["num_groups"] = groups
     draft.claim["num_groups"] = groups
     if rng.random() < 0.7:
-        draft.claim["division"] = re.sub(r"T=\d+(x\d+)?", f"T={groups}", draft.claim["division"])
+        hashed = "" if "hash=" in draft.claim["division"] else ", hash=md5, key=u64le"
+        draft.claim["division"] = re.sub(r"T=(inf|\d+(x\d+)?)", f"T={groups}{hashed}", draft.claim["division"])
 
 
 def number_of_classes(draft: Draft, rng: Random, world: World) -> None:

@@ -22,6 +22,7 @@ from agnncert.proof import certificate as proving
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import Claim, make_claim, make_sample_claim
+from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.file import FORMAT, VERSION, Contents, read_contents, write_contents
 from agnncert.proof.vote import Vote
 from agnncert.storage import read_sealed, write_sealed
@@ -29,7 +30,8 @@ from agnncert.storage import read_sealed, write_sealed
 from .certificates import certificate_of, random_evidence
 
 PREFIX = "evidence."
-LISTED = ("group", "ballot", "stable", "reached")
+LISTED = ("group", "ballot", "stable", "reached", "one_way")  # the last one only where pairs have groups of their own
+WHOLE = ("hubs",)  # about all targets together, so it does not follow them
 # What a senseless draft may raise while its statements are derived; such a draft keeps the statements it had.
 IMPOSSIBLE = (AgnncertError, KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError, MemoryError)
 
@@ -151,13 +153,13 @@ def select(draft: Draft, order: Any) -> None:
     order, n = np.asarray(order, dtype=np.int64), draft.num_targets
     rows = {"indptr": LISTED, "cover_ptr": ("cover",)}
     ids = ids_of(draft)
-    pointed = {PREFIX + name for ptr, names in rows.items() for name in (ptr, *names)}
+    pointed = {PREFIX + name for ptr, names in rows.items() for name in (ptr, *names)} | {PREFIX + n for n in WHOLE}
     for ptr, names in rows.items():
         if draft.has(ptr):
             ends = draft[ptr]
             places = [np.arange(ends[k], ends[k + 1]) for k in order.tolist()]
             where = np.concatenate([np.zeros(0, dtype=np.int64), *places])
-            for name in names:
+            for name in filter(draft.has, names):
                 draft[name] = draft[name][where]
             draft[ptr] = np.cumsum([0, *map(len, places)])
     for name, array in draft.arrays.items():
@@ -182,11 +184,11 @@ def derive(draft: Draft) -> bool:
         answers = [certificate.holds_against(budget) for budget in stated]
         broken = [certificate.broken_at_most(budget) for budget in stated]
         derived = {name: getattr(certificate, name) for name in ("label", "radius", "new_neighbours")}
-        if PREFIX + "hubs" in draft.arrays or PREFIX + "one_way" in draft.arrays:
-            derived["structure_radius"] = certificate.structure_radius
+        alone = evidence.structure_radius() if isinstance(evidence, BallotEvidence) else None
     except IMPOSSIBLE:
         return False
-    draft.arrays |= derived
+    draft.arrays.pop("structure_radius", None)
+    draft.arrays |= derived | ({} if alone is None else {"structure_radius": alone})
     draft.arrays["holds"] = np.array(answers, dtype=bool).reshape(len(stated), certificate.num_targets)
     for statement, number in zip(draft.header["statements"], broken, strict=True):
         statement["broken_at_most"] = number

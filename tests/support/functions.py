@@ -2,7 +2,11 @@
 
 import random
 from collections import Counter
+from typing import Any
 
+import torch
+
+import agnncert as ac
 from agnncert.code.syntax import parse
 
 FUNCTIONS = [
@@ -85,3 +89,28 @@ def edited(text: str, rng: random.Random) -> tuple[str, Counter[str], Counter[st
 
 def _joined(before: bytes, middle: str, after: bytes) -> str:
     return (before + middle.encode() + after).decode()
+
+
+BAD = ("strcpy(a, b);", "gets(line);", "sprintf(out, fmt, x);")
+GOOD = ("strlcpy(a, b, n);", "fgets(line, n, in);", "log(x);")
+OTHER = ("i++;", "x = y + 1;", "if (x) y = 2;", "while (i < n) i++;", "int j = 0;", "free(p);")
+
+
+def function(label: int, rng: random.Random) -> str:
+    """A function whose calls tell its label, among statements that do not."""
+    said = [rng.choice(BAD if label else GOOD) for _ in range(5)] + [rng.choice(OTHER) for _ in range(6)]
+    rng.shuffle(said)
+    return "int f(int x) { " + " ".join(said) + " return x; }"
+
+
+def labelled(embed: Any = ac.code.pieces, count: int = 60) -> Any:
+    """Functions of two classes as a set with three parts; each keeps its text as ``source``."""
+    rng = random.Random(0)
+    graphs = []
+    for k in range(count):
+        text = function(k % 2, rng)
+        data = ac.code.graph(text).to_data(embed)
+        data.y, data.source = torch.tensor([k % 2]), text
+        graphs.append(data)
+    part = torch.arange(count)
+    return ac.GraphSet(graphs, train=part[:30], val=part[30:40], test=part[40:], num_classes=2)

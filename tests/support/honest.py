@@ -163,6 +163,13 @@ def weighted_graph(seed: int) -> Data:
     return graph
 
 
+def some_arcs(graph: Data) -> Data:
+    """The graph without the second direction of every third pair."""
+    u, v = graph.edge_index
+    graph.edge_index = graph.edge_index[:, (u <= v) | ((u + v) % 3 != 0)]
+    return graph
+
+
 def node_model(seed: int) -> Any:
     return decisive(Sums(), seed)
 
@@ -210,6 +217,34 @@ def cases() -> dict[str, Case]:
         Case(
             "graphs-prior", some_graphs(11), graph_model(38), ac.EdgeCentric(6), (3, 0), {"vote": ac.Vote(2, [0, 1, 3])}
         ),
+        Case("own-edge", a_graph(19), node_model(19), ac.EdgeCentric(math.inf), ODD, {"vote": ac.Vote(prior=3)}),
+        Case(
+            "own-edge-arcs",
+            some_arcs(a_graph(20, ids="words", loops=3)),
+            node_model(20),
+            ac.EdgeCentric(math.inf, self_loops=True),
+            ODD,
+            {"vote": ac.Vote(1, [4, 0, 1])},
+        ),
+        Case(
+            "own-node",
+            a_graph(21, ids="rows"),
+            node_model(41),
+            ac.NodeCentric(math.inf),
+            ODD,
+            {"vote": ac.Vote(prior=2), "tolerance": 0.05},
+            None,
+        ),
+        Case("own-node-all", a_graph(22), node_model(42), ac.NodeCentric(math.inf), None, {"vote": ac.Vote(2, 4)}),
+        Case(
+            "graphs-own-edge",
+            some_graphs(12),
+            graph_model(43),
+            ac.EdgeCentric(math.inf),
+            (3, 0, 6),
+            {"vote": ac.Vote(1, [0, 4, 2])},
+        ),
+        Case("graphs-own-node", some_graphs(13, ids="rows"), graph_model(44), ac.NodeCentric(math.inf), budgets=None),
         Case("graphs-edge", some_graphs(1), graph_model(21), ac.EdgeCentric(6), (3, 0, 5, 2)),
         Case("graphs-edge-rows", some_graphs(2, ids="rows"), graph_model(22), ac.EdgeCentric(4, self_loops=True)),
         Case("graphs-node", some_graphs(3), decisive(GraphModel("sage"), 23), ac.NodeCentric(3), budgets=None),
@@ -275,6 +310,9 @@ def _others(case: Case) -> list[Any]:
     division = case.division
     if case.file is not None:
         return []
+    if getattr(division, "num_groups", 0) == math.inf:  # a vote that fits one group per neighbour fits T of them
+        swapped = ac.NodeCentric if isinstance(division, ac.EdgeCentric) else ac.EdgeCentric
+        return [swapped(math.inf), type(division)(6), swapped(5)]
     if isinstance(division, ac.EdgeCentric):
         return [
             replace(division, hash="blake2b"),

@@ -28,7 +28,7 @@ from agnncert.verifier import Verdict, verify
 
 from .alterations import EARLY, LATE, Alteration
 from .forgers_world import Pointless, Random, World, as_version_1, pick, world_of
-from .forging import Draft, at, budget_of, derive, drafted, ids_of, leaves, seal, select
+from .forging import WHOLE, Draft, at, budget_of, derive, drafted, ids_of, leaves, seal, select
 from .honest import Case
 
 SITUATIONS = ("file", "graph", "model", "some ballots", "all ballots")
@@ -132,8 +132,10 @@ def _expected(world: World, draft: Draft) -> Draft | None:
 def _stated(draft: Draft) -> dict[str, Any]:
     stated = {"budgets": [statement["budget"] for statement in draft.header["statements"]]}
     if draft.header["kind"] == "ballots":
-        told = {name: draft.settings[name] for name in ("vote", "rule", "num_classes") if name in draft.settings}
-        return stated | {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"], **told}
+        told = draft.settings  # of its rule and classes nothing is told to certify: they follow from the division
+        vote = Vote.from_json(told["vote"], told["rule"], told["num_classes"]) if "vote" in told else None
+        stated |= {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"]}
+        return stated | ({} if vote is None else {"vote": vote.to_json()})
     counts = {name: int(draft[place][:1].sum()) or 1 for name, place in (("n0", "selection"), ("n", "estimation"))}
     return stated | {"settings": draft.settings, **counts}
 
@@ -158,12 +160,14 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
         if asked["tolerance"] != world.least_tolerance:
             given = {"tolerance": asked["tolerance"]}
         if "vote" in asked:
-            given["vote"] = Vote.from_json(asked["vote"], asked["rule"], asked["num_classes"])
+            given["vote"] = Vote(**asked["vote"])
         case = replace(case, settings={name: value for name, value in case.settings.items() if name == "attacks"})
     certificate = case.certify(rows or world.honest.arrays["row"][:1], **given)
     draft = drafted(certificate, tuple(budget_of(stored) for stored in asked["budgets"]))
     if not rows:  # a file about no target says what it assumes and covers, and nothing else
         select(draft, [])
+        for name in filter(draft.has, WHOLE):
+            draft[name] = draft[name][:0]
         derive(draft)
     return draft
 

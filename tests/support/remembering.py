@@ -26,7 +26,8 @@ class _Remembered:
     def __call__(self, *given: Any, **to_tell: Any) -> Any:
         key = self.told(*given)
         if key not in self.known:
-            self.known[key] = (self.function(*given), given)  # arguments are kept, so that no other has their id
+            how = {name: value for name, value in to_tell.items() if name != "tell"}
+            self.known[key] = (self.function(*given, **how), given)  # arguments are kept, so that no other has their id
             if len(self.known) > MOST:
                 self.known.popitem(last=False)
         return self.known[key][0]
@@ -52,7 +53,7 @@ def _memories() -> dict[str, _Remembered]:
     )  # fmt: skip
     plain = _Remembered(
         recast._cast,
-        lambda call, graph, division, rows, pairs: (
+        lambda call, graph, division, rows, pairs, shuffle=None: (
             _call(call), id(graph), _division(division), rows.tobytes(), pairs.tobytes()
         ),
     )  # fmt: skip

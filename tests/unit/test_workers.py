@@ -169,6 +169,7 @@ def test_without_the_package(monkeypatch) -> None:
 
 def test_commands_can_spread_their_work(cluster, tmp_path) -> None:
     from agnncert.cli import main
+
     for place, more in (("alone", []), ("together", ["--on", "ray", "--address", cluster.address])):
         words = ["certify", "digits-knn", "--weights", "pretrained", "--out", str(tmp_path / place), "--no-report"]
         assert main([*words, *more]) == 0

@@ -28,6 +28,7 @@ from agnncert.cli.options import (
 )
 from agnncert.cli.scanning import scan
 from agnncert.cli.screen import Screen, percent, table
+from agnncert.cli.serving import serve
 from agnncert.errors import SettingsError
 from agnncert.studies.settings import CERTIFICATION, DATA, MODEL, CertifySettings, DataSettings, TrainSettings
 
@@ -319,7 +320,7 @@ def compare(
             default_factory=list, show_default="those that cover the attack", metavar="NAME",
             rich_help_panel=COMPARISON,
             help="edge, node, gated, gnncert-e, gnncert-n, gnncert-en, rs, sparse-rs or bi-rs, with settings as in "
-            "node:num_groups=100 or bi-rs:p_edge=0.7,p_node=0.9. May be repeated.",
+            "node:num_groups=100 (or inf) or bi-rs:p_edge=0.7,p_node=0.9. May be repeated.",
         ),
     ],
     sizes: Annotated[
@@ -338,12 +339,22 @@ def compare(
             help="Also show an undefended model and one without edges.", rich_help_panel=COMPARISON, metavar=""
         ),
     ] = True,
+    design_size: Annotated[
+        str,
+        typer.Option(
+            metavar="N,N,…", rich_help_panel=COMPARISON, show_default="none",
+            help="Choose the vote of edge and node for attacks of this size; of several, each has a row.",
+        ),
+    ] = "",
     base: Annotated[
         TrainSettings,
         From(
-            "model", "set", "epochs",
+            "model", "set", "epochs", "protocol", "empty", "prior",
             model={"default": "gcn", "help": "The base model of all, or package.module:factory."},
             epochs={"panel": MODEL, "help": "Epochs of training."},
+            protocol={"panel": MODEL, "default": None, "shown_default": "transductive"},
+            empty={"panel": COMPARISON},
+            prior={"panel": COMPARISON},
         ),
     ],
     n0: Annotated[int, typer.Option(help="Samples that choose labels.", rich_help_panel=SAMPLING)] = 100,
@@ -377,12 +388,15 @@ def compare(
     from agnncert.studies.compare import compare_run
 
     injected = math.inf if edges_per_injected == "inf" else numbers("edges-per-injected", edges_per_injected)[0]
+    designs = numbers("design-size", design_size)
+    if designs and base.vote is not None:
+        raise SettingsError("--design-size chooses the vote: leave out --empty and --prior.")
     with screen.following() as on_progress:
         compared = compare_run(
             replace(data, data=what[0]), [_defence(text) for text in defence], out, on_progress,
             attack=attack, sizes=numbers("sizes", sizes) or None, edges_per_injected=injected,
             own_features=own_features, references=references, model=base.model, model_args=base.set,
-            fit_args=base.fit, n0=n0, n=n, alpha=alpha,
+            fit_args=base.fit, vote=base.vote, design_size=designs or None, n0=n0, n=n, alpha=alpha,
         )  # fmt: skip
     outcome = {"folder": compared.folder, "files": compared.files, **compared.comparison.to_json()}
     screen.result(outcome, f"{compared.comparison}\n\nTables and figures: {compared.folder}")
@@ -444,4 +458,4 @@ def repeat(
     raise typer.Exit(0 if same else 1)
 
 
-COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, scan, repeat, reproduce)
+COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, scan, serve, repeat, reproduce)

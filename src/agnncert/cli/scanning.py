@@ -5,15 +5,17 @@ from typing import Annotated, Any
 
 import typer
 
-from agnncert.cli.options import RUN, Json, SettingsFile, Trust
+from agnncert.cli.options import RUN, From, Json, SettingsFile, Trust
 from agnncert.cli.screen import Screen, table
 from agnncert.errors import SettingsError
+from agnncert.studies.settings import CertifySettings
 
 VERDICTS, READING, OUTPUT = "Verdicts", "Reading", "Output"
 
 
 def scan(
     folder: Annotated[Path, typer.Argument(help="A folder with C or C++ files, or one file.", metavar="FOLDER")],
+    *,
     run: Annotated[Path, typer.Option(help="The run folder that agnncert train big-vul left.", metavar="RUN")],
     top: Annotated[int, typer.Option(help="Functions to print.", metavar="N", rich_help_panel=OUTPUT)] = 20,
     texts: Annotated[
@@ -38,31 +40,35 @@ def scan(
             metavar="N", show_default="never", rich_help_panel=VERDICTS,
         ),
     ] = None,
-    prior: Annotated[
-        int,
-        typer.Option(
-            help="Votes by which “vulnerable” has to be ahead: the more, the fewer functions are named.",
-            metavar="N", rich_help_panel=VERDICTS,
+    named: Annotated[
+        CertifySettings,
+        From(
+            "groups", "empty", "prior", "model",
+            groups={"panel": VERDICTS, "shown_default": "that of the run", "help": "Number of subgraphs T, or inf."},
+            empty={
+                "panel": VERDICTS, "shown_default": "as the run",
+                "help": "What empty subgraphs cast: abstain, or the number of a class.",
+            },
+            prior={
+                "panel": VERDICTS, "metavar": "N,N", "shown_default": "as the run",
+                "help": "Votes that the classes start with; 10,0: “vulnerable” has to be ahead by more than ten.",
+            },
+            model={"panel": RUN, "help": "The run's model, if it is code of yours and the folder was made elsewhere."},
         ),
-    ] = 0,
-    groups: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of subgraphs T.", metavar="N", show_default="that of the run", rich_help_panel=VERDICTS
-        ),
-    ] = None,
+    ],
     language: Annotated[
         str, typer.Option(help="cpp, which reads most C too, or c.", rich_help_panel=READING)
     ] = "cpp",
+    exclude: Annotated[
+        list[str],
+        typer.Option(
+            default_factory=list, show_default=False, metavar="PATTERN", rich_help_panel=READING,
+            help="Paths below the folder to pass over, such as test or 'vendor/*.c'. May be repeated.",
+        ),
+    ],
     workers: Annotated[
         int, typer.Option(help="Processes that read files.", metavar="N", rich_help_panel=READING)
     ] = 1,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="The run's model, if it is code of yours and the folder was made elsewhere.", rich_help_panel=RUN
-        ),
-    ] = None,
     settings: SettingsFile = None,
     trust: Trust = False,
     json: Json = False,
@@ -82,8 +88,7 @@ def scan(
     screen = Screen(json)
     with screen.following() as on_progress:
         done = scan_run(
-            folder, run, out, sarif, groups=groups, prior=prior, language=language,  # type: ignore[arg-type]
-            shown=texts, workers=workers, model=model, trust=trust, on_progress=on_progress,
+            folder, run, out, sarif, named, language, exclude, texts, workers, trust, on_progress  # type: ignore[arg-type]
         )  # fmt: skip
     found = done.scan
     failing = [] if fail_on is None else found.flagged if fail_on == 0 else found.withstanding(fail_on)
@@ -114,8 +119,8 @@ def _lines(done: Any, top: int, failing: Any, fail_on: int | None) -> list[str]:
     if found.partial_files:
         several = f"{len(found.partial_files):,} files" if len(found.partial_files) > 1 else "1 file"
         lines.append(f"{several} could be parsed in part only; what could be was judged.")
-    per = 1000 * found.seconds / max(total, 1)
-    lines.append(f"{found.seconds:.1f} s, {per:.1f} s per 1,000 functions")
+    each = f", {1000 * found.seconds / total:.1f} s per 1,000 functions" if total >= 100 else ""
+    lines.append(f"{found.seconds:.1f} s{each}")
     lines.append(f"Report:      {done.page}")
     lines += [f"SARIF:       {done.sarif}"] if done.sarif else []
     lines += [f"Certificate: {file}" for file in done.certificates]

@@ -6,11 +6,12 @@ once more or once less. docs/code.md shows that this is one node more or less, a
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from agnncert.code.syntax import Language, parse
+from agnncert.code.syntax import Language, Statement, parse
 from agnncert.proof.ballots import BoolArray, FloatArray
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
@@ -47,7 +48,12 @@ def difference(before: str, after: str, language: Language = "cpp") -> Edits:
         >>> difference("int f() { a(); b(); }", "int f() { if (x) { b(); b(); } }")
         Edits(inserted=('b ( ) ;', 'if ( x )'), deleted=('a ( ) ;',))
     """
-    old, new = (Counter(s.text for s in parse(text, language).statements if s.text) for text in (before, after))
+    return counted_difference(*(parse(text, language).statements for text in (before, after)))
+
+
+def counted_difference(before: Iterable[Statement], after: Iterable[Statement]) -> Edits:
+    """As :func:`difference`, for texts that have been parsed already."""
+    old, new = (Counter(s.text for s in statements if s.text) for statements in (before, after))
     return Edits(tuple(sorted((new - old).elements())), tuple(sorted((old - new).elements())))
 
 

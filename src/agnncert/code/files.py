@@ -7,6 +7,7 @@ of a gigabyte or no text at all. Such files are named and left out; nothing here
 import os
 import stat
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from agnncert.errors import DatasetError
@@ -16,7 +17,9 @@ LARGEST_FILE = 20_000_000  # bytes
 _NOT_SOURCE = {".git", ".hg", ".svn"}
 
 
-def source_files(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> tuple[list[Path], dict[str, str]]:
+def source_files(
+    folder: Path, suffixes: Sequence[str] = SUFFIXES, exclude: Sequence[str] = ()
+) -> tuple[list[Path], dict[str, str]]:
     """The C and C++ files below a folder, in the order of their paths; and why others are left out, by path.
 
     Links are not followed. One that stays inside the folder leads to what is read anyway; one that leads out of it is
@@ -25,6 +28,8 @@ def source_files(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> tuple[list
     Args:
         folder: The folder, or one file, which is then read whatever it is called.
         suffixes: How names end, in lower or upper case.
+        exclude: Patterns of paths below the folder that are passed over: ``"test"`` (a file, or a folder with all that
+            is in it), ``"vendor/*/gen*.c"``; ``*`` stands for anything, slashes included.
 
     Raises:
         DatasetError: There is no such folder, or nothing in it ends so.
@@ -41,7 +46,9 @@ def source_files(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> tuple[list
         skipped[str(error.filename)] = error.strerror or str(error)
 
     for place, folders, names in os.walk(folder, onerror=cannot_be_listed):
-        folders[:] = sorted(name for name in folders if name not in _NOT_SOURCE)
+        inside = Path(place).relative_to(folder)
+        folders[:] = sorted(n for n in folders if n not in _NOT_SOURCE and not _fits(inside / n, exclude))
+        names = [name for name in names if not _fits(inside / name, exclude)]
         links = [name for name in folders if os.path.islink(os.path.join(place, name))]
         for name in [*links, *names]:
             path = Path(place, name)
@@ -52,8 +59,14 @@ def source_files(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> tuple[list
             elif not path.resolve().is_relative_to(home):
                 skipped[str(path)] = "is a link that leads out of the folder"
     if not files and not skipped:
-        raise DatasetError(f"there is no C or C++ file below {folder} (looked for {' '.join(suffixes)}).")
+        but = f", except {', '.join(exclude)}" if exclude else ""
+        raise DatasetError(f"there is no C or C++ file below {folder} (looked for {' '.join(suffixes)}{but}).")
     return sorted(files), skipped
+
+
+def _fits(path: Path, patterns: Sequence[str]) -> bool:
+    """Whether a pattern names a path, or the last part of it."""
+    return any(fnmatchcase(path.as_posix(), one.rstrip("/")) or fnmatchcase(path.name, one) for one in patterns)
 
 
 def read_source(file: Path, largest: int = LARGEST_FILE) -> str:

@@ -43,7 +43,7 @@ class ScannedFunction:
             votes there are, the less they say.
         votes: Votes for each class, those of a prior included.
         edited: The most statements that may be inserted, deleted or replaced, in any mix, without changing the label;
-            ``math.inf`` for any number, -1 if nothing is proved.
+            ``math.inf`` for any number, -1 if not even moving statements, which is no edit, is withstood.
         inserted: The same if statements are inserted only.
         deleted: The same if statements are deleted only.
         statements: Number of its statements.

@@ -21,7 +21,7 @@ from agnncert.code import flows
 from agnncert.code.files import SUFFIXES, read_source, source_files
 from agnncert.code.hashed import FloatArray, features
 from agnncert.code.names import name_edges
-from agnncert.code.syntax import Language, Syntax, ends_of_lines, function_nodes, parser, statements_of
+from agnncert.code.syntax import Language, Syntax, ends_of_lines, function_nodes, parsed_within, parser, statements_of
 from agnncert.code.tokens import is_name, numbered
 from agnncert.errors import DatasetError, SettingsError, did_you_mean
 
@@ -34,7 +34,9 @@ VERSION = 1  # of the extractor: raised with every change of ids, edges or featu
 Embed = Callable[[Sequence[str]], FloatArray]
 KINDS = (*flows.KINDS, "names")
 Edges = Literal["flow", "names", "none"]
-LARGEST_FUNCTION = 3_000  # statements; data flow grows with their square, and a file must not fill the memory
+LONGEST = 120  # seconds that parsing a file may take; some text takes time that grows with the square of its length
+LARGEST_FUNCTION = 3_000  # statements
+MOST_FLOW = 10_000_000  # statements times values set: following them takes about ten seconds
 
 
 @dataclass(frozen=True)
@@ -114,32 +116,50 @@ class SourceFile:
         functions: The functions that it defines, in its order.
         texts: The lines on which each of them stands.
         partial: Whether parts of it could not be parsed; what could be is here all the same.
-        too_large: Line and number of statements of functions that have too many of these.
+        too_large: Line of functions that are too large, and in which way.
     """
 
     functions: list[FunctionGraph]
     texts: list[str]
     partial: bool
-    too_large: list[tuple[int, int]]
+    too_large: list[tuple[int, str]]
 
 
 def functions_in(
     text: str, language: Language = "cpp", edges: Edges = "flow", largest: int = LARGEST_FUNCTION
 ) -> SourceFile:
-    """As :func:`functions`, without functions of more than ``largest`` statements, and with what is to be said."""
+    """As :func:`functions`, without functions of more than ``largest`` statements, and with what is to be said.
+
+    Raises:
+        DatasetError: It takes too long to parse.
+    """
     source = text.encode("utf-8", "replace")
-    root = parser(language).parse(source).root_node
+    root = parsed_within(source, language, LONGEST)
+    if root is None:
+        raise DatasetError(f"cannot be parsed within {LONGEST} seconds")
     ends, lines = ends_of_lines(source), text.split("\n")  # as the parser counts them
     found = SourceFile([], [], root.has_error, [])
     for node in function_nodes(root):
         syntax = statements_of(node, source, ends)
-        if len(syntax.statements) > largest:
-            found.too_large.append((syntax.statements[0].line, len(syntax.statements)))
+        reason = _too_large(syntax, largest)
+        if reason:
+            found.too_large.append((syntax.statements[0].line, reason))
             continue
         first, last = syntax.statements[0].line, bisect_left(ends, node.end_byte - 1) + 1
         found.functions.append(replace(assemble(syntax, edges), last_line=last))
         found.texts.append("\n".join(lines[first - 1 : last]))
     return found
+
+
+def _too_large(syntax: Syntax, largest: int) -> str:
+    """Why a function is too large to be read; empty if it is not."""
+    size = sum(bool(statement.text) for statement in syntax.statements)
+    if size > largest:
+        return f"is a function of {size:,} statements, more than {largest:,}"
+    values = sum(len(statement.sets) + len(statement.alters) for statement in syntax.statements)
+    if largest < sys.maxsize and size * values > MOST_FLOW:
+        return f"is a function of {size:,} statements that set variables {values:,} times: too many to follow"
+    return ""
 
 
 def read_file(file: Path, language: Language = "cpp", edges: Edges = "flow") -> SourceFile | str:
@@ -233,8 +253,7 @@ def read_functions(
         if isinstance(read, str):
             found.skipped[str(file)] = read
             continue
-        for line, size in read.too_large:
-            found.skipped[f"{file}:{line}"] = f"is a function of {size:,} statements, more than {LARGEST_FUNCTION:,}"
+        found.skipped |= {f"{file}:{line}": why for line, why in read.too_large}
         for function in read.functions:
             data: Any = function.to_data(embed)
             data.file = str(file)

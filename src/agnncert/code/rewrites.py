@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from agnncert.code.budgets import Edits, difference
+from agnncert.code.budgets import Edits, counted_difference, difference
 from agnncert.code.syntax import Language, Statement, parse, parser
 from agnncert.code.tokens import is_name, tokens
 
@@ -232,7 +232,7 @@ def worst_edits(
     place = gone[0].span[1] if anchor is None else anchor.span[0]
     changes.append((place, place, f"{rival} " * (inserted + replaced)))
     new = _spliced(source, changes)
-    return new, difference(text, new, language)
+    return new, counted_difference(statements, parse(new, language).statements)
 
 
 def _in_blocks(statements: list[Statement], source: bytes) -> list[Statement]:

@@ -9,6 +9,7 @@ of kind ``unparsed``, and the result is marked as partial.
 """
 
 import re
+import warnings
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -87,6 +88,31 @@ def parse(text: str, language: Language = "cpp") -> Syntax:
     """
     source = text.encode("utf-8", "replace")
     return statements_of(parser(language).parse(source).root_node, source)
+
+
+def parsed_within(source: bytes, language: Language, seconds: float) -> Any:
+    """The root of tree-sitter's tree; ``None`` if that takes longer, as for text that is made to be slow to parse.
+
+    Versions of tree-sitter that cannot be given a limit take as long as they take.
+    """
+    found = parser(language)
+    try:
+        _set_limit(found, seconds)
+        tree = found.parse(source)
+    except ValueError:  # how it tells that the time was up
+        tree = None
+    finally:
+        _set_limit(found, 0)
+    if tree is None:
+        found.reset()  # else the next text would be taken for the rest of this one
+    return None if tree is None else tree.root_node
+
+
+def _set_limit(found: Any, seconds: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its successor works on callbacks only, whose nodes have no text
+        if hasattr(found, "timeout_micros"):
+            found.timeout_micros = int(1e6 * seconds)
 
 
 def function_nodes(root: Any) -> list[Any]:

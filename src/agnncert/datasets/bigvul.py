@@ -132,11 +132,6 @@ def both_ways(data: Data) -> Data:
     return data
 
 
-def edges_of(name: str) -> Edges:
-    """Which edges the graphs of a dataset of functions have, by its name; whoever reads others must do it alike."""
-    return "flow"
-
-
 def load_corpus(root: Path, edges: Edges = "flow") -> Corpus:
     """All distinct functions, read from the texts or from the graphs kept beside them."""
     source = SOURCES["big-vul"]

@@ -153,6 +153,9 @@ SOURCES = {
     "big-vul-matched": Source("", "", "BigVul", ("bigvul_linevul_test_split.jsonl.gz",)),
 }
 
+# Datasets whose graphs are functions, and which edges these have: whoever reads other functions must do it alike.
+FUNCTIONS = {"big-vul": "flow", "big-vul-matched": "flow"}
+
 # The Planetoid files are pickles, and unpickling runs whatever code a file contains.
 PICKLES_SHA256 = {
     "ind.citeseer.allx": "2ac30345d95c9ec933a817ee0bdd6a5f077f8c184a20e696910192d534414668",

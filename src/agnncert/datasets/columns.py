@@ -46,7 +46,7 @@ class Table:
         hint = f' Did you mean "{meant[0]}"?' if meant else ""
         raise self.error(
             f'there is no column "{column}".{hint} There are: {shortlist(self.columns)}. '
-            "Rename the column, or pass its name."
+            f'Rename the column, or pass its name ({column}="…" in Python, --column {column}=… as an option).'
         )
 
     def refuse_lookalikes(self, column: str, others: Iterable[str], keyword: str) -> None:
@@ -239,7 +239,13 @@ def _read_npz(path: Path) -> DataFrame:
     columns: dict[str, npt.NDArray[Any]] = {}
     with np.load(path, allow_pickle=False) as arrays:
         for name in arrays.files:
-            array = arrays[name]
+            try:
+                array = arrays[name]
+            except ValueError as error:  # objects are stored as pickles, which can run code
+                raise ValueError(
+                    f'array "{name}" holds Python objects, as pandas\' texts do: save array.astype("U") for texts, '
+                    "or a numeric type for numbers."
+                ) from error
             if array.ndim not in (1, 2):
                 raise ValueError(f'array "{name}" has {array.ndim} dimensions, expected 1 or 2.')
             if array.ndim == 1:

@@ -137,6 +137,11 @@ def _hand_on(shared: list[list[Id]], taker: list[Id], load: Counter[Id]) -> bool
     return False
 
 
+def as_numbers(value: Any) -> Tensor:
+    """A tensor of the numbers that were given; Python's own floats, which torch would shorten, stay as they are."""
+    return value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+
+
 def _able_to_hold(values: Tensor, new: Tensor) -> Tensor:
     """The same values as floats, if they are integers and the new ones are not whole: none is ever cut off."""
     whole = not new.is_floating_point() or bool((new == new.round()).all())
@@ -193,7 +198,7 @@ class _Draft:
 
     def _row(self, node: Id, features: Any) -> Tensor:
         """Features of a node; the graph's become floats first if they are integers and these are not."""
-        row = torch.as_tensor(features)
+        row = as_numbers(features)
         width = self.data.x.size(1)
         if row.shape != (width,):
             raise GraphError(f"features of node {node!r} have shape {tuple(row.shape)}, but the graph has {width}.")
@@ -205,7 +210,7 @@ class _Draft:
             between = self._between(u, v, "change")
             name = next((name for name in EDGE_VALUES if name in self.data), None)
             if name is not None:
-                new = torch.as_tensor(value)
+                new = as_numbers(value)
                 self.data[name] = _able_to_hold(self.data[name].clone(), new)
                 self.data[name][between] = new.to(self.data[name].dtype)
                 continue

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from agnncert.live.features import KeptFeatures
 from agnncert.live.reach import Reach
 from agnncert.live.store import Store
 from agnncert.live.union import OUTSIDE
@@ -71,6 +72,7 @@ class Caster:
         self.store, self.call, self.tolerance = store, call, tolerance
         self.reach = Reach(store.union, hops)
         self.rough = False
+        self._kept: KeptFeatures | None = None
         self._place = np.zeros(0, dtype=np.int64)
 
     def affected(self, is_target: Array) -> Array:
@@ -105,12 +107,14 @@ class Caster:
         needed, inner = self.reach.upstream(copies)
         piece = self.piece(needed, needed[:inner])
         if len(piece.copies) + len(edgeless) > 2 * CHUNK_ROWS:
-            x = torch.from_numpy(self.store.nodes.x).to(self.call.dtype)
-            return self.decide(copies, edgeless, Features(x, SparseRows.of(x)), np.arange(len(x)))
+            ballots = self.decide(copies, edgeless, self._everything(), np.arange(len(self.store.nodes.x)))
+            self._weigh_products()
+            return ballots
         nodes = np.concatenate([self.store.union.node[piece.copies], edgeless])
         if not len(nodes):
             return Ballots.none(), Ballots.none()
         found = self._judged(*self._look(piece, nodes, self._features(nodes)))
+        self._weigh_products()
         place = self._place[copies]
         split = len(piece.copies)
         return (Ballots(copies, *(part[place] for part in found)), Ballots(edgeless, *(part[split:] for part in found)))
@@ -169,8 +173,43 @@ class Caster:
         arcs = arcs[np.lexsort(columns[::-1])]
         return Piece(copies, arcs, self._place[np.stack([union.source[arcs], union.head[arcs]])])
 
+    def _everything(self) -> Features:
+        """Features of all slots."""
+        if self._kept is not None:
+            return self._kept
+        x = torch.from_numpy(self.store.nodes.x).to(self.call.dtype)
+        return Features(x, SparseRows.of(x))
+
+    def keep_products(self) -> None:
+        """From now on keeps products with the model's first weights."""
+        if not (self.store.cells.gated or self.store.cells.on_graphs):
+            x = torch.from_numpy(self.store.nodes.x).to(self.call.dtype)
+            self._kept = KeptFeatures(x, SparseRows.of(x))
+
+    def _weigh_products(self) -> None:
+        """Products are not worth keeping if they take half as much as the features."""
+        if self._kept is not None:
+            self._kept.forget_sparse()
+            if 2 * self._kept.kept() > self._kept.x.numel():
+                self._kept = None
+
+    def renew(self) -> None:
+        """Reads the features anew of nodes to which the present batch gave others."""
+        if self._kept is None or not self.store.now.features:
+            return
+        rows = torch.from_numpy(_array(set(self.store.now.features)))
+        x = torch.from_numpy(self.store.nodes.x)
+        if x.dtype != self.call.dtype:
+            new, x = x[rows].to(self.call.dtype), self._kept.x
+            more = len(self.store.nodes.x) - len(x)
+            x = torch.cat([x, x.new_zeros(more, x.size(1))]) if more else x
+            x[rows] = new
+        self._kept.renew(x, rows)
+
     def _features(self, nodes: Array) -> tuple[Features, Array]:
         """Features of the nodes that are asked for, and the row of each."""
+        if self._kept is not None:
+            return self._kept, nodes
         few, row = np.unique(nodes, return_inverse=True)
         return Features(torch.from_numpy(self.store.nodes.x[few]).to(self.call.dtype)), row
 

@@ -15,6 +15,7 @@ from agnncert.live.events import Event
 from agnncert.live.nodes import grown
 from agnncert.live.results import Moved, Refused
 from agnncert.live.store import Store
+from agnncert.live.tallies import Tallies
 from agnncert.proof.ballots import under_vote
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.claim import make_claim
@@ -67,6 +68,9 @@ class Core:
         self.task: Task = store.cells.task
         self.rows, self.y, self.all_nodes = rows, y, all_nodes
         self.next_since = int(answers.since.max(initial=-1)) + 1
+        self.tallies = None if self.task == "graph" else Tallies(counter)
+        self._tally(store.union.live_copies()[store.cast[store.union.live_copies()]])
+        caster.keep_products()
 
     def cast_all(self) -> None:
         """Casts the ballots of all targets, and counts them."""
@@ -76,7 +80,12 @@ class Core:
             copies = copies[self.answers.since[store.union.node[copies]] >= 0]
         copies = copies[store.cells.votes(store.nodes, store.union, copies)]
         self._keep(*self.caster.cast(copies, places if self._plain else places[:0]))
+        self._tally(copies)
         self.count(places)
+
+    def _tally(self, copies: Array) -> None:
+        if self.tallies is not None:
+            self.tallies.add(copies, self.answers.since >= 0)
 
     @property
     def _plain(self) -> bool:
@@ -96,6 +105,7 @@ class Core:
         try:
             refused = self._change(events, skip_bad)
             self._note_new_targets()
+            self.caster.renew()
             return refused, self.caster.cast(*self._affected())
         except BaseException:
             self.roll_back()
@@ -149,13 +159,14 @@ class Core:
             born = [slot for slot in self.store.now.born if slot < len(self.answers.since)]
             self.answers.since[born] = -1
         self.store.rollback()
+        self.caster.renew()
         self.store.settle()
 
     def commit(self, listed: Ballots, edgeless: Ballots) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
         """Makes the new ballots count; says which targets have another label or radius, and which are gone."""
         store, answers = self.store, self.answers
-        self._keep(listed, edgeless)
-        if self.task == "graph":
+        if self.tallies is None:
+            self._keep(listed, edgeless)
             graphs = store.nodes.graph[store.union.node[_array(store.now.ends)]]
             touched = np.unique(np.concatenate([graphs, store.nodes.graph[_array(store.now.features)]]))
             store.settle()
@@ -164,11 +175,15 @@ class Core:
         nodes = [union.node[_array(store.now.ends)], union.node[listed.of], edgeless.of]
         touched = np.unique(np.concatenate(nodes)).astype(np.int64)
         born = dict(store.now.born)
+        changed = np.unique(np.concatenate([_array(store.now.ends), listed.of]))
+        self.tallies.remove(changed)
+        self._keep(listed, edgeless)
         gone = []
         for slot in store.now.died:
             if not store.nodes.alive[slot] and answers.since[slot] >= 0:
                 answers.since[slot] = -1
                 gone.append(store.nodes.name[slot])
+        self._tally(changed)
         store.settle()
         return self._recount(touched[answers.since[touched] >= 0], born), tuple(gone)  # type: ignore[arg-type]
 
@@ -200,7 +215,8 @@ class Core:
     def count(self, targets: Array) -> None:
         """Finds label and radius of some targets."""
         if len(targets):
-            label, radius = self.counter.evidence(targets).label_and_radius()
+            counted = self.tallies.labels_and_radii(targets) if self.tallies is not None else None
+            label, radius = counted or self.counter.evidence(targets).label_and_radius()
             self.answers.label[targets], self.answers.radius[targets] = label, radius
 
     def num_groups(self) -> int:
@@ -233,6 +249,13 @@ class Core:
         known = np.array([row]), None if truth is None else np.array([truth]), np.array([self.degree(target)])
         ids = id_array([self.id_of(target)])
         return decision_of(Certificate(claim, evidence, ids, *known), self.id_of(target))
+
+    def revise(self, listed: Ballots, edgeless: Ballots) -> None:
+        """Puts other ballots in the place of some, the graph being as it was."""
+        if self.tallies is not None:
+            self.tallies.remove(listed.of)
+        self._keep(listed, edgeless)
+        self._tally(listed.of)
 
     def ballots(self, target: int) -> Array:
         """What a target votes in every group; not where every neighbour has one of its own."""

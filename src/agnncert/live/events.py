@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from agnncert.errors import GraphError, did_you_mean
-from agnncert.graphs.perturbation import Perturbation
+from agnncert.graphs.perturbation import Perturbation, as_numbers
 from agnncert.proof.ids import Id, encode_id
 
 KINDS = ("add_edge", "delete_edge", "change_edge", "add_node", "delete_node", "change_features")
@@ -71,7 +69,7 @@ class Event:
         if self.other is not None:
             stated["other"] = self.other
         if self.value is not None:
-            stated["value"] = np.asarray(self.value).tolist()
+            stated["value"] = as_numbers(self.value).tolist()
         if self.directed:
             stated["directed"] = True
         if self.graph is not None:

@@ -316,10 +316,7 @@ class LiveGraph:
             if model_digest(self.model) != self._digest:
                 raise ModelContractError("the model is not the one that this live graph began with: begin a new one.")
             core = self._core
-            chosen, votes, cover, settled = write_out(
-                core.store, core.caster, core.counter, self.data(), core.order(), core.rows, core.num_groups()
-            )
-            core.count(settled)
+            chosen, votes, cover = write_out(core, self.data())
             return assemble(chosen, self.division, votes, cover, self.tolerance, self.locality, self._digest, self.vote)
 
     def subscribe(

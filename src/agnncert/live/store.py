@@ -10,6 +10,7 @@ import torch
 
 from agnncert.errors import GraphError, IdError
 from agnncert.graphs.graph import WIDE
+from agnncert.graphs.perturbation import as_numbers
 from agnncert.live.cells import Cells
 from agnncert.live.events import Event
 from agnncert.live.nodes import Nodes, grown
@@ -368,7 +369,7 @@ def _plain(value: Any) -> Any:
 
 def _tensor(given: Any, where: str) -> torch.Tensor:
     try:
-        value = torch.as_tensor(given).detach()
+        value = as_numbers(given).detach()
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise GraphError(f"{where}: expected numbers, found {given!r:.60}.") from error
     if value.is_complex() or value.is_meta:

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.graphs.targets import Targets, prepared
-from agnncert.live.casting import Ballots, Caster
-from agnncert.live.counting import Counter
+from agnncert.live.casting import Ballots
+from agnncert.live.core import Core
 from agnncert.live.store import Store
 from agnncert.proof.ballots import Votes
 from agnncert.voting.cast import cast, structure
@@ -17,20 +17,14 @@ from agnncert.voting.lazy_rows import Features, SparseRows
 Array = npt.NDArray[Any]
 
 
-def write_out(
-    store: Store, caster: Caster, counter: Counter, data: Any, order: Array, rows: Array, most: int
-) -> tuple[Targets, Votes, Cover, Array]:
-    """The targets in canonical form, their votes and cover tables, and which targets had close flags decided.
+def write_out(core: Core, data: Any) -> tuple[Targets, Votes, Cover]:
+    """The targets in canonical form, their votes and their cover tables.
 
     Args:
-        store: The graph.
-        caster: Casts its ballots.
-        counter: Counts them.
-        data: The graph as data.
-        order: Slots of the target nodes, or numbers of the graphs.
-        rows: Graph task: rows of the graphs in the data.
-        most: How many groups there are.
+        core: The live graph.
+        data: It as data.
     """
+    store, order, rows, most = core.store, core.order(), core.rows, core.num_groups()
     on_graphs, division = store.cells.on_graphs, store.cells.division
     row = np.zeros(store.nodes.count, dtype=np.int64)
     living = store.nodes.in_order()
@@ -38,13 +32,13 @@ def write_out(
     ready = prepared(data, rows if on_graphs else None)
     chosen = ready.targets(rows if on_graphs else row[order], store.cells.keeps_loops)
     group = _numbers(store, row, most)
-    settled = _settle_close(store, caster, counter, chosen, order, row, group, most)
-    votes, _ = counter.votes(order, group, most)
+    _settle_close(core, chosen, order, row, group, most)
+    votes, _ = core.counter.votes(order, group, most)
     known = structure(chosen.graph, division, chosen.places)
     for name in ("indptr", "group", "reached"):
         if not np.array_equal(known[name], getattr(votes, name)):
             raise RuntimeError(f"the ballots kept are not those of the graph: {name} differs. This is a mistake here.")
-    return chosen, votes, (known["cover_ptr"], known["cover"]), settled
+    return chosen, votes, (known["cover_ptr"], known["cover"])
 
 
 def _numbers(store: Store, row: Array, most: int) -> Array:
@@ -68,20 +62,15 @@ def _numbers(store: Store, row: Array, most: int) -> Array:
     return number
 
 
-def _settle_close(
-    store: Store, caster: Caster, counter: Counter, chosen: Targets, order: Array, row: Array, group: Array, most: int
-) -> Array:
-    """Decides close flags by the shaking that ``certify`` uses, which follows the numbers of rows.
-
-    Returns:
-        The targets that have such flags.
-    """
-    votes, copies = counter.votes(order, group, most)
+def _settle_close(core: Core, chosen: Targets, order: Array, row: Array, group: Array, most: int) -> None:
+    """Decides close flags by the shaking that ``certify`` uses, which follows the numbers of rows."""
+    store, caster = core.store, core.caster
+    votes, copies = core.counter.votes(order, group, most)
     close = store.close[copies]
     plain = not (store.cells.on_graphs or store.cells.gated)
     alone = store.edgeless_close[order] if plain else np.zeros(len(order), dtype=bool)
     if not close.any() and not alone.any():
-        return order[:0]
+        return
     if caster.call.takes or caster.rough or store.cells.on_graphs:
         # Values of edges are shaken by their place among all; further looks are taken for whole chunks.
         fresh, _ = cast(caster.call, chosen.graph, store.cells.division, chosen.places, "fast", caster.tolerance)
@@ -90,21 +79,19 @@ def _settle_close(
     else:
         x = chosen.graph.x.to(caster.call.dtype)
         listed, default = caster.decide(copies[close], order[alone], Features(x, SparseRows.of(x)), row)
-    store.ballot[listed.of], store.stable[listed.of] = listed.ballot, listed.stable
-    if store.cells.on_graphs:
-        _spread_over_cells(store, listed)
-    store.edgeless[default.of], store.edgeless_stable[default.of] = default.ballot, default.stable
+    listed.close[:] = default.close[:] = True  # close they stay: another numbering may decide otherwise
+    core.revise(_of_whole_cells(store, listed) if store.cells.on_graphs else listed, default)
     touched = alone.copy()
     touched[votes.owner[close]] = True
-    return order[touched]
+    core.count(order[touched])
 
 
-def _spread_over_cells(store: Store, listed: Ballots) -> None:
+def _of_whole_cells(store: Store, listed: Ballots) -> Ballots:
     """All copies of a cell hold its ballot; this gives the others that of the one that was listed."""
     live = store.union.live_copies()
     cells = store.union.cell[listed.of]
     by_cell = np.argsort(cells)
     place = np.searchsorted(cells[by_cell], store.union.cell[live])
     same = np.append(cells[by_cell], -2)[place] == store.union.cell[live]
-    source = listed.of[by_cell][place[same]]
-    store.ballot[live[same]], store.stable[live[same]] = store.ballot[source], store.stable[source]
+    source = by_cell[place[same]]
+    return Ballots(live[same], listed.ballot[source], listed.stable[source], listed.close[source])

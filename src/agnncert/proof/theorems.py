@@ -185,18 +185,30 @@ def tally(votes: Votes, prior: Prior | None = None) -> Tally:
             np.where(votes.default_stable, votes.num_unlisted, 0),
         ]
     )
-    prior = prior or Prior.none(votes.num_targets)
+    as_cast = by_tier.sum(axis=0) + votes.tally(~votes.stable, ~votes.default_stable)
+    return weighed(votes.num_groups, as_cast, by_tier, size, prior or Prior.none(votes.num_targets))
+
+
+def weighed(num_groups: int, cast: IntArray, by_tier: IntArray, size: IntArray, prior: Prior) -> Tally:
+    """Adds the prior to votes that were counted, and concedes what is unstable.
+
+    Args:
+        num_groups: Ballots per target.
+        cast: All votes as cast, per class, shape ``[n, C]``.
+        by_tier: Stable votes per tier and class, shape ``[3, n, C]``.
+        size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
+        prior: Votes that are there from the start.
+    """
+    label = (cast + prior.votes).argmax(axis=1)  # ties go to the smaller class …
     standing = by_tier.sum(axis=0)
-    as_cast = standing + votes.tally(~votes.stable, ~votes.default_stable)
-    label = (as_cast + prior.votes).argmax(axis=1)  # ties go to the smaller class …
-    conceded = votes.num_groups - size.sum(axis=0)
-    wins_ties = np.arange(votes.num_classes) < label[:, None]  # … so these rivals need one ballot less
+    conceded = num_groups - size.sum(axis=0)
+    wins_ties = np.arange(cast.shape[1]) < label[:, None]  # … so these rivals need one ballot less
     # A prior in doubt may be for any class: at worst all of it for the rival and none for the winner, or, if it is
     # negative, the other way round.
     score = standing + prior.certain
     own = np.take_along_axis(score, label[:, None], axis=1)
     margin = own - score - (conceded + prior.in_doubt)[:, None] - wins_ties
-    return Tally(votes.num_groups, label, by_tier, size, margin)
+    return Tally(num_groups, label, by_tier, size, margin)
 
 
 def certified_radius(tally: Tally) -> IntArray:

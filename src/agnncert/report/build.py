@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup
 
 import agnncert
-from agnncert.report import explorer, payload, vote_words, words
+from agnncert.report import edit_words, explorer, payload, vote_words, words
 from agnncert.report.payload import (
     ANY,
     as_text,
@@ -191,7 +191,8 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "contradictions": words.contradictions(summary),
         "accuracy_table": payload.accuracy_table(summary),
         "degree_table": payload.degree_table(summary),
-        "controls": explorer.controls(claim.task),
+        "controls": explorer.controls(claim.task, bool(summary.edits)),
+        "edits_table": edit_words.edits_table(summary),
         "facts": words.facts(summary),
         "certificate_path": path,
         "verify_path": shlex.quote(path),

@@ -7,6 +7,7 @@ import numpy as np
 
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import RULES
+from agnncert.report.edit_words import LABELS, edit_presets, edit_rows
 from agnncert.report.summary import Summary
 from agnncert.report.vote_words import empty_words
 from agnncert.report.words import TARGETS, division_words, step_words
@@ -27,17 +28,26 @@ def _features_label(task: str) -> str:
     return "Other nodes whose features change" if task == "node" else "Nodes whose features change"
 
 
-def controls(task: str) -> list[dict[str, Any]]:
-    """The explorer's controls in groups. In the graph task no node is the target, so none is asked about."""
+def controls(task: str, functions: bool = False) -> list[dict[str, Any]]:
+    """The explorer's controls in groups. In the graph task no node is the target, so none is asked about.
+
+    Args:
+        task: ``"node"`` or ``"graph"``.
+        functions: Whether the targets are functions, whose nodes are statements.
+    """
     groups = {"Edges": _EDGES, "Nodes": _NODES, "Features": (("change_features", _features_label(task)),)}
     listed: list[dict[str, Any]] = [
-        {"title": title, "controls": [{"field": f, "label": label, "kind": "count"} for f, label in fields]}
+        {"title": title, "controls": [_count(f, LABELS.get(f, label) if functions else label) for f, label in fields]}
         for title, fields in groups.items()
     ]
     if task == "node":
         own = {"field": "target_features", "label": "The target’s own features may change too", "kind": "switch"}
         listed[-1]["controls"].append(own)
     return listed
+
+
+def _count(field: str, label: str) -> dict[str, Any]:
+    return {"field": field, "label": label, "kind": "count"}
 
 
 def explorer_meta(summary: Summary, evidence: BallotEvidence) -> dict[str, Any]:
@@ -54,8 +64,8 @@ def explorer_meta(summary: Summary, evidence: BallotEvidence) -> dict[str, Any]:
         "parameters": dict(evidence.parameters),
         "num_groups": evidence.votes.num_groups,
         "slider_max": _slider_max(summary),
-        "presets": _presets(evidence),
-        "withstood": _withstood(evidence),
+        "presets": [_preset("No attack"), *(edit_presets(summary) or _presets(evidence))],
+        "withstood": [*edit_rows(summary), *_withstood(evidence)],
         **(TARGETS[rule.task] | division_words(evidence.rule).target | empty_words(evidence)),
     }
 
@@ -91,7 +101,7 @@ def _preset(name: str, unlimited: list[str] | None = None, **budget: int | bool)
 def _presets(evidence: BallotEvidence) -> list[dict[str, Any]]:
     """A few budgets to start from, those that the rule can say something about."""
     rule, kinds = RULES[evidence.rule], division_words(evidence.rule).presets
-    presets = [_preset("No attack")]
+    presets = []
     if "edges" in kinds:
         presets.append(_preset("Three new edges", add_edges=3))
     if rule.division.whole_graph:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from agnncert.code.budgets import withstood
 from agnncert.errors import SettingsError
 from agnncert.proof.ballots import BoolArray, FloatArray, IntArray
 from agnncert.proof.evidence import BallotEvidence
@@ -57,6 +58,8 @@ class ReportContext:
         environment: Versions, hardware, seeds, times, … by name.
         commands: How the certificate was made.
         choice: How the vote was chosen, a table as ``print(choice)`` shows it.
+        statements: If the targets are C or C++ functions, which edges their graphs have (``"flow"``, ``"names"`` or
+            ``"none"``, as in ``ac.code.graph``): the report then speaks of edited statements. Empty for other data.
         certificate_path: Where the certificate file is, for the verification command.
         run_path: The run folder in which it lies, likewise; it holds data and model as well.
     """
@@ -76,6 +79,7 @@ class ReportContext:
     environment: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()
     choice: str = ""
+    statements: str = ""
     certificate_path: str = ""
     run_path: str = ""
 
@@ -242,6 +246,18 @@ class Summary:
         if self.structure is None:
             return None
         return over_size(self.structure[self.judged], self.counted[self.judged], self.last_size)
+
+    @cached_property
+    def edits(self) -> dict[str, Shares]:
+        """The same for functions, over edited, inserted and deleted statements; empty if nothing is known of these."""
+        if not self.context.statements or self.ballots is None or self.certificate.claim.task != "graph":
+            return {}
+        curves = {}
+        for kind in ("edited", "inserted", "deleted"):
+            most = withstood(self.certificate, kind, flows=self.context.statements == "flow")
+            last = int(most[np.isfinite(most)].max(initial=0)) + 1
+            curves[kind] = over_size(most[self.judged], self.counted[self.judged], last)
+        return curves if curves["edited"].share[0] else {}
 
     @cached_property
     def certified_over_degree(self) -> Shares | None:

@@ -8,6 +8,7 @@ import numpy as np
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import RULES
 from agnncert.proof.vote import Vote
+from agnncert.report.edit_words import edits_done, kept_edits
 from agnncert.report.summary import Summary, edgeless_labels
 
 # The headline names the largest size at which this part of what holds without an attack is still certified.
@@ -198,7 +199,7 @@ def steps(summary: Summary, size: int) -> str:
 
 def things(summary: Summary) -> str:
     """What the targets are."""
-    return f"{summary.certificate.claim.task}s"
+    return "functions" if summary.context.statements else f"{summary.certificate.claim.task}s"
 
 
 def share_word(summary: Summary) -> str:
@@ -298,6 +299,10 @@ def headline(summary: Summary) -> str:
         return "Nothing is proved about these decisions"
     stay = "stay correct" if summary.truth is not None else "stay the same"
     share, done = curve.at(times * attack.price), attack.times(times)
+    if summary.edits:  # functions: the attacker's unit is the statement
+        edited = summary.edits["edited"]
+        count = kept_edits(edited, KEPT_MOST)
+        share, done = edited.at(count), edits_done(count)
     if share == 0:
         return f"None of {whole(summary.num_judged)} decisions is proved to {stay} when an attacker {done}"
     return f"At least {percent(share)} of {whole(summary.num_judged)} decisions {stay} when an attacker {done}"

@@ -9,7 +9,9 @@ from agnncert.baselines import defence_named
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import OnProgress
+from agnncert.proof.vote import Vote
 from agnncert.studies.comparison import Comparison, compare
+from agnncert.studies.entries import Voted
 from agnncert.studies.folder import RunFolder, find_run
 from agnncert.studies.inputs import file_name, fresh_model, load_data
 from agnncert.studies.own_model import is_module_spec
@@ -17,7 +19,12 @@ from agnncert.studies.settings import DataSettings, ModelSettings
 from agnncert.studies.threat import Threat
 
 SIZES = (0, 1, 5, 10, 20, 50, 100)
-_ACCURACIES = {"vote": "accuracy of the vote", "undefended": "accuracy, undefended", "no edges": "accuracy, no edges"}
+_ACCURACIES = {
+    "vote": "accuracy of the vote",
+    "undefended": "accuracy, undefended",
+    "no edges": "accuracy, no edges",
+    "majority": "accuracy, majority class",
+}
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,8 @@ def compare_run(
 
     Args:
         settings: Which data.
-        defences: Names of defences, each with its settings; when empty, those that cover the attack.
+        defences: Names of defences, each with its settings; when empty, those that cover the attack. Among the settings
+            of a division may be its vote: ``empty``, and ``prior``, a number or, for the classes, ``"0/12"``.
         out: The folder; one below ``runs`` when not given.
         on_progress: Called before every defence.
         **how: Arguments of :func:`agnncert.compare`.
@@ -55,12 +63,28 @@ def compare_run(
     if is_module_spec(model):
         own = ModelSettings(data=settings.data, model=model, set=how["model_args"], seed=settings.seed)
         how |= {"model": lambda: fresh_model(own, data), "model_args": {}}
-    chosen = [defence_named(kind, task, values) for kind, values in defences] or None
+    chosen = [_with_vote(kind, task, values) for kind, values in defences] or None
     folder = Path(out) if out is not None else Path("runs") / file_name(f"{name}-{model}-comparison")
     comparison = compare(data, chosen, seed=settings.seed, folder=folder / "certificates", progress=on_progress, **how)
     tau = f"-{threat.edges_per_injected:g}" if threat.kind == "injection" else ""
     files = comparison.save(folder, file_name(f"{threat.kind}{tau}{'-own' if threat.own_features else ''}"))
     return Compared(folder, comparison, files)
+
+
+def _with_vote(kind: str, task: str, values: Mapping[str, Any]) -> Voted:
+    """A defence and, if its settings say so, its vote."""
+    settings = {name: value for name, value in values.items() if name not in ("empty", "prior")}
+    defence: Any = defence_named(kind, task, settings)
+    voted: Voted = defence
+    if len(settings) == len(values):
+        return voted
+    prior = values.get("prior", 0)
+    if isinstance(prior, str):
+        words = prior.split("/")
+        if not all(word.removeprefix("-").isdecimal() for word in words):
+            raise SettingsError(f"prior={prior}: expected a whole number, or one for each class, such as 0/12.")
+        prior = [int(word) for word in words]
+    return defence, Vote(values.get("empty"), prior)
 
 
 def side_by_side(places: Sequence[str | Path]) -> tuple[list[str], list[list[Any]]]:

@@ -53,11 +53,11 @@ class Comparison:
         targets: Number of targets.
         rows: One dictionary per defence: ``defence``, ``guarantee``, ``accuracy`` (of its labels, without any
             attack), ``certified`` (share of correct and certified labels at each size), ``control`` (whether
-            defences are measured by it), ``vote`` (in words, if it is not the usual one), ``design_size`` (for which
-            it was chosen), ``decides`` (what decides in a chosen vote: it may be the size alone), ``envelope``
-            (whether each size has a vote of its own), ``forward_passes`` (in the definition of the method),
-            ``seconds_training``, ``seconds_certification``, ``seconds_forward`` (one plain pass of the same model)
-            and ``cost_in_forwards`` (what certifying took, in such passes).
+            defences are measured by it), ``about`` (of a control: what can alter it), ``vote`` (in words, if it is not
+            the usual one), ``design_size`` (for which it was chosen), ``decides`` (what decides in a chosen vote: it
+            may be the size alone), ``envelope`` (whether each size has a vote of its own), ``forward_passes`` (in the
+            definition of the method), ``seconds_training``, ``seconds_certification``, ``seconds_forward`` (one plain
+            pass of the same model) and ``cost_in_forwards`` (what certifying took, in such passes).
     """
 
     data: str
@@ -86,6 +86,11 @@ class Comparison:
     def remarks(self) -> list[str]:
         """For each defence: where it falls below the majority class, and where it is above every control."""
         return [f"{row['defence']}: {self._judged(row)}." for row in self.rows if not row["control"]]
+
+    def _notes(self) -> str:
+        """The remarks, and what can alter each control, as a list in Markdown."""
+        controls = [f"{row['defence']}: {row['about']}." for row in self.rows if row["control"]]
+        return "\n".join(f"- {sentence}" for sentence in [*self.remarks(), *controls])
 
     def _judged(self, row: Row) -> str:
         controls = [other for other in self.rows if other["control"] and not other["guarantee"].startswith("none")]
@@ -181,9 +186,7 @@ class Comparison:
         folder.mkdir(parents=True, exist_ok=True)
         texts = {
             ".json": json.dumps(self.to_json(), indent=1),
-            ".md": "\n".join(
-                [f"# {self.title}", "", self.table("markdown"), "", *(f"- {it}" for it in self.remarks())]
-            ),
+            ".md": f"# {self.title}\n\n{self.table('markdown')}\n\n{self._notes()}",
             ".csv": self.table("csv"),
             ".tex": self.table("latex"),
         }

@@ -33,17 +33,35 @@ import numpy as np
 import torch
 
 from agnncert.errors import SettingsError
+from agnncert.graphs.graph import Task
 from agnncert.graphs.labels import graph_classes
 from agnncert.proof.ballots import BoolArray, FloatArray, IntArray
 from agnncert.proof.budget import Budget
+from agnncert.studies.settings import BAG_OF_NODES, GRAPH_FREE, MAJORITY, NO_EDGES, UNDEFENDED
 from agnncert.training.preparation import part_rows
 from agnncert.training.vote_search import longest_middle, window
 
 Counted = Literal["nodes", "edges"]
 SIZE_ONLY: dict[Counted, str] = {"nodes": "size only, nodes", "edges": "size only, edges"}
-GUARANTEES: dict[Counted, str] = {
-    "nodes": "deterministic: counts nodes; edges and features cost nothing",
-    "edges": "deterministic: counts edges; features cost nothing",
+# What each control is certified against.
+_OWN = "reads the target's own features and nothing else, so nothing but a change of these can alter it"
+ABOUT: dict[str, dict[Task, str]] = {
+    UNDEFENDED: dict.fromkeys(("node", "graph"), "nothing is proved about it"),
+    GRAPH_FREE: {
+        "node": _OWN,
+        "graph": "reads all nodes and no edges: edges cannot alter it, and about changes of nodes nothing is proved",
+    },
+    MAJORITY: dict.fromkeys(("node", "graph"), "a constant: nothing can alter it"),
+    NO_EDGES: {"node": _OWN},
+    SIZE_ONLY["nodes"]: {"graph": "counts nodes: each that is injected or deleted moves it by one, nothing else does"},
+    SIZE_ONLY["edges"]: {
+        "graph": "counts edges: each that is added or deleted moves it by one, a node by as many as it has; features "
+        "do not"
+    },
+    BAG_OF_NODES: {
+        "graph": "each node votes by its own features: one that is injected, deleted or altered costs its vote; edges "
+        "cost nothing"
+    },
 }
 
 
@@ -145,6 +163,18 @@ class SizeRule:
             np.float64
         )
 
+    def certified_accuracy(self, graphs: Sequence[Any], truth: Any, sizes: Sequence[int]) -> FloatArray:
+        """Share of graphs that are right, and whose radius is at least each size, shape ``[len(sizes)]``.
+
+        Args:
+            graphs: The graphs.
+            truth: Their classes.
+            sizes: Perturbation sizes, in what is counted.
+        """
+        measured = GraphSizes.of(graphs)
+        right, radius = self.label(measured) == np.asarray(truth), self.radius(measured)
+        return np.array([float((right & (radius >= size)).mean()) for size in sizes])
+
 
 Spans = Callable[[GraphSizes, Counted, int], tuple[FloatArray, FloatArray]]
 
@@ -212,7 +242,7 @@ def size_rule(data: Any, size: int, counts: Counted = "edges", spans: Spans = by
         DatasetError: A part is missing.
         SettingsError: Nothing else is counted.
 
-    Example: ``rule = size_rule(graphs, size=5)``, then ``rule.radius(GraphSizes.of(graphs)) >= 5``.
+    Example: ``rule = size_rule(graphs, size=5)``, then ``rule.certified_accuracy(some, truth, sizes=[0, 5])``.
     """
     if counts not in SIZE_ONLY:
         raise SettingsError(f'counts="{counts}": expected "nodes" or "edges".')

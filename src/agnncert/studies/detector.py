@@ -12,12 +12,13 @@ import torch
 
 from agnncert.code.hashed import features
 from agnncert.code.reading import Edges, Embed
-from agnncert.datasets.bigvul import edges_of
-from agnncert.divisions import Division, NodeCentric
+from agnncert.datasets.catalog import FUNCTIONS
+from agnncert.divisions import Division, NodeCentric, parse_division
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.models import load_model
+from agnncert.proof.certificate import load_certificate
 from agnncert.proof.vote import Vote
-from agnncert.studies.folder import CHOICE, RunFolder, find_run
+from agnncert.studies.folder import CHOICE, VOTE, RunFolder, find_run
 from agnncert.studies.inputs import make_division, settings_of_folder, stored_settings
 from agnncert.studies.own_model import is_module_spec, load_weights, user_model
 from agnncert.studies.settings import ModelSettings
@@ -64,28 +65,26 @@ class Detector:
         return self.edges == "flow"
 
 
-def detector_of_run(
-    run: str | Path, groups: int | None = None, prior: int = 0, model: str | None = None, trust: bool = False
-) -> Detector:
-    """The detector that a run has trained.
+def detector_of_run(run: str | Path, named: ModelSettings | None = None, trust: bool = False) -> Detector:
+    """The detector that a run has trained, voting as the run was certified, or else as it was trained.
 
     Args:
         run: Its folder.
-        groups: Another number of groups than that with which it was trained or certified.
-        prior: Votes by which the suspicious class has to be ahead: all others start with so many.
-        model: The run's model as the user names it, which permits its code to be run.
+        named: What the user names: other ``groups``; another vote (``empty``, ``prior``); the run's ``model``, which
+            permits its code to be run.
         trust: Whether the folder is the user's own work; if it was made on this machine, this need not be said.
 
     Raises:
         SettingsError: There is no such run, it was not trained on functions, or it names code that is not permitted.
         ModelContractError: It has no weights yet, or they do not fit.
     """
+    named = named or ModelSettings()
     folder = find_run(run) if Path(run).is_dir() else None
     if folder is None:
         raise SettingsError(f"{run} is not the folder of a run: train one with agnncert train big-vul.")
-    settings = settings_of_folder(folder, stored_settings(folder), None, model, trust)
+    settings = settings_of_folder(folder, stored_settings(folder), None, named.model, trust)
     about = folder.data
-    if not str(about.get("name", "")).startswith("big-vul"):
+    if about.get("name") not in FUNCTIONS:
         raise SettingsError(
             f"{folder} was trained on {about.get('name') or 'other data'}, whose graphs are no functions: train a "
             "model on functions with agnncert train big-vul."
@@ -97,25 +96,34 @@ def detector_of_run(
             f"{expected}: train it again."
         )
     names = tuple(str(name) for name in about.get("class_names") or Detector.class_names)
-    _, division = make_division(_as_certified(folder, settings, groups), "graph")
-    suspicious = names.index(SUSPICIOUS) if SUSPICIOUS in names else len(names) - 1
+    division, vote = _voting(folder, settings, named)
     return Detector(
         _trained(folder, settings, about),
         division,
-        vote=Vote(prior=[0 if k == suspicious else prior for k in range(len(names))]) if prior else None,  # type: ignore[arg-type]
-        edges=edges_of(str(about["name"])),
+        vote,
+        FUNCTIONS[about["name"]],  # type: ignore[arg-type]
         class_names=names,
-        suspicious=suspicious,
+        suspicious=names.index(SUSPICIOUS) if SUSPICIOUS in names else len(names) - 1,
         name=f"{settings.model} in {folder}",
     )
 
 
-def _as_certified(folder: RunFolder, settings: ModelSettings, groups: int | None) -> ModelSettings:
-    """The settings with the division that training chose, or else with which the run was certified last."""
-    known = {"train": folder.read_json(CHOICE), "certify": folder.settings.get("certify", {})}
-    for table in known.values():
-        settings = replace(settings, **{key: table[key] for key in ("division", "groups", "hash") if key in table})
-    return settings if groups is None else replace(settings, groups=groups)
+def _voting(folder: RunFolder, settings: ModelSettings, named: ModelSettings) -> tuple[Division, Vote | None]:
+    """Division and vote as the user names them, else those of the run's certificate, else those of its training."""
+    chosen = {key: value for key, value in folder.read_json(CHOICE).items() if key in ("division", "groups")}
+    _, division = make_division(replace(settings, **chosen), "graph")
+    vote = settings.vote
+    if folder.certificate.is_file():
+        certificate = load_certificate(folder.certificate)
+        division, vote = parse_division(certificate.claim.division), certificate.vote
+        if folder.read_json(VOTE).get("constant") is not None and named.vote is None:
+            raise SettingsError(
+                f"the vote that was chosen for {folder} counts statements and looks at none of them: certify it "
+                "without --design-size, or give --prior."
+            )
+    if named.groups is not None:
+        division = NodeCentric(named.groups, settings.hash or "md5")
+    return division, named.vote or vote
 
 
 def _trained(folder: RunFolder, settings: ModelSettings, about: dict[str, Any]) -> Any:

@@ -31,6 +31,7 @@ SETTINGS = "settings.toml"
 DATA = "data.json"
 CHOICE = "choice.json"
 VOTE = "vote.json"
+BY_SIZE = "certified accuracy, size only"  # a measure
 MODEL_CARD = "MODEL_CARD.md"
 OWN_FILES = (
     SETTINGS, DATA, CHOICE, VOTE, "environment.json", "weights.safetensors", "weights.json", "certificate.cert",

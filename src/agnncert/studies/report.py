@@ -4,12 +4,12 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agnncert.datasets.catalog import FUNCTIONS
 from agnncert.proof.certificate import Certificate, load_certificate
 from agnncert.report import ReportContext, build_report, save_figures, save_tables
 from agnncert.report.summary import Summary, summarise
 from agnncert.report.words import headline, percent, things
-from agnncert.studies.folder import VOTE, RunFolder, find_run
-from agnncert.studies.rows import BY_SIZE
+from agnncert.studies.folder import BY_SIZE, VOTE, RunFolder, find_run
 
 UNDER_ATTACK = "accuracy under attack"
 
@@ -84,6 +84,7 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
         environment={**folder.read_json("environment.json"), **times},
         commands=[f"agnncert {step} --settings settings.toml" for step in steps],
         choice=str(folder.read_json(VOTE).get("text", "")),
+        statements=FUNCTIONS.get(str(data.get("name")), ""),
     )
 
 

@@ -18,7 +18,8 @@ from agnncert.progress import OnProgress
 from agnncert.proof.ballots import BoolArray, under_vote
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.vote import Vote
-from agnncert.studies.controls import GUARANTEES, SIZE_ONLY, Counted, GraphSizes, SizedGraphs, by_budgets, size_rule
+from agnncert.studies.controls import ABOUT, SIZE_ONLY, Counted, GraphSizes, SizedGraphs, by_budgets, size_rule
+from agnncert.studies.folder import BY_SIZE as BY_SIZE
 from agnncert.studies.run import Outcome, Study, part_rows, run
 from agnncert.studies.settings import BAG_OF_NODES, NO_EDGES
 from agnncert.studies.threat import Threat
@@ -26,7 +27,6 @@ from agnncert.training.vote_search import BallotTable, best_constants, joined, w
 
 Row = dict[str, Any]
 ENVELOPE = "chosen for each size"
-BY_SIZE = "certified accuracy, size only"  # a measure in the folder of a run
 
 
 def vote_in_words(vote: Vote | None) -> str:
@@ -83,6 +83,7 @@ def make_row(
         "settings": outcome.defence,
         "guarantee": outcome.guarantee,
         "control": control,
+        "about": ABOUT[name][study.task] if control else "",
         "vote": vote_in_words(outcome.certificate.vote) if chosen and outcome.certificate is not None else "",
         "design_size": design_size,
         "decides": outcome.decides,
@@ -111,9 +112,10 @@ def no_edges_row(study: Study, outcomes: Mapping[str, Outcome], threat: Threat, 
     if not scored:
         return None
     name, best = max(scored.items(), key=lambda pair: pair[1].edgeless_score or 0.0)
-    about = f"deterministic: reads no edges (trained for {name})"
-    empty = Outcome(NO_EDGES, about, best.edgeless, None, 1, best.seconds_training, 0.0, 0.0)  # type: ignore[arg-type]
-    return make_row(study, empty, threat, sizes, NO_EDGES, control=True)
+    guarantee, label = "deterministic: reads no edges", np.asarray(best.edgeless)
+    outcome = Outcome(NO_EDGES, guarantee, label, None, 1, best.seconds_training, 0.0, 0.0)
+    row = make_row(study, outcome, threat, sizes, NO_EDGES, control=True)
+    return row | {"settings": f"{NO_EDGES}, trained for {name}"}
 
 
 def size_row(
@@ -140,7 +142,9 @@ def size_row(
 
     first, one = rules[nearest(designs, 0)], len({str(rule) for rule in rules.values()}) == 1
     right, known = _right(study, first.label(targets))
-    constant = Outcome(SIZE_ONLY[counts], GUARANTEES[counts], first.label(targets), None, 0, 0.0, 0.0, 0.0)
+    constant = Outcome(
+        SIZE_ONLY[counts], f"deterministic: counts {counts}", first.label(targets), None, 0, 0.0, 0.0, 0.0
+    )
     row = make_row(study, constant, threat, sizes, SIZE_ONLY[counts], control=True)
     return row | {
         "vote": str(first) if one else ENVELOPE,
@@ -219,7 +223,7 @@ def bag_row(
     plain = replace(outcome, label=label, certificate=None)
     row = make_row(study, plain, threat, sizes, BAG_OF_NODES, control=True)
     return row | {
-        "guarantee": "deterministic: each node votes alone; edges cost nothing",
+        "guarantee": "deterministic: reads no edges",
         "vote": vote_in_words(first.vote) if one else ENVELOPE,
         "design_size": designs[0] if len(designs) == 1 else None,
         "envelope": not one,

@@ -7,7 +7,7 @@ texts only the most suspicious are kept. Each part has a certificate of its own.
 import heapq
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +23,7 @@ from agnncert.code.budgets import withstood
 from agnncert.code.files import source_files
 from agnncert.code.findings import Scan, ScannedFunction, StatementVote, fingerprint
 from agnncert.code.hashed import features
-from agnncert.code.reading import LARGEST_FUNCTION, Edges, Embed, FunctionGraph, SourceFile, read_file
+from agnncert.code.reading import Edges, Embed, FunctionGraph, SourceFile, read_file
 from agnncert.code.syntax import Language
 from agnncert.datasets.bigvul import both_ways
 from agnncert.divisions import Division, NodeCentric
@@ -52,6 +52,7 @@ def scan(
     class_names: Iterable[str] = ("not listed", "vulnerable"),
     suspicious: int = 1,
     language: Language = "cpp",
+    exclude: Sequence[str] = (),
     shown: int = SHOWN,
     workers: int = 1,
     trust: bool = False,
@@ -73,6 +74,7 @@ def scan(
         class_names: What the classes are called.
         suspicious: The class that is looked for.
         language: The grammar, as for ``ac.code.graph``.
+        exclude: Patterns of paths below the folder that are passed over, such as ``"test"`` or ``"vendor/*.c"``.
         shown: Of how many functions, the most suspicious ones, text and votes are kept for the report.
         workers: Processes that read files; voting takes place in this one.
         trust: Whether the run's folder is the user's own work, so that code which it names may be run.
@@ -91,13 +93,14 @@ def scan(
         detector = detector_of_run(os.fspath(run), trust=trust)
     else:
         detector = Detector(model, division, vote, edges, embed, tuple(class_names), suspicious)  # type: ignore[arg-type]
-    return scan_with(detector, folder, language, shown, workers, progress)
+    return scan_with(detector, folder, language, exclude, shown, workers, progress)
 
 
 def scan_with(
     detector: Detector,
     folder: str | os.PathLike[str],
     language: Language = "cpp",
+    exclude: Sequence[str] = (),
     shown: int = SHOWN,
     workers: int = 1,
     progress: OnProgress | None = None,
@@ -106,19 +109,20 @@ def scan_with(
     if workers < 1 or shown < 0:
         raise SettingsError(f"workers={workers}, shown={shown}: expected at least one worker, and 0 or more shown.")
     begin, folder = time.perf_counter(), Path(folder)
-    files, skipped = source_files(folder)
+    files, skipped = source_files(folder, exclude=exclude)
     told = {shown_path(Path(place), folder): why for place, why in skipped.items()}
     partial_files: list[str] = []
     found: list[ScannedFunction] = []
     certificates: list[Certificate] = []
-    tell = follow(progress, "scanning files", len(files))
+    sizes = np.cumsum([_size(file) for file in files])  # files differ so much that their number tells little
+    tell = follow(progress, "scanning, in kB", int(sizes[-1]) // 1000 + 1 if files else 1)
     waiting: list[_Read] = []
     for done, (file, read) in enumerate(_each_file(files, language, detector.edges, workers), start=1):
         place = shown_path(file, folder)
         if isinstance(read, str):
             told[place] = read
         else:
-            told |= {f"{place}:{line}": _too_large(size) for line, size in read.too_large}
+            told |= {f"{place}:{line}": why for line, why in read.too_large}
             partial_files += [place] if read.partial else []
             waiting += [_Read(place, graph, text) for graph, text in zip(read.functions, read.texts, strict=True)]
         if waiting and (done == len(files) or sum(len(one.graph.ids) for one in waiting) >= MOST_STATEMENTS):
@@ -127,7 +131,7 @@ def scan_with(
                 certificates.append(certificate)
                 found = _with_texts_of_the_worst([*found, *judged], shown, detector.suspicious)
             waiting = []
-        tell(done / len(files))
+        tell(float(sizes[done - 1] / max(sizes[-1], 1)))
     if not found:
         raise DatasetError(f"no function is defined below {folder}: {_why_none(files, told)}")
     return Scan(
@@ -172,6 +176,13 @@ class _Read:
     place: str
     graph: FunctionGraph
     text: str
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0  # it is named when it is read
 
 
 def _each_file(
@@ -269,10 +280,6 @@ def _with_texts_of_the_worst(found: list[ScannedFunction], shown: int, suspiciou
         return found
     kept = set(heapq.nsmallest(shown, holding, key=lambda k: _rank(suspicious)(found[k])))
     return [one if k in kept or not one.source else replace(one, source="", spoke=()) for k, one in enumerate(found)]
-
-
-def _too_large(size: int) -> str:
-    return f"is a function of {size:,} statements, more than {LARGEST_FUNCTION:,}"
 
 
 def _why_none(files: list[Path], told: dict[str, str]) -> str:

@@ -1,6 +1,7 @@
 """A scan with everything that it leaves in its folder: certificates, the page, the verdicts, SARIF if it is wanted."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from agnncert.studies.detector import detector_of_run
 from agnncert.studies.folder import RunFolder
 from agnncert.studies.inputs import file_name
 from agnncert.studies.scan import SHOWN, scan_with
+from agnncert.studies.settings import ModelSettings
 
 VERDICTS = "scan.json"
 PAGE = "report.html"
@@ -38,12 +40,11 @@ def scan_run(
     run: str | Path,
     out: str | Path | None = None,
     sarif: str | Path | None = None,
-    groups: int | None = None,
-    prior: int = 0,
+    named: ModelSettings | None = None,
     language: Language = "cpp",
+    exclude: Sequence[str] = (),
     shown: int = SHOWN,
     workers: int = 1,
-    model: str | None = None,
     trust: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Scanned:
@@ -55,19 +56,18 @@ def scan_run(
         out: Folder for the certificate, the page and the verdicts; ``runs/scan-NAME`` when not given. An earlier scan
             in it is replaced.
         sarif: A file for the flagged functions as SARIF.
-        groups: Another number of groups than that of the run.
-        prior: Votes by which the suspicious class has to be ahead.
+        named: Other groups or another vote than those of the run; its model, which permits its code to be run.
         language: The grammar.
+        exclude: Patterns of paths below the folder that are passed over.
         shown: Functions whose text and votes the page shows.
         workers: Processes that read files.
-        model: The run's model as the user names it, which permits its code to be run.
         trust: Whether the run's folder is the user's own work.
         on_progress: Called after each file.
     """
     place = Path("runs", f"scan-{file_name(Path(folder).resolve().name) or 'tree'}") if out is None else Path(out)
     _require_free(place)
-    detector = detector_of_run(run, groups, prior, model, trust)
-    scan = scan_with(detector, folder, language, shown, workers, on_progress)
+    detector = detector_of_run(run, named, trust)
+    scan = scan_with(detector, folder, language, exclude, shown, workers, on_progress)
     place.mkdir(parents=True, exist_ok=True)
     for old in place.glob("certificate*.cert"):
         old.unlink()

@@ -1,4 +1,4 @@
-"""What is usual for data that nobody here has seen: chosen by task, width of the features and whether they are even.
+"""What is usual for data that nobody here has seen: by task, size, width of the features and whether they are even.
 
 Datasets of the catalogue have recipes of their own (``settings.recipe``), which stay as they are.
 """
@@ -10,13 +10,20 @@ from torch import nn
 
 from agnncert.datasets.catalog import DATASETS
 from agnncert.divisions import has_own_groups
+from agnncert.errors import AgnncertError
 from agnncert.graphs.graph import infer_task
+from agnncert.models.build import count_classes
 from agnncert.models.scaling import Scaling, training_rows, uneven_column
 from agnncert.training.settings import recipe
 
 log = logging.getLogger(__name__)
 
 MANY_FEATURES = 200  # as in bags of words: there, much dropout helps
+MANY_CLASSES = 20  # more than this are told apart by wider layers
+# Nodes (of all training graphs together), and the epochs that are enough from there on. The datasets of the catalogue
+# were trained so: PubMed and Coauthor-Physics beyond 15,000 nodes, DD beyond 150,000.
+NODE_EPOCHS = ((15_000, 120), (30_000, 60), (1_000_000, 30))
+GRAPH_EPOCHS = ((150_000, 45), (2_000_000, 30))
 
 
 def usual_arguments(dataset: str | None, data: Any, model: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
@@ -37,7 +44,30 @@ def usual_arguments(dataset: str | None, data: Any, model: str = "") -> tuple[di
         fit_args |= {"lr": 0.01, "weight_decay": 5e-4, "evaluate_every": 5}
     if uneven_column(x) is not None:
         model_args["scale"] = "standard"
+    if _num_classes(data) > MANY_CLASSES:
+        model_args["hidden_channels"] = 128
+    num_nodes = int(data.num_nodes) if task == "node" else x.size(0)
+    for least, epochs in NODE_EPOCHS if task == "node" else GRAPH_EPOCHS:
+        if num_nodes > least:  # a step sees more, and fewer of them do
+            fit_args |= _OF_LARGE[task] | {"epochs": epochs}
+            if task == "node":
+                model_args["dropout"] = min(model_args["dropout"], 0.5)
     return model_args, fit_args
+
+
+# As the recipes of the catalogue for datasets of such size.
+_OF_LARGE: dict[str, dict[str, Any]] = {
+    "node": {"lr": 0.01, "weight_decay": 5e-4, "evaluate_every": 4, "patience": 8},
+    "graph": {"clip": 1.0, "groups_per_step": 5, "evaluate_every": 3, "patience": 10},
+}
+
+
+def _num_classes(data: Any) -> int:
+    """Number of classes, 0 if there are no labels to tell."""
+    try:
+        return count_classes(data)
+    except AgnncertError:  # whoever needs them says what is wrong with them
+        return 0
 
 
 def for_a_size(size: int, division: Any) -> dict[str, Any]:

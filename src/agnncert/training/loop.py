@@ -75,8 +75,6 @@ def fit(
         data: A ``Data`` with ``y``, ``train_mask`` and ``val_mask``, or a ``GraphSet`` with ``train`` and ``val``.
         division: Train on its subgraphs too; ``None`` trains a plain, undefended model. A smoothing defence,
             such as ``ac.baselines.BiRS()``: train under its noise, sampled anew for each step.
-        vote: What empty groups cast, and votes that are there from the start, as ``certify`` will be told; weights are
-            kept that are best under it. The loss does not depend on it.
         epochs: Passes over the training set.
         lr: Learning rate of Adam.
         weight_decay: Its weight decay.
@@ -105,6 +103,8 @@ def fit(
         evaluate_every: Epochs between two evaluations on the validation set.
         patience: Stop after this many evaluations without improvement; ``None`` never stops early.
         seed: Seed of everything random in training; torch's own random state is left as it is.
+        vote: What empty groups cast, and votes that are there from the start, as ``certify`` will be told; weights are
+            kept that are best under it. The loss does not depend on it.
         checkpoint: File to which the state is written at every evaluation. A run that was interrupted, and is
             started again with the same arguments, goes on from there and ends with the same weights.
         progress: Called after every epoch.

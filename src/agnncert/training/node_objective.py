@@ -118,7 +118,7 @@ def _factors(
     gated = pieces.blank is not None  # then a ballot without an edge abstains, and nothing is trained on it
     if gated:
         unlisted = torch.zeros(len(rows), dtype=dtype)
-    elif has_own_groups(division):  # groups without an edge are beyond number, for every node alike
+    elif has_own_groups(division):  # empty groups abstain, but the prior votes for the edgeless prediction
         unlisted = torch.ones(len(rows), dtype=dtype)
     else:
         unlisted = division.num_groups - count[rows]

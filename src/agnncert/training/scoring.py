@@ -76,7 +76,7 @@ def scorer(
             label, radius = counted.label, certified_radius(counted)
         else:
             added, edgeless = under_vote(votes, spelled)
-            pairs = pair_facts(graph, division, rows, votes.owner, votes.group.astype(np.int64))
+            pairs = pair_facts(graph, division, rows, votes.indptr, votes.group)
             evidence = BallotEvidence(
                 added, rule, cover[0], cover[1].astype(np.int32), "node_id", parameters, spelled, **edgeless, **pairs
             )

@@ -40,6 +40,7 @@ class Caller:
     dtype: torch.dtype
     num_classes: int
     strictness: int = 0
+    takes_size: bool = False  # graph task: batch_size, the number of graphs
     device: torch.device = MAIN_MEMORY
     _shaken: "dict[Shake, Caller]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -63,11 +64,12 @@ class Caller:
             ModelContractError: The model failed.
         """
         extra = {name: _floats_as(self.dtype, values[name]).to(self.device, copy=True) for name in self.takes}
+        sized = {"batch_size": int(batch[-1]) + 1} if self.takes_size and batch is not None else {}
         rows = x.on(self.device) if isinstance(x, LazyRows) else x.to(self.device, copy=True)
         inputs = [rows, edge_index.to(self.device, torch.int64, copy=True)]
         inputs += [] if batch is None else [batch.to(self.device, copy=True)]
         try:
-            logits = self.model(*inputs, **extra)
+            logits = self.model(*inputs, **extra, **sized)
             return logits.to("cpu") if isinstance(logits, Tensor) else logits
         except (AgnncertError, MemoryError):
             raise
@@ -114,7 +116,8 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     names = _parameter_names(forward)
     takes = tuple(name for name in EDGE_VALUES if name in names and name in graph)
     dtype, device = _dtype_and_device(model, graph.x)
-    require_signature(forward, graph, task, takes)
+    sized = task == "graph" and "batch_size" in names
+    require_signature(forward, graph, task, (*takes, *(["batch_size"] if sized else [])))
     for name in ("x", *takes):
         if graph[name].dtype == dtype:
             continue  # that it is finite was checked when the graph was
@@ -125,7 +128,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     none, no_values = no_edges(graph, takes)
     batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
     x = graph.x[:1].to(dtype)
-    caller = Caller(model, task, takes, dtype, num_classes=0, device=device)
+    caller = Caller(model, task, takes, dtype, num_classes=0, takes_size=sized, device=device)
     signature = "x, edge_index, batch" if task == "graph" else "x, edge_index"
     try:
         with torch.no_grad():
@@ -151,7 +154,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
         raise ModelContractError(
             f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two.{_TWO_CLASSES}"
         )
-    return Caller(model, task, takes, dtype, int(logits.size(1)), device=device)
+    return Caller(model, task, takes, dtype, int(logits.size(1)), takes_size=sized, device=device)
 
 
 _TWO_CLASSES = " Two classes from one score s are torch.stack([-s, s], dim=-1)."

@@ -100,6 +100,13 @@ class Features:
             self._projected[key] = (weight, bias, product, leaf)
         return self._projected[key][3]
 
+    def projected(self, index: Tensor, weight: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
+        """Rows of :meth:`project`; of a shaken matrix of millions of rows nothing is kept but computed anew."""
+        anew = self._shake is not None and self.x.size(0) > MOST_KEPT_SHAKEN and self.sparse is None
+        if not anew or self.device != self.x.device:
+            return self.project(weight, bias, transposed).index_select(0, index)
+        return self._linear(weight.t() if transposed else weight, bias, index)
+
     def finish_backward(self) -> None:
         """Sends the gradients collected at the projections on to the weights."""
         for _, _, product, leaf in self._projected.values():
@@ -108,11 +115,15 @@ class Features:
         if self._with_blank is not None:
             self._with_blank.finish_backward()
 
-    def _linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def _linear(self, weight: Tensor, bias: Tensor | None, index: Tensor | None = None) -> Tensor:
         if self._shake is not None:
             # Moving the weight moves every term of the product, and costs less than to move every entry of x.
-            product = self._plain_linear(self._shake.numbers(weight), None)
-            product *= 1 + self._shake.by * signs(len(product), self._shake.seed)[:, None].to(product)
+            moved, sign = self._shake.numbers(weight), signs(self.x.size(0), self._shake.seed)
+            if index is None:
+                product = self._plain_linear(moved, None)
+            else:
+                product, sign = F.linear(self.x.index_select(0, index), moved), sign.index_select(0, index)
+            product *= 1 + self._shake.by * sign[:, None].to(product)
             return product if bias is None else product.add_(bias)
         return self._plain_linear(weight, bias)
 
@@ -157,6 +168,7 @@ class Shake:
 
 
 IN_CACHE = 2**17  # numbers
+MOST_KEPT_SHAKEN = 2**20  # rows of a shaken projection that are kept: the plain one takes memory enough
 ROWS_THAT_TRAVEL = 2**16  # to another device, at a time
 
 
@@ -325,9 +337,9 @@ def _project(func: Callable[..., Any], args: Any, kwargs: Any) -> Tensor | None:
         weight = args[1] if len(args) > 1 else kwargs["weight"]
         bias = args[2] if len(args) > 2 else kwargs.get("bias")
         if _is_kept(weight) and (bias is None or _is_kept(bias)):
-            return x.features.project(weight, bias).index_select(0, x.index)
+            return x.features.projected(x.index, weight, bias)
     if func in _PRODUCTS and len(args) == 2 and not kwargs and _is_kept(args[1]) and args[1].dim() == 2:
-        return x.features.project(args[1], transposed=True).index_select(0, x.index)
+        return x.features.projected(x.index, args[1], transposed=True)
     return None
 
 

@@ -17,9 +17,21 @@ from agnncert.voting.shuffle import Shuffle
 
 UNLISTED = 256  # targets that are asked whether or not they have an edge in a subgraph
 
+FEW_PASSES, MANY_PASSES, NODES_AGAIN = 3, 24, 500_000
 
-def choose_ballots(votes: Votes, number: float, random: np.random.Generator) -> IntArray:
-    """As many pairs (target, group): half among the listed ballots, which are few and matter most, half among all."""
+
+def choose_ballots(votes: Votes, number: float, random: np.random.Generator, own_groups: bool = False) -> IntArray:
+    """As many pairs (target, group): half among the listed ballots, which are few and matter most, half among all.
+
+    Args:
+        votes: The ballots.
+        number: How many; ``math.inf`` for all.
+        random: Where chance comes from.
+        own_groups: Whether every neighbour has a group of its own. Then nearly all groups are empty for a target and
+            say the same, so one of these for each target stands for all of them.
+    """
+    if own_groups:
+        return _choose_cast(votes, number, random)
     total = votes.num_targets * votes.num_groups
     if number >= total:
         chosen = np.arange(total)
@@ -31,18 +43,48 @@ def choose_ballots(votes: Votes, number: float, random: np.random.Generator) -> 
     return np.stack([chosen // votes.num_groups, chosen % votes.num_groups], axis=1)
 
 
-def choose_few(votes: Votes, on_graphs: bool, random: np.random.Generator) -> IntArray:
+def _choose_cast(votes: Votes, number: float, random: np.random.Generator) -> IntArray:
+    """Ballots that are cast, and for some targets that of a group which is empty for them: one in four, if any."""
+    listed = np.stack([votes.owner, votes.group.astype(np.int64)], axis=1)
+    free = np.flatnonzero(votes.num_unlisted)  # targets with an empty group
+    wanted = int(min(number, len(listed) + len(free)))
+    cast = random.permutation(len(listed))[: wanted - min(wanted // 4, len(free))]
+    targets = random.permutation(free)[: wanted - len(cast)]
+    empty = np.array([(target, _empty_group(votes, target, random)) for target in targets.tolist()], dtype=np.int64)
+    pairs = np.concatenate([listed[cast], empty.reshape(-1, 2)])
+    return np.asarray(pairs[np.lexsort(pairs.T[::-1])])
+
+
+def _empty_group(votes: Votes, target: int, random: np.random.Generator) -> int:
+    """A group that is empty for the target."""
+    taken = votes.group[votes.indptr[target] : votes.indptr[target + 1]]
+    place = int(random.integers(votes.num_groups - len(taken)))  # among those that are not taken, which ascend
+    return place + int(np.searchsorted(taken - np.arange(len(taken)), place, side="right"))
+
+
+def choose_few(
+    votes: Votes, on_graphs: bool, random: np.random.Generator, own_groups: bool = False, num_nodes: int = 0
+) -> IntArray:
     """Some dozens of pairs (target, group) or more, for the price of a few passes.
 
     In the node task one pass over a subgraph gives the ballots of all targets in it, so these are taken from as few
     subgraphs as have some dozens of listed ones, and beside them the ballots of some hundred targets that have no edge
     there; in the graph task each ballot is a small pass of its own.
+
+    Args:
+        votes: The ballots.
+        on_graphs: Whether this is the graph task.
+        random: Where chance comes from.
+        own_groups: Whether every neighbour has a group of its own: a subgraph then has hardly any listed ballots, and
+            more of them are evaluated.
+        num_nodes: Nodes of the graph, by which it is judged how many more are affordable.
     """
     if on_graphs:
-        return choose_ballots(votes, 48, random)
+        return choose_ballots(votes, 48, random, own_groups)
+    most = max(FEW_PASSES, min(MANY_PASSES, NODES_AGAIN // max(1, num_nodes))) if own_groups else FEW_PASSES
     listed = np.bincount(votes.group, minlength=votes.num_groups)
     groups = random.permutation(np.flatnonzero(listed == 0 if not listed.any() else listed))
-    few = groups[: min(3, 1 + int(np.searchsorted(np.cumsum(listed[groups]), 24)))]
+    few = groups[: min(most, 1 + int(np.searchsorted(np.cumsum(listed[groups]), 24)))]
     named = np.zeros(votes.num_groups, dtype=bool)
     named[few] = True
     listed = np.searchsorted(votes.indptr, np.flatnonzero(named[votes.group]), side="right") - 1
@@ -119,8 +161,14 @@ def _cast(
 def _in_subgraph(
     call: Caller, graph: Data, division: Division, groups: Any, index: int, targets: IntArray
 ) -> npt.NDArray[np.int16]:
-    """Ballots of some nodes in one subgraph, which is evaluated alone, and without nodes that matter to nobody."""
+    """Ballots of some nodes in one subgraph, which is evaluated alone, and without nodes that matter to nobody.
+
+    Somebody's own division, or one that proves something about edges alone, may have a model that mixes all nodes: then
+    no node is left out.
+    """
     part = division.subgraph(graph, groups, index)
+    if not hasattr(division, "pieces"):
+        return np.asarray(naive.ballots_in(call, part, None)[0][targets])
     shown = torch.zeros(graph.num_nodes, dtype=torch.bool)
     shown[torch.from_numpy(targets)] = True
     shown[part.edge_index.flatten().long()] = True

@@ -51,3 +51,22 @@ def test_no_folder_and_no_source_are_said(tmp_path):
 def test_why_a_file_cannot_be_read(tmp_path, name, why):
     with pytest.raises(DatasetError, match=why):
         read_source(write_tree(tmp_path / "tree") / "lib" / name, largest=100)
+
+
+@pytest.mark.parametrize(
+    ("exclude", "left"),
+    [
+        (("inner",), ["cut.cc", "latin.c", "one.c", "pipe.c"]),
+        (("lib/inner/",), ["cut.cc", "latin.c", "one.c", "pipe.c"]),
+        (("*.c", "lib/c*.cc"), ["inner/two.HPP"]),
+    ],
+)
+def test_paths_can_be_passed_over(tmp_path, exclude, left):
+    files, _ = source_files(write_tree(tmp_path / "tree"), exclude=exclude)
+    assert [file.relative_to(tmp_path / "tree" / "lib").as_posix() for file in files] == left
+
+
+def test_who_excludes_everything_is_told(tmp_path):
+    (tmp_path / "a.c").touch()
+    with pytest.raises(DatasetError, match=r"except \*\.c"):
+        source_files(tmp_path, exclude=["*.c"])

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import agnncert as ac
+from agnncert.code import reading
 from agnncert.code.reading import functions, graph, read_functions
 from agnncert.errors import DatasetError
 
@@ -97,3 +98,14 @@ def test_reading_twice_gives_the_same():
         a, b = graph(text), graph(text)
         assert a.ids == b.ids
         assert np.array_equal(a.edges, b.edges)
+
+
+def test_text_that_is_made_to_be_slow_to_parse_is_given_up(tmp_path, monkeypatch):
+    slow = "int f(int a) { @ " + "/ * /* x " * 2400 + " }"  # takes seconds, and four times as long if it is doubled
+    (tmp_path / "slow.c").write_text(slow)
+    (tmp_path / "usual.c").write_text(SOURCE)
+    monkeypatch.setattr(reading, "LONGEST", 0.05)
+    found = read_functions(tmp_path)
+    assert found.skipped == {str(tmp_path / "slow.c"): "cannot be parsed within 0.05 seconds"}
+    assert [data.function for data in found] == ["copy"]
+    assert graph(SOURCE).name == "copy"  # no limit is left behind

@@ -114,6 +114,14 @@ def test_the_radius_is_the_distance_to_the_threshold():
     assert SizeRule("edges", 1, 1, 1, 0.0).radius(sizes).tolist() == [math.inf] * 3
 
 
+def test_certified_accuracy_counts_what_is_right_and_far_enough_from_the_threshold():
+    graphs, rule = path_set(), SizeRule("edges", 5, 0, 1, 0.0)
+    lengths, truth = np.array([graph.num_nodes - 1 for graph in graphs]), np.concatenate([graph.y for graph in graphs])
+    for size, share in zip((0, 2), rule.certified_accuracy(list(graphs), truth, (0, 2)), strict=True):
+        sure = (lengths + size <= 5) & (truth == 0) | (lengths - size > 5) & (truth == 1)
+        assert share == sure.mean()
+
+
 def test_copies_directions_and_self_loops_are_no_edges():
     data = graph(3, ((0, 1),))
     data.edge_index = torch.cat([data.edge_index, data.edge_index, torch.tensor([[2, 1], [2, 2]])], dim=1)
@@ -179,3 +187,51 @@ def test_it_certifies_as_the_vote_of_a_constant_model_does_where_groups_are_many
     assert alone.mean() > 0.8
     assert (cert.label == rule.label(sizes))[alone].all()
     assert (cert.radius == rule.radius(sizes))[alone].all()
+
+
+def bag(num_zeros, num_ones):
+    """A graph whose nodes vote 0 or 1 by their features; edges go all the way round."""
+    nodes = num_zeros + num_ones
+    kinds = torch.tensor([0] * num_zeros + [1] * num_ones)
+    ring = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
+    return Data(x=torch.eye(2)[kinds], edge_index=ring, y=torch.tensor([0]), node_id=torch.arange(nodes))
+
+
+def winners_of(zeros, ones, prior, empty, budget):
+    """Classes that some attack on a bag elects, found by trying every number of changes of each kind."""
+    found = set()
+    gone = ((a, b) for a, b in product(range(zeros + 1), range(ones + 1)) if a + b <= budget.delete_nodes)
+    for (lost0, lost1), turned0, turned1 in product(gone, range(zeros + 1), range(ones + 1)):
+        if turned0 > zeros - lost0 or turned1 > ones - lost1 or turned0 + turned1 > budget.change_features:
+            continue
+        for new0, new1 in product(range(int(budget.inject_nodes) + 1), repeat=2):
+            if new0 + new1 > budget.inject_nodes:
+                continue
+            score = [
+                prior[0] + zeros - lost0 - turned0 + turned1 + new0,
+                prior[1] + ones - lost1 + turned0 - turned1 + new1,
+            ]
+            if empty != "abstain":  # each node that is there is one empty group less
+                score[empty] -= zeros + ones - lost0 - lost1 + new0 + new1
+            found.add(int(score[1] > score[0]))
+    return found
+
+
+@pytest.mark.parametrize("empty", ["abstain", 0, 1])
+def test_a_bag_of_nodes_is_certified_if_and_only_if_no_attack_changes_its_vote(empty):
+    bags = [(zeros, ones) for zeros, ones in product(range(4), repeat=2) if zeros + ones]
+    graphs = [bag(*each) for each in bags]
+    model = ac.build_model("mlp", graphs, hidden_channels=2, num_layers=1, readout="sum", out_channels=2)
+    with torch.no_grad():
+        for layer in (model.convs[0], model.lin):
+            layer.weight.copy_(torch.eye(2))
+            layer.bias.zero_()
+    for prior in ([0, 0], [2, 0], [0, 3], [0, -2]):
+        cert = ac.certify(model.eval(), graphs, ac.NodeCentric(math.inf), vote=ac.Vote(empty, prior))
+        for deleted, turned, new in product(range(3), range(2), range(3)):
+            budget = ac.Budget(delete_nodes=deleted, change_features=turned, inject_nodes=new, add_edges=math.inf)
+            held = cert.holds_against(budget)
+            for place, (zeros, ones) in enumerate(bags):
+                winners = winners_of(zeros, ones, prior, empty, budget)
+                assert cert.label[place] in winners
+                assert held[place] == (len(winners) == 1)

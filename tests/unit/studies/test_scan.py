@@ -116,18 +116,22 @@ def test_more_workers_read_the_same(found, tree):
     assert again.functions == found.functions
 
 
-def test_progress_is_told_file_by_file(tree):
+def test_progress_is_told(tree):
     steps = []
     ac.code.scan(tree, WordCount(), DIVISION, progress=steps.append)
-    assert (steps[0].what, steps[-1].done, steps[-1].total) == ("scanning files", 5, 5)
+    assert (steps[0].what, steps[-1].done) == ("scanning, in kB", steps[-1].total)
+    assert steps[-1].seconds_left == 0
 
 
 def test_functions_of_thousands_of_statements_are_named_and_left_out(tmp_path, monkeypatch):
     (tmp_path / "big.c").write_text("int f(int a)\n{\n" + "    a++;\n" * 3001 + "}\n" + function(1, risky=True))
+    names = [f"v{k}" for k in range(100)]
+    slow = f"if (a) {' = '.join(names)} = {' + '.join(names)};\n" * 400
+    (tmp_path / "slow.c").write_text("int f(int a)\n{\n" + slow + "}\n")
     found = ac.code.scan(tmp_path, WordCount(), DIVISION)
     assert [one.name for one in found.functions] == ["work_1"]
-    assert list(found.skipped) == ["big.c:1"]
-    assert "more than 3,000" in found.skipped["big.c:1"]
+    assert found.skipped["big.c:1"] == "is a function of 3,003 statements, more than 3,000"
+    assert "that set variables" in found.skipped["slow.c:1"]
 
 
 def test_what_makes_no_sense_is_refused(tree, tmp_path):

@@ -51,6 +51,37 @@ def test_other_data_gets_what_suits_its_width_and_size() -> None:
     assert make_study(like_enzymes()).model_args["scale"] == "standard"
 
 
+def test_large_data_gets_fewer_epochs_and_many_classes_wider_layers() -> None:
+    def epochs(num_nodes):
+        data = labelled_graph(30)
+        data.x, data.y = torch.ones(num_nodes, 3), torch.zeros(num_nodes, dtype=torch.int64)
+        for name in ("train_mask", "val_mask", "test_mask"):
+            del data[name]
+        model_args, fit_args = usual_arguments(None, data)
+        checked(fit_args, "node")
+        assert model_args["dropout"] <= 0.8
+        return fit_args["epochs"]
+
+    assert [epochs(number) for number in (30, 15_001, 30_001, 1_000_001)] == [200, 120, 60, 30]
+    graphs = like_enzymes()
+    assert usual_arguments(None, graphs)[1]["epochs"] == recipe(None, "graph")[1]["epochs"] == 60
+    for graph in graphs:
+        graph.x = torch.ones(3000, 2)
+    fit_args = usual_arguments(None, graphs)[1]
+    assert (fit_args["epochs"], fit_args["clip"]) == (45, 1.0)
+    few, many = labelled_graph(90, classes=3), labelled_graph(90, classes=30)
+    assert "hidden_channels" not in usual_arguments(None, few)[0]
+    assert usual_arguments(None, many)[0]["hidden_channels"] == 128
+
+
+def test_small_data_costs_no_more_than_the_recipe_for_all_data() -> None:
+    for data, task in ((labelled_graph(), "node"), (like_enzymes(), "graph")):
+        (model_args, fit_args), (_, plain) = usual_arguments(None, data), recipe(None, task)
+        assert fit_args["epochs"] <= plain["epochs"]
+        assert fit_args["evaluate_every"] >= plain["evaluate_every"]
+        assert model_args.get("hidden_channels", 64) <= 64
+
+
 @pytest.mark.slow
 def test_uneven_columns_no_longer_spoil_what_a_new_user_gets() -> None:
     graphs = like_enzymes()

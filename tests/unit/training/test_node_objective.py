@@ -1,7 +1,10 @@
 """The fast objective is the sum over T + 1 graphs, in value and gradient, not something like it."""
 
+import math
+
 import pytest
 import torch
+import torch.nn.functional as F
 import torch_geometric.nn as pyg
 from torch_geometric.nn.models import GAT, GCN, GIN, GraphSAGE
 
@@ -191,3 +194,19 @@ def test_senseless_weights_are_refused(bad) -> None:
 def test_where_no_ballot_is_edgeless_that_term_cannot_be_the_only_one() -> None:
     with pytest.raises(ac.SettingsError, match="abstains: weigh another term"):
         objective(*setting("gcn"), DIVISIONS[2], "balanced", Weights(0, 0, 1))
+
+
+def test_one_group_per_neighbour_trains_on_one_message_at_a_time() -> None:
+    model, graph, y, rows = setting("gcn")
+    own = objective(model, graph, y, rows, ac.NodeCentric(math.inf), "balanced", weights=Weights(0.0, 1.0, 1.0))
+
+    def naive():
+        alone = model(graph.x[rows], torch.zeros(2, 0, dtype=torch.int64))
+        pairs, truth = [], []
+        for v in rows.tolist():
+            for u in graph.edge_index[0, graph.edge_index[1] == v].tolist():
+                pairs.append(model(graph.x[[v, u]], torch.tensor([[1], [0]]))[0])
+                truth.append(y[v])
+        return F.cross_entropy(alone, y[rows]) + F.cross_entropy(torch.stack(pairs), torch.stack(truth))
+
+    assert_same(gradient(model, own.backward), naive_gradient(model, naive), 1e-10)

@@ -9,33 +9,12 @@ from agnncert.errors import DatasetError, SettingsError
 from agnncert.models.statements import NEVER
 from agnncert.training import statements
 
-BAD, GOOD = (
-    ("strcpy(a, b);", "gets(line);", "sprintf(out, fmt, x);"),
-    ("strlcpy(a, b, n);", "fgets(line, n, in);", "log(x);"),
-)
-OTHER = ("i++;", "x = y + 1;", "if (x) y = 2;", "while (i < n) i++;", "int j = 0;", "free(p);")
-
-
-def function(label, rng, size=6):
-    said = [rng.choice(BAD if label else GOOD) for _ in range(5)] + [rng.choice(OTHER) for _ in range(size)]
-    rng.shuffle(said)
-    return "int f(int x) { " + " ".join(said) + " return x; }"
-
-
-def functions(count=60, embed=ac.code.pieces, size=6):
-    rng = random.Random(0)
-    graphs = []
-    for k in range(count):
-        data = ac.code.graph(function(k % 2, rng, size)).to_data(embed)
-        data.y = torch.tensor([k % 2])
-        graphs.append(data)
-    part = torch.arange(count)
-    return ac.GraphSet(graphs, train=part[:30], val=part[30:40], test=part[40:], num_classes=2)
+from ...support.functions import OTHER, labelled
 
 
 @pytest.fixture(scope="module")
 def data():
-    return functions()
+    return labelled()
 
 
 def test_what_tells_functions_apart_is_learnt_and_certified(data):
@@ -97,6 +76,6 @@ def test_where_words_say_nothing_the_size_decides():
 
 def test_other_features_and_senseless_sizes_are_refused(data):
     with pytest.raises(DatasetError, match=r"embed=ac\.code\.pieces"):
-        ac.fit_statements(functions(embed=ac.code.features))
+        ac.fit_statements(labelled(embed=ac.code.features))
     with pytest.raises(SettingsError, match="size=-1"):
         ac.fit_statements(data, size=-1)

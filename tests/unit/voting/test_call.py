@@ -256,3 +256,26 @@ def test_the_tolerance_grows_with_the_logits_but_not_below_one():
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 def test_logits_that_are_not_finite_are_never_stable(bad):
     assert judge(torch.tensor([[bad, 0.0, 1.0]]), tolerance=0.0)[1].tolist() == [False]
+
+
+class Sized(torch.nn.Module):
+    """As in PyG's own examples: pooling is told how many graphs there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = torch.nn.Linear(3, 2)
+
+    def forward(self, x, edge_index, batch, batch_size):
+        return self.out(torch.zeros(batch_size, 3, dtype=x.dtype).index_add_(0, batch, x[:, :3]))
+
+
+def test_a_model_of_graphs_may_ask_how_many_there_are() -> None:
+    torch.manual_seed(0)
+    model, division = Sized().double().eval(), ac.NodeCentric(4)
+    graphs = [
+        Data(x=torch.rand(n, 5).double(), edge_index=torch.tensor([[0], [1]]), node_id=torch.arange(n))
+        for n in (2, 5, 3)
+    ]
+    fast, naive = (ac.certify(model, graphs, division, engine=engine) for engine in ("fast", "naive"))
+    assert (fast.label == naive.label).all()
+    assert (fast.radius == naive.radius).all()

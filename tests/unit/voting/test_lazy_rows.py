@@ -2,13 +2,20 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+import agnncert as ac
+from agnncert.divisions import EdgeCentric
+from agnncert.voting import lazy_rows
 from agnncert.voting.lazy_rows import Features, LazyRows, SparseRows
 from agnncert.voting.lazy_rows import _on_copies as on_copies
+
+from ...support.graphs import random_data
+from ...support.models import build
 
 ROWS, WIDTH, OUT = 7, 4, 3
 INDEX = torch.tensor([0, 0, 6, 3, 3, 1])
@@ -228,3 +235,16 @@ def test_gradients_are_those_of_copied_rows(sparse, cut, blank):
     for parameter, gradient in zip((W, B, V), expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-10, atol=1e-10)
         parameter.grad = None
+
+
+@pytest.mark.parametrize("kind", ["gcn", "sage"])
+def test_a_shaken_projection_that_is_not_kept_moves_scores_as_one_that_is(monkeypatch, kind):
+    data, model = random_data(5, smallest=12, largest=12, density=0.4), build(kind, "node").eval()
+    kept = ac.certify(model, data, EdgeCentric(5)).evidence.votes
+    monkeypatch.setattr(lazy_rows, "MOST_KEPT_SHAKEN", 0)
+    anew = ac.certify(model, data, EdgeCentric(5)).evidence.votes
+    assert np.array_equal(kept.ballot, anew.ballot)
+    assert np.array_equal(kept.stable, anew.stable)
+    features, lin = Features(matrix()).shaken(lazy_rows.Shake(1e-3, 1)), weight(OUT, WIDTH)
+    with torch.no_grad():
+        assert torch.allclose(features.projected(INDEX, lin), features.project(lin)[INDEX])

@@ -1,5 +1,6 @@
 """Which ballots are cast again, and that a ballot of another class is noticed."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -57,3 +58,47 @@ def test_as_many_ballots_are_chosen_as_were_asked_for(voted, number):
     for seed in range(5):
         pairs = choose_ballots(votes, number, np.random.default_rng(seed))
         assert len(np.unique(pairs, axis=0)) == len(pairs) == min(number, 4 * len(rows))
+
+
+@pytest.fixture(params=["node", "graph"])
+def voted_alone(request):
+    """One group for each edge."""
+    data = [random_data(seed, smallest=8, density=0.4) for seed in range(3)]
+    graph = canonical(data[0]) if request.param == "node" else canonical_set(data)
+    rows = np.arange(graph.num_nodes if request.param == "node" else 3)
+    call, division = bind(build("sage", request.param), graph, request.param), EdgeCentric(math.inf)
+    return cast(call, graph, division, rows)[0], call, graph, division, rows
+
+
+def test_where_neighbours_have_groups_of_their_own_all_that_is_cast_is_cast_again(voted_alone):
+    votes, call, graph, division, rows = voted_alone
+    everything = choose_ballots(votes, math.inf, np.random.default_rng(0), own_groups=True)
+    listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
+    chosen = {(int(v), int(g)) for v, g in everything}
+    assert listed <= chosen
+    free = set(np.flatnonzero(votes.num_unlisted).tolist())
+    assert {v for v, _ in chosen - listed} == free, "one empty group for each target that has one"
+    assert len(chosen) == len(listed) + len(free)
+    assert not differing(votes, everything, call, graph, division, rows)[0].size
+    wrong = replace(votes, ballot=(votes.ballot + 1) % votes.num_classes)
+    assert differing(wrong, everything, call, graph, division, rows)[0].size == votes.stable.sum()
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, 12, 33])
+def test_some_of_them_are_mostly_ballots_that_are_cast(voted_alone, number):
+    votes, *_ = voted_alone
+    listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
+    pairs = choose_ballots(votes, number, np.random.default_rng(1), own_groups=True)
+    number = min(number, len(listed) + int((votes.num_unlisted > 0).sum()))
+    assert len(np.unique(pairs, axis=0)) == len(pairs) == number
+    assert sum((int(v), int(g)) in listed for v, g in pairs) >= min(len(listed), number - number // 4)
+
+
+def test_a_few_of_them_are_some_dozens_too(voted_alone):
+    votes, _, graph, _, rows = voted_alone
+    on_graphs = "batch" in graph
+    pairs = choose_few(votes, on_graphs, np.random.default_rng(0), own_groups=True, num_nodes=len(rows))
+    listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
+    assert sum((int(v), int(g)) in listed for v, g in pairs) >= min(24, len(listed))
+    few = choose_few(votes, on_graphs, np.random.default_rng(0), own_groups=True, num_nodes=10**7)
+    assert on_graphs or len(np.unique(few[:, 1])) == 3

@@ -10,11 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from agnncert.datasets.catalog import dataset_info
 from agnncert.report.drawing import Curve, Level, Panel, draw_panels
-from agnncert.studies.paper import defences, prose, tables
+from agnncert.studies.paper import defences, designed, prose, tables
 from agnncert.studies.paper import published as paper
 from agnncert.studies.paper.defences import compared, comparison_panels
 from agnncert.studies.paper.rows import MODELS, NAMES, OBJECTIVES, Results, Row, certified_at, share
-from agnncert.studies.paper.spec import DIVISIONS, EXPERIMENTS, Run, Setting, main_setting, settings_of
+from agnncert.studies.paper.spec import DIVISIONS, EXPERIMENTS, GRAPH_SETS, Run, Setting, main_setting, settings_of
 from agnncert.studies.paper.tables import named, of_task
 
 SIZE_WORDS = "size of the attack (E: edges, N: edges or nodes)"
@@ -60,6 +60,10 @@ def _figures(results: Results) -> Iterator[tuple[str, str, list[Panel]]]:
         yield "protocols", task, _varied(results, datasets, "protocol", str)
         yield "larger", task, _larger(results, datasets)
         yield "neighbours", task, _neighbours(results, datasets)
+    for dataset in GRAPH_SETS:
+        yield "designed", dataset, designed.graph_panels(results, dataset) if results.designs else []
+    for protocol in designed.PROTOCOLS:
+        yield "designed", protocol, designed.node_panels(results, protocol)
     for dataset in compared(results):
         yield "comparisons", dataset, comparison_panels(results, dataset)
 
@@ -199,7 +203,8 @@ def page_text(
     environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     missing = results.missing(names, small)
     text = environment.get_template("results.md.j2").render(
-        **{"results": results, "prose": prose, "tables": tables, "defences": defences, "paper": paper, "NAMES": NAMES},
+        **{"results": results, "prose": prose, "tables": tables, "defences": defences, "designed": designed},
+        **{"paper": paper, "NAMES": NAMES},
         folder=folder,
         names=names,
         figures=[_linked(figure, page) for figure in figures],
@@ -269,7 +274,8 @@ def missing_lines(missing: Sequence[Run], names: Sequence[str], small: bool) -> 
 
 def _linked(figure: Figure, page: Path) -> dict[str, str]:
     link = Path(os.path.relpath(figure.path, page.parent)).as_posix()
-    subject = NAMES.get(figure.subject, f"{figure.subject} classification")
+    usual = f"nodes, {figure.subject}" if figure.name == "designed" else f"{figure.subject} classification"
+    subject = NAMES.get(figure.subject, usual)
     alt = f"Certified accuracy over size: {figure.name}, {subject}. The file describes itself in words."
     return {"name": figure.name, "subject": figure.subject, "link": link, "alt": alt}
 

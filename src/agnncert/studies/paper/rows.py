@@ -87,14 +87,20 @@ class Results:
         rows: The row of each setting.
         comparisons: The rows of the comparison with other defences.
         benchmarks: What ``make bench`` measured, by name of the file; empty if it has not run.
+        designs: Votes designed for a size, of graphs and of nodes.
     """
 
     def __init__(
-        self, rows: Iterable[Row], comparisons: Iterable[Row] = (), benchmarks: Mapping[str, Any] | None = None
+        self,
+        rows: Iterable[Row],
+        comparisons: Iterable[Row] = (),
+        benchmarks: Mapping[str, Any] | None = None,
+        designs: Iterable[Row] = (),
     ) -> None:
         self.rows: dict[Setting, Row] = {_run(Setting, row): row for row in rows}
         self.comparisons: dict[Contest, Row] = {_run(Contest, row): row for row in comparisons}
         self.benchmarks = dict(benchmarks or {})
+        self.designs = list(designs)
 
     @classmethod
     def read(cls, folder: str | Path, benchmarks: str | Path | None = None) -> "Results":
@@ -105,7 +111,8 @@ class Results:
             file.stem: json.loads(file.read_text(encoding="utf-8"))
             for file in sorted(Path(benchmarks).glob("*.json") if benchmarks is not None else ())
         }
-        return cls(rows, read_rows(folder / "comparisons.jsonl"), measured)
+        designs = [row for name in ("design", "design_nodes") for row in read_rows(folder / f"{name}.jsonl")]
+        return cls(rows, read_rows(folder / "comparisons.jsonl"), measured, designs)
 
     @property
     def datasets(self) -> list[str]:

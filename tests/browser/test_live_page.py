@@ -1,0 +1,53 @@
+"""The page of the service, in a real browser: it follows events, and shows whatever the graph holds as text."""
+
+import pytest
+
+import agnncert as ac
+
+from ..support.serving import a_service, served
+
+pytestmark = pytest.mark.browser
+TOKEN = "a token that nobody guesses"
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def page(browser):
+    page = browser.new_page(viewport={"width": 1240, "height": 900}, reduced_motion="reduce")
+    page.complaints = []
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.on("dialog", lambda dialog: (page.complaints.append(dialog.message), dialog.dismiss()))
+    yield page
+    page.close()
+    assert page.complaints == []
+
+
+def test_the_page_follows_events(page, tmp_path) -> None:
+    def shown(place: str, text: str) -> None:
+        sync_api.expect(page.locator(place)).to_contain_text(text, timeout=20_000)
+
+    sync_api = pytest.importorskip("playwright.sync_api")
+    service = a_service()
+    with served(service, TOKEN) as address:
+        page.goto(address)
+        shown("#live-status", "wants its token")
+        page.fill("#live-token", TOKEN)
+        page.click("#live-key button")
+        page.wait_for_selector("tr.live-row")
+        rows = page.locator("tr.live-row")
+        assert rows.count() == 25
+        assert page.inner_text("#live-targets") == "30"
+        assert rows.first.locator("td").nth(0).inner_text() == service.closest(1)[0]["target"]
+        rows.first.click()
+        page.wait_for_selector("#live-detail dt")
+        assert "votes by class" in page.inner_text("#live-detail")
+        client = ac.LiveClient(address, TOKEN)
+        client.apply([ac.Event("add_node", HOSTILE, value=[-9, 1, 1, 1])])
+        client.apply([ac.Event("change_features", f"user-{k}", value=[9.0 * (-1) ** k, 5, -9, 3]) for k in range(30)])
+        client.apply([ac.Event("change_features", HOSTILE, value=[9, 5, -9, 3])])
+        shown("#live-events", "32")
+        shown("#live-changes", "flipped")
+        shown("#live-changes", HOSTILE)
+        assert page.locator("#live-changes img, #live-rows img").count() == 0
+        page.screenshot(path=tmp_path / "live.png", full_page=True)
+    shown("#live-status", "Not current")

@@ -1,0 +1,54 @@
+"""A service on this machine, answering for as long as a test needs it."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+import agnncert as ac
+from agnncert.serve.guard import Limits
+from agnncert.serve.http import make_app
+from agnncert.serve.service import Service
+from agnncert.serve.start import _listen, _run_until
+
+NODES = 30
+
+
+def a_graph(seed: int = 0) -> Data:
+    random = torch.Generator().manual_seed(seed)
+    return Data(
+        x=torch.randn(NODES, 4, generator=random),
+        edge_index=torch.randint(NODES, (2, 60), generator=random),
+        y=torch.arange(NODES) % 3,
+        node_id=[f"user-{k}" for k in range(NODES)],
+    )
+
+
+def a_model(data: Data) -> Any:
+    return ac.build_model("gcn", data, hidden_channels=8, num_layers=2).eval()
+
+
+def a_service(journal: Any = None) -> Service:
+    data = a_graph()
+    live = ac.LiveGraph(a_model(data), data, ac.NodeCentric(8), journal=journal)
+    return Service(live, live.reference(), "users", ["honest", "fake", "bot"])
+
+
+@contextmanager
+def served(service: Service, token: str | None = None, limits: Limits | None = None) -> Iterator[str]:
+    """The address of a real server in a thread."""
+    listening = _listen("127.0.0.1", 0)
+    ready, stop = threading.Event(), threading.Event()
+    app = make_app(service, token, limits or Limits(rate=10_000))
+    thread = threading.Thread(target=_run_until, args=(app, listening, ready.set, stop), daemon=True)
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        stop.set()
+        thread.join(20)
+        listening.close()
