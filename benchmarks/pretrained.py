@@ -14,7 +14,7 @@ from agnncert.models.saved import load_description, load_model, save_model
 from agnncert.studies.settings import TrainSettings
 from agnncert.studies.train import train_run
 
-GROUPS = {"digits-knn": 60, "aids": None, "pubmed": None}  # digits as in the demo; None: what is usual
+GROUPS = {"digits-knn": 60, "proteins": None, "pubmed": None}  # digits as in the demo; None: what is usual
 
 
 def main() -> None:
