@@ -74,8 +74,8 @@ class Votes:
         listed = np.ones(len(self.ballot), dtype=bool) if listed is None else listed
         default = np.ones(self.num_targets, dtype=bool) if default is None else default
         cast = listed & (self.ballot >= 0)
-        cells = self.owner[cast] * self.num_classes + self.ballot[cast]
-        counts = np.bincount(cells, minlength=self.num_targets * self.num_classes)
+        place = self.owner[cast] * self.num_classes + self.ballot[cast]
+        counts = np.bincount(place, minlength=self.num_targets * self.num_classes)
         counts = counts.reshape(self.num_targets, self.num_classes)
         voting = np.flatnonzero(default & (self.default >= 0))
         counts[voting, self.default[voting]] += self.num_unlisted[voting]

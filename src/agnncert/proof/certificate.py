@@ -238,7 +238,9 @@ class Certificate:
         stated = usual_budgets(self.claim) if budgets is None else tuple(budgets)
         for budget in stated:
             _require_budget(budget)
-        holds, broken = self.evidence.statements(stated)
+        holds, broken, largest = self.evidence.answers(stated, everything_but_additions(self.claim.ids))
+        if self.claim.task != "graph" and "new_neighbours" not in vars(self):
+            object.__setattr__(self, "new_neighbours", largest)  # a cached property: not to be searched for twice
         arrays = {name: getattr(self, name) for name in ("target", *PER_TARGET, *KNOWN)}
         arrays["holds"] = holds
         if isinstance(self.evidence, BallotEvidence):

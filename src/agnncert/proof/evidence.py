@@ -8,8 +8,10 @@ them again. Two kinds exist:
     SampleEvidence (samples/evidence.py)   class counts under random noise; holds with a stated probability
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -86,10 +88,19 @@ class Evidence(ABC):
             among: Count only these targets, shape ``[n]``; all when not given.
         """
 
-    def statements(self, budgets: Sequence[Budget]) -> tuple[BoolArray, tuple[int, ...]]:
-        """For each budget, what :meth:`holds`, shape ``[len(budgets), n]``, and :meth:`broken_at_most` say."""
-        holds = np.array([self.holds(budget) for budget in budgets], dtype=bool)
-        return holds.reshape(len(budgets), self.num_targets), tuple(self.broken_at_most(budget) for budget in budgets)
+    def answers(self, budgets: Sequence[Budget], rest: Budget) -> tuple[BoolArray, tuple[int, ...], FloatArray]:
+        """All that a file states besides labels and radii.
+
+        Args:
+            budgets: The budgets that it makes statements about.
+            rest: What the attacker may do besides adding edges.
+
+        Returns:
+            As :meth:`holds` for each budget, shape ``[len(budgets), n]``; as :meth:`broken_at_most` for each; and as
+            :meth:`largest` of ``add_edges`` on top of ``rest``.
+        """
+        holds = np.array([self.holds(budget) for budget in budgets], dtype=bool).reshape(len(budgets), self.num_targets)
+        return holds, tuple(self.broken_at_most(budget) for budget in budgets), self.largest("add_edges", rest)
 
     @abstractmethod
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
@@ -127,7 +138,8 @@ class Evidence(ABC):
         return largest_amount(lambda amounts: self.holds_each(rest, field, amounts), self.num_targets)
 
 
-CELLS_AT_ONCE = 2**16  # targets times classes to look at together: they stay in the processor's cache
+AT_ONCE = min(4, os.cpu_count() or 1)  # threads that answer for a file
+CELLS_AT_ONCE = 2**18  # targets times classes to look at together: they stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -144,7 +156,7 @@ class BallotEvidence(Ballots, Evidence):
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
         """Winner of each vote, and how many ballots may change before another class can win."""
         label, radius = (np.zeros(self.num_targets, dtype=np.int64) for _ in range(2))
-        for part, counted, facts in self._judged():
+        for part, counted, facts in self._blocks():
             label[part] = counted.label
             radius[part] = own_groups_radius(counted, facts) if self._own_groups else certified_radius(counted)
         return label, radius
@@ -165,7 +177,7 @@ class BallotEvidence(Ballots, Evidence):
     def holds(self, budget: Budget) -> BoolArray:
         """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
         answer = np.zeros(self.num_targets, dtype=bool)
-        for part, counted, facts in self._judged():
+        for part, counted, facts in self._blocks():
             answer[part] = self._withstands(counted, Amounts.of(budget), facts)
         return answer
 
@@ -177,13 +189,15 @@ class BallotEvidence(Ballots, Evidence):
     def largest(self, field: str, rest: Budget) -> FloatArray:
         """The largest amount of ``field`` that each target withstands on top of ``rest``, shape ``[n]``."""
         answer = np.zeros(self.num_targets)
-        for part, counted, facts in self._judged():
-
-            def holds(amounts: FloatArray, counted: Tally = counted, facts: Facts = facts) -> BoolArray:
-                return self._withstands(counted, Amounts.of(rest, field, amounts), facts)
-
-            answer[part] = largest_amount(holds, len(counted.label))
+        for part, counted, facts in self._blocks():
+            answer[part] = self._largest(counted, facts, field, rest)
         return answer
+
+    def _largest(self, counted: Tally, facts: Facts, field: str, rest: Budget) -> FloatArray:
+        def holds(amounts: FloatArray) -> BoolArray:
+            return self._withstands(counted, Amounts.of(rest, field, amounts), facts)
+
+        return largest_amount(holds, len(counted.label))
 
     def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
         """How many targets one attacked graph can break at most.
@@ -201,85 +215,90 @@ class BallotEvidence(Ballots, Evidence):
             budget: What the attacker may do.
             among: Count only these targets, shape ``[n]``; all when not given.
         """
-        prices = np.zeros(self.num_targets) if self.task == "graph" else self._prices(_beside_targets(budget))
-        return self._broken(budget, self.holds(budget), prices, among)
-
-    def statements(self, budgets: Sequence[Budget]) -> tuple[BoolArray, tuple[int, ...]]:
-        """As :meth:`holds` and :meth:`broken_at_most` of each budget, but votes are counted once for all."""
-        holds = np.zeros((len(budgets), self.num_targets), dtype=bool)
-        prices = np.zeros(holds.shape)
-        for part, counted, facts in self._judged():
-            for number, budget in enumerate(budgets):
-                holds[number, part] = self._withstands(counted, Amounts.of(budget), facts)
-                if self.task == "node":
-                    prices[number, part] = self._price(counted, _beside_targets(budget), facts)
-        return holds, tuple(self._broken(*each) for each in zip(budgets, holds, prices, strict=True))
-
-    def _broken(self, budget: Budget, holds: BoolArray, prices: FloatArray, among: BoolArray | None = None) -> int:
-        """As :meth:`broken_at_most`, from what holds and, in the node task, what each target costs to break."""
         among = np.ones(self.num_targets, dtype=bool) if among is None else among
-        fails = ~holds & among
+        fails, prices, touches = ~self.holds(budget), np.zeros(self.num_targets), np.zeros(self.num_targets)
+        if self.task == "node":
+            for part, counted, facts in self._blocks():
+                prices[part] = self._prices(counted, facts, budget)
+                touches[part] = self._touch_prices(counted, facts, budget)
+        return self._broken(budget, fails & among, prices[among], touches[among])
+
+    def answers(self, budgets: Sequence[Budget], rest: Budget) -> tuple[BoolArray, tuple[int, ...], FloatArray]:
+        """All that a file states besides labels and radii; ballots are counted once."""
+        shape = len(budgets), self.num_targets
+        holds, prices, touches = np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape)
+        largest = np.zeros(self.num_targets)
+
+        def answer(part: slice) -> None:
+            counted, facts = self._block(part)
+            largest[part] = self._largest(counted, facts, "add_edges", rest)
+            for k, budget in enumerate(budgets):
+                holds[k, part] = self._withstands(counted, Amounts.of(budget), facts)
+                if self.task == "node":
+                    prices[k, part] = self._prices(counted, facts, budget)
+                    touches[k, part] = self._touch_prices(counted, facts, budget)
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:  # numpy lets other threads run while it works
+            list(pool.map(answer, self._parts()))
+        broken = [self._broken(b, ~holds[k], prices[k], touches[k]) for k, b in enumerate(budgets)]
+        return holds, tuple(broken), largest
+
+    def _broken(self, budget: Budget, fails: BoolArray, prices: FloatArray, touches: FloatArray) -> int:
+        """How many targets one attacked graph breaks, given which do not hold one by one, and what each costs."""
         if self.task == "graph":
             return int(fails.any())
         touched = 0.0
         if budget.target_features:  # a deleted target counts as broken; one with new features, unless it holds
             touched = budget.delete_nodes + min(budget.change_features + 1, float(fails.sum()))
-            budget = _beside_targets(budget)
-        money = 2 * budget.add_edges + budget.injected_edges
-        broken = most_affordable(prices[among], money)
+            budget = _sparing_targets(budget)
+        broken = most_affordable(prices, 2 * budget.add_edges + budget.injected_edges)
         if self.hubs is not None and not touched:  # a change at one pair touches its two ends and no other target
             edges = budget.add_edges + budget.delete_edges + budget.change_edges
             hubs = self.hubs[: int(min(len(self.hubs), budget.delete_nodes + budget.change_features))]
             all_touches = 2 * edges + budget.injected_edges + float(hubs.sum())
-            broken = min(broken, most_affordable(self._touch_prices(budget)[among], all_touches))
-        return int(min(among.sum(), touched + broken))
+            broken = min(broken, most_affordable(touches, all_touches))
+        return int(min(len(prices), touched + broken))
 
-    def _touch_prices(self, budget: Budget) -> FloatArray:
-        """The fewest new, lost and altered neighbours with which each target breaks; inf if nothing breaks it."""
-        answer = np.zeros(self.num_targets)
-        for part, counted, facts in self._blocks():
-            answer[part] = touches_needed(counted, OWN_GROUPS[self.rule](Amounts.of(budget), facts), facts)
-        return answer
-
-    def _prices(self, budget: Budget) -> FloatArray:
+    def _prices(self, counted: Tally, facts: Facts, budget: Budget) -> FloatArray:
         """The fewest new neighbours with which each target breaks; inf if nothing within the budget breaks it."""
-        answer = np.zeros(self.num_targets)
-        for part, counted, facts in self._judged():
-            answer[part] = self._price(counted, budget, facts)
-        return answer
-
-    def _price(self, counted: Tally, budget: Budget, facts: Facts) -> FloatArray:
+        attack = Amounts.of(_sparing_targets(budget))
         if self._own_groups:
-            return new_needed(counted, OWN_GROUPS[self.rule](Amounts.of(budget), facts), facts)
-        reach = self._reach(Amounts.of(budget), facts)
+            return new_needed(counted, OWN_GROUPS[self.rule](attack, facts), facts)
+        reach = self._reach(attack, facts)
         if RULES[self.rule].by_neighbours:
             return neighbours_needed(counted, reach)
-        # Ballots of all targets may move at once: no edge has to be shared.
-        return np.where(withstands(counted, reach), np.inf, 0.0)
+        return np.where(withstands(counted, reach), np.inf, 0.0)  # no edge has to be shared: all may move at once
+
+    def _touch_prices(self, counted: Tally, facts: Facts, budget: Budget) -> FloatArray:
+        """The fewest new, lost and altered neighbours with which each target breaks, where that is of interest."""
+        if self.hubs is None:
+            return np.zeros(len(counted.label))
+        attack = Amounts.of(_sparing_targets(budget))
+        return touches_needed(counted, OWN_GROUPS[self.rule](attack, facts), facts)
 
     def _reach(self, attack: Amounts, facts: Facts) -> Reach:
         return reach_of(self.rule, attack, facts, stable_ids=self.ids == "node_id")
 
-    def _judged(self) -> Iterator[tuple[slice, Tally, Facts]]:
-        """As :meth:`_blocks`, without the columns of classes that cannot decide anything."""
-        for part, counted, facts in self._blocks():
-            yield part, counted if self._own_groups else counted.foremost(), facts
-
     def _blocks(self) -> Iterator[tuple[slice, Tally, Facts]]:
         """The targets, some at a time: which ones, their votes counted, and what a theorem needs to know."""
+        for part in self._parts():
+            yield part, *self._block(part)
+
+    def _parts(self) -> list[slice]:
         step = max(1, CELLS_AT_ONCE // self.votes.num_classes)
-        for start in range(0, self.num_targets, step):
-            part = slice(start, min(start + step, self.num_targets))
-            votes = _part_of(self.votes, part)
-            first, last = self.cover_ptr[part.start], self.cover_ptr[part.stop]
-            facts = Facts(
-                num_reached=np.bincount(votes.owner[votes.reached], minlength=votes.num_targets),
-                cover_ptr=self.cover_ptr[part.start : part.stop + 1] - first,
-                cover=self.cover[first:last],
-                parameters=self.parameters,
-                **self._of_pairs(votes, part),
-            )
-            yield part, tally(votes, Prior.of(self, part)), facts
+        return [slice(k, min(k + step, self.num_targets)) for k in range(0, self.num_targets, step)]
+
+    def _block(self, part: slice) -> tuple[Tally, Facts]:
+        votes = _part_of(self.votes, part)
+        first, last = self.cover_ptr[part.start], self.cover_ptr[part.stop]
+        facts = Facts(
+            num_reached=np.bincount(votes.owner[votes.reached], minlength=votes.num_targets),
+            cover_ptr=self.cover_ptr[part.start : part.stop + 1] - first,
+            cover=self.cover[first:last],
+            parameters=self.parameters,
+            **self._of_pairs(votes, part),
+        )
+        return tally(votes, Prior.of(self, part)), facts
 
     def _of_pairs(self, votes: Votes, part: slice) -> dict[str, Any]:
         """What a theorem needs to know where every neighbour has a group of its own."""
@@ -292,8 +311,8 @@ class BallotEvidence(Ballots, Evidence):
         return known
 
 
-def _beside_targets(budget: Budget) -> Budget:
-    """What is left for the neighbours of targets: a target with new features is one changed node to all others."""
+def _sparing_targets(budget: Budget) -> Budget:
+    """What the attacker may do to other targets, if some of the targets themselves may be altered."""
     if not budget.target_features:
         return budget
     return budget.but(target_features=False, change_features=budget.change_features + 1)

@@ -179,10 +179,10 @@ def _sort(ballots: Ballots, targets: slice) -> Piles:
     return Piles(ballots, targets, label, reached, who, which, lead, two, one, turnable)
 
 
-def _distinct(values: Numbers) -> Numbers:
-    """The values, ascending, each once; ``np.unique`` takes many times as long."""
-    values = np.sort(values)
-    return np.asarray(values[np.concatenate([[True], values[1:] != values[:-1]])[: len(values)]])
+def _distinct(numbers: Numbers) -> Numbers:
+    """The numbers, ascending and each of them once; numpy's own ``unique`` takes several times as long."""
+    ordered = np.sort(numbers)
+    return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)]])
 
 
 def _add_up(place: Numbers, number: Numbers, length: int) -> Numbers:
@@ -286,6 +286,8 @@ def _one_way(
 
 def _least_of_equals(who: Numbers, lead: Numbers, piles: Numbers) -> Numbers:
     """Places of the rivals to keep: of those of one target with equal piles, the one that lacks least."""
+    if len(piles):
+        piles = piles[:, piles.min(axis=0) < piles.max(axis=0)]  # what is the same for all tells nobody apart
     order = np.lexsort((lead, *piles.T, who))
     keys = np.column_stack([who, piles])[order]
     first = np.concatenate([[True], (np.diff(keys, axis=0) != 0).any(axis=1)])[: len(order)]

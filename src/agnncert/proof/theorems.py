@@ -52,7 +52,6 @@ class Tally:
         size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
         margin: How far each class is from winning: score of the winner minus score of the class (priors and stable
             votes), minus what is conceded, minus 1 if the class wins ties. Negative if that decides, ``[n, C]``.
-        columns: Which class each column is about, shape ``[n, C]``, where not every class has one; see ``foremost``.
     """
 
     num_groups: int
@@ -60,45 +59,41 @@ class Tally:
     votes: IntArray
     size: IntArray
     margin: IntArray
-    columns: IntArray | None = None
 
-    @cached_property
+    @property
     def is_label(self) -> BoolArray:
         """Marks each target's own label among the classes, shape ``[n, C]``; all other classes are rivals."""
-        classes = np.arange(self.margin.shape[1]) if self.columns is None else self.columns
-        return np.asarray(classes == self.label[:, None])
+        return np.asarray(np.arange(self.margin.shape[1]) == self.label[:, None])
 
     @cached_property
-    def for_label(self) -> IntArray:
-        """Stable votes of the label, shape ``[3, n]``."""
-        if self.columns is not None:
-            return self.votes[:, :, 0]
-        return np.asarray(np.take_along_axis(self.votes, self.label[None, :, None], axis=2)[:, :, 0])
+    def rivals(self) -> "Rivals":
+        """The rivals that matter: whoever has a stable vote and, of all others, the one closest to winning."""
+        idle = ~self.votes.any(axis=0) & ~self.is_label
+        matters = ~idle & ~self.is_label
+        if idle.shape[1]:
+            closest = np.where(idle, self.margin, np.iinfo(np.int64).max).argmin(axis=1)
+            matters[np.arange(len(matters)), closest] |= idle[np.arange(len(matters)), closest]
+        owner, rival = matters.nonzero()
+        for_label = np.take_along_axis(self.votes, self.label[None, :, None], axis=2)[:, :, 0]
+        others = self.size[:, owner] - self.votes[:, owner, rival]
+        return Rivals(owner, self.margin[owner, rival], for_label.astype(np.float64), others.astype(np.float64))
 
-    @cached_property
-    def others(self) -> FloatArray:
-        """Stable ballots that are not for each class, shape ``[3, n, C]``."""
-        return np.asarray(self.size[:, :, None] - self.votes, dtype=np.float64)
 
-    def foremost(self) -> "Tally":
-        """The same with fewer columns: the label's, then those of rivals that no other rival stands for.
+@dataclass(frozen=True)
+class Rivals:
+    """Classes that may win instead of a target's label, ``r`` of them.
 
-        Whichever ballots move, rivals without a stable vote gain alike. So if any of them can win, the one that is
-        nearest to it can, and the others need no column. Targets with fewer columns than others repeat the label's.
-        """
-        n, is_label = len(self.label), self.is_label
-        kept = (self.votes > 0).any(axis=0) | is_label
-        nearest = np.where(kept, np.iinfo(np.int64).max, self.margin).argmin(axis=1)
-        kept[np.arange(n), nearest] = True
-        width = int(kept.sum(axis=1).max(initial=1))
-        columns = np.argsort(np.where(is_label, 0, np.where(kept, 1, 2)).astype(np.uint8), axis=1, kind="stable")
-        columns = columns[:, :width]
-        columns = np.where(np.take_along_axis(kept, columns, axis=1), columns, self.label[:, None])
-        votes, margin = (
-            np.take_along_axis(self.votes, columns[None], axis=2),
-            np.take_along_axis(self.margin, columns, axis=1),
-        )
-        return Tally(self.num_groups, self.label, votes, self.size, margin, columns)
+    Attributes:
+        owner: Whose rival it is, shape ``[r]``.
+        margin: As in :class:`Tally`, shape ``[r]``.
+        for_label: Stable ballots of each target for its label, by tier, shape ``[3, n]``.
+        others: Stable ballots of the owner that are not for the rival, by tier, shape ``[3, r]``.
+    """
+
+    owner: IntArray
+    margin: IntArray
+    for_label: FloatArray
+    others: FloatArray
 
 
 @dataclass(frozen=True)
@@ -117,18 +112,16 @@ class Reach:
     unlisted: FloatArray
     covered: BoolArray
 
-    def limit(self, movable: IntArray | FloatArray) -> FloatArray:
+    def limit(self, movable: IntArray | FloatArray, of: Any = ...) -> FloatArray:
         """How many of these ballots can move at once.
 
         Args:
-            movable: Ballots per tier, shape ``[3, n]`` or ``[3, n, C]``.
+            movable: Ballots per tier, shape ``[3, n]``, or ``[3, r]``.
+            of: Whose ballots these are, shape ``[r]``; when not given, those of each target.
         """
-        shape = (-1,) + (1,) * (movable.ndim - 2)
-        moved = np.minimum(movable[UNLISTED], self.unlisted.reshape(shape)).astype(np.float64, copy=False)
-        for tier, most in ((UNREACHED, self.beyond_reached), (REACHED, self.all)):
-            moved += movable[tier]
-            np.minimum(moved, most.reshape(shape), out=moved)
-        return np.asarray(moved)
+        unlisted = np.minimum(movable[UNLISTED], self.unlisted[of])
+        beyond = np.minimum(movable[UNREACHED] + unlisted, self.beyond_reached[of])
+        return np.asarray(np.minimum(movable[REACHED] + beyond, self.all[of]), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -229,7 +222,7 @@ def certified_radius(tally: Tally) -> IntArray:
     every ballot may change.
     """
     counts, size = tally.votes.sum(axis=0), tally.size.sum(axis=0)
-    own = tally.for_label.sum(axis=0)[:, None]
+    own = np.take_along_axis(counts, tally.label[:, None], axis=1)
     others = size[:, None] - counts
     fewer = np.minimum(own, others)
     radius = np.maximum(tally.margin // 2, tally.margin - fewer)
@@ -239,12 +232,12 @@ def certified_radius(tally: Tally) -> IntArray:
 
 def withstands(tally: Tally, reach: Reach) -> BoolArray:
     """Whether each target keeps its label whichever ballots within ``reach`` change, shape ``[n]``."""
-    gain_two = reach.limit(tally.for_label)
-    gain_one = reach.limit(tally.others)
-    gain_one += gain_two[:, None]
-    safe = tally.margin >= gain_one
-    safe |= tally.is_label
-    return reach.covered & safe.all(axis=1)
+    rivals = tally.rivals
+    gain_two = reach.limit(rivals.for_label)
+    gain_one = reach.limit(rivals.others, rivals.owner)
+    withstood = np.ones(len(tally.label), dtype=bool)
+    withstood[rivals.owner[rivals.margin < gain_two[rivals.owner] + gain_one]] = False
+    return reach.covered & withstood
 
 
 def neighbours_needed(tally: Tally, reach: Reach) -> FloatArray:

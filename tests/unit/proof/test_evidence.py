@@ -10,7 +10,7 @@ from agnncert.errors import CertificateError
 from agnncert.proof.budget import Budget
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import RULES
-from agnncert.proof.theorems import Reach, certified_radius, tally, withstands
+from agnncert.proof.theorems import Reach, tally, withstands
 from agnncert.proof.vote import Vote
 
 from ...support.certificates import random_evidence, random_vote
@@ -208,40 +208,29 @@ BUDGETS = (
 )
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_rivals_without_a_vote_are_spoken_for_by_one_of_them(rule, monkeypatch):
-    rng = np.random.default_rng(7)
-    for _ in range(8):
-        proof = random_evidence(rng, rule, num_targets=30, vote=random_vote(rng, rule))
-        few = [proof.label_and_radius(), [proof.holds(b) for b in BUDGETS], [proof._prices(b) for b in BUDGETS]]
-        narrow = [counted.margin.shape[1] for _, counted, _ in proof._judged()]
-        with monkeypatch.context() as patch:
-            patch.setattr(BallotEvidence, "_judged", BallotEvidence._blocks)
-            all_of_them = [
-                proof.label_and_radius(),
-                [proof.holds(b) for b in BUDGETS],
-                [proof._prices(b) for b in BUDGETS],
-            ]
-        assert max(narrow) <= proof.votes.num_classes
-        for mine, theirs in zip(few, all_of_them, strict=True):
-            assert all(map(np.array_equal, mine, theirs))
-
-
-def test_of_many_classes_few_have_a_column():
-    votes = dataclasses.replace(evidence(num_targets=20).votes, num_classes=40)
-    counted = tally(votes)
-    few = counted.foremost()
-    assert few.margin.shape[1] <= 5 < counted.margin.shape[1] == 40
-    assert np.array_equal(few.columns[:, 0], counted.label)
-    reach = Reach(*(np.full(20, most) for most in (3.0, 2.0, 1.0)), np.ones(20, dtype=bool))
-    assert np.array_equal(withstands(few, reach), withstands(counted, reach))
-    assert np.array_equal(certified_radius(few), certified_radius(counted))
+def test_rivals_without_a_vote_are_spoken_for_by_one_of_them():
+    random = np.random.default_rng(7)
+    for _ in range(20):
+        proof = random_evidence(random, "edge-centric/node", num_targets=20)
+        votes = dataclasses.replace(proof.votes, num_classes=int(random.integers(3, 40)))
+        counted = tally(votes)
+        limits = (np.sort(random.integers(0, 8, size=(3, 20)), axis=0)[::-1]).astype(float)
+        reach = Reach(*limits, np.ones(20, dtype=bool))
+        movable = counted.size[:, :, None] - counted.votes
+        unlisted = np.minimum(movable[2], limits[2][:, None])
+        beyond = np.minimum(movable[1] + unlisted, limits[1][:, None])
+        for_any = np.minimum(movable[0] + beyond, limits[0][:, None])
+        own = reach.limit(np.take_along_axis(counted.votes, counted.label[None, :, None], axis=2)[:, :, 0])
+        safe = counted.margin >= own[:, None] + for_any
+        assert np.array_equal(withstands(counted, reach), (safe | counted.is_label).all(axis=1))
+        assert len(counted.rivals.owner) <= 20 * 4
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_statements_are_the_answers_to_each_question(rule):
-    proof = evidence(rule, num_targets=25)
-    holds, broken = proof.statements(BUDGETS)
+def test_what_a_file_states_are_the_answers_to_each_question(rule):
+    proof, rest = evidence(rule, num_targets=25), Budget(delete_edges=math.inf)
+    holds, broken, largest = proof.answers(BUDGETS, rest)
     assert all(np.array_equal(row, proof.holds(budget)) for row, budget in zip(holds, BUDGETS, strict=True))
     assert broken == tuple(proof.broken_at_most(budget) for budget in BUDGETS)
-    assert proof.statements(())[0].shape == (0, 25)
+    assert np.array_equal(largest, proof.largest("add_edges", rest))
+    assert proof.answers((), rest)[0].shape == (0, 25)
