@@ -32,7 +32,7 @@ EDITED = 32000  # random edits: functions are drawn again and again
 EDITS = 500  # at a time
 SEARCHED = 10  # every tenth function is also rewritten step by step
 KINDS = ("inserted", "deleted", "replaced")
-LARGEST = 1000
+LARGEST = 50  # edits of one function at most
 
 
 class Voter:
@@ -65,7 +65,7 @@ class Voter:
         return ac.certify(self.found.model, ac.GraphSet(graphs), self.found.division, vote=self.found.vote)
 
     def rivals(self) -> list[str]:
-        """For each label a statement that votes against it and can stand anywhere."""
+        """For each label a statement that can stand anywhere and votes against it, or for nothing if none can."""
         found: dict[int, str] = {}
         for text in ("gets ( buf ) ;", "x = 0 ;", "return ;", "break ;", *sorted({name.split(" ", 1)[1] for k in
                      self.data.train[:200] for name in self.data[int(k)].node_id})):  # fmt: skip
@@ -75,7 +75,7 @@ class Voter:
                 alone = parse(f"void f() {{ {text} {text} }}")
                 if not alone.partial and [s.text for s in alone.statements if s.text][1:] == [text] * 2:
                     found[1 - vote] = text
-        return [found[0], found[1]]
+        return [found.get(label, "x = 0 ;") for label in (0, 1)]
 
 
 def limits(cert: Any) -> dict[str, Any]:
@@ -100,14 +100,14 @@ def attacked(
         for beyond in (0, 1):
             for kind in KINDS:
                 amount = int(min(amounts[kind][k], LARGEST)) + beyond
-                if amount < 1:
+                if not 1 <= amount <= LARGEST:
                     continue
                 edited = worst_edits(text, voter.ballot, label, rivals[label], **{kind: amount})
                 if edited is not None and edited[1].within(**{kind: amount}):
                     yield f"worst {kind}", k, beyond, edited[0]
             if numbers[k] % SEARCHED == 0:
                 allowed = int(min(amounts["inserted"][k], LARGEST)) + beyond
-                if allowed < 1:
+                if not 1 <= allowed <= LARGEST:
                     continue
                 best, _ = greedy_rewrite(text, lambda new, label=label: voter.lead(new, label), inserted=allowed,
                                          seed=numbers[k], rounds=min(allowed, 4), tries=6)  # fmt: skip

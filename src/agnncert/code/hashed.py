@@ -171,7 +171,7 @@ def pieces(texts: Sequence[str]) -> FloatArray:
 @lru_cache(maxsize=1 << 16)
 def _pieces_of(token: str) -> tuple[int, ...]:
     """A token's number, followed by those of the parts of a name: words in camelCase or between underscores."""
-    words = [token]
+    words = [token] if token else []  # an empty text has one empty token
     if token[:1].isalpha() or token[:1] == "_":
         words += [f"part {part.lower()}" for part in _PART.findall(token)]
     return tuple(1 + zlib.crc32(word.encode("utf-8", "replace")) % PIECES for word in words)
