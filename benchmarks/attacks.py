@@ -118,6 +118,7 @@ class Arena:
         self.digest = self.everyone.claim.digests["model"][:12]
         self.problem = attacks.Problem(self.model, self.data, division, vote)
         self.features = attacks.AdversarialFeatures.of(self.problem)
+        self.recasts = 0 if division.num_groups == INF else RECAST  # one subgraph for each node of the graph: minutes
 
     def key(self, attack: str, field: str, rest: dict, beyond: object) -> dict:  # type: ignore[type-arg]
         stated = {name: str(value) for name, value in rest.items()}
@@ -143,7 +144,7 @@ class Arena:
             "refuted": int(refuted.sum()),
             "median_size": float(np.median(sizes)),
             "ballots_moved": round(float(np.mean([result.ballots_moved for result in results])), 2),
-            "recast_in_full": min(RECAST, len(results)),
+            "recast_in_full": min(self.recasts, len(results)),
             "recast_otherwise": self.recast(results),
             "seconds": round(time.perf_counter() - started, 1),
         }
@@ -161,7 +162,7 @@ class Arena:
         """How many of a few results the plain engine contradicts on the whole attacked graph."""
         step = max(1, len(results) // RECAST)
         wrong = 0
-        for result in results[::step][:RECAST]:
+        for result in results[::step][: self.recasts]:
             ballots = self.problem.recast_whole([result.row], result.perturbation, engine="naive")[0]
             wrong += self.problem.winner(ballots) != result.label_after
         return wrong
