@@ -298,7 +298,8 @@ def votes_markdown(rows: list[dict]) -> str:  # type: ignore[type-arg]
     return "\n".join([
         "# Attacks on votes with a prior", "",
         "Made by `python -m benchmarks.attacks --votes`: priors, constants for empty groups, and one group per neighbour (T=∞).",
-        "On MUTAG model and constants were trained and chosen for size 2. The attacks know prior and constants.", "",
+        "On MUTAG model and constants were trained and chosen for size 2. The attacks know prior and constants. At most",
+        f"{max(row['targets'] for row in rows)} targets each.", "",
         f"- Attacked within a certified budget: **{within:,}** targets.",
         f"- Labels changed although certified against what the attack cost: **{sum(row['refuted'] for row in rows)}**.",
         f"- Beyond it by 1 or 4, all attacks but the random one: {changed:,} of {targets:,} labels changed.",
