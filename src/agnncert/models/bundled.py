@@ -17,6 +17,7 @@ FOLDER = Path(__file__).with_name("weights")
 # The sha256 of the weights, by the dataset that they were trained on.
 DIGESTS = {
     "digits-knn": "a9f29ae49c3337e1a2658409ea80ef5e868fca3a7989973b3dd1a71709822fe1",
+    "proteins": "6325c824f6f329dfa60de63292aec754d649d3b40a8578b94a22193f6bf951a8",
     "pubmed": "4a73f4ca2bccaf7082a9ebc9425d8ee573b9851ce1dbca21ba1a6c3bdfba28db",
 }
 
@@ -29,7 +30,7 @@ def pretrained(dataset: str) -> nn.Module:
     ``model.training_record``.
 
     Args:
-        dataset: digits-knn (the demo), or pubmed.
+        dataset: digits-knn (the demo), pubmed or proteins.
 
     Raises:
         ModelContractError: There is none for that dataset, or its file is not the one that belongs to this version.

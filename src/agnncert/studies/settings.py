@@ -109,7 +109,7 @@ class ModelSettings(DataSettings):
     model: str | None = _setting(None, "Your model as package.module:factory, or a built-in one.", MODEL)
     weights: str | None = _setting(
         None,
-        "Its weights, a safetensors file; or the word pretrained, for digits-knn, pubmed and aids.",
+        "Its weights, a safetensors file; or the word pretrained, for digits-knn, pubmed and proteins.",
         MODEL,
         metavar="FILE",
     )
