@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test check lean bench bench-live bench-large results small docs clean help
 

@@ -3,7 +3,6 @@
 import copy
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,29 +16,16 @@ from agnncert.proof.rules import RULES
 from agnncert.verifier import verify
 
 from ..support.ballot_alterations import take_rule
-from ..support.forgers_world import SOME, World, all_cases, world_of
-from ..support.forging import Draft, derive, drafted, ids_of, lay_open, seal, select, set_ids
+from ..support.forgers_world import SOME, all_cases, world_of
+from ..support.forging import derive, drafted, ids_of, lay_open, seal, select, set_ids
 from ..support.honest import a_graph, decisive, node_model
 from ..support.judging import SITUATIONS, lies, verdict_on
+from ..support.refusals import opened, refuse
 
 NAMES = SOME
 KNOWN = [name for name in NAMES if "truth" in world_of(name).honest.arrays]
 BALLOTS = [name for name in NAMES if world_of(name).honest.header["kind"] == "ballots"]
-SAMPLES = [name for name in NAMES if name not in BALLOTS]
 RULED = list({world_of(name).honest.settings.get("rule"): name for name in all_cases()}.values())[:-1]  # one for each
-
-
-def opened(name: str) -> tuple[World, Draft]:
-    """A world, and a draft of its honest certificate to write in."""
-    return world_of(name), world_of(name).honest.copy()
-
-
-def refuse(world: World, draft: Draft, folder: Path, situation: str = "all ballots") -> None:
-    """Asserts that the draft is a lie, looks perfect to whoever has the file alone, and is refused in a situation."""
-    assert lies(world, draft), "this forgery changes nothing"
-    assert seal(draft, folder / "forged.cert")
-    verdict = verdict_on(folder / "forged.cert", world, situation)
-    assert not verdict.holds, f"accepted: {lies(world, draft)}"
 
 
 # Targets: names, true classes, degrees
@@ -288,83 +274,6 @@ def test_more_subgraphs_than_there_are(name, tmp_path):
     assert derive(draft)
     own_groups = RULES[draft.settings["rule"]].own_groups  # then the graph says how many there are, not the division
     refuse(world, draft, tmp_path, "all ballots" if name.endswith("custom") else "graph" if own_groups else "file")
-
-
-# Samples
-
-
-@pytest.mark.parametrize(
-    ("name", "altered"),
-    [
-        ("rs", {"p_delete": 0.3}),
-        ("rs", {"p_add_feature": 0.1, "p_delete_feature": 0.1, "num_features": 3}),
-        ("rs-target-row", {"p_delete": 0.4}),
-        ("graphs-rs", {"p_delete": 0.35}),
-        ("sparse-rs", {"where": "target row"}),
-        ("sparse-rs", {"num_features": 7}),
-        ("sparse-rs-features", {"num_features": 1}),
-        ("sparse-rs-features", {"where": "target row"}),
-    ],
-)
-def test_noise_that_was_never_drawn(name, altered, tmp_path):
-    world, draft = opened(name)
-    draft.settings["noise"] |= altered
-    assert derive(draft)
-    refuse(world, draft, tmp_path)
-
-
-@pytest.mark.parametrize("name", ["rs", "graphs-rs"])
-def test_samples_of_one_defence_under_the_name_of_another(name, tmp_path):
-    world, draft = opened(name)
-    draft.settings["method"] = "bi-rs"
-    draft.settings["noise"] = {"kind": "deletions", "p_edge": 0.5, "p_node": 0.5, "test": "B2", "edges_per_injected": 2}
-    if derive(draft):
-        refuse(world, draft, tmp_path)
-
-
-@pytest.mark.parametrize("name", ["rs", "graphs-rs"])
-def test_noise_that_no_defence_has(name, tmp_path):
-    world, draft = opened(name)
-    draft.settings["noise"]["p_add"] = 0.0
-    assert derive(draft)
-    refuse(world, draft, tmp_path, "graph")
-
-
-@pytest.mark.parametrize("name", ["rs", "graphs-rs", "bi-rs"])
-def test_a_budget_without_limit_on_features_that_have_no_noise_is_no_crash(name, tmp_path):
-    world, draft = opened(name)
-    draft.header["statements"] = [{"budget": {"change_features": "inf"}, "broken_at_most": 0}]
-    assert derive(draft)
-    assert seal(draft, tmp_path / "a.cert")
-    assert verdict_on(tmp_path / "a.cert", world, "file").holds
-
-
-@pytest.mark.parametrize("name", ["rs", "sparse-rs", "bi-rs"])
-def test_classes_that_the_model_does_not_have_in_a_file_about_no_target(name, tmp_path):
-    world, draft = opened(name)
-    select(draft, [])
-    for counts in ("selection", "estimation"):
-        draft[counts] = np.zeros((0, 4), dtype=np.int64)
-    assert derive(draft)
-    refuse(world, draft, tmp_path, "model")
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_counts_that_were_never_drawn(name, tmp_path):
-    world, draft = opened(name)
-    for counts in ("selection", "estimation"):
-        draft[counts][0] = draft[counts][0][::-1].copy()
-    draft["estimation"][0] = [int(draft["estimation"][0].sum()), 0, 0]
-    assert derive(draft)
-    refuse(world, draft, tmp_path)
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_ten_times_as_many_samples(name, tmp_path):
-    world, draft = opened(name)
-    draft["estimation"] = draft["estimation"] * 10
-    assert derive(draft)
-    refuse(world, draft, tmp_path)
 
 
 # The claim
