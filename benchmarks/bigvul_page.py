@@ -266,8 +266,8 @@ repeated assignments, renamed variables, swapped statements, split and merged de
 ## What else was tried
 
 Accuracy of logistic regression, where nothing else is said, in five folds of the training and validation functions; no test function
-of the same seed was looked at, but parts of different seeds overlap. How statements are weighted was chosen in the same way. A table
-of first looks, with three seeds or as said, until `benchmarks.bigvul_tried` has been run.
+of the same seed was looked at, but parts of different seeds overlap. How statements are weighted was chosen in the same way. Two seeds;
+`python -m benchmarks.bigvul_tried`, and with `--whole` what learns from all other functions.
 
 {parts["tried"]}
 """
