@@ -1,7 +1,8 @@
 """How a module is called: what its ``forward`` takes, what it must return, and which ballots follow from its logits."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,11 +15,13 @@ from torch_geometric.data import Data
 from agnncert.errors import AgnncertError, DivisionError, GraphError, ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, Task
 from agnncert.voting.first_call import reason, require_model, require_signature, tell
-from agnncert.voting.lazy_rows import LazyRows, Shake
+from agnncert.voting.lazy_rows import IN_CACHE, LazyRows, Shake
+from agnncert.voting.messages import InBlocks
 
 Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
 
 
+MANY_EDGES = 2**16  # whose messages are worth summing in blocks
 MAIN_MEMORY = torch.device("cpu")
 
 
@@ -69,7 +72,8 @@ class Caller:
         inputs = [rows, edge_index.to(self.device, torch.int64, copy=True)]
         inputs += [] if batch is None else [batch.to(self.device, copy=True)]
         try:
-            logits = self.model(*inputs, **extra, **sized)
+            with InBlocks() if edge_index.size(1) >= MANY_EDGES and not torch.is_grad_enabled() else nullcontext():
+                logits = self.model(*inputs, **extra, **sized)
             return logits.to("cpu") if isinstance(logits, Tensor) else logits
         except (AgnncertError, MemoryError):
             raise
@@ -181,15 +185,31 @@ def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, str
     deviation of that row if it is larger. Machines may disagree by 4 units of rounding about the former and by an
     eighth about the latter: ``strictness`` moves both by as much.
     """
-    best, ballot = logits.max(dim=1)
-    runner_up = logits.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
-    scale = logits.abs().amax(dim=1).clamp(min=1.0)
-    # Comparisons with NaN are false: a logit that is not finite is never stable.
-    apart = (tolerance + strictness * 4 * torch.finfo(logits.dtype).eps) * scale
-    if deviation is not None:
-        apart = torch.maximum(apart, (1 + strictness / 8) * deviation)
-    stable = (best - runner_up > 2 * apart) & torch.isfinite(scale)
-    return ballot.numpy().astype(np.int16), stable.numpy()
+    votes = [np.empty(0, dtype=np.int16)]
+    sure = [np.empty(0, dtype=bool)]
+    for part in row_blocks(logits):
+        block = logits[part]
+        best, ballot = block.max(dim=1)
+        runner_up = block.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
+        scale = row_scale(block)
+        # Comparisons with NaN are false: a logit that is not finite is never stable.
+        apart = (tolerance + strictness * 4 * torch.finfo(logits.dtype).eps) * scale
+        if deviation is not None:
+            apart = torch.maximum(apart, (1 + strictness / 8) * deviation[part])
+        votes.append(ballot.numpy().astype(np.int16))
+        sure.append(((best - runner_up > 2 * apart) & torch.isfinite(scale)).numpy())
+    return np.concatenate(votes), np.concatenate(sure)
+
+
+def row_blocks(logits: Tensor) -> Iterator[slice]:
+    """The rows in blocks that stay in the processor's cache."""
+    step = max(1, IN_CACHE // max(1, logits.size(1)))
+    return (slice(first, first + step) for first in range(0, logits.size(0), step))
+
+
+def row_scale(logits: Tensor) -> Tensor:
+    """The size of the numbers in each row, 1 at least: what errors of rounding are in proportion to."""
+    return logits.abs().amax(dim=1).clamp(min=1.0)
 
 
 def _parameter_names(forward: Callable[..., Any]) -> set[str]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ from agnncert.voting import fast
 from agnncert.voting.call import Caller
 from agnncert.voting.cover import SmallComponents
 from agnncert.voting.digest import model_digest
+from agnncert.voting.heap import kept_heap
 from agnncert.voting.lazy_rows import Features, SparseRows
 from agnncert.voting.shares import Share, cast_share
 from agnncert.voting.shuffle import Shuffle
@@ -194,13 +196,14 @@ def gathered(
         results = ((g, cast_share(call, shuffle, g, features, tolerance, memory_limit, told(g))) for g in parts)
     else:
         results = workers.run(job_of(call, shuffle, tolerance, memory_limit), booth_of, cast_range, parts)
-    for groups, share in results:
-        if keep is not None:
-            keep.save(share)
-        shares.append(share)
-        done += len(groups)
-        if tell is not None:
-            tell(done / total)
+    with kept_heap() if workers is None and len(parts) > 1 else nullcontext():
+        for groups, share in results:
+            if keep is not None:
+                keep.save(share)
+            shares.append(share)
+            done += len(groups)
+            if tell is not None:
+                tell(done / total)
     return shares
 
 

@@ -296,7 +296,7 @@ class LazyRows(Tensor):
         Projections work on the whole matrix, questions about shape and type on the stand-in, all else on copied rows.
         """
         kwargs = kwargs or {}
-        if func in _ABOUT_SHAPE_AND_TYPE:
+        if func in ABOUT_SHAPE_AND_TYPE:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
         projected = _project(func, args, kwargs)
@@ -367,4 +367,4 @@ _PRODUCTS = {Tensor.matmul, Tensor.__matmul__, Tensor.mm, torch.matmul, torch.mm
 _METHODS = (Tensor.size, Tensor.dim, Tensor.numel, Tensor.is_floating_point, Tensor.__len__, Tensor.get_device)
 _STORAGE = ("is_cuda", "is_sparse", "is_sparse_csr", "is_quantized")
 _PROPERTIES = ("shape", "dtype", "device", "layout", "ndim", "requires_grad", *_STORAGE)
-_ABOUT_SHAPE_AND_TYPE = {*_METHODS, *(getattr(Tensor, name).__get__ for name in _PROPERTIES)}
+ABOUT_SHAPE_AND_TYPE = {*_METHODS, *(getattr(Tensor, name).__get__ for name in _PROPERTIES)}
