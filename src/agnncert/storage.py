@@ -98,7 +98,7 @@ def _layout(text: str, arrays: Arrays) -> tuple[bytes, list[Part]]:
     for name, entry in entries.items():
         if name != "__metadata__":
             array = np.asarray(arrays[name], dtype=arrays[name].dtype.newbyteorder("<"), order="C")
-            parts.append(memoryview(array.reshape(-1).view(np.uint8)))
+            parts.append(array.reshape(-1).view(np.uint8).data)
             entry["shape"], entry["data_offsets"] = list(array.shape), [begin, begin + array.nbytes]
             begin += array.nbytes
     head = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
