@@ -24,7 +24,7 @@ from agnncert.proof.recount_own import covered_by, product
 
 Numbers = npt.NDArray[Any]
 
-BALLOTS_AT_ONCE = 300_000
+BALLOTS_AT_ONCE = 150_000
 
 
 @dataclass(frozen=True)
@@ -165,25 +165,23 @@ def sort_part(ballots: Ballots, targets: slice) -> Piles:
     voter, choice = pair // votes.num_classes, pair % votes.num_classes
     place = np.searchsorted(pair, voted)
     cast = _add_up(place, number[voting], len(pair))
-    firm = _add_up(place * 3 + tier[voting], np.where(stable, number, 0)[voting], len(pair) * 3).reshape(-1, 3)
+    firm = _add_up(tier[voting] * len(pair) + place, np.where(stable, number, 0)[voting], 3 * len(pair)).reshape(3, -1)
     prior, followed, in_doubt = _priors(ballots, targets, voter, choice)
     label = _winners(voter, choice, cast + prior + followed, n)
     own = choice == label[voter]
-    for_label, label_prior = np.zeros((n, 3), dtype=np.int64), np.zeros(n, dtype=np.int64)
-    for_label[voter[own]], label_prior[voter[own]] = firm[own], prior[own]
-    size = _add_up(owner * 3 + tier, np.where(stable, number, 0), n * 3).reshape(n, 3)
+    for_label, label_prior = firm[:, own], prior[own]  # each target has one label
+    size = _add_up(tier * n + owner, np.where(stable, number, 0), 3 * n).reshape(3, n)
 
-    who, which, firm, prior = voter[~own], choice[~own], firm[~own], prior[~own]
-    unstable = votes.num_groups - size.sum(axis=1)
+    who, which, firm, prior = voter[~own], choice[~own], firm[:, ~own], prior[~own]
+    unstable = votes.num_groups - size.sum(axis=0)
     ahead = label_prior[who] - prior - in_doubt[who]
-    lead = (for_label.sum(axis=1) - unstable)[who] - firm.sum(axis=1) + ahead - (which < label[who])
+    lead = (for_label.sum(axis=0) - unstable)[who] - firm.sum(axis=0) + ahead - (which < label[who])
     turnable = _one_way(ballots, listed, of_target, label, who, which)
     constant = which == (ballots.vote.empty if isinstance(ballots.vote.empty, int) else -1)
-    kept = _least_of_equals(who, lead, np.column_stack([firm, turnable.T, constant]))
-    who, which, firm, lead, turnable = who[kept], which[kept], firm[kept], lead[kept], turnable[:, kept]
+    kept = _least_of_equals(who, lead, [*firm, *turnable, constant])
+    who, which, firm, lead, turnable = who[kept], which[kept], firm[:, kept], lead[kept], turnable[:, kept]
     reached = _add_up(owner, np.where(tier == 0, number, 0), n)
-    two = np.ascontiguousarray(for_label[who].T, dtype=np.float64)
-    one = np.ascontiguousarray((size[who] - for_label[who] - firm).T, dtype=np.float64)
+    two, one = for_label[:, who].astype(np.float64), (size - for_label)[:, who].astype(np.float64) - firm
     return Piles(ballots, targets, label, reached, who, which, lead, two, one, turnable)
 
 
@@ -313,13 +311,14 @@ def _one_way(
     return np.stack([for_label[who], in_all[who] - for_label[who] - for_rival]).astype(np.float64)
 
 
-def _least_of_equals(who: Numbers, lead: Numbers, piles: Numbers) -> Numbers:
+def _least_of_equals(who: Numbers, lead: Numbers, piles: list[Numbers]) -> Numbers:
     """Places of the rivals to keep: of those of one target with equal piles, the one that lacks least."""
-    if len(piles):
-        piles = piles[:, piles.min(axis=0) < piles.max(axis=0)]  # what is the same for all tells nobody apart
-    order = np.lexsort((lead, *piles.T, who))
-    keys = np.column_stack([who, piles])[order]
-    first = np.concatenate([[True], (np.diff(keys, axis=0) != 0).any(axis=1)])[: len(order)]
+    piles = [pile for pile in piles if len(pile) and pile.min() < pile.max()]  # what is the same tells nobody apart
+    order = np.lexsort((lead, *piles, who))
+    first = np.arange(len(order)) == 0
+    for key in (who, *piles):
+        ordered = key[order]
+        first[1:] |= ordered[1:] != ordered[:-1]
     return np.asarray(order[first])
 
 

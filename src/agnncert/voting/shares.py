@@ -236,6 +236,11 @@ def _places(share: Share, part: slice, place: IntArray) -> IntArray:
     return here
 
 
+def without_ballots(share: Share) -> Share:
+    """What is left to do with a share once it is merged: all that cover tables need of it."""
+    return replace(share, owner=share.owner[:0].copy(), reached=None, ballot=None, stable=None)
+
+
 def covers(shares: Sequence[Share], shuffle: Shuffle, listing: Listing) -> Cover:
     """The cover tables of the targets; empty where the division needs none."""
     graph, division, rows = shuffle.graph, shuffle.division, shuffle.rows
