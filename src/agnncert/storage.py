@@ -16,6 +16,7 @@ import re
 import reprlib
 import secrets
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from safetensors import SafetensorError
 from agnncert.errors import AgnncertError, CertificateError
 
 Arrays = dict[str, npt.NDArray[Any]]
+Part = bytes | memoryview
 
 # The one entry of the safetensors metadata (several would be stored in random order), named after the first such files.
 _KEY = "certificate"
@@ -37,7 +39,7 @@ _LONGEST_HEADER = 100_000_000  # safetensors reads no longer one
 _UNREADABLE = (SafetensorError, ValueError, KeyError, TypeError, OverflowError)
 
 
-def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
+def write_atomic(path: str | os.PathLike[str], content: str | bytes | Sequence[Part]) -> None:
     """Writes a file so that a crash leaves the old file or the new one, never half of either.
 
     The content goes to a draft beside the file (``.NAME.….part``), which then takes the file's place. If anything
@@ -45,13 +47,15 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
 
     Args:
         path: The file; its folder must exist.
-        content: Bytes, or text to be encoded as UTF-8 with line ends as they are.
+        content: Bytes, or text to be encoded as UTF-8 with line ends as they are; or parts of it, one after the other.
     """
     path = Path(path)
+    content = content.encode() if isinstance(content, str) else content
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with draft.open("xb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            for part in [content] if isinstance(content, bytes) else content:
+                file.write(part)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
@@ -72,12 +76,41 @@ def write_sealed(
         error: What to raise when the file cannot be written.
     """
     text = _canonical(json.loads(json.dumps(header)) | {"file_sha256": _ZEROS})
-    blob = safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in arrays.items()}, {_KEY: text})
-    start, stop = _place_of_digest(blob, error)
+    head, parts = _layout(text, arrays)
+    start, stop = _place_of_digest(head, error)
     try:
-        write_atomic(path, blob[:start] + hashlib.sha256(blob).hexdigest().encode() + blob[stop:])
+        write_atomic(path, [head[:start], _digest([head, *parts]).encode(), head[stop:], *parts])
     except OSError as reason:
         raise error(f"cannot write {path}: {reason.strerror or reason}.") from reason
+
+
+def _layout(text: str, arrays: Arrays) -> tuple[bytes, list[Part]]:
+    """What safetensors puts before the arrays, and the arrays in its order: the file that it would write, uncopied.
+
+    It is asked how it writes arrays of these names and types that are empty; all that differs are shapes and places.
+    """
+    blank = safetensors.numpy.save(
+        {name: np.zeros(0, dtype=array.dtype) for name, array in arrays.items()}, {_KEY: text}
+    )
+    entries = json.loads(blank[_LENGTH.size : _end_of_header(blank)])
+    parts: list[Part] = []
+    begin = 0
+    for name, entry in entries.items():
+        if name != "__metadata__":
+            array = np.asarray(arrays[name], dtype=arrays[name].dtype.newbyteorder("<"), order="C")
+            parts.append(array.reshape(-1).view(np.uint8).data)
+            entry["shape"], entry["data_offsets"] = list(array.shape), [begin, begin + array.nbytes]
+            begin += array.nbytes
+    head = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    head += b" " * (-len(head) % _LENGTH.size)
+    return _LENGTH.pack(len(head)) + head, parts
+
+
+def _digest(parts: Sequence[Part]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def read_sealed(
@@ -116,8 +149,8 @@ def read_sealed(
             f"{path} is of format version {reprlib.repr(stated)}, this library reads up to {version}: update agnncert."
         )
     start, stop = _place_of_digest(blob, error)
-    unsealed = blob[:start] + _ZEROS.encode() + blob[stop:]
-    seal = hashlib.sha256(unsealed).hexdigest()
+    whole = memoryview(blob)
+    seal = _digest([whole[:start], _ZEROS.encode(), whole[stop:]])
     if seal.encode() != blob[start:stop] or header.get("file_sha256") != seal:
         raise error(f"{path} was altered or damaged: its content does not match its digest.")
     try:
@@ -176,8 +209,11 @@ def _canonical(header: dict[str, Any]) -> str:
 
 
 def _place_of_digest(blob: bytes, error: type[AgnncertError]) -> tuple[int, int]:
-    end_of_header = _LENGTH.size + _LENGTH.unpack_from(blob)[0]
-    places = list(_DIGEST.finditer(blob, 0, end_of_header))
+    places = list(_DIGEST.finditer(blob, 0, _end_of_header(blob)))
     if len(places) != 1:
         raise error(f"a sealed file has one digest, this file has {len(places)}: it was altered.")
     return places[0].span(1)
+
+
+def _end_of_header(blob: bytes) -> int:
+    return _LENGTH.size + int(_LENGTH.unpack_from(blob)[0])

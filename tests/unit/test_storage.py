@@ -1,10 +1,12 @@
 """Files are written whole or not at all, and a sealed file notices every altered byte."""
 
+import hashlib
+import json
 import os
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import save, save_file
 
 from agnncert.errors import CertificateError, SettingsError
 from agnncert.storage import read_sealed, write_atomic, write_sealed
@@ -45,6 +47,19 @@ def test_a_sealed_file_returns_header_and_arrays_with_their_shapes_and_types(tmp
         assert arrays[name].shape == array.shape
         assert arrays[name].dtype == array.dtype
         assert (arrays[name] == array).all()
+
+
+@pytest.mark.parametrize("chosen", [[], ["none"], ["table", "number", "none", "flags", "swapped", 'ä "quoted"']])
+def test_a_sealed_file_is_the_one_that_safetensors_writes_but_for_its_digest(chosen, tmp_path):
+    more = {"flags": np.array([True, False]), "swapped": np.arange(3, dtype=">i4"), 'ä "quoted"': np.ones(5, np.uint8)}
+    arrays = {name: (ARRAYS | more)[name] for name in chosen}
+    write_sealed(tmp_path / "file", HEADER, arrays)
+    blob = (tmp_path / "file").read_bytes()
+    header, _ = read_sealed(tmp_path / "file", "test", 1)
+    text = json.dumps(header | {"file_sha256": "0" * 64}, sort_keys=True, separators=(",", ":"))
+    plain = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, {"certificate": text})
+    assert header["file_sha256"] == hashlib.sha256(plain).hexdigest()
+    assert blob.replace(header["file_sha256"].encode(), b"0" * 64) == plain
 
 
 def test_every_altered_byte_is_noticed(tmp_path):

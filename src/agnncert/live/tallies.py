@@ -10,8 +10,9 @@ from agnncert.live.counting import Counter
 from agnncert.live.nodes import grown
 from agnncert.proof.ballots import Ballots
 from agnncert.proof.own_groups import own_groups_radius
+from agnncert.proof.prior import Prior
 from agnncert.proof.rules import RULES
-from agnncert.proof.theorems import REACHED, UNLISTED, UNREACHED, Facts, Prior, certified_radius, weighed
+from agnncert.proof.theorems import REACHED, UNLISTED, UNREACHED, Facts, certified_radius, weighed
 
 Array = npt.NDArray[Any]
 

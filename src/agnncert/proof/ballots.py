@@ -282,16 +282,16 @@ def _check_votes(votes: Votes) -> None:
     _check_range("group", votes.group, 0, votes.num_groups - 1)
     for name in ("ballot", "default"):
         _check_range(name, getattr(votes, name), ABSTAIN, votes.num_classes - 1)
-    same_target = np.diff(votes.owner) == 0
-    if (np.diff(votes.group)[same_target] <= 0).any():
+    if not _ascends(votes.group, votes.indptr):
         raise CertificateError('"group" does not ascend within a target: a ballot would be counted twice.')
 
 
 def _check_reached(ballots: Ballots) -> None:
     """Refuses ``reached`` flags and cover tables that contradict the rule or each other."""
     votes, rule, ptr, cover = ballots.votes, RULES[ballots.rule], ballots.cover_ptr, ballots.cover
-    reached = np.bincount(votes.owner[votes.reached], minlength=votes.num_targets)
-    unreached = int((np.diff(votes.indptr) - reached).max(initial=0))
+    elsewhere = np.searchsorted(votes.indptr, np.flatnonzero(~votes.reached), side="right") - 1  # hardly ever many
+    num_unreached = np.bincount(elsewhere, minlength=votes.num_targets)
+    reached, unreached = np.diff(votes.indptr) - num_unreached, int(num_unreached.max(initial=0))
     if rule.most_unreached == 0 and unreached:
         raise CertificateError(f'the rule "{ballots.rule}" lists only ballots that are reached; others were found.')
     if rule.most_unreached is not None and unreached > rule.most_unreached:
@@ -301,13 +301,20 @@ def _check_reached(ballots: Ballots) -> None:
         if len(cover):
             raise CertificateError(f'the rule "{ballots.rule}" has no cover table; one was found.')
         return
-    lengths = np.diff(ptr)
-    last = np.append(cover, 0)[np.where(lengths > 0, ptr[1:] - 1, -1)]
+    has_row, last = ptr[1:] > ptr[:-1], np.zeros(votes.num_targets, dtype=np.int32)
+    last[has_row] = cover[ptr[1:][has_row] - 1]
     if (last != reached).any():
         raise CertificateError('the last entry of each row of "cover" must be the number of reached ballots.')
-    same_target = np.diff(np.repeat(np.arange(len(lengths)), lengths)) == 0
-    if (cover < 0).any() or (np.diff(cover)[same_target] < 0).any():
+    if (cover < 0).any() or not _ascends(cover, ptr, strictly=False):
         raise CertificateError('"cover" decreases within a target: more nodes cannot reach fewer ballots.')
+
+
+def _ascends(values: npt.NDArray[Any], ptr: IntArray, strictly: bool = True) -> bool:
+    """Whether values ascend within each row; compared, because differences may overflow."""
+    fine = values[1:] > values[:-1] if strictly else values[1:] >= values[:-1]
+    starts = ptr[(ptr > 0) & (ptr < len(values))]
+    fine[starts - 1] = True  # the first one of a row has nothing before it
+    return bool(fine.all())
 
 
 def _check_constants(ballots: Ballots) -> None:

@@ -5,9 +5,14 @@ written again from its facts. Nothing here or there imports what made the statem
 """
 
 import hashlib
+import os
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from agnncert.proof import recount
 from agnncert.proof.ballots import Ballots
@@ -18,6 +23,7 @@ from agnncert.proof.rules import RULES, why_not
 
 # What a claim says that its evidence does not imply: whoever has the graph and the model can check it.
 _TAKEN_AS_STATED = ("digests", "notes", "library_version")
+AT_ONCE = min(4, os.cpu_count() or 1)  # threads that count ballots again
 
 
 def check_contents(contents: Contents) -> tuple[list[str], list[str]]:
@@ -47,10 +53,17 @@ def _check_targets(contents: Contents, num_targets: int) -> Iterator[str]:
     if len(contents.arrays["target"]) != num_targets:
         yield f"there are {len(contents.arrays['target'])} targets, but evidence about {num_targets}"
     for name in ("target", "row"):
-        if len(set(contents.arrays[name].tolist())) < len(contents.arrays[name]):
+        if _repeats(contents.arrays[name]):
             yield f'"{name}" names a target twice'
     if (contents.arrays["row"] < 0).any():
         yield "a target is in a negative row"
+
+
+def _repeats(values: npt.NDArray[Any]) -> bool:
+    if values.dtype != np.int64:
+        return len(set(values.tolist())) < len(values)
+    ordered = np.sort(values)
+    return bool((ordered[1:] == ordered[:-1]).any())
 
 
 def _check_ballots(contents: Contents) -> list[str]:
@@ -88,12 +101,12 @@ def _check_division(claim: Claim, ballots: Ballots) -> Iterator[str]:
 
 def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:
     """Derives every statement again, some targets at a time."""
-    wrong: dict[str, int] = {}
-    prices, touch_prices = (np.zeros((len(contents.budgets), ballots.num_targets)) for _ in range(2))
-    fails = np.zeros(prices.shape, dtype=bool)
-    for piles in recount.sort_ballots(ballots):
-        here = piles.targets
-        stored = {name: contents.arrays[name][here] for name in ("label", "radius", "new_neighbours")}
+    shape = len(contents.budgets), ballots.num_targets
+    prices, touch_prices, fails = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
+
+    def wrong_in(part: slice) -> dict[str, int]:
+        piles = recount.sort_part(ballots, part)
+        stored = {name: contents.arrays[name][part] for name in ("label", "radius", "new_neighbours")}
         bad = {
             "label": stored["label"] != piles.label,
             "radius": stored["radius"] != piles.radius(),
@@ -101,14 +114,19 @@ def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:
         }
         alone = piles.structure_radius()
         if alone is not None:
-            bad["structure radius"] = contents.arrays["structure_radius"][here] != alone
+            bad["structure radius"] = contents.arrays["structure_radius"][part] != alone
         for i, budget in enumerate(contents.budgets):
-            fails[i, here] = ~piles.holds(recount.limits(piles, budget))
-            prices[i, here] = recount.prices(piles, budget)
-            touch_prices[i, here] = recount.touch_prices(piles, budget)
-            bad[f"answer for {budget}"] = contents.arrays["holds"][i, here] == fails[i, here]
-        for name, where in bad.items():
-            wrong[name] = wrong.get(name, 0) + int(where.sum())
+            holds, prices[i, part], touches = recount.statements(piles, budget)
+            if touches is not None:
+                touch_prices[i, part] = touches
+            fails[i, part] = ~holds
+            bad[f"answer for {budget}"] = contents.arrays["holds"][i, part] != holds
+        return {name: int(where.sum()) for name, where in bad.items()}
+
+    wrong: Counter[str] = Counter()
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # numpy lets other threads run while it works
+        for found in pool.map(wrong_in, recount.parts_of(ballots)):
+            wrong.update(found)
     reasons = [_of_targets(name, number, "ballots") for name, number in wrong.items() if number]
     for i, budget in enumerate(contents.budgets):
         if contents.broken_at_most[i] != recount.broken(ballots, budget, prices[i], fails[i], touch_prices[i]):

@@ -8,9 +8,10 @@ them again. Two kinds exist:
     SampleEvidence (samples/evidence.py)   class counts under random noise; holds with a stated probability
 """
 
+import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -28,11 +29,11 @@ from agnncert.proof.own_groups import (
     touches_needed,
     withstands_touches,
 )
+from agnncert.proof.prior import Prior
 from agnncert.proof.rules import RULES
 from agnncert.proof.theorems import (
     Amounts,
     Facts,
-    Prior,
     Reach,
     Tally,
     certified_radius,
@@ -139,7 +140,7 @@ class Evidence(ABC):
 
 
 AT_ONCE = min(4, os.cpu_count() or 1)  # threads that answer for a file
-CELLS_AT_ONCE = 2**18  # targets times classes to look at together: they stay in the processor's cache
+CELLS_AT_ONCE = 2**16  # targets times classes to look at together: they stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -151,14 +152,20 @@ class BallotEvidence(Ballots, Evidence):
     @property
     def counts(self) -> IntArray:
         """All votes as cast, and the prior, shape ``[n, num_classes]``."""
-        return self.votes.counts + Prior.of(self, slice(0, self.num_targets)).votes
+        counts = np.zeros((self.num_targets, self.votes.num_classes), dtype=np.int64)
+        for part in self._parts():
+            counts[part] = _part_of(self.votes, part).counts + Prior.of(self, part).votes
+        return counts
 
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
         """Winner of each vote, and how many ballots may change before another class can win."""
         label, radius = (np.zeros(self.num_targets, dtype=np.int64) for _ in range(2))
-        for part, counted, facts in self._blocks():
+
+        def decide(part: slice, counted: Tally, facts: Facts) -> None:
             label[part] = counted.label
             radius[part] = own_groups_radius(counted, facts) if self._own_groups else certified_radius(counted)
+
+        self._for_each_block(decide)
         return label, radius
 
     def structure_radius(self) -> IntArray | None:
@@ -194,6 +201,11 @@ class BallotEvidence(Ballots, Evidence):
         return answer
 
     def _largest(self, counted: Tally, facts: Facts, field: str, rest: Budget) -> FloatArray:
+        deletes_all = rest.delete_edges == math.inf and not (rest.inject_nodes or rest.target_features)
+        if field == "add_edges" and deletes_all and RULES[self.rule].by_neighbours and not self._own_groups:
+            # Whatever is reached moves anyway, and an edge that is added counts as a new neighbour and no otherwise.
+            return neighbours_needed(counted, self._reach(Amounts.of(rest.but(add_edges=math.inf)), facts)) - 1
+
         def holds(amounts: FloatArray) -> BoolArray:
             return self._withstands(counted, Amounts.of(rest, field, amounts), facts)
 
@@ -229,17 +241,16 @@ class BallotEvidence(Ballots, Evidence):
         holds, prices, touches = np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape)
         largest = np.zeros(self.num_targets)
 
-        def answer(part: slice) -> None:
-            counted, facts = self._block(part)
+        def answer(part: slice, counted: Tally, facts: Facts) -> None:
             largest[part] = self._largest(counted, facts, "add_edges", rest)
             for k, budget in enumerate(budgets):
                 holds[k, part] = self._withstands(counted, Amounts.of(budget), facts)
                 if self.task == "node":
                     prices[k, part] = self._prices(counted, facts, budget)
+                if self.hubs is not None:
                     touches[k, part] = self._touch_prices(counted, facts, budget)
 
-        with ThreadPoolExecutor(AT_ONCE) as pool:  # numpy lets other threads run while it works
-            list(pool.map(answer, self._parts()))
+        self._for_each_block(answer)
         broken = [self._broken(b, ~holds[k], prices[k], touches[k]) for k, b in enumerate(budgets)]
         return holds, tuple(broken), largest
 
@@ -284,6 +295,15 @@ class BallotEvidence(Ballots, Evidence):
         for part in self._parts():
             yield part, *self._block(part)
 
+    def _for_each_block(self, work: Callable[[slice, Tally, Facts], None]) -> None:
+        """Has work done on blocks as from :meth:`_blocks`, several at once: numpy lets other threads run."""
+        if self.num_targets * self.votes.num_classes <= CELLS_AT_ONCE:
+            for block in self._blocks():
+                work(*block)
+            return
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda part: work(part, *self._block(part)), self._parts()))
+
     def _parts(self) -> list[slice]:
         step = max(1, CELLS_AT_ONCE // self.votes.num_classes)
         return [slice(k, min(k + step, self.num_targets)) for k in range(0, self.num_targets, step)]
@@ -292,7 +312,7 @@ class BallotEvidence(Ballots, Evidence):
         votes = _part_of(self.votes, part)
         first, last = self.cover_ptr[part.start], self.cover_ptr[part.stop]
         facts = Facts(
-            num_reached=np.bincount(votes.owner[votes.reached], minlength=votes.num_targets),
+            num_reached=_num_reached(votes),
             cover_ptr=self.cover_ptr[part.start : part.stop + 1] - first,
             cover=self.cover[first:last],
             parameters=self.parameters,
@@ -316,6 +336,13 @@ def _sparing_targets(budget: Budget) -> Budget:
     if not budget.target_features:
         return budget
     return budget.but(target_features=False, change_features=budget.change_features + 1)
+
+
+def _num_reached(votes: Votes) -> IntArray:
+    """Reached ballots of each target; all of the listed ones, as a rule."""
+    if votes.reached.all():
+        return np.diff(votes.indptr)
+    return np.bincount(votes.owner[votes.reached], minlength=votes.num_targets)
 
 
 def _part_of(votes: Votes, part: slice) -> Votes:

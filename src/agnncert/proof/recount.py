@@ -11,19 +11,20 @@ follow the number of listed ballots and targets.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from agnncert.proof import recount_own as own
-from agnncert.proof.ballots import Ballots
+from agnncert.proof.ballots import Ballots, Votes
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.recount_own import covered_by, product
 
 Numbers = npt.NDArray[Any]
 
-BALLOTS_AT_ONCE = 300_000
+BALLOTS_AT_ONCE = 150_000
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,8 @@ class Piles:
         """Which rivals win if as many ballots move as ``limits`` allow, shape ``[r]``."""
         if isinstance(limits, own.Changes):
             return np.asarray(own.gain(self, limits) > self.lead)
-        everyone = np.arange(len(self.owner))
         allowed = (limit[self.owner] for limit in (limits.all, limits.beyond, limits.unlisted))
-        return np.asarray(self.gain(everyone, *allowed) > self.lead)
+        return np.asarray(self.gain(slice(None), *allowed) > self.lead)
 
     def marked(self, rivals: Numbers) -> npt.NDArray[np.bool_]:
         """Which targets have one of the rivals that are marked, shape ``[n]``."""
@@ -108,15 +108,20 @@ class Piles:
         marked[self.owner[rivals]] = True
         return marked
 
-    def gain(self, rivals: Numbers, in_all: Numbers, beyond: Numbers, unlisted: Numbers) -> Numbers:
-        """The most that some rivals gain on the winner, when so many ballots move; all of shape ``[len(rivals)]``.
+    @cached_property
+    def tiers(self) -> list[int]:
+        """The tiers that hold any ballots of interest."""
+        return [tier for tier in (0, 1, 2) if self.two[tier].any() or self.one[tier].any()]
+
+    def gain(self, rivals: Numbers | slice, in_all: Numbers, beyond: Numbers, unlisted: Numbers) -> Numbers:
+        """The most that some rivals gain on the winner, when so many ballots move; limits as many as rivals.
 
         Ballots that gain two are moved before those that gain one. Since the limits lie one within the other, it
         does not matter from which tier: whichever are moved first, equally many can be moved.
         """
-        gain = np.zeros(len(rivals))
+        gain = np.zeros(len(in_all))
         for worth, piles in ((2, self.two), (1, self.one)):
-            for tier in (0, 1, 2):
+            for tier in self.tiers:
                 moved = np.minimum(piles[tier, rivals], in_all)
                 if tier > 0:
                     moved = np.minimum(moved, beyond)
@@ -131,52 +136,74 @@ class Piles:
 
 def sort_ballots(ballots: Ballots) -> Iterator[Piles]:
     """Sorts all ballots into piles, some targets at a time."""
+    return (sort_part(ballots, targets) for targets in parts_of(ballots))
+
+
+def parts_of(ballots: Ballots) -> list[slice]:
+    """Consecutive targets that are sorted together, so that memory follows no more than a few ballots."""
     entries = ballots.votes.indptr + np.arange(ballots.num_targets + 1)  # each target also has unlisted ballots
-    start = 0
+    parts, start = [], 0
     while start < ballots.num_targets:
         stop = int(np.searchsorted(entries, entries[start] + BALLOTS_AT_ONCE, side="right")) - 1
         stop = min(max(stop, start + 1), ballots.num_targets)
-        yield _sort(ballots, slice(start, stop))
+        parts.append(slice(start, stop))
         start = stop
+    return parts
 
 
-def _sort(ballots: Ballots, targets: slice) -> Piles:
+def sort_part(ballots: Ballots, targets: slice) -> Piles:
+    """Sorts the ballots of consecutive targets into piles."""
     votes, n = ballots.votes, targets.stop - targets.start
     ends = votes.indptr[targets.start : targets.stop + 1]
     listed, of_target = slice(ends[0], ends[-1]), np.repeat(np.arange(n), np.diff(ends))
-    # One entry for each listed ballot, and one for all unlisted ballots of a target, which are alike.
-    owner = np.concatenate([of_target, np.arange(n)])
-    ballot = np.concatenate([votes.ballot[listed], votes.default[targets]]).astype(np.int64)
-    stable = np.concatenate([votes.stable[listed], votes.default_stable[targets]])
-    tier = np.concatenate([np.where(votes.reached[listed], 0, 1), np.full(n, 2)])
-    number = np.concatenate([np.ones(len(of_target), dtype=np.int64), votes.num_groups - np.diff(ends)])
+    owner, ballot, stable, tier, number = _heaps(votes, targets, listed, of_target)
 
     voting = (ballot >= 0) & (number > 0)
-    pair = _distinct(owner[voting] * votes.num_classes + ballot[voting])
+    voted = owner[voting] * votes.num_classes + ballot[voting]
+    pair = _distinct(voted)
     pair = _distinct(np.concatenate([pair, *_without_votes(ballots, targets, pair)]))
     voter, choice = pair // votes.num_classes, pair % votes.num_classes
-    place = np.searchsorted(pair, owner[voting] * votes.num_classes + ballot[voting])
+    place = np.searchsorted(pair, voted)
     cast = _add_up(place, number[voting], len(pair))
-    firm = _add_up(place * 3 + tier[voting], np.where(stable, number, 0)[voting], len(pair) * 3).reshape(-1, 3)
+    firm = _add_up(tier[voting] * len(pair) + place, np.where(stable, number, 0)[voting], 3 * len(pair)).reshape(3, -1)
     prior, followed, in_doubt = _priors(ballots, targets, voter, choice)
     label = _winners(voter, choice, cast + prior + followed, n)
     own = choice == label[voter]
-    for_label, label_prior = np.zeros((n, 3), dtype=np.int64), np.zeros(n, dtype=np.int64)
-    for_label[voter[own]], label_prior[voter[own]] = firm[own], prior[own]
-    size = _add_up(owner * 3 + tier, np.where(stable, number, 0), n * 3).reshape(n, 3)
+    for_label, label_prior = firm[:, own], prior[own]  # each target has one label
+    size = _add_up(tier * n + owner, np.where(stable, number, 0), 3 * n).reshape(3, n)
 
-    who, which, firm, prior = voter[~own], choice[~own], firm[~own], prior[~own]
-    unstable = votes.num_groups - size.sum(axis=1)
+    who, which, firm, prior = voter[~own], choice[~own], firm[:, ~own], prior[~own]
+    unstable = votes.num_groups - size.sum(axis=0)
     ahead = label_prior[who] - prior - in_doubt[who]
-    lead = (for_label.sum(axis=1) - unstable)[who] - firm.sum(axis=1) + ahead - (which < label[who])
+    lead = (for_label.sum(axis=0) - unstable)[who] - firm.sum(axis=0) + ahead - (which < label[who])
     turnable = _one_way(ballots, listed, of_target, label, who, which)
     constant = which == (ballots.vote.empty if isinstance(ballots.vote.empty, int) else -1)
-    kept = _least_of_equals(who, lead, np.column_stack([firm, turnable.T, constant]))
-    who, which, firm, lead, turnable = who[kept], which[kept], firm[kept], lead[kept], turnable[:, kept]
-    reached = np.bincount(of_target[votes.reached[listed]], minlength=n)
-    two = np.ascontiguousarray(for_label[who].T, dtype=np.float64)
-    one = np.ascontiguousarray((size[who] - for_label[who] - firm).T, dtype=np.float64)
+    kept = _least_of_equals(who, lead, [*firm, *turnable, constant])
+    who, which, firm, lead, turnable = who[kept], which[kept], firm[:, kept], lead[kept], turnable[:, kept]
+    reached = _add_up(owner, np.where(tier == 0, number, 0), n)
+    two, one = for_label[:, who].astype(np.float64), (size - for_label)[:, who].astype(np.float64) - firm
     return Piles(ballots, targets, label, reached, who, which, lead, two, one, turnable)
+
+
+def _heaps(votes: Votes, targets: slice, listed: slice, of_target: Numbers) -> tuple[Numbers, ...]:
+    """Ballots of a target that are alike, put together: owner, class, whether stable, tier, and how many they are.
+
+    The unlisted ballots of a target are one heap, whatever the listed ones are.
+    """
+    classes, n = votes.num_classes + 1, targets.stop - targets.start  # one more: none at all
+    kind = of_target * classes + votes.ballot[listed]
+    kind = np.sort((kind * 2 + votes.stable[listed]) * 2 + ~votes.reached[listed])
+    first = np.flatnonzero(np.concatenate([[True], kind[1:] != kind[:-1]])[: len(kind)])
+    number, kind = np.diff(first, append=len(kind)), kind[first] + 4
+    owner, ballot = kind // (4 * classes), kind // 4 % classes - 1
+    unlisted = votes.num_groups - np.diff(votes.indptr[targets.start : targets.stop + 1])
+    return (
+        np.concatenate([owner, np.arange(n)]),
+        np.concatenate([ballot, votes.default[targets]]),
+        np.concatenate([kind // 2 % 2 == 1, votes.default_stable[targets]]),
+        np.concatenate([kind % 2, np.full(n, 2)]),
+        np.concatenate([number, unlisted]),
+    )
 
 
 def _distinct(numbers: Numbers) -> Numbers:
@@ -248,8 +275,8 @@ def _without_votes(ballots: Ballots, targets: slice, pair: Numbers) -> list[Numb
 
 def _first_missing(target: Numbers, rank: Numbers, n: int, classes: int) -> tuple[Numbers, Numbers]:
     """The smallest rank below ``classes`` that each of ``n`` targets does not have, with its target; some have all."""
-    order = np.lexsort((rank, target))
-    target, rank = target[order], rank[order]
+    ordered = np.sort(target * classes + rank)
+    target, rank = ordered // classes, ordered % classes
     starts = np.searchsorted(target, np.arange(n))
     in_a_row = rank == np.arange(len(target)) - starts[target]  # 0, 1, 2, … without a gap
     smallest = np.bincount(target[in_a_row], minlength=n)
@@ -258,12 +285,12 @@ def _first_missing(target: Numbers, rank: Numbers, n: int, classes: int) -> tupl
 
 
 def _winners(voter: Numbers, choice: Numbers, score: Numbers, n: int) -> Numbers:
-    """The class with the best score of each target, the smaller one if several have it."""
-    label = np.zeros(n, dtype=np.int64)
-    order = np.lexsort((choice, -score, voter))
-    first = np.concatenate([[True], np.diff(voter[order]) > 0])[: len(order)]
-    label[voter[order][first]] = choice[order][first]
-    return label
+    """The class with the best score of each target, the smaller one if several have it; targets and classes ascend."""
+    if not n:
+        return np.zeros(0, dtype=np.int64)
+    best = np.maximum.reduceat(score, np.searchsorted(voter, np.arange(n)))
+    winners = np.flatnonzero(score == best[voter])
+    return np.asarray(choice[winners[np.searchsorted(voter[winners], np.arange(n))]])
 
 
 def _one_way(
@@ -284,13 +311,14 @@ def _one_way(
     return np.stack([for_label[who], in_all[who] - for_label[who] - for_rival]).astype(np.float64)
 
 
-def _least_of_equals(who: Numbers, lead: Numbers, piles: Numbers) -> Numbers:
+def _least_of_equals(who: Numbers, lead: Numbers, piles: list[Numbers]) -> Numbers:
     """Places of the rivals to keep: of those of one target with equal piles, the one that lacks least."""
-    if len(piles):
-        piles = piles[:, piles.min(axis=0) < piles.max(axis=0)]  # what is the same for all tells nobody apart
-    order = np.lexsort((lead, *piles.T, who))
-    keys = np.column_stack([who, piles])[order]
-    first = np.concatenate([[True], (np.diff(keys, axis=0) != 0).any(axis=1)])[: len(order)]
+    piles = [pile for pile in piles if len(pile) and pile.min() < pile.max()]  # what is the same tells nobody apart
+    order = np.lexsort((lead, *piles, who))
+    first = np.arange(len(order)) == 0
+    for key in (who, *piles):
+        ordered = key[order]
+        first[1:] |= ordered[1:] != ordered[:-1]
     return np.asarray(order[first])
 
 
@@ -395,9 +423,13 @@ def prices(piles: Piles, budget: Budget) -> Numbers:
     if budget.target_features:
         budget = budget.but(target_features=False, change_features=budget.change_features + 1)
     full = limits(piles, budget)
+    return _prices(piles, full, piles.wins(full))
+
+
+def _prices(piles: Piles, full: Limits | own.Changes, wins: Numbers) -> Numbers:
+    """As :func:`prices`, given what the attacker can do at most, and which rivals then win."""
     if isinstance(full, own.Changes):
         return own.new_needed(piles, full)
-    wins = piles.wins(full)
     fails = ~full.covered | piles.marked(wins)
     if piles.ballots.rule not in ("edge-centric/node", "node-centric/node", "gated/node"):
         return np.where(fails, 0.0, math.inf)
@@ -416,10 +448,16 @@ def prices(piles: Piles, budget: Budget) -> Numbers:
     return cheapest
 
 
-def touch_prices(piles: Piles, budget: Budget) -> Numbers:
-    """The fewest changed neighbours with which each target breaks, where every neighbour has a group of its own."""
+def statements(piles: Piles, budget: Budget) -> tuple[Numbers, Numbers, Numbers | None]:
+    """Whether each target holds against a budget, and its price as from :func:`prices`.
+
+    Where every neighbour has a group of its own, also the fewest changed neighbours with which each target breaks.
+    """
     full = limits(piles, budget)
-    return own.touches_needed(piles, full) if isinstance(full, own.Changes) else np.zeros(len(piles.label))
+    wins = piles.wins(full)
+    price = prices(piles, budget) if budget.target_features else _prices(piles, full, wins)
+    touches = own.touches_needed(piles, full) if isinstance(full, own.Changes) else None
+    return full.covered & ~piles.marked(wins), price, touches
 
 
 def broken(
@@ -432,7 +470,7 @@ def broken(
         budget: What the attacker may do.
         prices: As from :func:`prices`, shape ``[n]``.
         fails: Targets that do not hold against ``budget`` one by one, shape ``[n]``.
-        touch_prices: As from :func:`touch_prices`, where every neighbour has a group of its own.
+        touch_prices: As from :func:`statements`, where every neighbour has a group of its own.
     """
     if ballots.task == "graph":
         return int(fails.any())
@@ -451,8 +489,9 @@ def broken(
 def _bought(prices: Numbers, left: float) -> int:
     """How many targets can be broken with so many changes at targets, the cheapest first."""
     bought = 0
-    for price in sorted(prices[np.isfinite(prices)].tolist()):
-        if price > left:
-            break
-        left, bought = left - price, bought + 1
+    for price, number in zip(*np.unique(prices[np.isfinite(prices)], return_counts=True), strict=True):
+        cost = int(price) * int(number)
+        if cost > left:
+            return bought + int(left // price)
+        left, bought = left - cost, bought + int(number)
     return bought

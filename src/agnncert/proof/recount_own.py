@@ -186,6 +186,8 @@ def product(a: Numbers, b: Numbers) -> Numbers:
 def covered_by(piles: "Piles", nodes: Numbers) -> Numbers:
     """How many ballots that many nodes reach at worst: one row of the cover table per target."""
     ends = piles.ballots.cover_ptr[piles.targets.start : piles.targets.stop + 1]
+    rows = piles.ballots.cover[ends[0] : ends[-1]]  # of these targets: the whole table may be long
     entry = np.minimum(nodes, np.diff(ends)).astype(np.int64)  # 0 if there are no nodes, or nothing to reach
-    cover = np.append(piles.ballots.cover, 0)
-    return np.where(entry > 0, cover[ends[:-1] + np.maximum(entry, 1) - 1], 0).astype(np.float64)
+    some, covered = entry > 0, np.zeros(len(entry))
+    covered[some] = rows[(ends[:-1] - ends[0] + entry - 1)[some]]
+    return covered

@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.proof.ballots import Ballots, BoolArray, FloatArray, IntArray, Votes
+from agnncert.proof.ballots import BoolArray, FloatArray, IntArray, Votes
 from agnncert.proof.budget import COUNTS, Budget
+from agnncert.proof.prior import Prior
 from agnncert.proof.rules import RULES
 
 LARGEST_AMOUNT = 2**31  # the search for the largest amount stops here, so answers can be too small, never too large
@@ -50,6 +51,7 @@ class Tally:
         label: Winner of all ballots as cast, ties to the smaller class, shape ``[n]``.
         votes: Stable votes per tier and class, shape ``[3, n, C]``.
         size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
+        standing: Stable votes per class, of all tiers, shape ``[n, C]``.
         margin: How far each class is from winning: score of the winner minus score of the class (priors and stable
             votes), minus what is conceded, minus 1 if the class wins ties. Negative if that decides, ``[n, C]``.
     """
@@ -58,6 +60,7 @@ class Tally:
     label: IntArray
     votes: IntArray
     size: IntArray
+    standing: IntArray
     margin: IntArray
 
     @property
@@ -68,13 +71,13 @@ class Tally:
     @cached_property
     def rivals(self) -> "Rivals":
         """The rivals that matter: whoever has a stable vote and, of all others, the one closest to winning."""
-        idle = ~self.votes.any(axis=0) & ~self.is_label
-        matters = ~idle & ~self.is_label
-        if idle.shape[1]:
-            closest = np.where(idle, self.margin, np.iinfo(np.int64).max).argmin(axis=1)
-            matters[np.arange(len(matters)), closest] |= idle[np.arange(len(matters)), closest]
+        matters, everyone = self.standing > 0, np.arange(len(self.label))
+        matters[everyone, self.label] = True  # for now: it is no rival, so it must not be the idle one either
+        closest = np.where(matters, np.iinfo(np.int64).max, self.margin).argmin(axis=1)
+        matters[everyone, closest] = True
+        matters[everyone, self.label] = False
         owner, rival = matters.nonzero()
-        for_label = np.take_along_axis(self.votes, self.label[None, :, None], axis=2)[:, :, 0]
+        for_label = self.votes[:, everyone, self.label]
         others = self.size[:, owner] - self.votes[:, owner, rival]
         return Rivals(owner, self.margin[owner, rival], for_label.astype(np.float64), others.astype(np.float64))
 
@@ -124,68 +127,28 @@ class Reach:
         return np.asarray(np.minimum(movable[REACHED] + beyond, self.all[of]), dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class Prior:
-    """Votes that are there before any ballot is cast, and that no attack can move.
-
-    Attributes:
-        certain: For each class, the same on every machine, shape ``[n, C]`` or ``[n, 1]``.
-        followed: For each target's edgeless prediction, where another machine may see another one, ``[n, C]``.
-        in_doubt: How many those are, shape ``[n]``.
-    """
-
-    certain: IntArray
-    followed: IntArray
-    in_doubt: IntArray
-
-    @classmethod
-    def none(cls, num_targets: int) -> "Prior":
-        """No votes."""
-        nothing = np.zeros((num_targets, 1), dtype=np.int64)
-        return cls(nothing, nothing, np.zeros(num_targets, dtype=np.int64))
-
-    @classmethod
-    def of(cls, ballots: Ballots, part: slice) -> "Prior":
-        """The prior of some targets."""
-        n, vote = part.stop - part.start, ballots.vote
-        certain, followed = (np.zeros((n, ballots.votes.num_classes), dtype=np.int64) for _ in range(2))
-        in_doubt = np.zeros(n, dtype=np.int64)
-        if vote.class_prior:
-            certain += np.array(vote.class_prior)
-        if RULES[ballots.rule].own_groups and vote.constant is not None and vote.constant >= 0:
-            # Empty groups are beyond number: what counts is how many of them are not empty.
-            certain[:, vote.constant] -= ballots.votes.num_groups
-        if ballots.edgeless is not None and ballots.edgeless_stable is not None:
-            stable = ballots.edgeless_stable[part]
-            for votes, where in ((certain, stable), (followed, ~stable)):
-                votes[np.flatnonzero(where), ballots.edgeless[part][where]] += vote.edgeless_prior
-            in_doubt[~stable] = abs(vote.edgeless_prior)
-        return cls(certain, followed, in_doubt)
-
-    @property
-    def votes(self) -> IntArray:
-        """All of them as seen here."""
-        return self.certain + self.followed
-
-
 def tally(votes: Votes, prior: Prior | None = None) -> Tally:
     """Counts the votes by tier, adds the prior, and concedes what is unstable."""
-    n, classes, owner, cast = votes.num_targets, votes.num_classes, votes.owner, votes.ballot >= 0
-    cell = owner * classes + votes.ballot
-    unlisted = np.zeros((n, classes), dtype=np.int64)
-    voting = np.flatnonzero(votes.default_stable & (votes.default >= 0))
-    unlisted[voting, votes.default[voting]] = votes.num_unlisted[voting]
-    listed = votes.stable & votes.reached, votes.stable & ~votes.reached
-    by_tier = np.stack(
-        [*(np.bincount(cell[tier & cast], minlength=n * classes).reshape(n, classes) for tier in listed), unlisted]
-    )
-    size = np.stack(
-        [
-            *(np.bincount(owner[tier], minlength=n) for tier in listed),
-            np.where(votes.default_stable, votes.num_unlisted, 0),
-        ]
-    )
-    as_cast = by_tier.sum(axis=0) + votes.tally(~votes.stable, ~votes.default_stable)
+    n, classes, owner = votes.num_targets, votes.num_classes, votes.owner
+    cell, voting = owner * classes + votes.ballot, votes.ballot >= 0
+
+    def counted(listed: BoolArray) -> IntArray:
+        chosen = listed & voting
+        cells = cell if chosen.all() else cell[chosen]
+        return np.bincount(cells, minlength=n * classes).reshape(n, classes)
+
+    by_tier, size = np.zeros((3, n, classes), dtype=np.int64), np.zeros((3, n), dtype=np.int64)
+    for tier, listed in ((REACHED, votes.stable & votes.reached), (UNREACHED, votes.stable & ~votes.reached)):
+        if listed.any():
+            by_tier[tier], size[tier] = counted(listed), np.bincount(owner[listed], minlength=n)
+    sure = np.flatnonzero(votes.default_stable & (votes.default >= 0))
+    by_tier[UNLISTED, sure, votes.default[sure]] = votes.num_unlisted[sure]
+    size[UNLISTED] = np.where(votes.default_stable, votes.num_unlisted, 0)
+    as_cast = by_tier[REACHED] + by_tier[UNREACHED] + by_tier[UNLISTED]
+    if not votes.stable.all():
+        as_cast += counted(~votes.stable)
+    unsure = np.flatnonzero(~votes.default_stable & (votes.default >= 0))
+    as_cast[unsure, votes.default[unsure]] += votes.num_unlisted[unsure]
     return weighed(votes.num_groups, as_cast, by_tier, size, prior or Prior.none(votes.num_targets))
 
 
@@ -200,15 +163,16 @@ def weighed(num_groups: int, cast: IntArray, by_tier: IntArray, size: IntArray, 
         prior: Votes that are there from the start.
     """
     label = (cast + prior.votes).argmax(axis=1)  # ties go to the smaller class …
-    standing = by_tier.sum(axis=0)
+    standing = by_tier[REACHED] + by_tier[UNREACHED] + by_tier[UNLISTED]
     conceded = num_groups - size.sum(axis=0)
     wins_ties = np.arange(cast.shape[1]) < label[:, None]  # … so these rivals need one ballot less
     # A prior in doubt may be for any class: at worst all of it for the rival and none for the winner, or, if it is
     # negative, the other way round.
     score = standing + prior.certain
     own = np.take_along_axis(score, label[:, None], axis=1)
-    margin = own - score - (conceded + prior.in_doubt)[:, None] - wins_ties
-    return Tally(num_groups, label, by_tier, size, margin)
+    margin = own - (conceded + prior.in_doubt)[:, None] - score
+    margin -= wins_ties
+    return Tally(num_groups, label, by_tier, size, standing, margin)
 
 
 def certified_radius(tally: Tally) -> IntArray:
@@ -221,13 +185,11 @@ def certified_radius(tally: Tally) -> IntArray:
     -1 means that nothing is certified, because what is conceded may decide. Where nothing can elect another class,
     every ballot may change.
     """
-    counts, size = tally.votes.sum(axis=0), tally.size.sum(axis=0)
-    own = np.take_along_axis(counts, tally.label[:, None], axis=1)
-    others = size[:, None] - counts
-    fewer = np.minimum(own, others)
-    radius = np.maximum(tally.margin // 2, tally.margin - fewer)
-    unbreakable = tally.is_label | (tally.margin >= own + others)
-    return np.asarray(np.maximum(np.where(unbreakable, tally.num_groups, radius).min(axis=1), -1))
+    own = np.take_along_axis(tally.standing, tally.label[:, None], axis=1)
+    others = tally.size.sum(axis=0)[:, None] - tally.standing
+    radius = np.maximum(tally.margin // 2, tally.margin - np.minimum(own, others))
+    radius[tally.is_label | (tally.margin >= own + others)] = tally.num_groups  # nobody can gain as much
+    return np.asarray(np.maximum(radius.min(axis=1), -1))
 
 
 def withstands(tally: Tally, reach: Reach) -> BoolArray:
@@ -245,15 +207,32 @@ def neighbours_needed(tally: Tally, reach: Reach) -> FloatArray:
 
     Zero where the reached ballots suffice, ``inf`` where the label holds against all of ``reach``.
     Meant for divisions of the node task, where each ballot beyond the reached ones costs a new neighbour.
+
+    With x of them, min(x, room) ballots beyond the reached ones gain a rival 1, and as many of those for the winner 1
+    more, each kind with a room of its own. So the gain grows by 2 until the smaller room is used up, then by 1 until
+    the larger one is.
     """
+    rivals = tally.rivals
+    by_two, room_two = _beyond(reach, rivals.for_label)
+    by_one, room_one = _beyond(reach, rivals.others, rivals.owner)
+    missing = rivals.margin + 1 - by_two[rivals.owner] - by_one
+    smaller, larger = np.minimum(room_two[rivals.owner], room_one), np.maximum(room_two[rivals.owner], room_one)
+    half = np.ceil(missing / 2)
+    needed = np.maximum(np.where(half <= smaller, half, missing - smaller), 0)
+    breaks = missing <= smaller + larger
+    cheapest = np.full(len(tally.label), np.inf)
+    np.minimum.at(cheapest, rivals.owner[breaks], needed[breaks])
+    return np.where(reach.covered, cheapest, 0.0)
 
-    def holds(moved: FloatArray) -> BoolArray:
-        within = Reach(
-            reach.all, np.minimum(reach.beyond_reached, moved), np.minimum(reach.unlisted, moved), reach.covered
-        )
-        return withstands(tally, within)
 
-    return largest_amount(holds, len(tally.label)) + 1
+def _beyond(reach: Reach, movable: FloatArray, of: Any = ...) -> tuple[FloatArray, FloatArray]:
+    """How many of these ballots can move if none beyond the reached ones does, and how many more if these may."""
+    whole = reach.all[of]
+    reached = np.minimum(movable[REACHED], whole)
+    beyond = np.minimum(
+        movable[UNREACHED] + np.minimum(movable[UNLISTED], reach.unlisted[of]), reach.beyond_reached[of]
+    )
+    return reached, np.minimum(beyond, whole - reached)
 
 
 def most_affordable(prices: FloatArray, money: float) -> int:

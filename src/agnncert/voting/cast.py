@@ -17,7 +17,7 @@ from agnncert.voting.cover import Cover
 from agnncert.voting.gather import KeptShares, gathered
 from agnncert.voting.lazy_rows import SparseRows
 from agnncert.voting.pair_facts import pair_facts
-from agnncert.voting.shares import Listing, covers, empty_share, merged, no_cover
+from agnncert.voting.shares import Listing, covers, empty_share, merged, no_cover, without_ballots
 from agnncert.voting.shuffle import Shuffle
 from agnncert.workers import Workers
 
@@ -81,6 +81,7 @@ def cast(
         shares = gathered(call, shuffle, features, tolerance, memory_limit, tell, workers, keep)
         del features  # and with them the projections, before ballots are sorted
         listing = merged(shares, shuffle)
+        shares = [without_ballots(share) for share in shares]
     return votes_of(call, shuffle.num_groups, listing, default), covers(shares, shuffle, listing)
 
 

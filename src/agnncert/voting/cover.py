@@ -5,7 +5,7 @@ their number is the node's *reach*. The exact worst case over sets of k nodes is
 the k largest reaches bounds it from above.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,10 +100,14 @@ def cover_of_graphs(reach: npt.NDArray[np.integer], batch: IntArray, cap: IntArr
 
 
 def _small_enough(size: npt.NDArray[np.integer]) -> BoolArray:
-    """Which components have all their pairs enumerated, given the size of each."""
-    order = np.argsort(size, kind="stable")
-    small = np.zeros(len(size), dtype=bool)
-    small[order] = np.cumsum(size[order].astype(np.int64) ** 2) <= MAX_PAIRS
+    """Which components have all their pairs enumerated, given the size of each: the smallest, and the first of them."""
+    number = np.bincount(size)
+    pairs = np.cumsum(number * np.arange(len(number)) ** 2)
+    beyond = int(np.searchsorted(pairs, MAX_PAIRS, side="right"))  # the first size of which not all fit
+    small = np.asarray(size < beyond)
+    if beyond < len(number):
+        room = (MAX_PAIRS - int(pairs[beyond - 1])) // beyond**2
+        small[np.flatnonzero(size == beyond)[:room]] = True
     return small
 
 
@@ -118,36 +122,19 @@ def _reaches(
         owner: Which target each of these is, -1 if it is none.
         num_nodes: Number of nodes of the graph.
     """
-    start = np.repeat(np.cumsum(size, dtype=np.int64) - size, size)  # of the component of each entry
-    mates = np.repeat(size, size)
-    mine = np.flatnonzero(owner >= 0)
-    mine = mine[np.argsort(owner[mine], kind="stable")]
-    owners, times = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for part in _blocks(owner[mine], mates[mine]):
-        here = mine[part]
-        number = mates[here].astype(np.int64)
-        first = np.repeat(start[here] - (np.cumsum(number) - number), number)
-        other = node[first + np.arange(len(first))]
-        me = np.repeat(here, number)
-        apart = node[me] != other
-        pair, count = np.unique(owner[me[apart]].astype(np.int64) * num_nodes + other[apart], return_counts=True)
-        owners.append(pair // num_nodes)
-        times.append(count)
-    return np.concatenate(owners), np.concatenate(times)
-
-
-def _blocks(owner: npt.NDArray[np.int32], pairs: npt.NDArray[np.int32]) -> Iterator[slice]:
-    """Runs of whole targets with about ``PAIRS_AT_ONCE`` pairs each (one target may have more)."""
-    if not len(owner):
-        return
-    ends = np.append(np.flatnonzero(owner[1:] != owner[:-1]) + 1, len(owner))
-    total = np.cumsum(pairs, dtype=np.int64)[ends - 1]
-    first, begin = 0, 0
-    while first < len(ends):
-        before = total[first - 1] if first else 0
-        last = max(first, int(np.searchsorted(total, before + PAIRS_AT_ONCE, side="right")) - 1)
-        yield slice(begin, int(ends[last]))
-        first, begin = last + 1, int(ends[last])
+    start = np.cumsum(size, dtype=np.int64) - size
+    found = [np.zeros(0, dtype=np.int64)]
+    for members in np.flatnonzero(np.bincount(size)).tolist():
+        apart, alike = ~np.eye(members, dtype=bool), start[size == members]
+        for part in np.array_split(alike, 1 + len(alike) * members**2 // PAIRS_AT_ONCE):
+            entry = part[:, None] + np.arange(members)
+            me, mates = owner[entry].astype(np.int64)[:, :, None], node[entry][:, None, :]
+            found.append((me * num_nodes + mates)[(me >= 0) & apart])
+    pair = np.concatenate(found)
+    del found
+    pair.sort()
+    first = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]])[: len(pair)])
+    return pair[first] // num_nodes, np.diff(first, append=len(pair))
 
 
 def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> Cover:
@@ -155,23 +142,21 @@ def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> 
     most = int(reach.max(initial=0))
     key = owner * (most + 1) + (most - reach)  # by owner, and the largest reach first
     key.sort()
-    owner, reach = key // (most + 1), most - key % (most + 1)
+    owner, total = key // (most + 1), np.cumsum(most - key % (most + 1))
     del key
     count = np.bincount(owner, minlength=len(cap))
     start = np.cumsum(count) - count
-    running = np.cumsum(reach)
-    before = np.concatenate([[0], running])[start]
-    total = np.minimum(running - np.repeat(before, count) + np.repeat(base, count), np.repeat(cap, count))
-    previous = np.concatenate([[-1], total[:-1]])
-    previous[start[count > 0]] = -1
-    grows = total > previous
-    owner, total = owner[grows], total[grows]
+    total += np.repeat(base - np.concatenate([[0], total])[start], count)
+    np.minimum(total, np.repeat(cap, count), out=total)
+    grows = np.ones(len(total), dtype=bool)
+    grows[1:] = total[1:] > total[:-1]
+    grows[start[count > 0]] = True
+    total = total[grows]
     # Files promise that a row ends with the number of ballots. Some do not yet: where all components are large (one
     # node may reach them all), and where there is only a self-loop (no other node reaches the target).
-    count = np.bincount(owner, minlength=len(cap))
-    last = np.where(count > 0, np.append(total, 0)[np.cumsum(count) - 1], 0)
-    short = np.flatnonzero(last < cap)
-    owner, total = np.concatenate([owner, short]), np.concatenate([total, cap[short]])
-    order = np.argsort(owner, kind="stable")  # what was added comes last, and is the largest
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(cap)))])
-    return ptr.astype(np.int64), total[order].astype(np.int64)
+    count = np.bincount(owner[grows], minlength=len(cap))
+    end = np.cumsum(count)
+    last = np.where(count > 0, np.append(total, 0)[end - 1], 0)
+    short = last < cap
+    total = np.insert(total, end[short], cap[short])
+    return np.concatenate([[0], np.cumsum(count + short)]).astype(np.int64), total.astype(np.int64, copy=False)

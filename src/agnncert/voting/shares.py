@@ -12,8 +12,12 @@ Every range of groups, however the groups are cut into ranges, gives the same ba
 twice, is refused when they are merged. Shares hold numpy arrays only and can be sent or stored as they are.
 """
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +31,9 @@ from agnncert.voting.lazy_rows import Features
 from agnncert.voting.shuffle import Shuffle
 
 Int32Array = npt.NDArray[np.int32]
+
+LARGE_GROUP = 2**12  # ballots of a group that are worth a step of their own
+TARGETS_AT_ONCE = 2**15
 
 
 @dataclass(frozen=True)
@@ -159,14 +166,47 @@ def merged(shares: Sequence[Share], shuffle: Shuffle) -> Listing:
         np.empty(total, dtype=np.int16) if voted else None,
         np.empty(total, dtype=bool) if voted else None,
     )
-    for share in shares:
-        here = _places(share, place)
-        listing.group[here] = np.repeat(np.arange(share.groups.start, share.groups.stop, dtype=np.int32), share.size)
-        for name in ("reached", "ballot", "stable"):
-            values, into = getattr(share, name), getattr(listing, name)
-            if values is not None and into is not None:
-                into[here] = values
+    pieces = [piece for share in shares for piece in _pieces(share)]
+    blocks = _blocks(pieces, num_targets)
+
+    def fill(parts: tuple[slice, ...]) -> None:
+        for piece, part in zip(pieces, parts, strict=True):
+            here = _places(piece, part, place)
+            groups = np.arange(piece.groups.start, piece.groups.stop, dtype=np.int32)
+            listing.group[here] = groups[0] if len(groups) == 1 else np.repeat(groups, piece.size)
+            for name in ("reached", "ballot", "stable"):
+                values, into = getattr(piece, name), getattr(listing, name)
+                if values is not None and into is not None:
+                    into[here] = values[part]
+
+    if len(blocks) == 1:
+        fill(blocks[0])
+    else:  # each writes to places of its own
+        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+            list(pool.map(fill, blocks))
     return listing
+
+
+def _pieces(share: Share) -> list[Share]:
+    """The share group by group, if its groups are large, and else as it is."""
+    if len(share.groups) <= 1 or len(share.owner) < LARGE_GROUP * len(share.groups):
+        return [share]
+    named = {name: getattr(share, name) for name in ("owner", "reached", "ballot", "stable")}
+    pieces = []
+    for k, ends in enumerate(pairwise([0, *np.cumsum(share.size).tolist()])):
+        own: dict[str, Any] = {name: None if array is None else array[slice(*ends)] for name, array in named.items()}
+        pieces.append(replace(share, groups=share.groups[k : k + 1], size=share.size[k : k + 1], **own))
+    return pieces
+
+
+def _blocks(pieces: Sequence[Share], num_targets: int) -> list[tuple[slice, ...]]:
+    """Runs of targets, as the part of each piece that is theirs: few enough for their ballots to stay in the cache."""
+    alone = all(len(piece.groups) == 1 and (piece.owner[1:] > piece.owner[:-1]).all() for piece in pieces)
+    if not alone:
+        return [(slice(None),) * len(pieces)]
+    ends = [*range(0, num_targets, TARGETS_AT_ONCE), num_targets]
+    cuts = [[slice(*cut) for cut in pairwise(np.searchsorted(piece.owner, ends).tolist())] for piece in pieces]
+    return list(zip(*cuts, strict=True))
 
 
 def _in_order(shares: Sequence[Share], num_groups: int) -> list[Share]:
@@ -181,12 +221,12 @@ def _in_order(shares: Sequence[Share], num_groups: int) -> list[Share]:
     return shares
 
 
-def _places(share: Share, place: IntArray) -> IntArray:
-    """Where each ballot of a share goes; ``place``, the next free one of each target, moves on."""
-    owner = share.owner
+def _places(share: Share, part: slice, place: IntArray) -> IntArray:
+    """Where each ballot of a part of a share goes; ``place``, the next free one of each target, moves on."""
+    owner = share.owner[part]
     if len(share.groups) == 1:  # a target votes once in a group
         here = place[owner]
-        place[owner] += 1
+        place[owner] = here + 1
         return here
     order = np.argsort(owner, kind="stable")
     number = np.bincount(owner, minlength=len(place))
@@ -194,6 +234,11 @@ def _places(share: Share, place: IntArray) -> IntArray:
     here[order] = place[owner[order]] + np.arange(len(owner)) - (np.cumsum(number) - number)[owner[order]]
     place += number
     return here
+
+
+def without_ballots(share: Share) -> Share:
+    """What is left to do with a share once it is merged: all that cover tables need of it."""
+    return replace(share, owner=share.owner[:0].copy(), reached=None, ballot=None, stable=None)
 
 
 def covers(shares: Sequence[Share], shuffle: Shuffle, listing: Listing) -> Cover:

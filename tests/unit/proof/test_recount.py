@@ -56,8 +56,13 @@ def test_the_recount_agrees_whatever_the_vote(rule, num_classes, rng, tmp_path):
             answer = proof.holds(budget)
             assert piles.holds(limits(piles, budget)).tolist() == answer.tolist(), (vote, budget)
             held += answer.sum()
-            fails, price, touches = ~answer, recount.prices(piles, budget), recount.touch_prices(piles, budget)
-            assert recount.broken(proof, budget, price, fails, touches) == proof.broken_at_most(budget), (vote, budget)
+            held_again, price, touches = recount.statements(piles, budget)
+            assert held_again.tolist() == answer.tolist()
+            assert price.tolist() == recount.prices(piles, budget).tolist()
+            assert recount.broken(proof, budget, price, ~answer, touches) == proof.broken_at_most(budget), (
+                vote,
+                budget,
+            )
         alone, stated = piles.structure_radius(), proof.structure_radius()
         assert (alone is None) == (stated is None) == (not RULES[rule].own_groups)
         assert alone is None or alone.tolist() == stated.tolist()

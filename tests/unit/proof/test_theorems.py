@@ -338,3 +338,32 @@ def test_needed_neighbours_are_the_first_number_that_breaks():
     assert neighbours_needed(counted, reach(np.inf, 2, 2)).tolist() == [np.inf]
     assert not withstands(counted, reach(np.inf, 3, 3))[0]
     assert withstands(counted, reach(np.inf, 2, 2))[0]
+
+
+@pytest.mark.parametrize("rule", NODE_RULES)
+def test_needed_neighbours_are_those_found_by_trying_one_more_each_time(rule, rng):
+    proof = random_evidence(rng, rule, num_targets=80, num_groups=20, num_classes=4, unstable=0.02)
+    counted, seen = tally(proof.votes), set()
+    for _ in range(40):
+        whole, beyond, unlisted = rng.choice([0, 1, 3, 8, np.inf], (3, 80))
+        covered, first = rng.random(80) < 0.9, np.full(80, np.inf)
+        for x in range(20, -1, -1):
+            within = Reach(whole, np.minimum(beyond, x), np.minimum(unlisted, x), covered)
+            first[~withstands(counted, within)] = x
+        assert neighbours_needed(counted, Reach(whole, beyond, unlisted, covered)).tolist() == first.tolist()
+        seen |= set(first.tolist())
+    assert len(seen) > 2
+
+
+@pytest.mark.parametrize("rule", NODE_RULES)
+@pytest.mark.parametrize("ids", ["node_id", "row"])
+def test_new_neighbours_beside_unlimited_deletions_are_found_without_a_search(rule, ids, rng):
+    proof = random_evidence(rng, rule, num_targets=80, num_groups=20, ids=ids, unstable=0.02)
+    found = set()
+    for more in ({}, {"change_features": INF}, {"delete_nodes": 1}, {"inject_nodes": 1, "edges_per_injected": 1}):
+        for target_features in (False, True):
+            rest = Budget(delete_edges=INF, target_features=target_features).but(**more)
+            searched = largest_amount(lambda amounts: proof.holds_each(rest, "add_edges", amounts), 80)  # noqa: B023
+            assert proof.largest("add_edges", rest).tolist() == searched.tolist(), rest
+            found |= set(searched.tolist())
+    assert len(found) > 2

@@ -33,6 +33,20 @@ def test_tables_stay_bounds_when_large_components_are_not_looked_into(monkeypatc
     check_cover(random_data(seed, density=0.5), EdgeCentric(3), exact=False)
 
 
+def test_the_smallest_components_are_looked_into_as_long_as_their_pairs_are_few(monkeypatch):
+    rng, chosen = np.random.default_rng(0), set()
+    for _ in range(300):
+        size = rng.integers(1, rng.integers(2, 9), rng.integers(0, 30))
+        monkeypatch.setattr(coverage, "MAX_PAIRS", int(rng.integers(0, 200)))
+        small, pairs = np.zeros(len(size), dtype=bool), 0
+        for place in sorted(range(len(size)), key=lambda place: size[place]):
+            pairs += size[place] ** 2
+            small[place] = pairs <= coverage.MAX_PAIRS
+        assert coverage._small_enough(size).tolist() == small.tolist()
+        chosen.add(int(small.sum()))
+    assert len(chosen) > 10
+
+
 def rows_of(cover):
     ptr, values = cover
     return [values[start:stop].tolist() for start, stop in itertools.pairwise(ptr)]

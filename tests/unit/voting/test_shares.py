@@ -12,6 +12,7 @@ from agnncert.divisions import EdgeCentric, NodeCentric
 from agnncert.graphs.graph import canonical, canonical_set
 from agnncert.voting import cover as coverage
 from agnncert.voting import fast
+from agnncert.voting import shares as sharing
 from agnncert.voting.call import bind
 from agnncert.voting.cast import cast
 from agnncert.voting.shares import cast_share, covers, merged
@@ -57,6 +58,22 @@ def test_however_groups_are_cut_and_shares_come_in_the_votes_are_the_same(monkey
         assert np.array_equal(getattr(listing, name), getattr(votes, name)), name
         assert getattr(listing, name).dtype == getattr(votes, name).dtype
     assert all(np.array_equal(a, b) for a, b in zip(covers(shares, shuffle, listing), (ptr, table), strict=True))
+
+
+@pytest.mark.parametrize("cuts", CUTS, ids=len)
+@pytest.mark.parametrize(("task", "division"), CASES, ids=str)
+def test_many_ballots_are_merged_block_by_block_into_the_same_votes(monkeypatch, task, division, cuts):
+    rows = np.arange(12 if task == "node" else 4)
+    shares, shuffle = shares_of(task, division, cuts, rows)
+    whole, blocks = merged(shares, shuffle), []
+    monkeypatch.setattr(sharing, "LARGE_GROUP", 1)
+    monkeypatch.setattr(sharing, "TARGETS_AT_ONCE", 3)
+    plain = sharing._blocks
+    monkeypatch.setattr(sharing, "_blocks", lambda *given: blocks.append(plain(*given)) or blocks[-1])
+    parts = merged(shares, shuffle)
+    assert len(blocks[0]) == (len(rows) + 2) // 3
+    for name in ("indptr", "group", "ballot", "stable", "reached"):
+        assert np.array_equal(getattr(whole, name), getattr(parts, name)), name
 
 
 def test_small_components_are_chosen_over_all_groups_together(monkeypatch):
