@@ -17,6 +17,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,12 +50,15 @@ CELLS = [
 class Clock:
     """Time by phase; what a phase calls counts for the phase that is called, not for both.
 
-    ``cpu`` is processor time, which a busy machine does not lengthen much.
+    ``cpu`` is processor time, which a busy machine does not lengthen much; ``beside`` is that of other threads, which is
+    also in ``cpu``, of whatever phase ran meanwhile; ``peak`` is the most memory there had been when a phase last ended.
     """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.cpu: dict[str, float] = {}
+        self.beside: dict[str, float] = {}
+        self.peak: dict[str, float] = {}
         self._running: list[str] = []
         self._since, self._cpu_since = time.perf_counter(), time.process_time()
 
@@ -66,7 +70,7 @@ class Clock:
             yield
         finally:
             self._charge()
-            self._running.pop()
+            self.peak[self._running.pop()] = peak_gib()
 
     def _charge(self) -> None:
         now, cpu_now = time.perf_counter(), time.process_time()
@@ -81,6 +85,12 @@ class Clock:
         plain = getattr(owner, name)
 
         def watched(*args: Any, **kwargs: Any) -> Any:
+            if threading.current_thread() is not threading.main_thread():
+                start = time.thread_time()
+                try:
+                    return plain(*args, **kwargs)
+                finally:
+                    self.beside[phase] = self.beside.get(phase, 0.0) + time.thread_time() - start
             with self.phase(phase):
                 return plain(*args, **kwargs)
 
@@ -265,7 +275,8 @@ def certify_and_save(root: Path, part: int, division: str, groups: int, file: Pa
     return {
         "trained": weights.is_file(), "nodes": data.num_nodes, "edges": data.num_edges // 2, "groups": groups,
         "ballots": len(certificate.evidence.votes.group), "seconds_open": seconds_open, "seconds": seconds,
-        "cpu_seconds": sum(clock.cpu.values()), "phases": clock.seconds, "phases_cpu": clock.cpu, "peak_gib": peak,
+        "cpu_seconds": sum(clock.cpu.values()), "phases": clock.seconds, "phases_cpu": clock.cpu,
+        "phases_beside": clock.beside, "peaks_gib": clock.peak, "peak_gib": peak,
         "seconds_save": seconds_save, "cpu_seconds_save": cpu, "peak_save_gib": peak_save,
         "file_mb": file.stat().st_size / 1e6, "median_radius": float(np.median(certificate.radius)),
         "accuracy": float(right[test].mean()),

@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from agnncert.voting.cover import SmallComponents
 from agnncert.voting.digest import model_digest
 from agnncert.voting.heap import kept_heap
 from agnncert.voting.lazy_rows import Features, SparseRows
-from agnncert.voting.shares import Share, cast_share
+from agnncert.voting.shares import LaidOut, Share, cast_share, laid_out
 from agnncert.voting.shuffle import Shuffle
 from agnncert.workers import Workers
 
@@ -92,7 +94,8 @@ def booth_of(job: Job) -> Booth:
 @torch.no_grad()
 def cast_range(booth: Booth, groups: range) -> Share:
     """What a worker does with a range of groups."""
-    return cast_share(booth.call, booth.shuffle, groups, booth.features, booth.tolerance, booth.memory_limit)
+    with kept_heap():
+        return cast_share(booth.call, booth.shuffle, groups, booth.features, booth.tolerance, booth.memory_limit)
 
 
 def parts_of(shuffle: Shuffle, memory_limit: int | None, kept: Sequence[Share], at_least: int) -> list[range]:
@@ -193,7 +196,10 @@ def gathered(
 
     results: Iterator[tuple[range, Share]]
     if workers is None:
-        results = ((g, cast_share(call, shuffle, g, features, tolerance, memory_limit, told(g))) for g in parts)
+        results = (
+            (groups, ready.cast(call, features, tolerance, memory_limit, told(groups)))
+            for groups, ready in _laid_out_ahead(shuffle, parts)
+        )
     else:
         results = workers.run(job_of(call, shuffle, tolerance, memory_limit), booth_of, cast_range, parts)
     with kept_heap() if workers is None and len(parts) > 1 else nullcontext():
@@ -205,6 +211,20 @@ def gathered(
             if tell is not None:
                 tell(done / total)
     return shares
+
+
+def _laid_out_ahead(shuffle: Shuffle, parts: Sequence[range]) -> Iterator[tuple[range, LaidOut]]:
+    """The subgraphs of each range of groups; while one is voted on, the next is laid out."""
+    if len(parts) == 1:
+        yield parts[0], laid_out(shuffle, parts[0])
+        return
+    with ThreadPoolExecutor(1) as beside:
+        coming = deque([beside.submit(laid_out, shuffle, groups) for groups in parts[:1]])
+        for groups, following in zip_longest(parts, parts[1:]):
+            ready = coming.popleft().result()
+            if following is not None:
+                coming.append(beside.submit(laid_out, shuffle, following))
+            yield groups, ready
 
 
 def _tensor(array: npt.NDArray[Any]) -> torch.Tensor:

@@ -131,7 +131,7 @@ class Features:
     def _linear(self, weight: Tensor, bias: Tensor | None, index: Tensor | None = None) -> Tensor:
         if self._shake is not None:
             # Moving the weight moves every term of the product, and costs less than to move every entry of x.
-            moved, sign = self._shake.numbers(weight), signs(self.x.size(0), self._shake.seed)
+            moved, sign = self._shake.numbers(weight), self._row_signs
             if index is None:
                 product = self._plain_linear(moved, None)
             else:
@@ -141,6 +141,11 @@ class Features:
         if index is not None:
             return F.linear(self.x.index_select(0, index), weight, bias)
         return self._plain_linear(weight, bias)
+
+    @cached_property
+    def _row_signs(self) -> Tensor:
+        assert self._shake is not None
+        return signs(self.x.size(0), self._shake.seed).to(torch.int8)
 
     def _plain_linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.device != self.x.device:
@@ -183,7 +188,7 @@ class Shake:
 
 
 IN_CACHE = 2**17  # numbers
-MOST_KEPT_SHAKEN = 2**20  # rows of a shaken projection that are kept: the plain one takes memory enough
+MOST_KEPT_SHAKEN = 2**22  # rows of a shaken projection that are kept: beyond, the plain one takes memory enough
 ROWS_THAT_TRAVEL = 2**16  # to another device, at a time
 
 
