@@ -1,6 +1,5 @@
 """The edge-centric division: every edge goes to the group of its pair of ids."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -65,17 +64,10 @@ class EdgeCentric:
         if has_own_groups(self):
             return self._pairs(graph)[1]
         keys, groups = node_keys(graph), torch.empty(graph.edge_index.size(1), dtype=torch.int64)
-
-        def hash_some(start: int) -> None:
+        for start in range(0, len(groups), BLOCK):
             part = slice(start, start + BLOCK)
             u, v = keys[graph.edge_index[:, part]].numpy().view(np.uint64)
             groups[part] = torch.from_numpy(hashing.edge_groups(u, v, self.num_groups, self.hash))
-
-        if len(groups) <= BLOCK:
-            hash_some(0)
-            return groups
-        with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # numpy lets others run while it computes
-            list(threads.map(hash_some, range(0, len(groups), BLOCK)))
         return groups
 
     def groups_in(self, graph: Data) -> int:

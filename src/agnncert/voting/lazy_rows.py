@@ -188,7 +188,7 @@ class Shake:
 
 
 IN_CACHE = 2**17  # numbers
-MOST_KEPT_SHAKEN = 2**22  # rows of a shaken projection that are kept: beyond, the plain one takes memory enough
+MOST_KEPT_SHAKEN = 2**20  # rows of a shaken projection that are kept: the plain one takes memory enough
 ROWS_THAT_TRAVEL = 2**16  # to another device, at a time
 
 
