@@ -195,10 +195,10 @@ def is_code(value: Tensor) -> Tensor:
 class SparseRows:
     """A matrix in compressed rows (and, once a gradient is asked for, columns)."""
 
-    def __init__(self, x: Tensor, places: npt.NDArray[np.int64] | None = None) -> None:
-        """From a matrix and, if they are known, the places of its non-zeros, counted row by row."""
+    def __init__(self, x: Tensor, entries: "Entries | None" = None) -> None:
+        """From a matrix and, if they are known, its entries that are not zero."""
         self._x = x
-        self.rows = _compressed(x, _nonzeros(x) if places is None else places)
+        self.rows = _compressed(x, _nonzeros(x) if entries is None else entries)
 
     @cached_property
     def columns(self) -> Tensor:
@@ -215,29 +215,40 @@ class SparseRows:
             torch.count_nonzero(some) > 2 * SPARSE_BELOW * some.numel() and torch.count_nonzero(x) > most
         ):
             return None
-        places = _nonzeros(x, most)
-        return None if len(places) > most else cls(x, places)
+        entries = _nonzeros(x, most)
+        return None if len(entries[0]) > most else cls(x, entries)
 
     def times(self, right: Tensor) -> Tensor:
         """``x @ right``, differentiable in ``right``."""
         return cast(Tensor, _SparseTimes.apply(self, right))  # type: ignore[no-untyped-call]
 
 
-def _nonzeros(x: Tensor, most: float = math.inf) -> npt.NDArray[np.int64]:
-    """Places of the entries that are not zero, counted row by row; the search ends when they are more than ``most``."""
-    flat, places, count = x.detach().cpu().contiguous().view(-1), [np.zeros(0, dtype=np.int64)], 0
+Entries = tuple[npt.NDArray[np.int64], Tensor]  # places, counted row by row, and what stands there
+
+
+def _nonzeros(x: Tensor, most: float = math.inf) -> Entries:
+    """The entries that are not zero; the search ends when they are more than ``most``."""
+    flat, count = x.detach().cpu().contiguous().view(-1), 0
+    places, values = [np.zeros(0, dtype=np.int64)], [flat[:0]]
     for first in range(0, len(flat), 2 * IN_CACHE):
-        places.append(np.flatnonzero((flat[first : first + 2 * IN_CACHE] != 0).numpy()) + first)
-        count += len(places[-1])
+        part = flat[first : first + 2 * IN_CACHE]
+        # numpy compares twice as fast as torch, but does not have all of its types
+        here = np.flatnonzero(part.numpy() != 0 if part.dtype in _OF_NUMPY else (part != 0).numpy())
+        values.append(part.index_select(0, torch.from_numpy(here)))  # as long as the block is in the cache
+        places.append(here + first)
+        count += len(here)
         if count > most:
             break
-    return np.concatenate(places)
+    return np.concatenate(places), torch.cat(values)
 
 
-def _compressed(x: Tensor, places: npt.NDArray[np.int64]) -> Tensor:
+_OF_NUMPY = (torch.float32, torch.float64)
+
+
+def _compressed(x: Tensor, entries: Entries) -> Tensor:
+    places, values = entries[0], entries[1].to(x.device)
     row, column = np.divmod(places, max(1, x.size(1)))
     start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=x.size(0)))])
-    values = x.detach().reshape(-1)[torch.from_numpy(places).to(x.device)]
     starts, columns = (torch.from_numpy(part).to(x.device) for part in (start, column))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torch calls its compressed rows a beta feature

@@ -157,7 +157,7 @@ def _parts(generator: torch.Generator, scale: int) -> list[tuple[int, Arcs]]:
 def _drawn(size: int, count: int, generator: torch.Generator) -> Arcs:
     """Arcs between nodes at random, without loops."""
     ends = torch.randint(0, size, (count, 2), generator=generator).numpy()
-    return ends[ends[:, 0] != ends[:, 1]]
+    return np.asarray(ends[ends[:, 0] != ends[:, 1]])
 
 
 def made_up(
