@@ -126,7 +126,7 @@ def certify(
     keep = None if checkpoint is None else KeptShares(Path(checkpoint), _vote_key(chosen, division, model, tolerance))
     votes, cover = cast(
         call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit, tell=tell, shuffle=shuffle,
-        workers=workers, keep=keep,
+        workers=workers, keep=keep, entries=ready.entries,
     )  # fmt: skip
     if engine == "fast":
         _look_again(votes, call, chosen, division, shuffle)

@@ -122,7 +122,8 @@ def _check_ballots(
     tell(0.0)
 
     def recast(call: Caller, tolerance: float) -> Votes:
-        return cast(call, chosen.graph, division, chosen.places, engine, tolerance, tell=tell)[0]
+        given = {"tell": tell, "entries": ready.entries}
+        return cast(call, chosen.graph, division, chosen.places, engine, tolerance, **given)[0]
 
     here = recast(call, claim.tolerance)
     found.wrong += _wrong_ballots(evidence, here, call, recast, claim.tolerance, audited.tolerance)

@@ -6,7 +6,6 @@ linear then repeats the same wide product for every copy. ``LazyRows`` stands in
 operation sees ordinary copied features.
 """
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,13 +13,11 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# Below this share of non-zeros a sparse product beats the dense one on a CPU (bag-of-words features have about 1 %).
-SPARSE_BELOW = 0.1
+from agnncert.graphs.entries import Entries
 
 
 class Features:
@@ -195,58 +192,30 @@ def is_code(value: Tensor) -> Tensor:
 class SparseRows:
     """A matrix in compressed rows (and, once a gradient is asked for, columns)."""
 
-    def __init__(self, x: Tensor, entries: "Entries | None" = None) -> None:
+    def __init__(self, x: Tensor, entries: Entries | None = None) -> None:
         """From a matrix and, if they are known, its entries that are not zero."""
         self._x = x
-        self.rows = _compressed(x, _nonzeros(x) if entries is None else entries)
+        self.rows = _compressed(x, entries or Entries.all_of(x))
 
     @cached_property
     def columns(self) -> Tensor:
         """The transposed matrix in compressed rows."""
         turned = self._x.t().contiguous()
-        return _compressed(turned, _nonzeros(turned))
+        return _compressed(turned, Entries.all_of(turned))
 
     @classmethod
-    def of(cls, x: Tensor) -> "SparseRows | None":
+    def of(cls, x: Tensor, entries: Entries | None = None) -> "SparseRows | None":
         """The compressed form, or ``None`` when ``x`` is too dense to gain from it."""
-        most = int(SPARSE_BELOW * x.numel())
-        some = x[:: max(1, x.size(0) // 64)] if x.numel() else x
-        if x.numel() == 0 or (
-            torch.count_nonzero(some) > 2 * SPARSE_BELOW * some.numel() and torch.count_nonzero(x) > most
-        ):
-            return None
-        entries = _nonzeros(x, most)
-        return None if len(entries[0]) > most else cls(x, entries)
+        entries = entries or Entries.of(x)
+        return cls(x, entries) if entries.few else None
 
     def times(self, right: Tensor) -> Tensor:
         """``x @ right``, differentiable in ``right``."""
         return cast(Tensor, _SparseTimes.apply(self, right))  # type: ignore[no-untyped-call]
 
 
-Entries = tuple[npt.NDArray[np.int64], Tensor]  # places, counted row by row, and what stands there
-
-
-def _nonzeros(x: Tensor, most: float = math.inf) -> Entries:
-    """The entries that are not zero; the search ends when they are more than ``most``."""
-    flat, count = x.detach().cpu().contiguous().view(-1), 0
-    places, values = [np.zeros(0, dtype=np.int64)], [flat[:0]]
-    for first in range(0, len(flat), 2 * IN_CACHE):
-        part = flat[first : first + 2 * IN_CACHE]
-        # numpy compares twice as fast as torch, but does not have all of its types
-        here = np.flatnonzero(part.numpy() != 0 if part.dtype in _OF_NUMPY else (part != 0).numpy())
-        values.append(part.index_select(0, torch.from_numpy(here)))  # as long as the block is in the cache
-        places.append(here + first)
-        count += len(here)
-        if count > most:
-            break
-    return np.concatenate(places), torch.cat(values)
-
-
-_OF_NUMPY = (torch.float32, torch.float64)
-
-
 def _compressed(x: Tensor, entries: Entries) -> Tensor:
-    places, values = entries[0], entries[1].to(x.device)
+    places, values = entries.place, entries.value.to(x.device)
     row, column = np.divmod(places, max(1, x.size(1)))
     start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=x.size(0)))])
     starts, columns = (torch.from_numpy(part).to(x.device) for part in (start, column))
