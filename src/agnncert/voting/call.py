@@ -42,6 +42,7 @@ class Caller:
     strictness: int = 0
     takes_size: bool = False  # graph task: batch_size, the number of graphs
     device: torch.device = MAIN_MEMORY
+    copies: bool = True  # False: inputs were made for one call, and nobody looks at them afterwards
     _shaken: "dict[Shake, Caller]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(
@@ -63,11 +64,12 @@ class Caller:
         Raises:
             ModelContractError: The model failed.
         """
-        extra = {name: _floats_as(self.dtype, values[name]).to(self.device, copy=True) for name in self.takes}
+        copy = self.copies
+        extra = {name: _floats_as(self.dtype, values[name]).to(self.device, copy=copy) for name in self.takes}
         sized = {"batch_size": int(batch[-1]) + 1} if self.takes_size and batch is not None else {}
-        rows = x.on(self.device) if isinstance(x, LazyRows) else x.to(self.device, copy=True)
-        inputs = [rows, edge_index.to(self.device, torch.int64, copy=True)]
-        inputs += [] if batch is None else [batch.to(self.device, copy=True)]
+        rows = x.on(self.device) if isinstance(x, LazyRows) else x.to(self.device, copy=copy)
+        inputs = [rows, edge_index.to(self.device, torch.int64, copy=copy)]
+        inputs += [] if batch is None else [batch.to(self.device, copy=copy)]
         try:
             logits = self.model(*inputs, **extra, **sized)
             return logits.to("cpu") if isinstance(logits, Tensor) else logits
