@@ -107,7 +107,7 @@ def watched() -> list[tuple[Any, str, str]]:
     from agnncert.voting import cast, fast, shares, shuffle
 
     return [
-        (certifier, "prepared", "checks and order"), (certifier, "audit", "audit"), (certifier, "_look_again", "look again"),
+        (certifier, "prepared", "checks and order"), (certifier, "audited", "audit"), (certifier, "_look_again", "look again"),
         (targets, "graph_digest", "digest"), (certifier, "model_digest", "digest"),
         (divisions.EdgeCentric, "groups", "hashing"), (divisions.NodeCentric, "groups", "hashing"),
         (shuffle, "by_group", "shuffle"), (shuffle.Shuffle, "pieces", "layout"), (shares, "_found", "layout"),

@@ -45,6 +45,7 @@ class Caller:
     strictness: int = 0
     takes_size: bool = False  # graph task: batch_size, the number of graphs
     device: torch.device = MAIN_MEMORY
+    copies: bool = True  # False: inputs were made for one call, and nobody looks at them afterwards
     _shaken: "dict[Shake, Caller]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(
@@ -66,11 +67,12 @@ class Caller:
         Raises:
             ModelContractError: The model failed.
         """
-        extra = {name: _floats_as(self.dtype, values[name]).to(self.device, copy=True) for name in self.takes}
+        copy = self.copies
+        extra = {name: _floats_as(self.dtype, values[name]).to(self.device, copy=copy) for name in self.takes}
         sized = {"batch_size": int(batch[-1]) + 1} if self.takes_size and batch is not None else {}
-        rows = x.on(self.device) if isinstance(x, LazyRows) else x.to(self.device, copy=True)
-        inputs = [rows, edge_index.to(self.device, torch.int64, copy=True)]
-        inputs += [] if batch is None else [batch.to(self.device, copy=True)]
+        rows = x.on(self.device) if isinstance(x, LazyRows) else x.to(self.device, copy=copy)
+        inputs = [rows, edge_index.to(self.device, torch.int64, copy=copy)]
+        inputs += [] if batch is None else [batch.to(self.device, copy=copy)]
         try:
             with InBlocks() if edge_index.size(1) >= MANY_EDGES and not torch.is_grad_enabled() else nullcontext():
                 logits = self.model(*inputs, **extra, **sized)
@@ -108,13 +110,22 @@ def no_edges(graph: Data, takes: tuple[str, ...]) -> tuple[Tensor, dict[str, Ten
     return torch.empty(2, 0, dtype=torch.int64), {name: graph[name][:0] for name in takes}
 
 
-def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
+def bind(model: Callable[..., Any], graph: Data, task: Task, tried: Caller | None = None) -> Caller:
     """Tries the model on one node of the (canonical) graph, and explains what does not fit.
+
+    Args:
+        model: The module.
+        graph: The graph.
+        task: "node" or "graph".
+        tried: The model as it was bound to other rows of the same data, and called: it is not tried a second time.
 
     Raises:
         ModelContractError: The module cannot be called as documented, or returns something else than logits.
         GraphError: The graph has numbers that the model's type cannot hold.
     """
+    if tried is not None:
+        _require_held(graph, tried.takes, tried.dtype)
+        return replace(tried)
     require_model(model)
     forward = model.forward if isinstance(model, torch.nn.Module) else model
     names = _parameter_names(forward)
@@ -122,13 +133,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     dtype, device = _dtype_and_device(model, graph.x)
     sized = task == "graph" and "batch_size" in names
     require_signature(forward, graph, task, (*takes, *(["batch_size"] if sized else [])))
-    for name in ("x", *takes):
-        if graph[name].dtype == dtype:
-            continue  # that it is finite was checked when the graph was
-        if not bool(torch.isfinite(_floats_as(dtype, graph[name])).all()):
-            raise GraphError(
-                f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use model.double()."
-            )
+    _require_held(graph, takes, dtype)
     none, no_values = no_edges(graph, takes)
     batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
     x = graph.x[:1].to(dtype)
@@ -159,6 +164,17 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
             f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two.{_TWO_CLASSES}"
         )
     return Caller(model, task, takes, dtype, int(logits.size(1)), takes_size=sized, device=device)
+
+
+def _require_held(graph: Data, takes: tuple[str, ...], dtype: torch.dtype) -> None:
+    """Refuses numbers that the model's type cannot hold."""
+    for name in ("x", *takes):
+        if graph[name].dtype == dtype:
+            continue  # that it is finite was checked when the graph was
+        if not bool(torch.isfinite(_floats_as(dtype, graph[name])).all()):
+            raise GraphError(
+                f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use model.double()."
+            )
 
 
 _TWO_CLASSES = " Two classes from one score s are torch.stack([-s, s], dim=-1)."
