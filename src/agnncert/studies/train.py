@@ -114,7 +114,7 @@ def train_run(
     """
     ready = Prepared.of(load_data(settings))
     about = describe(ready, settings)
-    settings = _resolved(settings, ready)
+    settings = _resolved(settings.with_class_numbers(about["class_names"]), ready)
     if settings.target_size is None:
         settings, _ = make_division(settings, ready.task)
     table = settings.table()
