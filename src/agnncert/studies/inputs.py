@@ -271,7 +271,9 @@ def study_of_run(
     if changes.sets_vote or changes.design_size is not None:  # the vote is one thing, and chosen as a whole
         values |= {"empty": None, "prior": None, "design_size": None}
     elif "train" in folder.settings and values["empty"] is values["prior"] is None:
-        values["design_size"] = getattr(earlier, "fit", {}).get("design_size") or None
+        trained_for = getattr(earlier, "fit", {})
+        values["design_size"] = trained_for.get("design_size") or None
+        values["against"] = trained_for.get("against") if values["design_size"] else None
     values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
     settings = CertifySettings(**values)
     ready = _unchanged(folder, earlier)

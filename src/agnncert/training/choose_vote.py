@@ -22,9 +22,8 @@ from agnncert.models.build import build_constant
 from agnncert.proof.ballots import FloatArray, IntArray
 from agnncert.proof.vote import Vote
 from agnncert.training.preparation import checked_labels, graph_labels, masked_rows, part_rows
-from agnncert.training.settings import SETTINGS, Protocol
+from agnncert.training.settings import SETTINGS, Against, Protocol
 from agnncert.training.vote_search import (
-    Against,
     BallotTable,
     Constants,
     Empty,
