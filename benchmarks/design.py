@@ -10,12 +10,12 @@ again.
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 import agnncert as ac
@@ -49,23 +49,17 @@ Tables = dict[str, BallotTable]
 
 
 def division_of(word: str) -> Any:
-    """``E300``: edge-centric with 300 groups."""
-    return (ac.EdgeCentric if word[0] == "E" else ac.NodeCentric)(int(word[1:]))
+    """``E300``: edge-centric with 300 groups; ``Ninf``: one for each node."""
+    groups: Any = math.inf if word[1:] == "inf" else int(word[1:])
+    return (ac.EdgeCentric if word[0] == "E" else ac.NodeCentric)(groups)
 
 
 def tables_of(model: torch.nn.Module, data: Any, division: Any) -> Tables:
     """Ballots of all three parts, as they are certified."""
-    y = data.y.numpy()
-    votes = ac.certify(model, data, division).evidence.votes
-    whole = BallotTable.of(votes, y)
-    return {part: part_of(whole, getattr(data, part).numpy()) for part in PARTS}
-
-
-def part_of(table: BallotTable, rows: Any) -> BallotTable:
-    """Some rows of a table, each of which counts the same."""
-    names = ("counts", "empty", "conceded", "truth", "edgeless", "edgeless_stable")
-    arrays = {name: getattr(table, name)[rows] for name in names}
-    return BallotTable(num_groups=table.num_groups, weight=np.full(len(rows), 1 / max(1, len(rows))), **arrays)
+    y, evidence = data.y.numpy(), ac.certify(model, data, division).evidence
+    own = division.num_groups == math.inf
+    whole = BallotTable.of_own_groups(evidence, y, "any") if own else BallotTable.of(evidence.votes, y)
+    return {part: whole.rows(getattr(data, part).numpy()) for part in PARTS}
 
 
 def outcome(tables: Tables, constants: Constants, size: int) -> dict[str, Any]:
