@@ -238,7 +238,12 @@ _RECIPES: dict[str, Recipe] = {
 }
 # For a vote with a prior and one group per neighbour, whose weights are kept by what they certify: as training without
 # validation nodes did best on them.
-_DESIGNED: dict[str, Recipe] = {"amazon-c": {"model": {"scale": "standard"}}}
+_DESIGNED: dict[str, Recipe] = {
+    "amazon-c": {
+        "model": {"hidden_channels": 128, "dropout": 0.5, "norm": None, "scale": "standard"},
+        "fit": {"lr": 0.005, "weight_decay": 5e-4, "epochs": 200, "evaluate_every": 5, "patience": 12},
+    }
+}
 
 
 def recipe(
