@@ -124,6 +124,16 @@ def test_training_for_a_size_has_the_vote_chosen_for_it(agnncert) -> None:
     assert json.loads(Path("runs/for-1/vote.json").read_text())["size"] == 1
 
 
+def test_nodes_are_trained_for_a_size_and_what_it_counts_is_remembered(agnncert) -> None:
+    words = ("--objective", "certified", "--design-size", 1, "--against", "structure", "--groups", "inf")
+    more = ("--protocol", "held-out", "--epochs", 2, "--no-references", "--out", "runs/nodes")
+    assert agnncert("train", "tables", *words, *more).status == 0
+    assert agnncert("certify", "runs/nodes", "--no-report").status == 0
+    certified = stored(Path("runs/nodes"), "certify")
+    assert (certified["design_size"], certified["against"]) == (1, "structure")
+    assert json.loads(Path("runs/nodes/vote.json").read_text())["against"] == "structure"
+
+
 def test_a_model_of_ones_own_is_certified_with_a_vote(agnncert) -> None:
     words = ("--model", "mine:build", "--groups", "inf", "--division", "edge", "--empty", 0, "--prior", "1,6")
     answer = told(agnncert("certify", "tables", *words, "--no-report", "--json"))
