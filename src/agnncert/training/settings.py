@@ -263,6 +263,7 @@ def recipe(
     model_args, fit_args = (
         {name: value for part in chosen for name, value in part.get(kind, {}).items()} for kind in ("model", "fit")
     )
+    model_args = {name: value for name, value in model_args.items() if value is not None}  # None takes one away
     if model == "resgcn":  # has its own depth
         model_args.pop("num_layers", None)
     return model_args, fit_args

@@ -44,6 +44,7 @@ def test_training_for_a_size_may_have_a_recipe_of_its_own_and_others_keep_theirs
     assert plain == recipe("amazon-c", "node")
     assert (designed[0]["scale"], designed[0]["num_layers"]) == ("standard", plain[0]["num_layers"])
     assert "scale" not in plain[0]
+    assert "norm" in plain[0].keys() - designed[0].keys()  # and no None, which a run folder could not store
     assert designed[1].keys() == plain[1].keys()
     assert recipe("cora-ml", "node", objective="certified") == recipe("cora-ml", "node")
 
