@@ -6,8 +6,8 @@
 Each row of ``results/design.jsonl`` is one vote: a model (or none), a division and constants that were chosen on training
 and validation graphs for a design size, and its certified accuracy on the test graphs at many sizes. A design size takes
 the model that does best for it there, whichever size that was trained for. With one group for each edge or node
-(``Einf``, ``Ninf``) the size alone is counted exactly; no model is trained there. Rows that are there already are not
-computed again.
+(``Einf``, ``Ninf``) the size alone is counted exactly; models that were trained with a thousand groups or more vote there
+too. Rows that are there already are not computed again.
 """
 
 import argparse
@@ -45,6 +45,7 @@ DIVISIONS = {
     "dd": ("N3000", "E3000"),
 }
 FIT = {"epochs": 100, "evaluate_every": 10, "patience": None, "weight_decay": 0.0, "batch_size": 2000}
+ALONE = 1000  # from so many groups on hardly two edges or nodes fall together, and each may as well have its own
 PARTS = ("train", "val", "test")
 
 Tables = dict[str, BallotTable]
@@ -89,7 +90,7 @@ def trained(data: Any, division: Any, size: int, seed: int, epochs: int) -> torc
 
 def votes(data: Any, name: str, word: str, seed: int, epochs: int) -> Iterator[dict[str, Any]]:
     """Rows of one dataset, division and seed."""
-    division, found = division_of(word), {}
+    division, found, alone = division_of(word), {}, {}
     for size in TRAINED[name]:
         begin = time.perf_counter()
         model = trained(data, division, size, seed, epochs)
@@ -99,7 +100,11 @@ def votes(data: Any, name: str, word: str, seed: int, epochs: int) -> Iterator[d
             "seconds": round(time.perf_counter() - begin, 1),
         }
         found[size] = (tables_of(model, data, division), about)
+        if division.num_groups >= ALONE:
+            alone[size] = (tables_of(model, data, division_of(f"{word[0]}inf")), {**about, "trained_on": word})
     yield from designed(found, name)
+    if alone:
+        yield from ({"division": f"{word[0]}inf", **row} for row in designed(alone, name) if row["method"] == "trained")
 
 
 def controls(data: Any, name: str, word: str) -> Iterator[dict[str, Any]]:

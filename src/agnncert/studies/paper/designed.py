@@ -67,7 +67,7 @@ def on_validation(row: Row) -> float:
     if "val_certified" not in row:
         return float(row["score"])
     at = dict(zip(row["sizes"], row["val_certified"], strict=True))
-    near = [float(at[size]) for size in window(row["size"])]
+    near = [float(at[size]) for size in window(row["size"]) if size in at]
     return sum(near) / len(near)
 
 
