@@ -83,11 +83,11 @@ def far_away() -> Iterator[None]:
         yield
 
 
-def sent_far(model: torch.nn.Module) -> torch.nn.Module:
+def sent_far(model: torch.nn.Module, trainable: bool = False) -> torch.nn.Module:
     """The model with all its weights and buffers on the pretend device."""
     for layer in model.modules():
         for name, value in layer.named_parameters(recurse=False):
-            layer._parameters[name] = torch.nn.Parameter(Far(value.detach()), requires_grad=False)
+            layer._parameters[name] = torch.nn.Parameter(Far(value.detach()), requires_grad=trainable)
         for name, value in layer.named_buffers(recurse=False):
             layer._buffers[name] = Far(value)
     return model

@@ -122,8 +122,9 @@ class Features:
         for _, _, product, leaf in self._projected.values():
             if leaf.grad is not None:
                 product.backward(leaf.grad)  # type: ignore[no-untyped-call]
-        if self._with_blank is not None:
-            self._with_blank.finish_backward()
+        for other in (self._with_blank, *self._elsewhere.values()):
+            if other is not None:
+                other.finish_backward()
 
     def _linear(self, weight: Tensor, bias: Tensor | None, index: Tensor | None = None) -> Tensor:
         if self._shake is not None:
