@@ -1,21 +1,23 @@
 """Certificates designed for a size on graph datasets: models trained for it, size alone, and the majority class.
 
     python -m benchmarks.design --data .cache/data mutag proteins aids dd
+    python -m benchmarks.design --data .cache/data --controls --divisions E30 E100 E300 Einf N30 N100 N300 Ninf
 
 Each row of ``results/design.jsonl`` is one vote: a model (or none), a division and constants that were chosen on training
 and validation graphs for a design size, and its certified accuracy on the test graphs at many sizes. A design size takes
-the model that does best for it there, whichever size that was trained for. Rows that are there already are not computed
-again.
+the model that does best for it there, whichever size that was trained for. With one group for each edge or node
+(``Einf``, ``Ninf``) the size alone is counted exactly; models that were trained with a thousand groups or more vote there
+too. Rows that are there already are not computed again.
 """
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 import agnncert as ac
@@ -43,29 +45,24 @@ DIVISIONS = {
     "dd": ("N3000", "E3000"),
 }
 FIT = {"epochs": 100, "evaluate_every": 10, "patience": None, "weight_decay": 0.0, "batch_size": 2000}
+ALONE = 1000  # from so many groups on hardly two edges or nodes fall together, and each may as well have its own
 PARTS = ("train", "val", "test")
 
 Tables = dict[str, BallotTable]
 
 
 def division_of(word: str) -> Any:
-    """``E300``: edge-centric with 300 groups."""
-    return (ac.EdgeCentric if word[0] == "E" else ac.NodeCentric)(int(word[1:]))
+    """``E300``: edge-centric with 300 groups; ``Ninf``: one for each node."""
+    groups: Any = math.inf if word[1:] == "inf" else int(word[1:])
+    return (ac.EdgeCentric if word[0] == "E" else ac.NodeCentric)(groups)
 
 
 def tables_of(model: torch.nn.Module, data: Any, division: Any) -> Tables:
     """Ballots of all three parts, as they are certified."""
-    y = data.y.numpy()
-    votes = ac.certify(model, data, division).evidence.votes
-    whole = BallotTable.of(votes, y)
-    return {part: part_of(whole, getattr(data, part).numpy()) for part in PARTS}
-
-
-def part_of(table: BallotTable, rows: Any) -> BallotTable:
-    """Some rows of a table, each of which counts the same."""
-    names = ("counts", "empty", "conceded", "truth", "edgeless", "edgeless_stable")
-    arrays = {name: getattr(table, name)[rows] for name in names}
-    return BallotTable(num_groups=table.num_groups, weight=np.full(len(rows), 1 / max(1, len(rows))), **arrays)
+    y, evidence = data.y.numpy(), ac.certify(model, data, division).evidence
+    own = division.num_groups == math.inf
+    whole = BallotTable.of_own_groups(evidence, y, "any") if own else BallotTable.of(evidence.votes, y)
+    return {part: whole.rows(getattr(data, part).numpy()) for part in PARTS}
 
 
 def outcome(tables: Tables, constants: Constants, size: int) -> dict[str, Any]:
@@ -84,21 +81,30 @@ def outcome(tables: Tables, constants: Constants, size: int) -> dict[str, Any]:
     }
 
 
-def trained(data: Any, division: Any, size: int, seed: int) -> torch.nn.Module:
+def trained(data: Any, division: Any, size: int, seed: int, epochs: int) -> torch.nn.Module:
     """A model for one size."""
     model = ac.build_model("gcn", data, readout="sum", seed=seed)
-    return ac.fit(model, data, division, objective="certified", design_size=size, seed=seed, **FIT)
+    how = {**FIT, "epochs": epochs}
+    return ac.fit(model, data, division, objective="certified", design_size=size, seed=seed, **how)
 
 
-def votes(data: Any, name: str, word: str, seed: int) -> Iterator[dict[str, Any]]:
+def votes(data: Any, name: str, word: str, seed: int, epochs: int) -> Iterator[dict[str, Any]]:
     """Rows of one dataset, division and seed."""
-    division, found = division_of(word), {}
+    division, found, alone = division_of(word), {}, {}
     for size in TRAINED[name]:
         begin = time.perf_counter()
-        model = trained(data, division, size, seed)
-        about = {"best_epoch": model.training_record["best_epoch"], "seconds": round(time.perf_counter() - begin, 1)}
+        model = trained(data, division, size, seed, epochs)
+        about = {
+            "epochs": epochs,
+            "best_epoch": model.training_record["best_epoch"],
+            "seconds": round(time.perf_counter() - begin, 1),
+        }
         found[size] = (tables_of(model, data, division), about)
+        if division.num_groups >= ALONE:
+            alone[size] = (tables_of(model, data, division_of(f"{word[0]}inf")), {**about, "trained_on": word})
     yield from designed(found, name)
+    if alone:
+        yield from ({"division": f"{word[0]}inf", **row} for row in designed(alone, name) if row["method"] == "trained")
 
 
 def controls(data: Any, name: str, word: str) -> Iterator[dict[str, Any]]:
@@ -132,16 +138,23 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", default=[0, 1, 2], type=int)
     parser.add_argument("--divisions", nargs="*")
     parser.add_argument("--controls", action="store_true", help="size only and majority class: no model is trained")
+    parser.add_argument("--epochs", default=FIT["epochs"], type=int)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    wanted = "size only" if options.controls else "trained"
     for name in options.datasets:
-        for word in options.divisions or DIVISIONS[name]:
-            for seed in options.seeds:
-                about = {"dataset": name, "division": word, "seed": seed}
-                if key(about) not in {key(row) for row in read(options.out)}:
+        for seed in options.seeds:
+            for word in options.divisions or DIVISIONS[name]:
+                about, known = {"dataset": name, "division": word, "seed": seed}, read(options.out)
+                if any(key({**about, "size": size, "method": wanted}) not in map(key, known) for size in DESIGNS[name]):
                     data = ac.load_dataset(name, root=options.data, seed=seed)
-                    rows = controls(data, name, word) if options.controls else votes(data, name, word, seed)
-                    write(options.out, [{**about, **row} for row in rows])
+                    found = (
+                        controls(data, name, word)
+                        if options.controls
+                        else votes(data, name, word, seed, options.epochs)
+                    )
+                    rows = [{**about, **row} for row in found]
+                    write(options.out, [row for row in rows if key(row) not in set(map(key, known))])
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -159,8 +172,8 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def key(row: dict[str, Any]) -> str:
-    """What tells one run from another."""
-    return json.dumps([row[name] for name in ("dataset", "division", "seed")])
+    """What tells one row from another."""
+    return json.dumps([row[name] for name in ("dataset", "division", "seed", "size", "method")])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ once: a run that was stopped goes on with the cells that are missing. One cell i
     python -m benchmarks.large --list                             # which there are
 
 Cells: ``generate:PART``, ``train:PART:DIVISION`` (leaves weights for certify), ``epoch:PART`` (an epoch beside a plain
-one), ``certify:PART:DIVISION:T`` (certify, save, verify), with PART in 64, 16, 4, 1: that part of the size.
+one), ``certify:PART:DIVISION:T`` (certify, save, verify), ``ray:PART:DIVISION`` (the same certificate by one process and
+by as many one-core workers as there are cores), with PART in 64, 16, 4, 1: that part of the size.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +31,7 @@ PARTS = (64, 16, 4, 1)
 DIVISIONS = ("node", "edge")
 GROUPS = 80
 OTHER_GROUPS = (20, 320)
+RAY_PARTS = (16, 4)
 CLUSTER = 163  # nodes of a cluster, about: 15,000 clusters at full size, as in the paper on Cluster-GCN
 PER_STEP = 10  # clusters
 EPOCHS = 3
@@ -42,6 +45,7 @@ CELLS = [
         f"epoch:{part}",
         *(f"train:{part}:{division}" for division in DIVISIONS),
         *(f"certify:{part}:{division}:{groups}" for groups in (GROUPS, *OTHER_GROUPS) for division in DIVISIONS),
+        *(f"ray:{part}:{division}" for division in DIVISIONS if part in RAY_PARTS),
     )
 ]
 
@@ -49,12 +53,15 @@ CELLS = [
 class Clock:
     """Time by phase; what a phase calls counts for the phase that is called, not for both.
 
-    ``cpu`` is processor time, which a busy machine does not lengthen much.
+    ``cpu`` is processor time, which a busy machine does not lengthen much; ``beside`` is that of other threads, which is
+    also in ``cpu``, in that of casting; ``peak`` is the most memory there had been when a phase last ended.
     """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.cpu: dict[str, float] = {}
+        self.beside: dict[str, float] = {}
+        self.peak: dict[str, float] = {}
         self._running: list[str] = []
         self._since, self._cpu_since = time.perf_counter(), time.process_time()
 
@@ -66,7 +73,7 @@ class Clock:
             yield
         finally:
             self._charge()
-            self._running.pop()
+            self.peak[self._running.pop()] = peak_gib()
 
     def _charge(self) -> None:
         now, cpu_now = time.perf_counter(), time.process_time()
@@ -81,6 +88,12 @@ class Clock:
         plain = getattr(owner, name)
 
         def watched(*args: Any, **kwargs: Any) -> Any:
+            if threading.current_thread() is not threading.main_thread():
+                start = time.thread_time()
+                try:
+                    return plain(*args, **kwargs)
+                finally:
+                    self.beside[phase] = self.beside.get(phase, 0.0) + time.thread_time() - start
             with self.phase(phase):
                 return plain(*args, **kwargs)
 
@@ -94,7 +107,7 @@ def watched() -> list[tuple[Any, str, str]]:
     from agnncert.voting import cast, fast, shares, shuffle
 
     return [
-        (certifier, "prepared", "checks and order"), (certifier, "audit", "audit"), (certifier, "_look_again", "look again"),
+        (certifier, "prepared", "checks and order"), (certifier, "audited", "audit"), (certifier, "_look_again", "look again"),
         (targets, "graph_digest", "digest"), (certifier, "model_digest", "digest"),
         (divisions.EdgeCentric, "groups", "hashing"), (divisions.NodeCentric, "groups", "hashing"),
         (shuffle, "by_group", "shuffle"), (shuffle.Shuffle, "pieces", "layout"), (shares, "_found", "layout"),
@@ -256,6 +269,9 @@ def certify_and_save(root: Path, part: int, division: str, groups: int, file: Pa
     with clock.phase("other"):
         seconds, certificate = timed(lambda: ac.certify(model, data, division_of(division, groups)))
     peak = peak_gib()
+    for phase, beside in clock.beside.items():  # the next range is laid out while one is cast
+        clock.cpu[phase] = clock.cpu.get(phase, 0.0) + beside
+        clock.cpu["casting"] -= beside
     cpu = time.process_time()
     seconds_save, _ = timed(lambda: certificate.save(file))
     cpu = time.process_time() - cpu
@@ -265,7 +281,8 @@ def certify_and_save(root: Path, part: int, division: str, groups: int, file: Pa
     return {
         "trained": weights.is_file(), "nodes": data.num_nodes, "edges": data.num_edges // 2, "groups": groups,
         "ballots": len(certificate.evidence.votes.group), "seconds_open": seconds_open, "seconds": seconds,
-        "cpu_seconds": sum(clock.cpu.values()), "phases": clock.seconds, "phases_cpu": clock.cpu, "peak_gib": peak,
+        "cpu_seconds": sum(clock.cpu.values()), "phases": clock.seconds, "phases_cpu": clock.cpu,
+        "peaks_gib": clock.peak, "peak_gib": peak,
         "seconds_save": seconds_save, "cpu_seconds_save": cpu, "peak_save_gib": peak_save,
         "file_mb": file.stat().st_size / 1e6, "median_radius": float(np.median(certificate.radius)),
         "accuracy": float(right[test].mean()),
@@ -287,6 +304,32 @@ def verify(file: str) -> dict[str, Any]:
     }
 
 
+def spread(root: Path, part: int, division: str) -> dict[str, Any]:
+    """certify in one process on all cores, and on a Ray cluster of as many cores on this machine."""
+    import agnncert as ac
+
+    data = ac.open_graph(folder_of(root, part), check=False)
+    model = new_model(data).eval()
+    files = [root / f"ray-{part}-{division}-{who}.cert" for who in ("one", "ray")]
+    seconds_one, certificate = timed(lambda: ac.certify(model, data, division_of(division, GROUPS)))
+    certificate.save(files[0])
+    import ray
+
+    seconds_start, _ = timed(
+        lambda: ray.init(num_cpus=os.cpu_count(), include_dashboard=False, logging_level="error", log_to_driver=False)
+    )
+    seconds_ray, certificate = timed(lambda: ac.certify(model, data, division_of(division, GROUPS), workers=ac.Ray()))
+    certificate.save(files[1])
+    ray.shutdown()
+    equal = files[0].read_bytes() == files[1].read_bytes()
+    for file in files:
+        file.unlink()
+    return {
+        "nodes": data.num_nodes, "edges": data.num_edges // 2, "groups": GROUPS, "seconds_one": seconds_one,
+        "seconds_start": seconds_start, "seconds_ray": seconds_ray, "equal": equal,
+    }  # fmt: skip
+
+
 def in_process(words: list[str]) -> dict[str, Any]:
     """What this script says when it is called with some words, in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.large", *words]
@@ -298,7 +341,7 @@ def in_process(words: list[str]) -> dict[str, Any]:
 def measure(cell: str, root: Path) -> dict[str, Any]:
     kind, part, *rest = cell.split(":")
     load, start = os.getloadavg()[0], time.time()
-    work = {"generate": generate, "epoch": epoch, "train": train, "certify": certify}[kind]
+    work = {"generate": generate, "epoch": epoch, "train": train, "certify": certify, "ray": spread}[kind]
     row = work(root, int(part), *[int(word) if word.isdigit() else word for word in rest])  # type: ignore[operator]
     import torch
 

@@ -21,7 +21,7 @@ from agnncert.proof.claim import make_claim
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.rules import EDGES_ONLY
 from agnncert.proof.vote import Vote
-from agnncert.voting.auditing import AuditReport, audit
+from agnncert.voting.auditing import AuditReport, audited
 from agnncert.voting.call import Caller, bind
 from agnncert.voting.cast import EngineName, cast
 from agnncert.voting.cover import Cover
@@ -113,10 +113,10 @@ def certify(
     ready = prepared(data, targets, compact=True)
     chosen = ready.targets(targets, bool(getattr(division, "self_loops", False)))
     settings = settings_of(model)
-    report = audit(model, chosen.task, division, ready.data)
+    report, tried = audited(model, chosen.task, division, ready.data)
     if _falls_back_to_edges(report, division, attacks, engine):
         division, engine = EdgesOnly(division), "naive"  # type: ignore[arg-type]  # a model that mixes nodes sees a union
-    call = bind(model, chosen.graph, chosen.task)  # after the audit, which names the layer that makes a call fail
+    call = bind(model, chosen.graph, chosen.task, tried)  # after the audit, which names a layer that makes it fail
     vote = _vote(vote).under(rule_of(division, chosen.task)[0], call.num_classes)
     tolerance = _tolerance(tolerance, report)
     log.info("casting the ballots of %d targets with %s", len(chosen.places), division)
@@ -126,14 +126,15 @@ def certify(
     keep = None if checkpoint is None else KeptShares(Path(checkpoint), _vote_key(chosen, division, model, tolerance))
     votes, cover = cast(
         call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit, tell=tell, shuffle=shuffle,
-        workers=workers, keep=keep,
+        workers=workers, keep=keep, entries=ready.entries,
     )  # fmt: skip
     if engine == "fast":
         _look_again(votes, call, chosen, division, shuffle)
     del shuffle  # as large as a quarter of the edges
     tell(1.0)
-    _refuse_state(settings, settings_of(model))
-    certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, model_digest(model), vote)
+    _refuse_state(settings, now := settings_of(model))
+    digest = model_digest(model, settings=now)
+    certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, digest, vote)
     if keep is not None:
         keep.clear()
     log.info("%r: median radius %g", certificate, np.median(certificate.radius) if len(certificate) else math.nan)

@@ -26,7 +26,7 @@ from agnncert.proof.claim import Claim
 from agnncert.proof.file import Contents
 from agnncert.proof.rules import RULES
 from agnncert.proof.samples.evidence import SampleEvidence
-from agnncert.voting.auditing import AuditReport, audit
+from agnncert.voting.auditing import AuditReport, audited
 from agnncert.voting.call import Caller, bind
 from agnncert.voting.cast import EngineName, cast, structure
 from agnncert.voting.digest import model_digest
@@ -111,21 +111,22 @@ def _check_ballots(
         found.wrong += _other_model(contents, model)
     if found.wrong:
         return
-    audited = audit(model, chosen.task, stated, ready.data)
-    found.wrong += _wrong_model(contents, audited, isinstance(division, EdgesOnly))
+    report, tried = audited(model, chosen.task, stated, ready.data)
+    found.wrong += _wrong_model(contents, report, isinstance(division, EdgesOnly))
     if found.wrong:
         return
-    call = bind(model, chosen.graph, chosen.task)
-    alone = audited.needs_naive or isinstance(division, EdgesOnly)
+    call = bind(model, chosen.graph, chosen.task, tried)
+    alone = report.needs_naive or isinstance(division, EdgesOnly)
     engine: EngineName = "naive" if alone else "fast"
     tell = follow(progress, "casting ballots again", num_groups_in(division, chosen.graph))
     tell(0.0)
 
     def recast(call: Caller, tolerance: float) -> Votes:
-        return cast(call, chosen.graph, division, chosen.places, engine, tolerance, tell=tell)[0]
+        given = {"tell": tell, "entries": ready.entries}
+        return cast(call, chosen.graph, division, chosen.places, engine, tolerance, **given)[0]
 
     here = recast(call, claim.tolerance)
-    found.wrong += _wrong_ballots(evidence, here, call, recast, claim.tolerance, audited.tolerance)
+    found.wrong += _wrong_ballots(evidence, here, call, recast, claim.tolerance, report.tolerance)
     number = len(evidence.votes.group) if has_own_groups(division) else evidence.num_targets * division.num_groups
     found.checked.append(f"the model, and all {number:,} ballots, cast again")
     tell(1.0)
@@ -193,17 +194,17 @@ def _other_model(contents: Contents, model: Any) -> Iterator[str]:
         yield _OTHER_MODEL
 
 
-def _wrong_model(contents: Contents, audited: AuditReport, edges_only: bool) -> Iterator[str]:
+def _wrong_model(contents: Contents, report: AuditReport, edges_only: bool) -> Iterator[str]:
     claim = contents.claim
     needed = ("edges",) if edges_only else ("edges", "nodes", "features")
-    if not set(needed) <= set(audited.fit_for):
-        yield f"the model is not fit for what is claimed: {audited}"
-    if claim.tolerance < audited.tolerance:
+    if not set(needed) <= set(report.fit_for):
+        yield f"the model is not fit for what is claimed: {report}"
+    if claim.tolerance < report.tolerance:
         yield (
             f"the claim assumes that no score moves by more than {claim.tolerance:g} of the largest, which is less "
-            f"than {audited.tolerance:g}"
+            f"than {report.tolerance:g}"
         )
-    known = audited.locality if RULES[contents.settings["rule"]].division.whole_graph else ""
+    known = report.locality if RULES[contents.settings["rule"]].division.whole_graph else ""
     if contents.version > 1 and claim.locality != known:
         yield f'the claim says that locality is known by "{claim.locality}"; here, with this PyG, it is by "{known}"'
 

@@ -1,11 +1,13 @@
 """The remaining commands, and what holds for all of them."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from agnncert.cli.options import pairs
+from agnncert.studies import demo
 from agnncert.studies.estimate import duration
 from agnncert.studies.folder import read_toml, toml_text
 from agnncert.studies.settings import TrainSettings, options_of
@@ -105,7 +107,8 @@ def test_an_experiment_is_reproduced_and_not_run_twice(agnncert, monkeypatch) ->
 
 
 @pytest.mark.slow
-def test_the_demonstration_runs_from_training_to_report(agnncert) -> None:
+def test_the_demonstration_runs_from_training_to_report(agnncert, monkeypatch) -> None:
+    monkeypatch.setattr(demo, "TrainSettings", partial(TrainSettings, fit={"epochs": 30}))
     answer = agnncert("demo", "--json")
     assert answer.status == 0, answer.err
     told = json.loads(answer.out)

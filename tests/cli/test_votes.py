@@ -69,6 +69,18 @@ def test_a_trained_run_is_certified_with_another_vote_and_attacked_as_it_was_cer
     assert divisions == {"edge-centric(T=9, hash=md5, key=u64le), Vote(empty=1, prior=(2, 0))"}
 
 
+def test_classes_are_called_by_the_names_that_the_data_gives_them(agnncert) -> None:
+    write_graphs(Path("sizes"), 40)
+    words = ("--division", "edge", "--groups", 9, "--epochs", 1, "--no-references", "--out", "runs/named")
+    assert agnncert("train", "sizes", *words, "--empty", "small", "--prior", "large=2").status == 0
+    assert stored(Path("runs/named"), "train")["prior"] == "2,0"  # in the order of the names
+    answer = told(agnncert("certify", "runs/named", "--empty", "large", "--prior", "small=3", "--no-report", "--json"))
+    assert answer["vote"] == {"empty": 0, "prior": [0, 3]}
+    unknown = agnncert("certify", "runs/named", "--prior", "smal=3")
+    assert unknown.status == 2
+    assert 'no class is called "smal": did you mean "small"? Valid: large, small.' in " ".join(unknown.err.split())
+
+
 def test_a_vote_is_chosen_for_a_size_and_the_answer_by_size_alone_is_certified_where_it_is_as_good(agnncert) -> None:
     write_graphs(Path("sizes"))
     folder = Path("runs/sizes")
@@ -110,6 +122,16 @@ def test_training_for_a_size_has_the_vote_chosen_for_it(agnncert) -> None:
     assert agnncert("certify", "runs/for-1", "--no-report").status == 0
     assert stored(Path("runs/for-1"), "certify")["design_size"] == 1
     assert json.loads(Path("runs/for-1/vote.json").read_text())["size"] == 1
+
+
+def test_nodes_are_trained_for_a_size_and_what_it_counts_is_remembered(agnncert) -> None:
+    words = ("--objective", "certified", "--design-size", 1, "--against", "structure", "--groups", "inf")
+    more = ("--protocol", "held-out", "--epochs", 2, "--no-references", "--out", "runs/nodes")
+    assert agnncert("train", "tables", *words, *more).status == 0
+    assert agnncert("certify", "runs/nodes", "--no-report").status == 0
+    certified = stored(Path("runs/nodes"), "certify")
+    assert (certified["design_size"], certified["against"]) == (1, "structure")
+    assert json.loads(Path("runs/nodes/vote.json").read_text())["against"] == "structure"
 
 
 def test_a_model_of_ones_own_is_certified_with_a_vote(agnncert) -> None:

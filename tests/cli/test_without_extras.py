@@ -6,8 +6,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from agnncert.extras import EXTRAS
 
 PROJECT = Path(__file__).parents[2]
@@ -53,19 +51,13 @@ def test_verify_and_report_need_neither_torch_nor_scipy(tmp_path: Path) -> None:
     ballots = [file for file in files if Path(file).stem in ("gated-node", "edge-centric-graph")]
     page = str(tmp_path / "page.html")
     absent = (*HEAVY, "scipy")
-    answers = run(absent, ["--help"], ["--version"], *(["verify", file] for file in files))
+    reports = [["report", file, "--out", page] for file in ballots]
+    answers = run(absent, ["--help"], ["--version"], *(["verify", file] for file in files), *reports)
     assert [status for status, _, _ in answers] == [0] * len(answers), answers
-    assert all("The certificate holds." in out for _, out, _ in answers[2:])
+    assert all("The certificate holds." in out for _, out, _ in answers[2:-2])
     assert len(ballots) == 2
-    for status, out, err in run(absent, *(["report", file, "--out", page] for file in ballots)):
-        assert status == 0, err
-        assert "Report:" in out
+    assert all("Report:" in out for _, out, _ in answers[-2:])
     assert "<html" in Path(page).read_text(encoding="utf-8")
-
-
-def test_certificates_from_random_samples_are_reported_without_torch(tmp_path: Path) -> None:
-    ((status, _, err),) = run(HEAVY, ["report", str(GOLDEN / "bi-rs.cert"), "--out", str(tmp_path / "page.html")])
-    assert status == 0, err
 
 
 NEEDS_TORCH = [
@@ -75,29 +67,26 @@ NEEDS_TORCH = [
 ]  # fmt: skip
 
 
-def test_every_other_command_names_the_extra_it_wants() -> None:
-    for words, (status, out, err) in zip(NEEDS_TORCH, run(HEAVY, *NEEDS_TORCH), strict=True):
+def test_every_other_command_names_the_extra_it_wants(tmp_path: Path) -> None:
+    page = ["--out", str(tmp_path / "page.html")]
+    samples = ["report", str(GOLDEN / "bi-rs.cert"), *page]
+    figures = ["report", str(GOLDEN / "gated-node.cert"), *page, "--papers", str(tmp_path)]
+    of_samples, of_figures, *others = run(HEAVY, samples, figures, *NEEDS_TORCH)
+    assert of_samples[0] == 0, "certificates from random samples are reported without torch"
+    assert (of_figures[0], 'pip install "agnncert[figures]"' in of_figures[2]) == (2, True), of_figures
+    for words, (status, out, err) in zip(NEEDS_TORCH, others, strict=True):
         assert status == 2, words
         assert 'torch, which is not installed: pip install "agnncert[torch]"' in err, words
         assert "Traceback" not in out + err
         assert len(err.splitlines()) == 1, words
 
 
-def test_figures_name_their_extra(tmp_path: Path) -> None:
-    papers = ["--out", str(tmp_path / "page.html"), "--papers", str(tmp_path)]
-    ((status, _, err),) = run(HEAVY, ["report", str(GOLDEN / "gated-node.cert"), *papers])
-    assert (status, 'pip install "agnncert[figures]"' in err) == (2, True), err
-
-
-@pytest.mark.parametrize(
-    ("absent", "wanted"),
-    [(("pandas",), ("reading tables", "agnncert[data]")), (("sklearn",), ("digits", "sklearn", "agnncert[data]"))],
-)
-def test_with_torch_at_hand_the_rest_is_named_when_it_is_needed(absent, wanted, place: Path) -> None:
-    data = "tables" if absent == ("pandas",) else "digits-knn"
-    ((status, _, err),) = run(absent, ["train", data, "--epochs", "1", "--groups", "5"])
-    assert status == 2
-    assert all(word in err for word in wanted), err
+def test_with_torch_at_hand_the_rest_is_named_when_it_is_needed(place: Path) -> None:
+    asked = [["train", data, "--epochs", "1", "--groups", "5"] for data in ("tables", "digits-knn")]
+    wanted = [("reading tables", "pandas", "agnncert[data]"), ("digits", "sklearn", "agnncert[data]")]
+    for words, (status, _, err) in zip(wanted, run(("pandas", "sklearn"), *asked), strict=True):
+        assert status == 2
+        assert all(word in err for word in words), err
 
 
 def test_python_names_the_extra_too() -> None:

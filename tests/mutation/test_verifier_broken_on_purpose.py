@@ -55,7 +55,7 @@ def believe_the_counts(patch):
 
 
 def call_every_model_fit(patch):
-    patch.setattr(replay, "audit", lenient)
+    patch.setattr(replay, "audited", lenient)
 
 
 def cast_no_ballot_again(patch):
@@ -65,7 +65,8 @@ def cast_no_ballot_again(patch):
 
 def lenient(model, task, division, data):
     """An audit that finds nothing, but has subgraphs evaluated one at a time."""
-    return AuditReport(task, str(division), (Finding("", "", "", "", alone=True),), 0.0, 32 * 2.0**-52, "test")
+    found = (Finding("", "", "", "", alone=True),)
+    return AuditReport(task, str(division), found, 0.0, 32 * 2.0**-52, "test"), None
 
 
 # The forgeries
@@ -258,7 +259,7 @@ def test_without_an_audit_a_model_that_mixes_all_nodes_would_be_certified(monkey
     """The forger's own library has no audit; the reviewer's has one."""
     data, mixing = world_of("node").case.data, decisive(Mixing(), 8)
     with monkeypatch.context() as patch:
-        patch.setattr(certifier, "audit", lenient)
+        patch.setattr(certifier, "audited", lenient)
         patch.setattr(certifier, "_falls_back_to_edges", lambda *given: False)
         seal(drafted(ac.certify(mixing, data, ac.NodeCentric(8), engine="naive")), tmp_path / "forged.cert")
     given = {"data": data, "model": mixing, "ballots": 1000}

@@ -43,7 +43,9 @@ def _call(call: Any) -> tuple[int, int]:
 
 @cache
 def _memories() -> dict[str, _Remembered]:
-    audit = _Remembered(replay.audit, lambda model, task, division, data: (id(model), _division(division), id(data)))
+    audited = _Remembered(
+        replay.audited, lambda model, task, division, data: (id(model), _division(division), id(data))
+    )
     prepared = _Remembered(replay.prepared, lambda data, rows: (id(data), rows.tobytes()))
     cast = _Remembered(
         replay.cast,
@@ -64,7 +66,7 @@ def _memories() -> dict[str, _Remembered]:
             id(model), id(ready), rows.tobytes(),
         ),
     )  # fmt: skip
-    return {"audit": audit, "prepared": prepared, "cast": cast, "_cast": plain, "_drawn_again": drawn}
+    return {"audited": audited, "prepared": prepared, "cast": cast, "_cast": plain, "_drawn_again": drawn}
 
 
 @contextmanager
@@ -73,8 +75,8 @@ def remembering() -> Iterator[None]:
     known = _memories()
     with ExitStack() as patches:
         for module, name in (
-            (certifier, "audit"),
-            (replay, "audit"),
+            (certifier, "audited"),
+            (replay, "audited"),
             (replay, "prepared"),
             (replay, "cast"),
             (replay, "_drawn_again"),

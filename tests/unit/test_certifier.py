@@ -84,14 +84,14 @@ def test_some_ballots_are_cast_again_on_the_certified_graph_before_anything_is_s
     """A model that counts the nodes and deceives the audit, here by having it switched off."""
     model = Own(lambda model, h, edge_index: h.roll(int(len(h) > 12), 1)).eval()
     fit = AuditReport("node", "", (), 0.0, 1e-6)
-    monkeypatch.setattr(certifier, "audit", lambda *_: fit)
+    monkeypatch.setattr(certifier, "audited", lambda *_: (fit, None))
     with pytest.raises(ModelContractError, match="one at a time"):
         ac.certify(model, graph, ac.NodeCentric(7))
 
 
 def test_a_tolerance_below_that_of_the_audit_is_refused(graph, monkeypatch) -> None:
     seen = AuditReport("node", "", (), 3e-7, 4e-6)
-    monkeypatch.setattr(certifier, "audit", lambda *_: seen)
+    monkeypatch.setattr(certifier, "audited", lambda *_: (seen, None))
     with pytest.raises(SettingsError, match="4e-06 of the largest apart"):
         ac.certify(node_model(), graph, ac.NodeCentric(7), tolerance=1e-7)
     assert ac.certify(node_model(), graph, ac.NodeCentric(7), tolerance=1e-5).claim.tolerance == 1e-5

@@ -389,14 +389,14 @@ def compare(
 
     injected = math.inf if edges_per_injected == "inf" else numbers("edges-per-injected", edges_per_injected)[0]
     designs = numbers("design-size", design_size)
-    if designs and base.vote is not None:
+    if designs and base.sets_vote:
         raise SettingsError("--design-size chooses the vote: leave out --empty and --prior.")
     with screen.following() as on_progress:
         compared = compare_run(
             replace(data, data=what[0]), [_defence(text) for text in defence], out, on_progress,
             attack=attack, sizes=numbers("sizes", sizes) or None, edges_per_injected=injected,
             own_features=own_features, references=references, model=base.model, model_args=base.set,
-            fit_args=base.fit, vote=base.vote, design_size=designs or None, n0=n0, n=n, alpha=alpha,
+            fit_args=base.fit, voting=base, design_size=designs or None, n0=n0, n=n, alpha=alpha,
         )  # fmt: skip
     outcome = {"folder": compared.folder, "files": compared.files, **compared.comparison.to_json()}
     screen.result(outcome, f"{compared.comparison}\n\nTables and figures: {compared.folder}")

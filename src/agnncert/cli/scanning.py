@@ -47,7 +47,7 @@ def scan(
             groups={"panel": VERDICTS, "shown_default": "that of the run", "help": "Number of subgraphs T, or inf."},
             empty={
                 "panel": VERDICTS, "shown_default": "as the run",
-                "help": "What empty subgraphs cast: abstain, or the number of a class.",
+                "help": "What empty subgraphs cast: abstain, or a class, by name or number.",
             },
             prior={
                 "panel": VERDICTS, "metavar": "N,N", "shown_default": "as the run",

@@ -191,7 +191,7 @@ def disjoint_union(
         ``cell``, ``node``, ``edge_index`` and ``edge``, as in :class:`Pieces`.
     """
     ascending = bool((cells[1:] >= cells[:-1]).all())
-    order = torch.arange(len(cells)) if ascending else torch.argsort(cells, stable=True)
+    order = torch.arange(len(cells)) if ascending else stable_order(cells)
     edge = order if edges is None else edges[order].long()
     ends = cells[order] * graph.num_nodes + graph.edge_index[:, edge]
     wanted = ends.view(-1) if copies is None else torch.cat([ends.view(-1), copies])
@@ -200,12 +200,25 @@ def disjoint_union(
     return cell, copy - cell * graph.num_nodes, where[: ends.numel()].view(2, -1), edge
 
 
+def stable_order(cells: Tensor) -> Tensor:
+    """As ``torch.argsort(cells, stable=True)``, by counting if numbers are small."""
+    low, high = (int(bound) for bound in cells.aminmax()) if len(cells) else (0, 0)
+    if low >= 0 and high < 2**16:
+        return torch.from_numpy(np.argsort(cells.numpy().astype(np.uint16), kind="stable"))
+    return torch.argsort(cells, stable=True)
+
+
 def _numbered(values: Tensor) -> tuple[Tensor, Tensor]:
     """The distinct ones among whole numbers, ascending, and the place of each value among them."""
     low, high = (int(bound) for bound in values.aminmax()) if len(values) else (0, 0)
     if high - low > 4 * len(values):  # too few to tick them off a list of all numbers in between
-        distinct, place = torch.unique(values, return_inverse=True)
-        return distinct, place
+        # As torch.unique, in half the time: numpy sorts with the processor's widest instructions.
+        order = np.argsort(values.numpy())
+        ascending = values.numpy()[order]
+        first = np.concatenate([[True], ascending[1:] != ascending[:-1]])
+        number = np.empty(len(order), dtype=np.int64)
+        number[order] = np.cumsum(first) - 1
+        return torch.from_numpy(ascending[first]), torch.from_numpy(number)
     seen = torch.zeros(high - low + 1, dtype=torch.bool)
     seen[values - low] = True
     distinct = seen.nonzero().view(-1)

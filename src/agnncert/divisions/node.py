@@ -18,6 +18,7 @@ from agnncert.divisions.base import (
     number_within,
     require_covered,
     show_features,
+    stable_order,
     touched_nodes,
     touched_pairs,
     with_edges,
@@ -126,12 +127,12 @@ class NodeCentric:
         of_node = self.node_groups(graph)
         cell_of_node = graph.batch * num_groups_in(self, graph) + of_node
         nodes = _within(of_node, within)
-        node = nodes[torch.argsort(cell_of_node[nodes], stable=True)]
+        node = nodes[stable_order(cell_of_node[nodes])]
         position = torch.full_like(cell_of_node, -1)
         position[node] = torch.arange(len(node))
         kept = (groups >= 0).nonzero().view(-1)
         kept = kept if edges is None else edges[kept].long()
-        edge = kept[torch.argsort(cell_of_node[graph.edge_index[0, kept]], stable=True)]
+        edge = kept[stable_order(cell_of_node[graph.edge_index[0, kept]])]
         cell = cell_of_node[node]
         _, where, sizes = torch.unique_consecutive(cell, return_inverse=True, return_counts=True)
         # A lone node has no edge to lose or gain, unless it may be joined to itself.

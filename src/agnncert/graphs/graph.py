@@ -86,7 +86,7 @@ def _refuse_nodes(graphs: Any) -> None:
         )
 
 
-def canonical(data: Data, keep_self_loops: bool = False, compact: bool = False) -> Data:
+def canonical(data: Data, keep_self_loops: bool = False, compact: bool = False, finite: bool = False) -> Data:
     """Checks one graph for the node task and puts it into canonical form.
 
     Args:
@@ -94,6 +94,7 @@ def canonical(data: Data, keep_self_loops: bool = False, compact: bool = False) 
         keep_self_loops: Whether they stay.
         compact: Whether millions of edges may be kept as int32 in place of int64 and, if they are in order already, be
             those of ``data`` itself.
+        finite: Whether ``x`` is known to be.
 
     The result has ``x``, ``edge_index``, the edge weights and attributes it came with, ``node_key`` (the 64-bit key of
     each node), ``id_digests`` (sha256 of the exact ids, which keys do not tell), ``stable_ids`` (whether there is a
@@ -101,7 +102,7 @@ def canonical(data: Data, keep_self_loops: bool = False, compact: bool = False) 
     """
     if not isinstance(data, Data):
         raise GraphError(f"expected a torch_geometric Data, got {type(data).__name__}.")
-    graph = _checked(data, "the graph", compact)
+    graph = _checked(data, "the graph", compact, finite)
     who = _identity(data)
     graph.node_key, graph.stable_ids, graph.id_digests = who.keys, _has_ids(data), (who.digest,)
     graph.task = "node"
@@ -272,7 +273,7 @@ def _ties(ids: list[int | str], keys: list[int]) -> Tensor | None:
     return ties
 
 
-def _checked(data: Data, where: str, compact: bool = False) -> Data:
+def _checked(data: Data, where: str, compact: bool = False, finite: bool = False) -> Data:
     """The parts of ``data`` that a model may see, each checked."""
     if not isinstance(data, Data):
         raise GraphError(f"{where} is a {type(data).__name__}, expected a torch_geometric Data.")
@@ -290,7 +291,8 @@ def _checked(data: Data, where: str, compact: bool = False) -> Data:
     if x.is_meta:
         raise GraphError(f"{where}: x is on the meta device, so it has no numbers: load the data.")
     x = (x if x.dtype in WIDE else x.float()).cpu()  # all that is done with a graph is done in main memory
-    _require_finite(x, f"{where}: features x", "node")
+    if not finite:
+        _require_finite(x, f"{where}: features x", "node")
     edge_index = data.edge_index
     if edge_index is None:
         if getattr(data, "adj_t", None) is not None:  # else the graph would count as one without edges

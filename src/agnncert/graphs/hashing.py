@@ -17,9 +17,9 @@ the same ones. Who is who is decided on the ids themselves (``proof/ids``).
 
 MD5 (the default) and SHA-1 are written out here on numpy arrays, for speed: calling ``hashlib`` once per edge takes
 about half a microsecond, and the same arithmetic on arrays is several times faster. For SHA-256 and BLAKE2b it is not,
-so these go through ``hashlib``. Only what group numbers need is here: messages that fit into one block, and the first 8
-bytes of each digest. The code follows RFC 1321 and FIPS 180-4 step by step, except that a word is an array: that word
-of all messages. A word that is the same in all of them has length 1 and broadcasts.
+nor for a few messages, so these go through ``hashlib``. Only what group numbers need is here: messages that fit into
+one block, and the first 8 bytes of each digest. The code follows RFC 1321 and FIPS 180-4 step by step, except that a
+word is an array: that word of all messages. A word that is the same in all of them has length 1 and broadcasts.
 """
 
 import hashlib
@@ -37,6 +37,7 @@ Words32 = npt.NDArray[np.uint32]
 Words64 = npt.NDArray[np.uint64]
 
 HASHES = ("md5", "sha1", "sha256", "blake2b")
+MANY = 512  # messages, from which on arithmetic on arrays is faster
 
 
 def first8(name: str, message: Sequence[Words64]) -> Words64:
@@ -55,18 +56,15 @@ def first8(name: str, message: Sequence[Words64]) -> Words64:
         >>> [hex(first8(name, columns)[0]) for name in ("md5", "sha1")]
         ['0xec53be7e5aaa4d29', '0xdfdfdb7d3cd16204']
     """
-    if name == "md5":
-        return _md5(message)
-    if name == "sha1":
-        return _sha1(message)
-    return _one_by_one(name, message)
+    on_arrays = {"md5": _md5, "sha1": _sha1}.get(name) if max(map(len, message)) >= MANY else None
+    return _one_by_one(name, message) if on_arrays is None else on_arrays(message)
 
 
 def _one_by_one(name: str, message: Sequence[Words64]) -> Words64:
     digest = getattr(hashlib, name)
     rows = np.stack(np.broadcast_arrays(*message), axis=1).astype("<u8")
     messages = rows.view(f"V{8 * len(message)}").ravel().tolist()
-    digests = b"".join([digest(text).digest()[:8] for text in messages])
+    digests = b"".join([digest(text, usedforsecurity=False).digest()[:8] for text in messages])
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
 

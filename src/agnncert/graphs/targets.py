@@ -16,6 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import GraphError
+from agnncert.graphs.entries import Entries, sought
 from agnncert.graphs.graph import (
     BLOCK,
     Task,
@@ -85,6 +86,7 @@ class Prepared:
         data: What it was made from.
         task: ``"node"`` or ``"graph"``.
         total: Number of nodes or graphs in the data.
+        entries: The features that are not zero, if they were sought.
     """
 
     data: Any
@@ -92,6 +94,7 @@ class Prepared:
     total: int
     _whole: Data  # canonical, self-loops kept: a division decides about those
     _inside: Rows  # graph task: which graphs of the data are joined in _whole
+    entries: Entries | None = None
     _kept: dict[tuple[Any, ...], Targets] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -101,7 +104,7 @@ class Prepared:
         Args:
             data: The graph or graphs.
             targets: Graph task: mask or row numbers.
-            compact: As in ``canonical``.
+            compact: As in ``canonical``; and features that are not zero are sought, as they will be needed.
 
         Raises:
             GraphError: The data cannot be used as it is, or the targets are not in it.
@@ -110,7 +113,10 @@ class Prepared:
         total = len(data) if task == "graph" else int(data.num_nodes)
         rows = target_rows(targets, total)
         if task == "node":
-            return cls(data, task, total, canonical(data, keep_self_loops=True, compact=compact), np.arange(0))
+            entries = sought(data.x) if compact else None
+            finite = entries is not None and entries.finite
+            graph = canonical(data, keep_self_loops=True, compact=compact, finite=finite)
+            return cls(data, task, total, graph, np.arange(0), entries)
         return cls(data, task, total, canonical_set([data[int(k)] for k in rows], keep_self_loops=True), rows)
 
     def targets(self, targets: Any = None, self_loops: bool = False) -> Targets:

@@ -13,9 +13,9 @@ from agnncert.proof.vote import Vote
 from agnncert.studies.comparison import Comparison, compare
 from agnncert.studies.entries import Voted
 from agnncert.studies.folder import RunFolder, find_run
-from agnncert.studies.inputs import file_name, fresh_model, load_data
+from agnncert.studies.inputs import class_names, file_name, fresh_model, load_data
 from agnncert.studies.own_model import is_module_spec
-from agnncert.studies.settings import DataSettings, ModelSettings
+from agnncert.studies.settings import DataSettings, ModelSettings, empty_of
 from agnncert.studies.threat import Threat
 
 SIZES = (0, 1, 5, 10, 20, 50, 100)
@@ -41,6 +41,7 @@ def compare_run(
     defences: Sequence[tuple[str, Mapping[str, Any]]],
     out: str | Path | None = None,
     on_progress: OnProgress | None = None,
+    voting: ModelSettings | None = None,
     **how: Any,
 ) -> Compared:
     """Trains and certifies with every defence and writes tables and figures.
@@ -54,6 +55,7 @@ def compare_run(
             of a division may be its vote: ``empty``, and ``prior``, a number or, for the classes, ``"0/12"``.
         out: The folder; one below ``runs`` when not given.
         on_progress: Called before every defence.
+        voting: Whose ``empty`` and ``prior`` hold for all divisions; the usual vote when not given.
         **how: Arguments of :func:`agnncert.compare`.
     """
     threat = Threat(how["attack"], how["edges_per_injected"], how["own_features"])
@@ -63,7 +65,9 @@ def compare_run(
     if is_module_spec(model):
         own = ModelSettings(data=settings.data, model=model, set=how["model_args"], seed=settings.seed)
         how |= {"model": lambda: fresh_model(own, data), "model_args": {}}
-    chosen = [_with_vote(kind, task, values) for kind, values in defences] or None
+    names = class_names(data)
+    how["vote"] = None if voting is None else voting.with_class_numbers(names).vote
+    chosen = [_with_vote(kind, task, values, names) for kind, values in defences] or None
     folder = Path(out) if out is not None else Path("runs") / file_name(f"{name}-{model}-comparison")
     comparison = compare(data, chosen, seed=settings.seed, folder=folder / "certificates", progress=on_progress, **how)
     tau = f"-{threat.edges_per_injected:g}" if threat.kind == "injection" else ""
@@ -71,7 +75,7 @@ def compare_run(
     return Compared(folder, comparison, files)
 
 
-def _with_vote(kind: str, task: str, values: Mapping[str, Any]) -> Voted:
+def _with_vote(kind: str, task: str, values: Mapping[str, Any], names: Sequence[str] | None) -> Voted:
     """A defence and, if its settings say so, its vote."""
     settings = {name: value for name, value in values.items() if name not in ("empty", "prior")}
     defence: Any = defence_named(kind, task, settings)
@@ -84,7 +88,11 @@ def _with_vote(kind: str, task: str, values: Mapping[str, Any]) -> Voted:
         if not all(word.removeprefix("-").isdecimal() for word in words):
             raise SettingsError(f"prior={prior}: expected a whole number, or one for each class, such as 0/12.")
         prior = [int(word) for word in words]
-    return defence, Vote(values.get("empty"), prior)
+    empty = values.get("empty")
+    if isinstance(empty, str):
+        number = empty_of(empty, names)
+        empty = int(number) if number is not None and number.isdecimal() else number
+    return defence, Vote(empty, prior)
 
 
 def side_by_side(places: Sequence[str | Path]) -> tuple[list[str], list[list[Any]]]:

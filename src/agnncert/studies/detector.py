@@ -96,7 +96,7 @@ def detector_of_run(run: str | Path, named: ModelSettings | None = None, trust: 
             f"{expected}: train it again."
         )
     names = tuple(str(name) for name in about.get("class_names") or Detector.class_names)
-    division, vote = _voting(folder, settings, named)
+    division, vote = _voting(folder, settings, named.with_class_numbers(names))
     return Detector(
         _trained(folder, settings, about),
         division,

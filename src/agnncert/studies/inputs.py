@@ -86,7 +86,6 @@ def describe(ready: Prepared, settings: DataSettings) -> dict[str, Any]:
     """What a run folder stores about its data."""
     data, task = ready.data, ready.task
     graphs = data if task == "graph" else [data]
-    names = getattr(data, "class_names", None)
     classes = getattr(data, "num_classes", None)
     return {
         "name": getattr(data, "name", None) or settings.data,
@@ -97,8 +96,14 @@ def describe(ready: Prepared, settings: DataSettings) -> dict[str, Any]:
         "edges": sum(int(graph.num_edges) for graph in graphs),
         "features": int(graphs[0].num_features),
         "classes": None if classes is None else int(classes),
-        "class_names": None if names is None else [str(name) for name in names],
+        "class_names": class_names(data),
     }
+
+
+def class_names(data: Any) -> list[str] | None:
+    """What the classes of the data are called; None if they have numbers alone."""
+    names = getattr(data, "class_names", None)
+    return None if names is None else [str(name) for name in names]
 
 
 def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
@@ -210,6 +215,7 @@ def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study
     if settings.weights == PRETRAINED:
         settings = _as_pretrained(settings)
     ready = Prepared.of(load_data(settings))
+    settings = settings.with_class_numbers(class_names(ready.data))
     settings, division = make_division(settings, ready.task)
     return settings, _study(ready, settings, division, trained_model(settings, ready.data))
 
@@ -262,13 +268,16 @@ def study_of_run(
     values = {name: getattr(earlier, name) for name in shared}
     if "train" in folder.settings:  # with --target-size, training chose the division
         values |= {name: value for name, value in folder.read_json(CHOICE).items() if name in ("division", "groups")}
-    if changes.vote is not None or changes.design_size is not None:  # the vote is one thing, and chosen as a whole
+    if changes.sets_vote or changes.design_size is not None:  # the vote is one thing, and chosen as a whole
         values |= {"empty": None, "prior": None, "design_size": None}
-    elif "train" in folder.settings and changes.vote is None and values["empty"] is values["prior"] is None:
-        values["design_size"] = getattr(earlier, "fit", {}).get("design_size") or None
+    elif "train" in folder.settings and values["empty"] is values["prior"] is None:
+        trained_for = getattr(earlier, "fit", {})
+        values["design_size"] = trained_for.get("design_size") or None
+        values["against"] = trained_for.get("against") if values["design_size"] else None
     values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
     settings = CertifySettings(**values)
     ready = _unchanged(folder, earlier)
+    settings = settings.with_class_numbers(class_names(ready.data))
     model = _with_weights(folder, earlier, ready.data)
     settings, division = make_division(settings, ready.task)
     return settings, _study(ready, settings, division, model)

@@ -34,7 +34,7 @@ from agnncert.training import fit
 from agnncert.training.choose_vote import choose_vote, require_choice
 from agnncert.training.defaults import usual_arguments
 from agnncert.training.preparation import require_vote
-from agnncert.training.vote_search import Against
+from agnncert.training.settings import Against
 from agnncert.voting.call import bind
 from agnncert.voting.digest import model_digest
 

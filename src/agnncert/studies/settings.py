@@ -7,9 +7,9 @@ or is the usual one.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Self, TypeVar, get_type_hints
 
 from agnncert.divisions.named import AGNNCERT
 from agnncert.errors import SettingsError, did_you_mean
@@ -127,12 +127,14 @@ class ModelSettings(DataSettings):
     )  # fmt: skip
     hash: str | None = _setting(None, "md5, sha1, sha256 or blake2b.", MODEL, shown_default="md5")
     empty: str | None = _setting(
-        None, "What empty subgraphs cast: edgeless (the prediction without edges), abstain, or the number of a class.",
+        None, "What empty subgraphs cast: edgeless (the prediction without edges), abstain, or a class (name, number).",
         MODEL, metavar="VOTE", shown_default="edgeless for nodes, abstain for graphs",
     )  # fmt: skip
     prior: str | None = _setting(
-        None, "Votes given in advance: a number, for the prediction without edges, or one for each class, as in 0,12.",
-        MODEL, metavar="N | N,N,…", shown_default="none",
+        None,
+        "Votes given in advance: a number, for the prediction without edges; one for each class, as in 0,12; or for "
+        "some classes by name, as in toxic=12.",
+        MODEL, metavar="N | N,N,… | CLASS=N,…", shown_default="none",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -145,19 +147,47 @@ class ModelSettings(DataSettings):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 object.__setattr__(self, name, str(value).strip("[]()").replace(" ", ""))
-        _ = self.vote
+        if not self.names_classes:
+            _ = self.vote
+
+    @property
+    def sets_vote(self) -> bool:
+        """Whether it is said how ballots are added up."""
+        return self.empty is not None or self.prior is not None
+
+    @property
+    def names_classes(self) -> bool:
+        """Whether classes are called by name in the vote; the data knows which these are."""
+        plain = self.empty in (None, *EMPTY_WORDS) or str(self.empty).isdecimal()
+        return not plain or "=" in (self.prior or "")
 
     @property
     def vote(self) -> Vote | None:
         """The vote that is set; None if it is the usual one.
 
         Raises:
-            SettingsError: It makes no sense.
+            SettingsError: It makes no sense, or calls classes by name: see ``with_class_numbers``.
         """
-        if self.empty is None and self.prior is None:
+        if not self.sets_vote:
             return None
         empty: Any = int(self.empty) if self.empty is not None and self.empty.isdecimal() else self.empty
         return Vote(empty, 0 if self.prior is None else prior_of(self.prior))
+
+    def with_class_numbers(self, names: Sequence[str] | None) -> Self:
+        """The same settings with the numbers of classes in place of their names.
+
+        Args:
+            names: What the classes are called, in their order; None if they have numbers alone.
+
+        Raises:
+            SettingsError: No class has such a name.
+        """
+        if not self.names_classes:
+            return self
+        prior = self.prior
+        if prior is not None and "=" in prior:
+            prior = ",".join(map(str, named_prior(prior, names)))
+        return replace(self, empty=empty_of(self.empty, names), prior=prior)
 
 
 @dataclass(frozen=True)
@@ -215,7 +245,7 @@ class CertifySettings(ModelSettings):
         require_one_of("kind of change", self.against or "any", ("any", "structure"))
         if self.design_size is not None and self.design_size < 0:
             raise SettingsError(f"design_size={self.design_size}: expected a whole number from 0 on.")
-        if self.design_size is not None and self.vote is not None:
+        if self.design_size is not None and self.sets_vote:
             raise SettingsError("--design-size chooses the vote: leave out --empty and --prior.")
         if self.targets is not None:
             require_one_of("part of the data", self.targets, PARTS)
@@ -287,6 +317,58 @@ def number_of_groups(given: Any) -> int | float:
     if not (text.isascii() and text.isdecimal()) or not int(text):
         raise SettingsError(f"groups={text}: expected a whole number from 1 on, or inf.")
     return int(text)
+
+
+EMPTY_WORDS = ("edgeless", "abstain")
+
+
+def empty_of(text: str | None, names: Sequence[str] | None) -> str | None:
+    """What empty groups cast, as it was typed, with the number of a class in place of its name.
+
+    Example:
+        >>> empty_of("toxic", ["safe", "toxic"]), empty_of("abstain", ["safe", "toxic"]), empty_of("0", None)
+        ('1', 'abstain', '0')
+
+    Raises:
+        SettingsError: It is neither a word for it nor a class.
+    """
+    if text is None or text in EMPTY_WORDS or text.isdecimal():
+        return text
+    return str(_class_number("empty", text, names, EMPTY_WORDS))
+
+
+def named_prior(text: str, names: Sequence[str] | None) -> tuple[int, ...]:
+    """A prior in which classes are called by name, one number for each class; 0 for those that are not called.
+
+    Example:
+        >>> named_prior("toxic=12", ["safe", "toxic"])
+        (0, 12)
+
+    Raises:
+        SettingsError: No class has such a name, one is called twice, or its votes are no whole number.
+    """
+    votes: dict[int, int] = {}
+    for word in text.split(","):
+        name, is_pair, number = (part.strip() for part in word.rpartition("="))
+        if not is_pair or not number.removeprefix("-").isdecimal():
+            raise SettingsError(f'prior={text}: "{word}" is not of the form CLASS=N, with a whole number of votes.')
+        label = _class_number("prior", name, names)
+        if label in votes:
+            raise SettingsError(f'prior={text}: the class "{name}" is called twice.')
+        votes[label] = int(number)
+    return tuple(votes.get(label, 0) for label in range(len(names or ())))
+
+
+def _class_number(what: str, name: str, names: Sequence[str] | None, words: Sequence[str] = ()) -> int:
+    """Number of the class with a name; ``words`` are valid too, as far as the error message knows."""
+    if not names:
+        raise SettingsError(
+            f'{what}: no class is called "{name}", since the classes of this data have numbers alone: use these'
+            f"{', or ' if words else ''}{' or '.join(words)}."
+        )
+    if name not in names:
+        raise SettingsError(f'{what}: no class is called "{name}": {did_you_mean(name, [*names, *words])}')
+    return list(names).index(name)
 
 
 def prior_of(text: str) -> int | tuple[int, ...]:

@@ -11,7 +11,7 @@ from agnncert.proof.ballots import FloatArray
 from agnncert.proof.budget import Budget
 from agnncert.proof.certificate import Certificate
 from agnncert.studies.settings import GRAPH_FREE, MAJORITY, NO_EDGES
-from agnncert.training.vote_search import Against
+from agnncert.training.settings import Against
 
 KINDS = ("edges", "injection", "features", "edges and features")
 

@@ -114,7 +114,7 @@ def train_run(
     """
     ready = Prepared.of(load_data(settings))
     about = describe(ready, settings)
-    settings = _resolved(settings, ready)
+    settings = _resolved(settings.with_class_numbers(about["class_names"]), ready)
     if settings.target_size is None:
         settings, _ = make_division(settings, ready.task)
     table = settings.table()
@@ -140,7 +140,9 @@ def train_run(
 def _resolved(settings: TrainSettings, ready: Prepared) -> TrainSettings:
     """The settings with what is usual for the data where they leave something open."""
     task = ready.task
-    model_args, fit_args = usual_arguments(settings.data, ready.data, settings.model or "")
+    model_args, fit_args = usual_arguments(
+        settings.data, ready.data, settings.model or "", settings.fit.get("objective")
+    )
     usual = {name: setting.default for name, setting in SETTINGS.items() if setting.help is not None}
     usual |= {"objective": usual_objective(task), **fit_args}
     if settings.target_size is not None:

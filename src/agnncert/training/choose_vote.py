@@ -22,9 +22,8 @@ from agnncert.models.build import build_constant
 from agnncert.proof.ballots import FloatArray, IntArray
 from agnncert.proof.vote import Vote
 from agnncert.training.preparation import checked_labels, graph_labels, masked_rows, part_rows
-from agnncert.training.settings import SETTINGS, Protocol
+from agnncert.training.settings import SETTINGS, Against, Protocol
 from agnncert.training.vote_search import (
-    Against,
     BallotTable,
     Constants,
     Empty,
@@ -151,7 +150,7 @@ def choose_vote(
         division: ``EdgeCentric`` or ``NodeCentric``.
         size: The perturbation size that matters.
         candidates: Numbers of groups to try; when not given, for graphs that of the division, 3 and 10 times as many,
-            and for nodes that of the division.
+            and, for the answer by size alone, one for each edge or node; for nodes that of the division.
         against: What the size counts: "any" change, as ``radius`` does; or "structure", as ``structure_radius``: edges
             and nodes added and deleted alone. Only with ``num_groups=math.inf`` is there a difference.
         protocol: "inductive" and "held-out" vote without the test nodes and their edges (node task).
@@ -176,6 +175,9 @@ def choose_vote(
     for option in divisions:
         tables = [_table(model, ready, option, rows, against) for rows in parts]
         tried += _for_graphs(joined(tables), option, size) if task == "graph" else _for_nodes(tables[0], option, size)
+        num_classes = tables[0].num_classes
+    if task == "graph" and candidates is None and not has_own_groups(division):
+        tried.append(_counted_exactly(ready, replace(division, num_groups=math.inf), parts, num_classes, size, against))
     best = _simplest(tried)
     if best.label is not None:
         model = build_constant(data, best.label, len(best.vote.class_prior))
@@ -233,6 +235,20 @@ def _for_graphs(table: BallotTable, division: BuiltIn, size: int) -> list[VoteCa
         _candidate(PLAIN, table, plain, division, size),
         _candidate(MODEL, table, best_constants(table, sizes), division, size),
     ]
+
+
+def _counted_exactly(
+    ready: Prepared, division: BuiltIn, parts: list[IntArray], num_classes: int, size: int, against: Against
+) -> VoteCandidate:
+    """The answer by size alone if every edge, or node, has a group of its own: hashed ones fall together and hide some.
+
+    One class votes for each, the other casts what is empty, and the prior is twice the size from which on the first
+    wins. So each change costs two votes and each edge or node is worth two: no rule by size alone certifies more.
+    """
+    voting = build_constant(ready.data, 0, num_classes)
+    table = joined([_table(voting, ready, division, rows, against) for rows in parts])
+    label, by_size = size_only(table, window(size))
+    return _candidate(SIZE_ONLY, table.voting(label), by_size, division, size, label)
 
 
 def _for_nodes(table: BallotTable, division: BuiltIn, size: int) -> list[VoteCandidate]:

@@ -26,16 +26,19 @@ NODE_EPOCHS = ((15_000, 120), (30_000, 60), (1_000_000, 30))
 GRAPH_EPOCHS = ((150_000, 45), (2_000_000, 30))
 
 
-def usual_arguments(dataset: str | None, data: Any, model: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+def usual_arguments(
+    dataset: str | None, data: Any, model: str = "", objective: str | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arguments for ``build_model`` and for ``fit``, where a user leaves them open.
 
     Args:
         dataset: Name of the dataset, if it has one.
         data: The data itself.
         model: Name of the model, if it is known.
+        objective: The objective of training, if it is known.
     """
     task = infer_task(data)
-    model_args, fit_args = recipe(dataset, task, model)
+    model_args, fit_args = recipe(dataset, task, model, objective)
     if dataset in DATASETS:
         return model_args, fit_args
     x = training_rows(data)

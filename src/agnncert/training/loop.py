@@ -82,11 +82,13 @@ def fit(
         batch_size: Graphs per step (graph task); "certified" takes one step per epoch, so many graphs at a time.
         objective: "balanced" averages each of the terms by itself; "paper" is the paper's sum over T + 1
             graphs; "vote", for graphs, is the loss of the vote that all subgraphs of a graph cast together;
-            "certified", for graphs, is the loss of the margin by which that vote, with a prior, withstands changes
-            of ``design_size``; ``choose_vote`` then finds prior and constants for empty groups.
+            "certified" trains for a vote with a prior that withstands changes of ``design_size``: for graphs it is
+            the loss of the margin that is left, for nodes the balanced terms, of which the weights are kept that
+            certify most; ``choose_vote`` then finds prior and constants for empty groups.
             When not given, "balanced" for nodes and "vote" for graphs.
         design_size: The size that "certified" trains for; weights are kept that are best certified around it with
-            the best constants for training and validation graphs.
+            the best constants for training and validation graphs, or the best prior for validation nodes.
+        against: Node task: what that size counts, as ``choose_vote`` says: "any" change, or "structure".
         weights: How much the whole graph, the ballots that see an edge and the edgeless prediction count.
         balance_classes: Let every class count the same, however many members it has.
         groups_per_step: How many subgraphs, sampled anew for each step, stand for all. Graph task: all of them when

@@ -25,7 +25,15 @@ from agnncert.training.node_objective import NodeObjective
 from agnncert.training.noisy import NoisyNodeObjective, noisy_graphs
 from agnncert.training.objective import Objective
 from agnncert.training.sampled_subgraphs import SampledGraphObjective, SampledNodeObjective
-from agnncert.training.scoring import LAID_OUT_EDGES, Score, design_scorer, noisy_scorer, part_scorer, scorer
+from agnncert.training.scoring import (
+    LAID_OUT_EDGES,
+    Score,
+    design_scorer,
+    node_design_scorer,
+    noisy_scorer,
+    part_scorer,
+    scorer,
+)
 from agnncert.training.settings import FitSettings
 from agnncert.voting.call import Caller, bind
 
@@ -63,13 +71,9 @@ def prepare(
         DatasetError: Labels or splits are missing or do not fit the model.
         SettingsError: Settings do not fit the data or the division.
     """
-    _require_possible(division, settings, vote)
+    _require_possible(division, settings, vote, infer_task(data))
     if infer_task(data) == "graph":
         return _on_graphs(model, data, division, settings, vote)
-    if settings["objective"] == "certified":
-        raise SettingsError(
-            'objective="certified" trains graph classifiers; for nodes choose "balanced", and choose_vote afterwards.'
-        )
     if settings["objective"] == "vote":
         raise SettingsError(
             'objective="vote" trains graph classifiers; for nodes choose "balanced" or "paper". Nearly all '
@@ -94,7 +98,7 @@ def prepare(
     return TrainingSetup(objective, _scorer(call, graph, division, val, y.numpy()[val], settings, vote))
 
 
-def _require_possible(division: Defence, settings: FitSettings, vote: Vote | None) -> None:
+def _require_possible(division: Defence, settings: FitSettings, vote: Vote | None, task: Task) -> None:
     size = settings["select_size"]
     groups = 0 if division is None or isinstance(division, Smoothing) else division.num_groups
     if vote is not None and not groups:
@@ -106,12 +110,8 @@ def _require_possible(division: Defence, settings: FitSettings, vote: Vote | Non
     if 2 * size > groups and (vote is None or not vote.prior):
         reason = f"{groups} ballots certify at most size {groups // 2}" if groups else "there is no division"
         raise SettingsError(f"select_size={size}, but {reason}: choose a smaller size, or more groups.")
-    counted = isinstance(division, EdgeCentric | NodeCentric) and not has_own_groups(division)
-    if settings["objective"] == "certified" and not counted:
-        raise SettingsError(
-            f'objective="certified" counts the empty groups of EdgeCentric or NodeCentric, not of {division}: '
-            "choose one of these, with a number of groups, or another objective."
-        )
+    if settings["objective"] == "certified":
+        _require_designed(division, task)
     if settings["objective"] == "paper" and groups == math.inf:
         raise SettingsError(
             'objective="paper" is a sum over all groups, which are beyond number here: choose "balanced".'
@@ -122,12 +122,25 @@ def _require_possible(division: Defence, settings: FitSettings, vote: Vote | Non
         )
 
 
+def _require_designed(division: Defence, task: Task) -> None:
+    """Refuses a division for which no vote can be designed."""
+    counted = isinstance(division, EdgeCentric | NodeCentric) and not getattr(division, "gate_features", False)
+    if not counted or (task == "graph" and has_own_groups(division)):
+        number = ", with a number of groups," if task == "graph" else " without gated features"
+        raise SettingsError(
+            f'objective="certified" counts the empty groups of EdgeCentric or NodeCentric, not of {division}: '
+            f"choose one of these{number} or another objective."
+        )
+
+
 def _scorer(
     call: Caller, graph: Data, division: Defence, rows: Any, truth: Any, settings: FitSettings, vote: Vote | None
 ) -> Callable[[], Score]:
     if isinstance(division, Smoothing):
         division.count(call, graph, rows, 1, settings["seed"])  # errors come now, not after the first epoch
         return noisy_scorer(call, graph, division, rows, truth, settings["seed"])
+    if settings["objective"] == "certified" and division is not None:
+        return node_design_scorer(call, graph, division, rows, truth, settings["design_size"], settings["against"])
     return scorer(call, graph, division, rows, truth, settings["select_size"], vote)
 
 

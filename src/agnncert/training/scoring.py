@@ -18,8 +18,17 @@ from agnncert.proof.ballots import IntArray, under_vote
 from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.theorems import certified_radius, tally
 from agnncert.proof.vote import Vote
+from agnncert.training.settings import Against
 from agnncert.training.side_by_side import DistinctSubgraphs
-from agnncert.training.vote_search import BallotTable, best_constants, certified_accuracy, joined, window
+from agnncert.training.vote_search import (
+    BallotTable,
+    Empty,
+    best_constants,
+    best_edgeless_prior,
+    certified_accuracy,
+    joined,
+    window,
+)
 from agnncert.voting import fast
 from agnncert.voting.call import Caller
 from agnncert.voting.cast import cast
@@ -62,28 +71,72 @@ def scorer(
     """
     if division is None:
         return lambda: _plain_score(call, graph, rows, truth)
-    rule, parameters = rule_of(division, "graph" if is_graph_task(graph) else "node")
+    rule, _ = rule_of(division, "graph" if is_graph_task(graph) else "node")
     spelled = (vote or Vote()).under(rule, call.num_classes)
     plain = spelled == Vote().under(rule, call.num_classes) and not has_own_groups(division)
-    layout = None
-    if hasattr(division, "pieces") and graph.num_edges <= LAID_OUT_EDGES:
-        layout = fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
+    layout = _layout(call, graph, division, rows)
 
     def score() -> Score:
-        votes, cover = cast(call, graph, division, rows, layout=layout)
         if plain:
+            votes, _ = cast(call, graph, division, rows, layout=layout)
             counts, counted = votes.counts, tally(votes)
             label, radius = counted.label, certified_radius(counted)
         else:
-            added, edgeless = under_vote(votes, spelled)
-            pairs = pair_facts(graph, division, rows, votes.indptr, votes.group)
-            evidence = BallotEvidence(
-                added, rule, cover[0], cover[1].astype(np.int32), "node_id", parameters, spelled, **edgeless, **pairs
-            )
-            counts, (label, radius) = added.counts, evidence.label_and_radius()
+            evidence = _evidence(call, graph, division, rows, layout, spelled)
+            counts, (label, radius) = evidence.votes.counts, evidence.label_and_radius()
         share = counts[np.arange(len(truth)), truth] / np.maximum(counts.sum(1), 1)
         right = (label == truth) & (radius >= size)
         return float(right.mean()), float(share.mean())
+
+    return score
+
+
+def _layout(call: Caller, graph: Data, division: Division, rows: IntArray) -> fast.Plan | None:
+    """The subgraphs laid out for all evaluations; ``None`` if they are too large for that."""
+    if not hasattr(division, "pieces") or graph.num_edges > LAID_OUT_EDGES:
+        return None
+    return fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
+
+
+def _evidence(
+    call: Caller, graph: Data, division: Division, rows: IntArray, layout: fast.Plan | None, vote: Vote
+) -> BallotEvidence:
+    """What ``certify`` would leave in a certificate; the vote is spelled out."""
+    rule, parameters = rule_of(division, "graph" if is_graph_task(graph) else "node")
+    votes, cover = cast(call, graph, division, rows, layout=layout)
+    added, edgeless = under_vote(votes, vote)
+    pairs = pair_facts(graph, division, rows, votes.indptr, votes.group)
+    widths = cover[1].astype(np.int32)
+    return BallotEvidence(added, rule, cover[0], widths, "node_id", parameters, vote, **edgeless, **pairs)
+
+
+def node_design_scorer(
+    call: Caller, graph: Data, division: Division, rows: IntArray, truth: IntArray, size: int, against: Against
+) -> Callable[[], Score]:
+    """A function that scores a node classifier by the best prior that its ballots allow.
+
+    The first number is the mean certified accuracy around ``size``, the second the share of nodes that are right.
+
+    Args:
+        call: The model, bound to the graph.
+        graph: The canonical graph.
+        division: How it is divided.
+        rows: Nodes to score on.
+        truth: Their labels.
+        size: Perturbation size.
+        against: What it counts.
+    """
+    sizes, own = window(size), has_own_groups(division)
+    empties: list[Empty] = ["abstain"] if own else ["edgeless", "abstain"]
+    # With groups of their own, neighbours vote and the edgeless prediction comes in as a prior.
+    vote = Vote(prior=int(own)).under(rule_of(division, "node")[0], call.num_classes)
+    layout = _layout(call, graph, division, rows)
+
+    def score() -> Score:
+        ballots = _evidence(call, graph, division, rows, layout, vote)
+        table = BallotTable.of_own_groups(ballots, truth, against) if own else BallotTable.of(ballots.votes, truth)
+        best = max((best_edgeless_prior(table, sizes, empty) for empty in empties), key=lambda found: found.score)
+        return best.score, certified_accuracy(table, best, 0)
 
     return score
 

@@ -15,6 +15,7 @@ from agnncert.errors import SettingsError, did_you_mean
 
 ObjectiveName = Literal["balanced", "paper", "vote", "certified"]
 Protocol = Literal["transductive", "inductive", "held-out"]
+Against = Literal["any", "structure"]
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,15 @@ class FitSettings(TypedDict, total=False):
     weight_decay: Annotated[float, Setting(5e-4, "Weight decay.", at_least=0)]
     clip: Annotated[float | None, Setting(None, "Largest norm of the gradient.", above=0)]
     batch_size: Annotated[int, Setting(64, "Graphs per step.", at_least=1)]
-    objective: Annotated[ObjectiveName | None, Setting(None, "balanced, paper, or (graphs alone) vote, certified.")]
+    objective: Annotated[ObjectiveName | None, Setting(None, "balanced, paper, certified, or (graphs alone) vote.")]
     design_size: Annotated[int, Setting(0, "Size that objective=certified trains for.", at_least=0, from_recipe=False)]
+    against: Annotated[
+        Against,
+        Setting(
+            "any", "What that size counts (nodes): any change, or structure: edges and nodes added and deleted.",
+            from_recipe=False,
+        ),
+    ]  # fmt: skip
     weights: Annotated[Weights | None, Setting(None)]
     balance_classes: Annotated[bool, Setting(False, "Let every class count the same.")]
     groups_per_step: Annotated[
@@ -156,15 +164,19 @@ def checked(given: Mapping[str, Any], task: str) -> FitSettings:
         raise SettingsError(
             f'{settings["weights"]}: objective="vote" is a single term. Leave out the weights, or choose "balanced".'
         )
-    if settings["objective"] == "certified" and (settings["weights"] != Weights() or settings["select_size"]):
+    if settings["objective"] == "certified" and settings["select_size"]:
         raise SettingsError(
-            'objective="certified" is a single term, and weights are kept that are best at design_size: leave out '
-            "weights and select_size."
+            'objective="certified" keeps the weights that are best at design_size: leave out select_size.'
         )
-    if settings["objective"] != "certified" and settings["design_size"]:
+    if settings["objective"] == "certified" and task == "graph" and settings["weights"] != Weights():
         raise SettingsError(
-            f'design_size={settings["design_size"]} belongs to objective="certified"; to keep the weights that are '
-            "best certified at a size, give select_size."
+            f'{settings["weights"]}: objective="certified" is a single term for graphs. Leave out the weights.'
+        )
+    if settings["objective"] != "certified" and (settings["design_size"] or settings["against"] != "any"):
+        name = "design_size" if settings["design_size"] else "against"
+        raise SettingsError(
+            f'{name}={settings[name]} belongs to objective="certified"; to keep the weights that are best certified at '
+            "a size, give select_size."
         )
     complete: FitSettings = settings  # type: ignore[assignment]
     return complete
@@ -224,19 +236,34 @@ _RECIPES: dict[str, Recipe] = {
     "dd": {"fit": {"clip": 1.0, "epochs": 45, "groups_per_step": 5, "evaluate_every": 3, "patience": 10}},
     "digits-knn": {"model": {"dropout": 0.2}, "fit": {"lr": 0.01, "weight_decay": 5e-4, "evaluate_every": 5}},
 }
+# For a vote with a prior and one group per neighbour, whose weights are kept by what they certify: as training without
+# validation nodes did best on them.
+_DESIGNED: dict[str, Recipe] = {
+    "amazon-c": {
+        "model": {"hidden_channels": 128, "dropout": 0.5, "norm": None, "scale": "standard"},
+        "fit": {"lr": 0.005, "weight_decay": 5e-4, "epochs": 200, "evaluate_every": 5, "patience": 12},
+    }
+}
 
 
-def recipe(dataset: str | None, task: str, model: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+def recipe(
+    dataset: str | None, task: str, model: str = "", objective: str | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arguments for ``build_model`` and for ``fit`` that did best on the validation set of a dataset.
 
     Args:
         dataset: Name of the dataset; if it is not known, the arguments are those that usually do well for the task.
         task: ``"node"`` or ``"graph"``.
         model: Name of the model, if it is known.
+        objective: The objective, if it is known; some datasets have other arguments for "certified".
     """
-    base = _GRAPH if task == "graph" else _NODE
-    special = _RECIPES.get(dataset or "", {})
-    model_args = {**base["model"], **special.get("model", {})}
+    chosen = [_GRAPH if task == "graph" else _NODE, _RECIPES.get(dataset or "", {})]
+    if objective == "certified":
+        chosen.append(_DESIGNED.get(dataset or "", {}))
+    model_args, fit_args = (
+        {name: value for part in chosen for name, value in part.get(kind, {}).items()} for kind in ("model", "fit")
+    )
+    model_args = {name: value for name, value in model_args.items() if value is not None}  # None takes one away
     if model == "resgcn":  # has its own depth
         model_args.pop("num_layers", None)
-    return model_args, {**base["fit"], **special.get("fit", {})}
+    return model_args, fit_args

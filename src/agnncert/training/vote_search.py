@@ -23,9 +23,9 @@ from typing import Any, Literal
 import numpy as np
 
 from agnncert.proof.ballots import ABSTAIN, Ballots, BoolArray, FloatArray, IntArray, Votes
+from agnncert.training.settings import Against
 
 Empty = int | Literal["abstain", "edgeless"]
-Against = Literal["any", "structure"]
 
 _ROUNDS = 8  # of all classes taking turns; two or three are the rule
 

@@ -16,6 +16,7 @@ from torch_geometric.nn import MessagePassing
 from agnncert.divisions import Division, EdgeCentric, require_division
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import Task, infer_task
+from agnncert.voting.call import Caller
 from agnncert.voting.findings import ALL_ATTACKS, Finding
 from agnncert.voting.first_call import require_model
 from agnncert.voting.known_layers import by_construction
@@ -77,7 +78,6 @@ class AuditReport:
         return "\n".join([head, *lines, *remedies])
 
 
-@torch.no_grad()
 def audit(model: Any, task: Task = "node", division: Division | None = None, data: Any = None) -> AuditReport:
     """Whether a model keeps the contract that certificates rest on.
 
@@ -88,13 +88,21 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
         data: A graph (or list of graphs) like those to be certified. Without it the number of features is
             taken from the module's first layer.
     """
+    return audited(model, task, division, data)[0]
+
+
+@torch.no_grad()
+def audited(
+    model: Any, task: Task = "node", division: Division | None = None, data: Any = None
+) -> tuple[AuditReport, Caller | None]:
+    """As ``audit``, and the model as it was called, unless it could not be."""
     require_model(model)
     if division is not None:
         require_division(division)
     if data is not None:
         task = infer_task(data)
     findings = list(_inspect(model, task, division))
-    deviation, rounding = 0.0, torch.finfo(torch.float32).eps
+    deviation, rounding, call = 0.0, torch.finfo(torch.float32).eps, None
     known = not findings and by_construction(model)
     if all(finding.leaves for finding in findings):  # else no attack is left that a certificate could speak about
         try:
@@ -110,10 +118,10 @@ def audit(model: Any, task: Task = "node", division: Division | None = None, dat
         else:
             # A failed probe that allows the same attacks as a layer named by inspection says nothing new.
             findings += [f for f in probed if f.leaves not in [named.leaves for named in findings]]
-            deviation, rounding = probe.deviation, torch.finfo(probe.call.dtype).eps
+            deviation, rounding, call = probe.deviation, torch.finfo(probe.call.dtype).eps, probe.call
     locality: Locality = "construction" if known and not findings else "test"
     asked = "every division" if division is None else str(division)
-    return AuditReport(task, asked, tuple(findings), deviation, 32 * rounding, locality)
+    return AuditReport(task, asked, tuple(findings), deviation, 32 * rounding, locality), call
 
 
 _MIXING_NORMS = {"PairNorm", "GraphNorm", "InstanceNorm", "InstanceNorm1d", "GraphSizeNorm", "MeanSubtractionNorm"}

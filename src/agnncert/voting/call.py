@@ -1,7 +1,8 @@
 """How a module is called: what its ``forward`` takes, what it must return, and which ballots follow from its logits."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,11 +15,13 @@ from torch_geometric.data import Data
 from agnncert.errors import AgnncertError, DivisionError, GraphError, ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, Task
 from agnncert.voting.first_call import reason, require_model, require_signature, tell
-from agnncert.voting.lazy_rows import LazyRows, Shake
+from agnncert.voting.lazy_rows import IN_CACHE, LazyRows, Shake
+from agnncert.voting.messages import InBlocks
 
 Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
 
 
+MANY_EDGES = 2**16  # whose messages are worth summing in blocks
 MAIN_MEMORY = torch.device("cpu")
 
 
@@ -42,6 +45,7 @@ class Caller:
     strictness: int = 0
     takes_size: bool = False  # graph task: batch_size, the number of graphs
     device: torch.device = MAIN_MEMORY
+    copies: bool = True  # False: inputs were made for one call, and nobody looks at them afterwards
     _shaken: "dict[Shake, Caller]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(
@@ -63,13 +67,15 @@ class Caller:
         Raises:
             ModelContractError: The model failed.
         """
-        extra = {name: _floats_as(self.dtype, values[name]).to(self.device, copy=True) for name in self.takes}
+        copy = self.copies
+        extra = {name: _floats_as(self.dtype, values[name]).to(self.device, copy=copy) for name in self.takes}
         sized = {"batch_size": int(batch[-1]) + 1} if self.takes_size and batch is not None else {}
-        rows = x.on(self.device) if isinstance(x, LazyRows) else x.to(self.device, copy=True)
-        inputs = [rows, edge_index.to(self.device, torch.int64, copy=True)]
-        inputs += [] if batch is None else [batch.to(self.device, copy=True)]
+        rows = x.on(self.device) if isinstance(x, LazyRows) else x.to(self.device, copy=copy)
+        inputs = [rows, edge_index.to(self.device, torch.int64, copy=copy)]
+        inputs += [] if batch is None else [batch.to(self.device, copy=copy)]
         try:
-            logits = self.model(*inputs, **extra, **sized)
+            with InBlocks() if edge_index.size(1) >= MANY_EDGES and not torch.is_grad_enabled() else nullcontext():
+                logits = self.model(*inputs, **extra, **sized)
             return logits.to("cpu") if isinstance(logits, Tensor) else logits
         except (AgnncertError, MemoryError):
             raise
@@ -104,13 +110,22 @@ def no_edges(graph: Data, takes: tuple[str, ...]) -> tuple[Tensor, dict[str, Ten
     return torch.empty(2, 0, dtype=torch.int64), {name: graph[name][:0] for name in takes}
 
 
-def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
+def bind(model: Callable[..., Any], graph: Data, task: Task, tried: Caller | None = None) -> Caller:
     """Tries the model on one node of the (canonical) graph, and explains what does not fit.
+
+    Args:
+        model: The module.
+        graph: The graph.
+        task: "node" or "graph".
+        tried: The model as it was bound to other rows of the same data, and called: it is not tried a second time.
 
     Raises:
         ModelContractError: The module cannot be called as documented, or returns something else than logits.
         GraphError: The graph has numbers that the model's type cannot hold.
     """
+    if tried is not None:
+        _require_held(graph, tried.takes, tried.dtype)
+        return replace(tried)
     require_model(model)
     forward = model.forward if isinstance(model, torch.nn.Module) else model
     names = _parameter_names(forward)
@@ -118,13 +133,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     dtype, device = _dtype_and_device(model, graph.x)
     sized = task == "graph" and "batch_size" in names
     require_signature(forward, graph, task, (*takes, *(["batch_size"] if sized else [])))
-    for name in ("x", *takes):
-        if graph[name].dtype == dtype:
-            continue  # that it is finite was checked when the graph was
-        if not bool(torch.isfinite(_floats_as(dtype, graph[name])).all()):
-            raise GraphError(
-                f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use model.double()."
-            )
+    _require_held(graph, takes, dtype)
     none, no_values = no_edges(graph, takes)
     batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
     x = graph.x[:1].to(dtype)
@@ -157,6 +166,17 @@ def bind(model: Callable[..., Any], graph: Data, task: Task) -> Caller:
     return Caller(model, task, takes, dtype, int(logits.size(1)), takes_size=sized, device=device)
 
 
+def _require_held(graph: Data, takes: tuple[str, ...], dtype: torch.dtype) -> None:
+    """Refuses numbers that the model's type cannot hold."""
+    for name in ("x", *takes):
+        if graph[name].dtype == dtype:
+            continue  # that it is finite was checked when the graph was
+        if not bool(torch.isfinite(_floats_as(dtype, graph[name])).all()):
+            raise GraphError(
+                f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use model.double()."
+            )
+
+
 _TWO_CLASSES = " Two classes from one score s are torch.stack([-s, s], dim=-1)."
 
 
@@ -181,15 +201,31 @@ def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, str
     deviation of that row if it is larger. Machines may disagree by 4 units of rounding about the former and by an
     eighth about the latter: ``strictness`` moves both by as much.
     """
-    best, ballot = logits.max(dim=1)
-    runner_up = logits.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
-    scale = logits.abs().amax(dim=1).clamp(min=1.0)
-    # Comparisons with NaN are false: a logit that is not finite is never stable.
-    apart = (tolerance + strictness * 4 * torch.finfo(logits.dtype).eps) * scale
-    if deviation is not None:
-        apart = torch.maximum(apart, (1 + strictness / 8) * deviation)
-    stable = (best - runner_up > 2 * apart) & torch.isfinite(scale)
-    return ballot.numpy().astype(np.int16), stable.numpy()
+    votes = [np.empty(0, dtype=np.int16)]
+    sure = [np.empty(0, dtype=bool)]
+    for part in row_blocks(logits):
+        block = logits[part]
+        best, ballot = block.max(dim=1)
+        runner_up = block.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
+        scale = row_scale(block)
+        # Comparisons with NaN are false: a logit that is not finite is never stable.
+        apart = (tolerance + strictness * 4 * torch.finfo(logits.dtype).eps) * scale
+        if deviation is not None:
+            apart = torch.maximum(apart, (1 + strictness / 8) * deviation[part])
+        votes.append(ballot.numpy().astype(np.int16))
+        sure.append(((best - runner_up > 2 * apart) & torch.isfinite(scale)).numpy())
+    return np.concatenate(votes), np.concatenate(sure)
+
+
+def row_blocks(logits: Tensor) -> Iterator[slice]:
+    """The rows in blocks that stay in the processor's cache."""
+    step = max(1, IN_CACHE // max(1, logits.size(1)))
+    return (slice(first, first + step) for first in range(0, logits.size(0), step))
+
+
+def row_scale(logits: Tensor) -> Tensor:
+    """The size of the numbers in each row, 1 at least: what errors of rounding are in proportion to."""
+    return logits.abs().amax(dim=1).clamp(min=1.0)
 
 
 def _parameter_names(forward: Callable[..., Any]) -> set[str]:

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from agnncert.divisions import Division, is_graph_task
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
+from agnncert.graphs.entries import Entries
 from agnncert.proof.ballots import ABSTAIN, IntArray, Votes
 from agnncert.voting import fast, naive
 from agnncert.voting.call import Ballots, Caller
@@ -39,6 +40,7 @@ def cast(
     shuffle: Shuffle | None = None,
     workers: Workers | None = None,
     keep: KeptShares | None = None,
+    entries: Entries | None = None,
 ) -> tuple[Votes, Cover]:
     """Votes of the targets, and their cover tables (empty where the division needs none).
 
@@ -56,6 +58,7 @@ def cast(
         shuffle: The graph's edges by group, if these have been found before.
         workers: Who casts, with the fast engine and a division that offers ``pieces``; this process when not given.
         keep: Where shares of the vote are kept as they come in; likewise.
+        entries: The features that are not zero, if these have been sought before.
     """
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
@@ -74,7 +77,8 @@ def cast(
         default, listed = _naive_ballots(call, graph, division, rows, listing, tolerance, tell)
         listing = replace(listing, ballot=listed[0], stable=listed[1])
     else:
-        sparse = SparseRows.of(graph.x.to(call.dtype)) if layout is None else layout.sparse
+        x = graph.x.to(call.dtype)
+        sparse = SparseRows.of(x, entries if x is graph.x else None) if layout is None else layout.sparse
         features, default = fast.features_of(call, graph, sparse, memory_limit), _abstaining(len(rows))
         if not is_graph_task(graph) and not getattr(division, "gate_features", False):
             default = fast.edgeless_ballots(call, graph, features, rows, tolerance, memory_limit)

@@ -17,7 +17,7 @@ _OF_EVERY_MODULE = {*vars(torch.nn.Module()), "training_record"}
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks")
 
 
-def model_digest(model: Any, version: int = 2) -> str:
+def model_digest(model: Any, version: int = 2, settings: Mapping[str, str] | None = None) -> str:
     """sha256 of a module: its classes, all settings that its layers keep, and all weights and buffers.
 
     A tensor that a layer keeps as a plain attribute is left out: such tensors are results of the last call as often as
@@ -26,9 +26,10 @@ def model_digest(model: Any, version: int = 2) -> str:
     Args:
         model: The module, or any callable.
         version: 2, or 1 as in files of version 1, which name only what a module prints about itself.
+        settings: What ``settings_of`` says about it, if it has just been asked.
     """
     digest = hashlib.sha256()
-    lines = settings_of(model).items() if version > 1 else [(_path(type(model)), f"\n{model}")]
+    lines = (settings or settings_of(model)).items() if version > 1 else [(_path(type(model)), f"\n{model}")]
     separator = " = " if version > 1 else ""
     digest.update("\n".join(f"{name}{separator}{value}" for name, value in lines).encode())
     for name, value in _tensors(model, version):

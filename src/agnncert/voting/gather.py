@@ -2,9 +2,12 @@
 
 import hashlib
 import json
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +23,9 @@ from agnncert.voting import fast
 from agnncert.voting.call import Caller
 from agnncert.voting.cover import SmallComponents
 from agnncert.voting.digest import model_digest
+from agnncert.voting.heap import kept_heap
 from agnncert.voting.lazy_rows import Features, SparseRows
-from agnncert.voting.shares import Share, cast_share
+from agnncert.voting.shares import LaidOut, Share, cast_share, laid_out
 from agnncert.voting.shuffle import Shuffle
 from agnncert.workers import Workers
 
@@ -90,7 +94,8 @@ def booth_of(job: Job) -> Booth:
 @torch.no_grad()
 def cast_range(booth: Booth, groups: range) -> Share:
     """What a worker does with a range of groups."""
-    return cast_share(booth.call, booth.shuffle, groups, booth.features, booth.tolerance, booth.memory_limit)
+    with kept_heap():
+        return cast_share(booth.call, booth.shuffle, groups, booth.features, booth.tolerance, booth.memory_limit)
 
 
 def parts_of(shuffle: Shuffle, memory_limit: int | None, kept: Sequence[Share], at_least: int) -> list[range]:
@@ -191,17 +196,35 @@ def gathered(
 
     results: Iterator[tuple[range, Share]]
     if workers is None:
-        results = ((g, cast_share(call, shuffle, g, features, tolerance, memory_limit, told(g))) for g in parts)
+        results = (
+            (groups, ready.cast(call, features, tolerance, memory_limit, told(groups)))
+            for groups, ready in _laid_out_ahead(shuffle, parts)
+        )
     else:
         results = workers.run(job_of(call, shuffle, tolerance, memory_limit), booth_of, cast_range, parts)
-    for groups, share in results:
-        if keep is not None:
-            keep.save(share)
-        shares.append(share)
-        done += len(groups)
-        if tell is not None:
-            tell(done / total)
+    with kept_heap() if workers is None and len(parts) > 1 else nullcontext():
+        for groups, share in results:
+            if keep is not None:
+                keep.save(share)
+            shares.append(share)
+            done += len(groups)
+            if tell is not None:
+                tell(done / total)
     return shares
+
+
+def _laid_out_ahead(shuffle: Shuffle, parts: Sequence[range]) -> Iterator[tuple[range, LaidOut]]:
+    """The subgraphs of each range of groups; while one is voted on, the next is laid out."""
+    if len(parts) == 1:
+        yield parts[0], laid_out(shuffle, parts[0])
+        return
+    with ThreadPoolExecutor(1) as beside:
+        coming = deque([beside.submit(laid_out, shuffle, groups) for groups in parts[:1]])
+        for groups, following in zip_longest(parts, parts[1:]):
+            ready = coming.popleft().result()
+            if following is not None:
+                coming.append(beside.submit(laid_out, shuffle, following))
+            yield groups, ready
 
 
 def _tensor(array: npt.NDArray[Any]) -> torch.Tensor:

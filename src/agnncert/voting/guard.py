@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.inspector import Inspector
 
 from agnncert.errors import ModelContractError
-from agnncert.voting.call import Ballots, Caller, judge
+from agnncert.voting.call import Ballots, Caller, judge, row_blocks, row_scale
 from agnncert.voting.lazy_rows import Features, LazyRows, Shake, is_code
 
 SHAKE = 16.0  # units of rounding by which numbers are moved: more than sums of some thousand terms gather
@@ -59,7 +59,7 @@ def watched(
     logits = call(x, edge_index, values, batch)
     moved = _moved(call, logits, (x, edge_index, values, batch), seed=0)
     # Where a score is mostly rounding error, one look may by chance find it in its old place. NaN is doubtful, too.
-    if not bool((moved <= DOUBT * logits.abs().amax(dim=1).clamp(min=1.0)).all()):
+    if not all(bool((moved[part] <= DOUBT * row_scale(logits[part])).all()) for part in row_blocks(logits)):
         for seed in range(1, 1 + MORE_LOOKS):
             moved = torch.maximum(moved, _moved(call, logits, (x, edge_index, values, batch), seed))
     return logits, moved
@@ -76,7 +76,13 @@ def _moved(call: Caller, logits: Tensor, inputs: tuple[Any, ...], seed: int) -> 
     weights = {name: shake.table(value, salt=2).flip(0) for name, value in values.items()}
     graphs = None if batch is None else int(batch[-1]) - batch.flip(0)
     other = call.shaken(shake, shaken_model)
-    return (other(turned, edges, weights, graphs).flip(0) - logits).abs().amax(dim=1)
+    there, last = other(turned, edges, weights, graphs), logits.size(0)
+    parts = [logits.new_empty(0)]
+    for part in row_blocks(logits):
+        block = logits[part]
+        begin = last - part.start - len(block)
+        parts.append((there[begin : begin + len(block)].flip(0) - block).abs_().amax(dim=1))
+    return torch.cat(parts)
 
 
 def shaken_model(model: Any, shake: Shake) -> Any:

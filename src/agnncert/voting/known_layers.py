@@ -168,12 +168,17 @@ def _is_original(kind: type) -> bool:
     for cls in kind.__mro__:
         if cls in (nn.Module, object) or not issubclass(cls, nn.Module):
             continue
-        file = inspect.getsourcefile(cls)
+        file = _file_of(cls)  # type: ignore[arg-type]  # a class can be hashed
         for name in ("forward", "message", "aggregate", "update", "edge_update", "embed", "head", "pool", "__call__"):
             method = vars(cls).get(name)
             if isinstance(method, FunctionType) and inspect.unwrap(method).__code__.co_filename != file:
                 return False
     return True
+
+
+@cache
+def _file_of(cls: Any) -> str | None:
+    return inspect.getsourcefile(cls)
 
 
 def sources_were_read() -> bool:

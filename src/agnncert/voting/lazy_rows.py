@@ -6,7 +6,6 @@ linear then repeats the same wide product for every copy. ``LazyRows`` stands in
 operation sees ordinary copied features.
 """
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,13 +13,11 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# Below this share of non-zeros a sparse product beats the dense one on a CPU (bag-of-words features have about 1 %).
-SPARSE_BELOW = 0.1
+from agnncert.graphs.entries import Entries
 
 
 class Features:
@@ -131,7 +128,7 @@ class Features:
     def _linear(self, weight: Tensor, bias: Tensor | None, index: Tensor | None = None) -> Tensor:
         if self._shake is not None:
             # Moving the weight moves every term of the product, and costs less than to move every entry of x.
-            moved, sign = self._shake.numbers(weight), signs(self.x.size(0), self._shake.seed)
+            moved, sign = self._shake.numbers(weight), self._row_signs
             if index is None:
                 product = self._plain_linear(moved, None)
             else:
@@ -141,6 +138,11 @@ class Features:
         if index is not None:
             return F.linear(self.x.index_select(0, index), weight, bias)
         return self._plain_linear(weight, bias)
+
+    @cached_property
+    def _row_signs(self) -> Tensor:
+        assert self._shake is not None
+        return signs(self.x.size(0), self._shake.seed).to(torch.int8)
 
     def _plain_linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.device != self.x.device:
@@ -195,49 +197,32 @@ def is_code(value: Tensor) -> Tensor:
 class SparseRows:
     """A matrix in compressed rows (and, once a gradient is asked for, columns)."""
 
-    def __init__(self, x: Tensor, places: npt.NDArray[np.int64] | None = None) -> None:
-        """From a matrix and, if they are known, the places of its non-zeros, counted row by row."""
+    def __init__(self, x: Tensor, entries: Entries | None = None) -> None:
+        """From a matrix and, if they are known, its entries that are not zero."""
         self._x = x
-        self.rows = _compressed(x, _nonzeros(x) if places is None else places)
+        self.rows = _compressed(x, entries or Entries.all_of(x))
 
     @cached_property
     def columns(self) -> Tensor:
         """The transposed matrix in compressed rows."""
         turned = self._x.t().contiguous()
-        return _compressed(turned, _nonzeros(turned))
+        return _compressed(turned, Entries.all_of(turned))
 
     @classmethod
-    def of(cls, x: Tensor) -> "SparseRows | None":
+    def of(cls, x: Tensor, entries: Entries | None = None) -> "SparseRows | None":
         """The compressed form, or ``None`` when ``x`` is too dense to gain from it."""
-        most = int(SPARSE_BELOW * x.numel())
-        some = x[:: max(1, x.size(0) // 64)] if x.numel() else x
-        if x.numel() == 0 or (
-            torch.count_nonzero(some) > 2 * SPARSE_BELOW * some.numel() and torch.count_nonzero(x) > most
-        ):
-            return None
-        places = _nonzeros(x, most)
-        return None if len(places) > most else cls(x, places)
+        entries = entries or Entries.of(x)
+        return cls(x, entries) if entries.few else None
 
     def times(self, right: Tensor) -> Tensor:
         """``x @ right``, differentiable in ``right``."""
         return cast(Tensor, _SparseTimes.apply(self, right))  # type: ignore[no-untyped-call]
 
 
-def _nonzeros(x: Tensor, most: float = math.inf) -> npt.NDArray[np.int64]:
-    """Places of the entries that are not zero, counted row by row; the search ends when they are more than ``most``."""
-    flat, places, count = x.detach().cpu().contiguous().view(-1), [np.zeros(0, dtype=np.int64)], 0
-    for first in range(0, len(flat), 2 * IN_CACHE):
-        places.append(np.flatnonzero((flat[first : first + 2 * IN_CACHE] != 0).numpy()) + first)
-        count += len(places[-1])
-        if count > most:
-            break
-    return np.concatenate(places)
-
-
-def _compressed(x: Tensor, places: npt.NDArray[np.int64]) -> Tensor:
+def _compressed(x: Tensor, entries: Entries) -> Tensor:
+    places, values = entries.place, entries.value.to(x.device)
     row, column = np.divmod(places, max(1, x.size(1)))
     start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=x.size(0)))])
-    values = x.detach().reshape(-1)[torch.from_numpy(places).to(x.device)]
     starts, columns = (torch.from_numpy(part).to(x.device) for part in (start, column))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torch calls its compressed rows a beta feature
@@ -296,7 +281,7 @@ class LazyRows(Tensor):
         Projections work on the whole matrix, questions about shape and type on the stand-in, all else on copied rows.
         """
         kwargs = kwargs or {}
-        if func in _ABOUT_SHAPE_AND_TYPE:
+        if func in ABOUT_SHAPE_AND_TYPE:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
         projected = _project(func, args, kwargs)
@@ -367,4 +352,4 @@ _PRODUCTS = {Tensor.matmul, Tensor.__matmul__, Tensor.mm, torch.matmul, torch.mm
 _METHODS = (Tensor.size, Tensor.dim, Tensor.numel, Tensor.is_floating_point, Tensor.__len__, Tensor.get_device)
 _STORAGE = ("is_cuda", "is_sparse", "is_sparse_csr", "is_quantized")
 _PROPERTIES = ("shape", "dtype", "device", "layout", "ndim", "requires_grad", *_STORAGE)
-_ABOUT_SHAPE_AND_TYPE = {*_METHODS, *(getattr(Tensor, name).__get__ for name in _PROPERTIES)}
+ABOUT_SHAPE_AND_TYPE = {*_METHODS, *(getattr(Tensor, name).__get__ for name in _PROPERTIES)}

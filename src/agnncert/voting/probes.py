@@ -37,6 +37,7 @@ from agnncert.voting.scenes import (
 
 # Above this many numbers, features are handed over as the fast engine does: unevaluated until a layer projects them.
 MOST_PLAIN_NUMBERS = 2**20
+BRIEF_PLAIN_NUMBERS = 2**18  # likewise, where layers were read: these see both from ``certify``, later
 
 
 class Failed(ModelContractError):  # noqa: N818 - it is caught and becomes a finding
@@ -56,8 +57,8 @@ class Failed(ModelContractError):  # noqa: N818 - it is caught and becomes a fin
 class Stage:
     """A model and a table of features: shows scenes to the model, in its own precision."""
 
-    def __init__(self, call: Caller, table: Tensor) -> None:
-        self.call = call
+    def __init__(self, call: Caller, table: Tensor, most_plain: int = MOST_PLAIN_NUMBERS) -> None:
+        self.call, self.most_plain = call, most_plain
         self.features = Features(table.to(call.dtype))
 
     def show(self, scene: Scene, model: Any = None) -> Tensor:
@@ -67,12 +68,11 @@ class Stage:
             Failed: The model fails on a graph that an attack could produce.
         """
         call = self.call if model is None else replace(self.call, model=model)
-        plain = scene.rows.numel() * self.features.x.size(1) <= MOST_PLAIN_NUMBERS
+        plain = scene.rows.numel() * self.features.x.size(1) <= self.most_plain
         x = self.features.x[scene.rows] if plain else self.features.rows(scene.rows)
-        values = {name: scene.values[name].clone() for name in call.takes}
-        batch = scene.place.clone() if call.task == "graph" else None
+        batch = scene.place if call.task == "graph" else None
         try:
-            return call(x, scene.edge_index.clone(), values, batch)
+            return call(x, scene.edge_index, scene.values, batch)  # the model gets copies of its own
         except ModelContractError as error:
             if not isinstance(error.__cause__, Exception):  # of the kind that the model itself raised
                 raise
@@ -88,9 +88,9 @@ class Ground:
     """A scene on which changes are tried, and how far apart outputs may lie there."""
 
     def __init__(
-        self, call: Caller, double: Callable[[], Caller | None], table: Table, scene: Scene, brief: bool = False
+        self, stage: Stage, double: Callable[[], Caller | None], table: Table, scene: Scene, brief: bool = False
     ) -> None:
-        self.table, self.scene, self.stage, self.brief = table, scene, Stage(call, table.x), brief
+        self.table, self.scene, self.stage, self.brief = table, scene, stage, brief
         self._double_call = double
         self.deviation = 0.0
 
@@ -203,11 +203,14 @@ class Probe:
         self.width = x.size(1)
         whole = x if x.dtype == torch.float64 else few  # numbers that the model's type may not hold are all looked at
         self.call = bind(model, Data(x=whole, **self.values), task)
-        self.small = self._ground(few, self._made_up(len(few)))
         # The scene that is made up comes first: it is small, and finds most of what there is to be found.
-        self.grounds = [self.small]
-        if own is not None:
-            self.grounds.append(self._ground(x, own if brief else self._with_made_up(own, len(few))))
+        made = self._made_up(len(few))
+        if own is not None and brief:  # rows of one table, which is then projected once for both
+            self.grounds = self._grounds(x, made, own)
+        else:
+            self.grounds = self._grounds(few, made)
+            self.grounds += [] if own is None else self._grounds(x, self._with_made_up(own, len(few)))
+        self.small = self.grounds[0]
 
     @property
     def deviation(self) -> float:
@@ -429,8 +432,10 @@ class Probe:
         both = own.joined(replace(extra, place=extra.place + shift))
         return both if self.task == "node" else replace(both, side=both.place % 2)
 
-    def _ground(self, x: Tensor, scene: Scene) -> Ground:
-        return Ground(self.call, lambda: self._double_call, Table.of(x, self.generator), scene, self.brief)
+    def _grounds(self, x: Tensor, *scenes: Scene) -> list[Ground]:
+        table = Table.of(x, self.generator)
+        stage = Stage(self.call, table.x, BRIEF_PLAIN_NUMBERS if self.brief else MOST_PLAIN_NUMBERS)
+        return [Ground(stage, lambda: self._double_call, table, scene, self.brief) for scene in scenes]
 
     @cached_property
     def _double_call(self) -> Caller | None:

@@ -1,5 +1,6 @@
 """Ballots cast a second time by the plain engine: some before a certificate is signed, more when it is verified."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -176,5 +177,5 @@ def _in_subgraph(
     if "abstain" in part:
         few.abstain = part.abstain[shown]
     place = torch.cumsum(shown, 0)[torch.from_numpy(targets)] - 1
-    ballots, _ = naive.ballots_in(call, few, None)
+    ballots, _ = naive.ballots_in(replace(call, copies=False), few, None)
     return np.asarray(ballots[place.numpy()])

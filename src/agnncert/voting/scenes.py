@@ -6,8 +6,11 @@ its nodes are numbers of rows in a table that ends with rows of poison: poisonin
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
@@ -57,7 +60,9 @@ class Scene:
 
     def sorted(self) -> "Scene":
         """The same graph with its edges sorted by the ids of head and source."""
-        source, head = torch.argsort(torch.argsort(self.place))[self.edge_index]
+        rank = torch.empty(len(self.rows), dtype=torch.int64)
+        rank[torch.argsort(self.place)] = torch.arange(len(self.rows))
+        source, head = rank[self.edge_index]
         order = torch.argsort(head * len(self.rows) + source, stable=True)
         values = {name: value[order] for name, value in self.values.items()}
         return replace(self, edge_index=self.edge_index[:, order], values=values)
@@ -85,7 +90,9 @@ class Table:
     def of(cls, x: Tensor, generator: torch.Generator) -> "Table":
         """The table with these ordinary rows."""
         lines = [torch.full_like(x[:1], value) for value in (math.nan, math.inf, -math.inf, HUGE, -HUGE, 0.0)]
-        large = 1000 * (1 + x.abs().amax().clamp(max=HUGE)) * torch.randn(4, x.size(1), generator=generator).to(x.dtype)
+        low, high = x.aminmax()  # the size of the largest number, without a second matrix of sizes
+        size = torch.maximum(-low, high).clamp(max=HUGE)
+        large = 1000 * (1 + size) * torch.randn(4, x.size(1), generator=generator).to(x.dtype)
         return cls(torch.cat([x, *lines, large]), x.size(0))
 
     def poison(self, count: int, finite: bool, generator: torch.Generator) -> Tensor:
@@ -119,32 +126,38 @@ def has_loops(division: Any) -> bool:
 
 # Graphs with everything that an attack can bring
 
-Arcs = list[tuple[int, int]]
+Arcs = npt.NDArray[np.int64]  # one arc per row: source and head
+
+
+@cache
+def _fixed_parts(scale: int) -> dict[str, tuple[int, Arcs]]:
+    """Connected graphs without anything that is drawn: size and arcs of each."""
+    hub = 150 * scale
+    arcs = {
+        "hub": (hub, [(leaf, 0) for leaf in range(1, hub)] + [(0, leaf) for leaf in range(1, hub, 2)]),
+        "one way": (40, [(leaf, 0) for leaf in range(1, 40)]),
+        "fan": (30, [(0, leaf) for leaf in range(1, 30)]),
+        "chain": (10, [(k, k + 1) for k in range(9)]),
+        "parallel": (3, [(0, 1), (0, 1), (0, 1), (1, 0), (1, 2), (2, 1), (2, 1)]),
+        "pair": (2, [(0, 1), (1, 0)]),
+    }
+    return {name: (size, np.array(part, dtype=np.int64)) for name, (size, part) in arcs.items()}
 
 
 def _parts(generator: torch.Generator, scale: int) -> list[tuple[int, Arcs]]:
     """Connected graphs: size and arcs of each."""
-    hub = 150 * scale
-    both = [(leaf, 0) for leaf in range(1, hub)] + [(0, leaf) for leaf in range(1, hub, 2)]
-    one_way = [(leaf, 0) for leaf in range(1, 40)]
-    fan = [(0, leaf) for leaf in range(1, 30)]
-    chain = [(k, k + 1) for k in range(9)]
-    parallel = [(0, 1), (0, 1), (0, 1), (1, 0), (1, 2), (2, 1), (2, 1)]
-    ends = torch.randint(0, 60, (240 * scale, 2), generator=generator).tolist()
-    crowd = [(u, v) for u, v in ends if u != v] + [(v, u) for u, v in ends if u != v]
-    mixed = [(u, v) for u, v in torch.randint(0, 24, (160, 2), generator=generator).tolist() if u != v]
-    pair = [(0, 1), (1, 0)]
-    return [
-        (hub, both),
-        (40, one_way),
-        (30, fan),
-        (10, chain),
-        (3, parallel),
-        (60, crowd),
-        (24, mixed),
-        (2, pair),
-        *[(1, [])] * 4,
-    ]
+    fixed, lone = _fixed_parts(scale), np.empty((0, 2), dtype=np.int64)
+    crowd = _drawn(60, 240 * scale, generator)
+    crowd = np.concatenate([crowd, crowd[:, ::-1]])
+    mixed = _drawn(24, 160, generator)
+    first = [fixed[name] for name in ("hub", "one way", "fan", "chain", "parallel")]
+    return [*first, (60, crowd), (24, mixed), fixed["pair"], *[(1, lone)] * 4]
+
+
+def _drawn(size: int, count: int, generator: torch.Generator) -> Arcs:
+    """Arcs between nodes at random, without loops."""
+    ends = torch.randint(0, size, (count, 2), generator=generator).numpy()
+    return np.asarray(ends[ends[:, 0] != ends[:, 1]])
 
 
 def made_up(
@@ -165,19 +178,19 @@ def made_up(
         scale: A larger number gives larger hubs and more edges.
         sides: Two, each with one copy of every part, or one.
     """
-    side, arcs, count = [], [], 0
-    for number in range(sides):
+    arcs, start, count = [], [], 0
+    for _ in range(sides):
+        start.append(count)
         for size, part in _parts(generator, scale):
-            side += [number] * size
-            arcs += [(count + u, count + v) for u, v in part]
-            arcs += [(count, count)] if loops else []
+            arcs += [part + count] if len(part) else []
+            arcs += [np.full((1, 2), count)] if loops else []
             count += size
-    edge_index = torch.tensor(arcs, dtype=torch.int64).t()
+    edge_index = torch.from_numpy(np.concatenate(arcs).T.copy())
     return Scene(
         torch.randint(0, ordinary, (count,), generator=generator),
         edge_index,
         picked_values(values, edge_index.size(1), generator),
-        torch.tensor(side),
+        torch.from_numpy(np.repeat(np.arange(sides), np.diff([*start, count]))),
         torch.rand(count, generator=generator),
     ).sorted()
 

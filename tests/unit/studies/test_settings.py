@@ -69,3 +69,45 @@ def test_only_what_differs_from_the_defaults_counts_as_given() -> None:
         "feature", "groups",
     ]  # fmt: skip
     assert TrainSettings(fit={"lr": 0.1}).given() == ["lr"]
+
+
+NAMES = ["safe", "toxic", "a=b"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "empty", "prior"),
+    [
+        ({"empty": "toxic"}, "1", None),
+        ({"empty": "abstain", "prior": "toxic=12"}, "abstain", "0,12,0"),
+        ({"empty": "0", "prior": "a=b=-3, safe=2"}, "0", "2,0,-3"),
+        ({"empty": "edgeless", "prior": "5"}, "edgeless", "5"),
+        ({"prior": "1,2,3"}, None, "1,2,3"),
+    ],
+)
+def test_classes_in_a_vote_may_be_called_by_name(typed, empty, prior) -> None:
+    settings = CertifySettings(**typed).with_class_numbers(NAMES)
+    assert (settings.empty, settings.prior) == (empty, prior)
+    assert settings.vote is not None
+
+
+@pytest.mark.parametrize(
+    ("typed", "names", "said"),
+    [
+        (
+            {"empty": "toxc"},
+            NAMES,
+            'no class is called "toxc": did you mean "toxic"? Valid: safe, toxic, a=b, edgeless',
+        ),
+        ({"prior": "toxin=3"}, NAMES, 'no class is called "toxin": did you mean "toxic"? Valid: safe, toxic, a=b.'),
+        ({"prior": "toxic=3,toxic=4"}, NAMES, 'the class "toxic" is called twice'),
+        ({"prior": "toxic=many"}, NAMES, '"toxic=many" is not of the form CLASS=N'),
+        ({"prior": "toxic=3,4"}, NAMES, '"4" is not of the form CLASS=N'),
+        ({"empty": "toxic"}, None, "have numbers alone: use these, or edgeless or abstain"),
+    ],
+)
+def test_a_name_that_no_class_has_is_refused_with_those_that_there_are(typed, names, said) -> None:
+    settings = CertifySettings(**typed)
+    assert settings.sets_vote
+    with pytest.raises(SettingsError) as refused:
+        settings.with_class_numbers(names)
+    assert said in str(refused.value)

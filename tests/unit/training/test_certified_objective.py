@@ -1,5 +1,7 @@
 """Training for a size: the loss on batches of subgraphs, equal ones evaluated once, against one graph after the other."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -171,6 +173,7 @@ def test_more_than_two_classes_have_the_strongest_rival_to_beat() -> None:
         (GNNCertE(9), {}, "EdgeCentric or NodeCentric"),
         (ac.EdgeCentric(9), {"select_size": 1}, "select_size"),
         (ac.EdgeCentric(9), {"weights": ac.Weights(full=0.5)}, "weights"),
+        (ac.EdgeCentric(math.inf), {}, "with a number of groups"),
         (ac.EdgeCentric(9), {"objective": "vote", "design_size": 1}, "belongs to"),
     ],
 )

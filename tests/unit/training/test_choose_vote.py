@@ -11,6 +11,8 @@ from torch_geometric.utils import to_undirected
 import agnncert as ac
 from agnncert.datasets import GraphSet
 from agnncert.errors import SettingsError
+from agnncert.models.build import build_constant
+from agnncert.studies.controls import size_rule
 from agnncert.training.choose_vote import CONSTANT, MODEL, NO_EDGES, PLAIN, SIZE_ONLY
 
 from ...support.labelled import labelled_graph, labelled_graphs
@@ -70,7 +72,7 @@ def test_groups_of_their_own_are_chosen_for_as_they_are_certified(
 @pytest.mark.parametrize("division", [ac.EdgeCentric(20), ac.NodeCentric(20)], ids=str)
 def test_every_candidate_certifies_as_much_as_it_says(graphs, for_graphs, division) -> None:
     choice = ac.choose_vote(for_graphs, graphs, division, size=2)
-    assert [one.division.num_groups for one in choice.candidates[::4]] == [20, 60, 200]
+    assert [one.division.num_groups for one in choice.candidates[::4]] == [20, 60, 200, math.inf]
     for one in choice.candidates:
         assert one.vote == ac.Vote(one.vote.empty, one.vote.prior)
         if one.label is not None:
@@ -105,6 +107,25 @@ def test_where_the_size_tells_as_much_the_size_alone_decides_and_is_certified_by
     ]
     assert np.mean(parts, axis=0) == pytest.approx([choice.best.accuracy, choice.best.certified_accuracy])
     assert choice.best.certified_accuracy > 0.7
+
+
+@pytest.mark.parametrize(
+    ("division", "counts"), [(ac.EdgeCentric(20), "edges"), (ac.NodeCentric(20), "nodes")], ids=str
+)
+def test_size_alone_is_also_counted_exactly_and_no_rule_by_size_certifies_more(division, counts) -> None:
+    graphs = paths(sizes_tell=True)
+    model = ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2, readout="sum", seed=3)
+    choice = ac.choose_vote(model, graphs, division, size=2)
+    exact = choice.candidates[-1]
+    assert (exact.name, exact.division.num_groups) == (SIZE_ONLY, math.inf)
+    assert exact.score == pytest.approx(size_rule(graphs, 2, counts).score)
+    assert exact.score > min(one.score for one in choice.candidates if one.name == SIZE_ONLY)
+    voting = build_constant(graphs, exact.label, 2)
+    shares = [
+        ac.certify(voting, graphs, exact.division, targets=part, vote=exact.vote).certified_accuracy(graphs.y, sizes=2)
+        for part in (graphs.train, graphs.val)
+    ]
+    assert np.mean(shares) == pytest.approx(exact.certified_accuracy)
 
 
 def test_where_nothing_can_be_told_the_constant_answer_is_taken() -> None:

@@ -39,6 +39,16 @@ def test_recipes_of_the_catalogue_stay_as_they_are() -> None:
         assert usual_arguments(name, data) == recipe(name, "node")
 
 
+def test_training_for_a_size_may_have_a_recipe_of_its_own_and_others_keep_theirs() -> None:
+    plain, designed = (recipe("amazon-c", "node", objective=objective) for objective in ("balanced", "certified"))
+    assert plain == recipe("amazon-c", "node")
+    assert (designed[0]["scale"], designed[0]["num_layers"]) == ("standard", plain[0]["num_layers"])
+    assert "scale" not in plain[0]
+    assert "norm" in plain[0].keys() - designed[0].keys()  # and no None, which a run folder could not store
+    assert designed[1].keys() == plain[1].keys()
+    assert recipe("cora-ml", "node", objective="certified") == recipe("cora-ml", "node")
+
+
 def test_other_data_gets_what_suits_its_width_and_size() -> None:
     narrow, wide = labelled_graph(), labelled_graph(features=300)
     assert usual_arguments("folder", narrow)[0]["dropout"] < usual_arguments("folder", wide)[0]["dropout"]

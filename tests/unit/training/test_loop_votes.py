@@ -52,6 +52,40 @@ def test_weights_are_kept_that_are_best_under_the_vote(nodes, graphs, task, divi
     assert model.training_record.get("vote") == (None if vote is None else vote.to_json())
 
 
+@pytest.mark.parametrize(
+    ("division", "against"),
+    [(ac.NodeCentric(9), "any"), (ac.NodeCentric(math.inf), "structure"), (ac.EdgeCentric(math.inf), "any")],
+    ids=str,
+)
+def test_nodes_are_trained_for_a_size_by_what_the_best_prior_certifies(nodes, division, against):
+    how = {"objective": "certified", "design_size": 2, "against": against, "weights": ac.Weights(edgeless=3.0)}
+    seen = []
+    model = ac.fit(small(nodes), nodes, division, **how, **QUICK, progress=lambda step: seen.append(step.score))
+    choice = ac.choose_vote(model, nodes, division, 2, against=against)
+    best = max(one.score for one in choice.candidates if one.name == "with a prior")
+    assert model.training_record["score"] == pytest.approx(best) == max(score for score in seen if score is not None)
+    vote = next(one.vote for one in choice.candidates if one.score == best)
+    cert = ac.certify(model, nodes, division, nodes.val_mask, vote=vote)
+    radius = cert.structure_radius if against == "structure" else cert.radius
+    right = cert.label == nodes.y[nodes.val_mask].numpy()
+    assert best == pytest.approx(sum((right & (radius >= size)).mean() for size in (1, 2, 3)) / 3)
+
+
+@pytest.mark.parametrize(
+    ("division", "settings", "complaint"),
+    [
+        (ac.NodeCentric(9, gate_features=True), {"objective": "certified"}, "without gated features"),
+        (None, {"objective": "certified"}, "not of None"),
+        (ac.NodeCentric(9), {"against": "structure"}, "against=structure belongs to"),
+        (ac.NodeCentric(9), {"objective": "certified", "select_size": 1}, "leave out select_size"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_trained_for_a_size_is_refused(nodes, division, settings, complaint):
+    with pytest.raises(SettingsError, match=complaint):
+        ac.fit(small(nodes), nodes, division, **settings, **QUICK)
+
+
 def test_a_prior_certifies_more_than_half_the_ballots(nodes):
     vote = ac.Vote(empty="abstain", prior=50)
     with pytest.raises(SettingsError, match="at most size 4"):

@@ -12,7 +12,8 @@ from .test_loop import node_case
 
 DEFAULTS = {
     "epochs": 200, "lr": 0.01, "weight_decay": 5e-4, "clip": None, "batch_size": 64, "objective": None,
-    "design_size": 0, "weights": None, "balance_classes": False, "groups_per_step": None, "clusters": None, "clusters_per_step": 1,
+    "design_size": 0,
+    "against": "any", "weights": None, "balance_classes": False, "groups_per_step": None, "clusters": None, "clusters_per_step": 1,
     "protocol": "transductive", "select_size": 0, "evaluate_every": 5, "patience": 20, "seed": 0,
 }  # fmt: skip
 
