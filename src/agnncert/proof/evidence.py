@@ -140,7 +140,7 @@ class Evidence(ABC):
 
 
 AT_ONCE = min(4, os.cpu_count() or 1)  # threads that answer for a file
-CELLS_AT_ONCE = 2**16  # targets times classes to look at together: they stay in the processor's cache
+CELLS_AT_ONCE = 2**17  # targets times classes to look at together: they stay in the processor's cache
 
 
 @dataclass(frozen=True)

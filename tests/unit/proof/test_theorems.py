@@ -12,11 +12,13 @@ from agnncert.proof.ballots import Votes
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.rules import RULES
 from agnncert.proof.theorems import Reach, certified_radius, largest_amount, neighbours_needed, tally, times, withstands
+from agnncert.proof.vote import Vote
 
 from ...support.certificates import random_budget, random_evidence
 
 INF = math.inf
 NODE_RULES = ["edge-centric/node", "node-centric/node", "gated/node"]
+VOTES = [Vote(), Vote(empty="abstain", prior=(1, 4, 0)), Vote(empty=1, prior=(0, 9, 3))]
 
 
 @pytest.fixture
@@ -358,12 +360,12 @@ def test_needed_neighbours_are_those_found_by_trying_one_more_each_time(rule, rn
 @pytest.mark.parametrize("rule", NODE_RULES)
 @pytest.mark.parametrize("ids", ["node_id", "row"])
 def test_new_neighbours_beside_unlimited_deletions_are_found_without_a_search(rule, ids, rng):
-    proof = random_evidence(rng, rule, num_targets=80, num_groups=20, ids=ids, unstable=0.02)
+    besides = ({}, {"change_features": INF}, {"delete_nodes": 1}, {"inject_nodes": 1, "edges_per_injected": 1})
     found = set()
-    for more in ({}, {"change_features": INF}, {"delete_nodes": 1}, {"inject_nodes": 1, "edges_per_injected": 1}):
-        for target_features in (False, True):
-            rest = Budget(delete_edges=INF, target_features=target_features).but(**more)
-            searched = largest_amount(lambda amounts: proof.holds_each(rest, "add_edges", amounts), 80)  # noqa: B023
-            assert proof.largest("add_edges", rest).tolist() == searched.tolist(), rest
-            found |= set(searched.tolist())
-    assert len(found) > 2
+    for vote, more, target_features in itertools.product(VOTES, besides, (False, True)):
+        proof = random_evidence(rng, rule, num_targets=40, num_groups=20, ids=ids, unstable=0.02, vote=vote)
+        rest = Budget(delete_edges=INF, target_features=target_features).but(**more)
+        searched = largest_amount(lambda amounts: proof.holds_each(rest, "add_edges", amounts), 40)  # noqa: B023
+        assert proof.largest("add_edges", rest).tolist() == searched.tolist(), (vote, rest)
+        found |= set(searched.tolist())
+    assert len(found) > 4
