@@ -18,10 +18,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 import agnncert as ac
+from agnncert.graphs.graph import canonical_set
 from agnncert.models.build import build_constant
+from agnncert.training.side_by_side import DistinctSubgraphs
 from agnncert.training.vote_search import (
     BallotTable,
     Constants,
@@ -109,9 +112,22 @@ def votes(data: Any, name: str, word: str, seed: int, epochs: int) -> Iterator[d
 
 def controls(data: Any, name: str, word: str) -> Iterator[dict[str, Any]]:
     """The rows of one dataset and division for which no model is needed."""
-    constant = build_constant(data, 0, int(data.y.max()) + 1)
-    found = {0: (tables_of(constant, data, division_of(word)), {})}
-    yield from (row for row in designed(found, name) if row["method"] != "trained")
+    division, num_classes = division_of(word), int(data.y.max()) + 1
+    if division.num_groups == math.inf:
+        tables = tables_of(build_constant(data, 0, num_classes), data, division)
+    else:
+        tables = tables_of_filled(data, division, num_classes)
+    yield from (row for row in designed({0: (tables, {})}, name) if row["method"] != "trained")
+
+
+def tables_of_filled(data: Any, division: Any, num_classes: int) -> Tables:
+    """The same as of a constant model, which votes for class 0 in every group that is not empty."""
+    unused: Any = None
+    subgraphs = DistinctSubgraphs.of(unused, canonical_set(list(data)), len(data), division, each=True)
+    counts = np.zeros((len(data), num_classes), dtype=np.int64)
+    counts[:, 0] = subgraphs.num_filled.numpy()
+    whole = BallotTable.of_graphs(division.num_groups, counts, data.y.numpy())
+    return {part: whole.rows(getattr(data, part).numpy()) for part in PARTS}
 
 
 def designed(found: dict[int, tuple[Tables, dict[str, Any]]], name: str) -> Iterator[dict[str, Any]]:

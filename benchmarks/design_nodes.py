@@ -80,7 +80,7 @@ def best_prior(table: BallotTable, size: int) -> tuple[int, float]:
     return best[1], best[0]
 
 
-def trained(graph: Any, name: str, seed: int, kind: str) -> Any:
+def trained(graph: Any, name: str, seed: int, kind: str, weights: ac.Weights | None = None) -> Any:
     """A model as the recipe of the dataset for votes with a prior has it; an MLP learns without a division.
 
     Features are scaled once and not in every step; the scaling is put into the model afterwards.
@@ -95,7 +95,7 @@ def trained(graph: Any, name: str, seed: int, kind: str) -> Any:
         ac.fit(bare, graph, seed=seed, **fit_args)
     else:
         how: Any = {"objective": "certified", "design_size": TRAINED_FOR, "against": "structure", **fit_args}
-        ac.fit(bare, graph, DIVISION, seed=seed, weights=WEIGHTS.get(name), **how)
+        ac.fit(bare, graph, DIVISION, seed=seed, weights=weights, **how)
     scaled.load_state_dict({**scaled.state_dict(), **bare.state_dict()})
     scaled.training_record = bare.training_record
     return scaled.eval()
@@ -108,11 +108,11 @@ def accuracy_of_mlp(data: Any, view: Any, name: str, seed: int) -> float:
         return float((model(data.x, data.edge_index).argmax(1) == data.y)[data.test_mask].double().mean())
 
 
-def votes(data: Any, name: str, protocol: str, seed: int) -> Iterator[dict[str, Any]]:
+def votes(data: Any, name: str, protocol: str, seed: int, weights: ac.Weights | None) -> Iterator[dict[str, Any]]:
     """Rows of one dataset, protocol and seed."""
     begin = time.perf_counter()
     view = inductive_view(data) if protocol == "inductive" else data
-    model = trained(training_graph(view), name, seed, "gcn")
+    model = trained(training_graph(view), name, seed, "gcn", weights)
     seconds = round(time.perf_counter() - begin, 1)
     on_val, on_test = table_of(model, view, view.val_mask), table_of(model, data, data.test_mask)
     with torch.no_grad():
@@ -153,6 +153,7 @@ def main() -> None:
     parser.add_argument("--out", default="results/design_nodes.jsonl", type=Path)
     parser.add_argument("--seeds", nargs="*", default=[0, 1, 2], type=int)
     parser.add_argument("--protocols", nargs="*", default=["inductive", "transductive"])
+    parser.add_argument("--edgeless", type=float, help="weight of the edgeless term, if not as in WEIGHTS")
     options = parser.parse_args()
     torch.set_num_threads(1)
     done = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
@@ -161,10 +162,13 @@ def main() -> None:
             for seed in options.seeds:
                 about = {"dataset": name, "protocol": protocol, "seed": seed, "division": "Ninf"}
                 about["objective"] = "certified"
+                weights = WEIGHTS.get(name)
+                if options.edgeless is not None:
+                    weights, about["edgeless_weight"] = ac.Weights(edgeless=options.edgeless), options.edgeless
                 if any(all(row.get(field) == value for field, value in about.items()) for row in done):
                     continue
                 data = ac.load_dataset(name, root=options.data, seed=seed)
-                rows = [{**about, **row} for row in votes(data, name, protocol, seed)]
+                rows = [{**about, **row} for row in votes(data, name, protocol, seed, weights)]
                 with options.out.open("a") as file:
                     file.writelines(json.dumps(row) + "\n" for row in rows)
                 for row in rows:
