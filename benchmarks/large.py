@@ -18,7 +18,6 @@ import os
 import platform
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,14 +52,13 @@ CELLS = [
 class Clock:
     """Time by phase; what a phase calls counts for the phase that is called, not for both.
 
-    ``cpu`` is processor time, which a busy machine does not lengthen much; ``beside`` is that of other threads, which is
-    also in ``cpu``, in that of casting; ``peak`` is the most memory there had been when a phase last ended.
+    ``cpu`` is processor time, which a busy machine does not lengthen much; ``peak`` is the most memory there had been when
+    a phase last ended.
     """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.cpu: dict[str, float] = {}
-        self.beside: dict[str, float] = {}
         self.peak: dict[str, float] = {}
         self._running: list[str] = []
         self._since, self._cpu_since = time.perf_counter(), time.process_time()
@@ -88,12 +86,6 @@ class Clock:
         plain = getattr(owner, name)
 
         def watched(*args: Any, **kwargs: Any) -> Any:
-            if threading.current_thread() is not threading.main_thread():
-                start = time.thread_time()
-                try:
-                    return plain(*args, **kwargs)
-                finally:
-                    self.beside[phase] = self.beside.get(phase, 0.0) + time.thread_time() - start
             with self.phase(phase):
                 return plain(*args, **kwargs)
 
@@ -269,9 +261,6 @@ def certify_and_save(root: Path, part: int, division: str, groups: int, file: Pa
     with clock.phase("other"):
         seconds, certificate = timed(lambda: ac.certify(model, data, division_of(division, groups)))
     peak = peak_gib()
-    for phase, beside in clock.beside.items():  # the next range is laid out while one is cast
-        clock.cpu[phase] = clock.cpu.get(phase, 0.0) + beside
-        clock.cpu["casting"] -= beside
     cpu = time.process_time()
     seconds_save, _ = timed(lambda: certificate.save(file))
     cpu = time.process_time() - cpu

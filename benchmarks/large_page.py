@@ -26,8 +26,7 @@ def page(rows: dict[str, Row]) -> str:
         "*load* is how many other processes wanted a core when the row began: rows with much of it are slower than "
         "they need be.",
         "## Certify, save, verify\n\n" + certify_table(at_groups(measured, 80)),
-        "## Where the time goes, in seconds of processor\n\nGroups are laid out while others are cast.\n\n"
-        + phase_table(at_groups(measured, 80)),
+        "## Where the time goes, in seconds of processor\n\n" + phase_table(at_groups(measured, 80)),
         "## Growth over T, in seconds of processor\n\n" + growth_table(measured),
         "## Training: one epoch, in plain Cluster-GCN epochs (seconds of processor)\n\n" + epoch_table(rows),
         "## One process and Ray on the same machine, T = 80\n\n" + ray_table(rows),

@@ -2,12 +2,10 @@
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ from agnncert.voting.cover import SmallComponents
 from agnncert.voting.digest import model_digest
 from agnncert.voting.heap import kept_heap
 from agnncert.voting.lazy_rows import Features, SparseRows
-from agnncert.voting.shares import LaidOut, Share, cast_share, laid_out
+from agnncert.voting.shares import Share, cast_share
 from agnncert.voting.shuffle import Shuffle
 from agnncert.workers import Workers
 
@@ -196,10 +194,8 @@ def gathered(
 
     results: Iterator[tuple[range, Share]]
     if workers is None:
-        results = (
-            (groups, ready.cast(call, features, tolerance, memory_limit, told(groups)))
-            for groups, ready in _laid_out_ahead(shuffle, parts)
-        )
+        # One after the other on all cores: laying out the next range meanwhile made both wait for each other.
+        results = ((g, cast_share(call, shuffle, g, features, tolerance, memory_limit, told(g))) for g in parts)
     else:
         results = workers.run(job_of(call, shuffle, tolerance, memory_limit), booth_of, cast_range, parts)
     with kept_heap() if workers is None and len(parts) > 1 else nullcontext():
@@ -211,20 +207,6 @@ def gathered(
             if tell is not None:
                 tell(done / total)
     return shares
-
-
-def _laid_out_ahead(shuffle: Shuffle, parts: Sequence[range]) -> Iterator[tuple[range, LaidOut]]:
-    """The subgraphs of each range of groups; while one is voted on, the next is laid out."""
-    if len(parts) == 1:
-        yield parts[0], laid_out(shuffle, parts[0])
-        return
-    with ThreadPoolExecutor(1) as beside:
-        coming = deque([beside.submit(laid_out, shuffle, groups) for groups in parts[:1]])
-        for groups, following in zip_longest(parts, parts[1:]):
-            ready = coming.popleft().result()
-            if following is not None:
-                coming.append(beside.submit(laid_out, shuffle, following))
-            yield groups, ready
 
 
 def _tensor(array: npt.NDArray[Any]) -> torch.Tensor:

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from torch_geometric.data import Data
 
 from agnncert.divisions import EdgeCentric, Pieces, has_own_groups, is_graph_task
 from agnncert.proof.ballots import BoolArray, IntArray
@@ -98,43 +97,11 @@ def cast_share(
         memory_limit: Bytes that one chunk may take, about.
         tell: Told which share of the work is done.
     """
-    return laid_out(shuffle, groups).cast(call, features, tolerance, memory_limit, tell)
-
-
-@dataclass(frozen=True)
-class LaidOut:
-    """The subgraphs of a range of groups, ready to be voted on.
-
-    Attributes:
-        graph: The graph.
-        pieces: Its subgraphs.
-        share: Their share, without ballots.
-        copy: The copy (or cell) that casts each ballot of the share.
-    """
-
-    graph: Data
-    pieces: Pieces
-    share: Share
-    copy: IntArray
-
-    def cast(
-        self,
-        call: Caller,
-        features: Features,
-        tolerance: float | None,
-        memory_limit: int | None,
-        tell: fast.Tell | None,
-    ) -> Share:
-        """The share with its ballots; arguments as in ``cast_share``."""
-        plan = fast.Plan(self.graph, self.pieces, features.sparse, tell)
-        ballots, stable = fast.ballots(call, plan, features, tolerance, memory_limit)
-        return replace(self.share, ballot=ballots[self.copy], stable=stable[self.copy])
-
-
-def laid_out(shuffle: Shuffle, groups: range) -> LaidOut:
-    """Lays out the subgraphs of a range of groups."""
     pieces = shuffle.pieces(groups)
-    return LaidOut(shuffle.graph, pieces, *_found(shuffle, groups, pieces))
+    share, copy = _found(shuffle, groups, pieces)
+    layout = fast.Plan(shuffle.graph, pieces, features.sparse, tell)
+    ballots, stable = fast.ballots(call, layout, features, tolerance, memory_limit)
+    return replace(share, ballot=ballots[copy], stable=stable[copy])
 
 
 def empty_share(shuffle: Shuffle, groups: range) -> Share:
