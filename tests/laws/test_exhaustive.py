@@ -15,11 +15,11 @@ from ..support.harness import KINDS, Score, changes, evidence, flips, random_tab
 from ..support.tiny import Cell
 
 GRAPHS = {
-    "edge-centric/node": 55,
-    "node-centric/node": 70,
-    "gated/node": 65,
-    "edge-centric/graph": 80,
-    "node-centric/graph": 120,
+    "edge-centric/node": 40,
+    "node-centric/node": 50,
+    "gated/node": 48,
+    "edge-centric/graph": 60,
+    "node-centric/graph": 90,
 }
 
 

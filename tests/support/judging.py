@@ -75,7 +75,7 @@ def lies(world: World, draft: Draft, verdict: Verdict | None = None) -> list[str
     allowed = [path for path, named in UNCHECKED.items() if re.search(named, silent, re.IGNORECASE)]
     headers = [_same_budgets(header) for header in (draft.header, expected.header)]
     found = [".".join(map(str, path)) for path in _differences(*headers, allowed)]
-    found += ["target"] if _names(draft) != _names(expected) else []
+    found += ["target"] if not _stored_alike(draft, expected) and _names(draft) != _names(expected) else []
     for name in sorted({name for name in (*draft.arrays, *expected.arrays) if not name.startswith("target")}):
         ours, theirs = draft.arrays.get(name), expected.arrays.get(name)
         if ours is None and name in OPTIONAL:
@@ -83,6 +83,14 @@ def lies(world: World, draft: Draft, verdict: Verdict | None = None) -> list[str
         if ours is None or theirs is None or ours.dtype.kind != theirs.dtype.kind or not np.array_equal(ours, theirs):
             found.append(name)
     return found
+
+
+def _stored_alike(draft: Draft, expected: Draft) -> bool:
+    """Whether the targets' ids are the same to the last byte, so that they need not be read."""
+    ours, theirs = ({k: v for k, v in one.arrays.items() if k.startswith("target")} for one in (draft, expected))
+    return ours.keys() == theirs.keys() and all(
+        value.dtype == theirs[name].dtype and np.array_equal(value, theirs[name]) for name, value in ours.items()
+    )
 
 
 def _names(draft: Draft) -> Any:
