@@ -160,17 +160,17 @@ def main() -> None:
     wanted = "size only" if options.controls else "trained"
     for name in options.datasets:
         for seed in options.seeds:
+            data = None
             for word in options.divisions or DIVISIONS[name]:
                 about, known = {"dataset": name, "division": word, "seed": seed}, read(options.out)
-                if any(key({**about, "size": size, "method": wanted}) not in map(key, known) for size in DESIGNS[name]):
-                    data = ac.load_dataset(name, root=options.data, seed=seed)
-                    found = (
-                        controls(data, name, word)
-                        if options.controls
-                        else votes(data, name, word, seed, options.epochs)
-                    )
-                    rows = [{**about, **row} for row in found]
-                    write(options.out, [row for row in rows if key(row) not in set(map(key, known))])
+                if all(key({**about, "size": size, "method": wanted}) in map(key, known) for size in DESIGNS[name]):
+                    continue
+                data = data if data is not None else ac.load_dataset(name, root=options.data, seed=seed)
+                found = (
+                    controls(data, name, word) if options.controls else votes(data, name, word, seed, options.epochs)
+                )
+                rows = [{**about, **row} for row in found]
+                write(options.out, [row for row in rows if key(row) not in set(map(key, known))])
 
 
 def read(path: Path) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ edges added and deleted, nodes injected and deleted), and certified accuracy on 
 sizes. Training never sees messages from validation nodes, in the inductive protocol none from test nodes either: a
 prediction without edges that has seen them would be preferred for it. Weights are kept that certify most validation
 nodes around size ``TRAINED_FOR`` (``objective="certified"``); rows without a field "objective" are from before there was
-that, and kept those with the best prediction without edges. Rows that are there already are not computed again.
+that, and kept those with the best vote without a prior. Rows that are there already are not computed again.
 """
 
 import argparse

@@ -87,11 +87,17 @@ def winner(results: Results, dataset: str, size: int) -> list[Row]:
 
 
 def node_rows(results: Results, dataset: str, protocol: str, size: int) -> list[Row]:
-    """The rows of one design size, one per seed: of the training that did better on validation nodes."""
+    """The rows of one design size, one per seed: of the training that did better on validation nodes over all seeds.
+
+    Ties go to the training that is in use now; one that has fewer seeds is not considered.
+    """
     wanted = (dataset, protocol, size)
     rows = [row for row in results.designs if (row["dataset"], row.get("protocol"), row["size"]) == wanted]
-    seeds = sorted({int(row["seed"]) for row in rows})
-    return [max((row for row in rows if row["seed"] == seed), key=lambda row: float(row["score"])) for seed in seeds]
+    trainings = [[row for row in rows if (row.get("objective") is not None) == now] for now in (True, False)]
+    most = max(len(each) for each in trainings)
+    complete = [each for each in trainings if len(each) == most]
+    best = max(complete, key=lambda each: sum(float(row["score"]) for row in each))
+    return sorted(best, key=lambda row: int(row["seed"]))
 
 
 def gain(ours: Sequence[Row], theirs: Sequence[Row]) -> Gain:
