@@ -103,19 +103,19 @@ def certify_table(rows: list[Row]) -> str:
         "file MB",
         "verify s",
     ]
-    titles += ["of processor", "µs of processor per edge", "load"]
+    titles += ["of processor", "µs of processor per edge", "threads", "load"]
     body = [
         [
             size_of(row), row["cell"].split(":")[2], f"{row['seconds']:.1f}", f"{row['cpu_seconds']:.1f}",
             f"{row['peak_gib']:.2f}", f"{row['peak_save_gib']:.2f}", f"{row['seconds_save']:.1f}", f"{row['cpu_seconds_save']:.1f}", f"{row['file_mb']:.0f}",
             f"{row['seconds_verify']:.1f}", f"{row['cpu_seconds_verify']:.1f}",
-            f"{1e6 * row['cpu_seconds'] / row['edges']:.2f}", f"{row['machine']['load']:.1f}",
+            f"{1e6 * row['cpu_seconds'] / row['edges']:.2f}", str(row["machine"]["threads"]), f"{row['machine']['load']:.1f}",
         ]
         for row in rows
     ]  # fmt: skip
     goal = [
         "**to reach, at full size**", "both", f"≤ {TARGETS['seconds']:g}", "", f"≤ {TARGETS['peak_gib']:g}", f"≤ {TARGETS['peak_gib']:g}",
-        f"≤ {TARGETS['seconds_save']:g}", "", "", f"≤ {TARGETS['seconds_verify']:g}", "", "", "",
+        f"≤ {TARGETS['seconds_save']:g}", "", "", f"≤ {TARGETS['seconds_verify']:g}", "", "", "", "",
     ]  # fmt: skip
     return table(titles, [*body, goal] if body else [])
 
