@@ -35,6 +35,7 @@ from .live.events import Event as Event
 from .live.graph import LiveGraph as LiveGraph
 from .live.results import Applied as Applied
 from .live.spent import Spent as Spent
+from .models import Fallback as Fallback
 from .models import build_model as build_model
 from .models import load_model as load_model
 from .models import pretrained as pretrained

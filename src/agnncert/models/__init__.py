@@ -7,6 +7,7 @@ so that the many subgraphs of a certificate share that product.
 
 from agnncert.models.build import MODELS, build_from_config, build_model
 from agnncert.models.bundled import pretrained
+from agnncert.models.fallback import Fallback
 from agnncert.models.gnn import GNN, ModelConfig
 from agnncert.models.saved import load_model, save_model
 from agnncert.models.scaling import Scaling
@@ -14,6 +15,7 @@ from agnncert.models.scaling import Scaling
 __all__ = [
     "GNN",
     "MODELS",
+    "Fallback",
     "ModelConfig",
     "Scaling",
     "build_from_config",

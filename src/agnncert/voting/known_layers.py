@@ -22,6 +22,7 @@ from torch_geometric import nn as pyg
 from torch_geometric.utils._trim_to_layer import TrimToLayer
 
 from agnncert.models import gnn
+from agnncert.models.fallback import Fallback
 from agnncert.models.scaling import Scaling
 from agnncert.models.statements import StatementVotes
 
@@ -106,6 +107,7 @@ KNOWN: dict[type, tuple[str, Settings]] = {
     gnn.WeightedNodeGNN: ("layers, norms and activations one after the other", _always),
     gnn.GraphGNN: ("the same, then a readout of each graph", _always),
     gnn.WeightedGraphGNN: ("the same, then a readout of each graph", _always),
+    Fallback: ("rows of one of two models, chosen by whether the node has an incoming arc", _always),
     StatementVotes: ("numbers of each row looked up and added, then a mean over each graph", _always),
 }
 
