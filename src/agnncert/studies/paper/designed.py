@@ -5,6 +5,7 @@ envelope takes at each size the vote that was designed for it, and is called one
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -48,8 +49,13 @@ def of_method(results: Results, dataset: str, size: int, method: str, division: 
 
 
 def chosen(results: Results, dataset: str, size: int, method: str) -> list[Row]:
-    """For each seed the row of a method whose division did best without the test graphs."""
-    return _best(of_method(results, dataset, size, method))
+    """For each seed the row of a method whose division did best without the test graphs.
+
+    Divisions that have been tried with fewer seeds than others take no part: the choice would be another for each seed.
+    """
+    rows = of_method(results, dataset, size, method)
+    tried = Counter(row["division"] for row in rows)
+    return _best(row for row in rows if tried[row["division"]] == max(tried.values()))
 
 
 def _best(rows: Iterable[Row]) -> list[Row]:

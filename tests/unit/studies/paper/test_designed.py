@@ -51,9 +51,11 @@ def test_the_division_of_each_seed_is_the_one_that_did_best_without_the_test_gra
 
 
 def test_of_all_methods_the_best_one_is_taken_and_a_tie_goes_to_the_simpler() -> None:
-    tied = graph_row("size only", "E300", 1, 0.7, "1100")
-    picked = designed.winner(results(*DESIGNS, tied), "mutag", 1)
+    tied = [graph_row("size only", "E300", seed, score, "1100") for seed, score in ((1, 0.7), (0, 0.5))]
+    picked = designed.winner(results(*DESIGNS, *tied), "mutag", 1)
     assert [(row["seed"], row["method"]) for row in picked] == [(0, "trained"), (1, "size only")]
+    picked = designed.winner(results(*DESIGNS, tied[0]), "mutag", 1)
+    assert {row["method"] for row in picked} == {"trained"}, "a division with one seed of two was chosen"
 
 
 def test_a_model_that_could_know_training_graphs_by_heart_must_do_no_worse_on_validation_graphs() -> None:
