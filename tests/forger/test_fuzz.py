@@ -14,7 +14,16 @@ from ..support.forging import derive, leaves, scratch_folder, seal
 from ..support.judging import SITUATIONS, numbered, same, tried, verdict_on
 
 # Every kind of certificate; the offline run has all variants, and all files of version 1.
-NAMES = [*SOME, "gnncert-n", "graphs-gnncert-e", "graphs-gnncert-en", "sparse-rs-features", *list(all_old_cases())[::4]]
+NAMES = [
+    *SOME,
+    "edge-rows",
+    "gnncert-e",
+    "gnncert-n",
+    "graphs-gnncert-e",
+    "graphs-gnncert-en",
+    "sparse-rs-features",
+    *list(all_old_cases())[::4],
+]
 BAD = ("LIE", "CRASH")
 
 

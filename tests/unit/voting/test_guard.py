@@ -38,16 +38,18 @@ from ...support.wild import (
 DIVISIONS = [EdgeCentric(5), NodeCentric(5), NodeCentric(5, gate_features=True)]
 
 
+SIZES = (1e5, 1e8, 1e20)
+
+
 @pytest.mark.parametrize("division", DIVISIONS, ids=str)
-@pytest.mark.parametrize("big", [1e5, 1e8, 1e20])
-@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize(("kind", "big"), [(kind, SIZES[(k + j) % 3]) for k, kind in enumerate(LAYERS) for j in (0, 1)])
 def test_large_features_that_cancel(kind, big, division):
     check_stable_ballots_hold(Cancelling(kind), wild_data(0, big), division)
 
 
 @pytest.mark.parametrize("division", DIVISIONS, ids=str)
 def test_large_weights_that_cancel_inside_the_network(division):
-    for seed in range(4):
+    for seed in range(2):
         check_stable_ballots_hold(CancellingInside(seed), wild_data(seed, wild=0), division)
 
 
@@ -70,7 +72,7 @@ def test_isolated_nodes_flip_no_certified_label():
 magnitudes = st.floats(-20, 20, width=32)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), low=magnitudes, high=magnitudes, alike=st.booleans())
 def test_sparse_and_dense_products_agree_on_stable_ballots(seed, low, high, alike):
     random = torch.Generator().manual_seed(seed)
