@@ -7,7 +7,9 @@ edges added and deleted, nodes injected and deleted), and certified accuracy on 
 sizes. Training never sees messages from validation nodes, in the inductive protocol none from test nodes either: a
 prediction without edges that has seen them would be preferred for it. Weights are kept that certify most validation
 nodes around size ``TRAINED_FOR`` (``objective="certified"``); rows without a field "objective" are from before there was
-that, and kept those with the best vote without a prior. Rows that are there already are not computed again.
+that, and kept those with the best vote without a prior. In rows with a field "without_edges" another model, an MLP that
+was trained in the same way, answers for nodes without edges (``ac.Fallback``). Rows that are there already are not
+computed again.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -101,29 +104,30 @@ def trained(graph: Any, name: str, seed: int, kind: str, weights: ac.Weights | N
     return scaled.eval()
 
 
-def accuracy_of_mlp(data: Any, view: Any, name: str, seed: int) -> float:
-    """The share of test nodes that an MLP gets right that was trained in the same way, as far as it can be."""
-    model = trained(training_graph(view), name, seed, "mlp")
+def accuracy(model: Any, data: Any) -> float:
+    """The share of test nodes that a model gets right on the whole graph."""
     with torch.no_grad():
         return float((model(data.x, data.edge_index).argmax(1) == data.y)[data.test_mask].double().mean())
 
 
-def votes(data: Any, name: str, protocol: str, seed: int, weights: ac.Weights | None) -> Iterator[dict[str, Any]]:
+def votes(
+    data: Any, name: str, protocol: str, seed: int, weights: ac.Weights | None, fallback: bool
+) -> Iterator[dict[str, Any]]:
     """Rows of one dataset, protocol and seed."""
     begin = time.perf_counter()
     view = inductive_view(data) if protocol == "inductive" else data
-    model = trained(training_graph(view), name, seed, "gcn", weights)
+    gcn = trained(training_graph(view), name, seed, "gcn", weights)
     seconds = round(time.perf_counter() - begin, 1)
+    mlp = trained(training_graph(view), name, seed, "mlp")
+    model = ac.Fallback(gcn, mlp).eval() if fallback else gcn
     on_val, on_test = table_of(model, view, view.val_mask), table_of(model, data, data.test_mask)
-    with torch.no_grad():
-        right = model(data.x, data.edge_index).argmax(1) == data.y
     about = {
         "trained_for": TRAINED_FOR,
-        "best_epoch": model.training_record["best_epoch"],
+        "best_epoch": gcn.training_record["best_epoch"],
         "seconds": seconds,
         "accuracy_edgeless": float((on_test.edgeless == on_test.truth).mean()),
-        "accuracy_whole_graph": float(right[data.test_mask].double().mean()),
-        "accuracy_mlp": accuracy_of_mlp(data, view, name, seed),
+        "accuracy_whole_graph": accuracy(model, data),
+        "accuracy_mlp": accuracy(mlp, data),
     }
     for size in DESIGNS:
         prior, score = best_prior(on_val, size)
@@ -153,27 +157,28 @@ def main() -> None:
     parser.add_argument("--out", default="results/design_nodes.jsonl", type=Path)
     parser.add_argument("--seeds", nargs="*", default=[0, 1, 2], type=int)
     parser.add_argument("--protocols", nargs="*", default=["inductive", "transductive"])
+    parser.add_argument("--without-edges", nargs="*", choices=("gcn", "mlp"), default=["gcn", "mlp"])
     parser.add_argument("--edgeless", type=float, help="weight of the edgeless term, if not as in WEIGHTS")
     options = parser.parse_args()
     torch.set_num_threads(1)
     done = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
-    for name in options.datasets:
-        for protocol in options.protocols:
-            for seed in options.seeds:
-                about = {"dataset": name, "protocol": protocol, "seed": seed, "division": "Ninf"}
-                about["objective"] = "certified"
-                weights = WEIGHTS.get(name)
-                if options.edgeless is not None:
-                    weights, about["edgeless_weight"] = ac.Weights(edgeless=options.edgeless), options.edgeless
-                if any(all(row.get(field) == value for field, value in about.items()) for row in done):
-                    continue
-                data = ac.load_dataset(name, root=options.data, seed=seed)
-                rows = [{**about, **row} for row in votes(data, name, protocol, seed, weights)]
-                with options.out.open("a") as file:
-                    file.writelines(json.dumps(row) + "\n" for row in rows)
-                for row in rows:
-                    print(name, protocol, seed, row["size"], row["prior"], f"{row['accuracy_edgeless']:.4f}",
-                        " ".join(f"{s}:{v:.3f}" for s, v in zip(SIZES, row["test_certified"], strict=True) if s <= 5), flush=True)  # fmt: skip
+    for name, protocol, alone, seed in product(
+        options.datasets, options.protocols, options.without_edges, options.seeds
+    ):
+        about = {"dataset": name, "protocol": protocol, "seed": seed, "division": "Ninf", "objective": "certified"}
+        about["without_edges"] = None if alone == "gcn" else alone
+        weights = WEIGHTS.get(name)
+        if options.edgeless is not None:
+            weights, about["edgeless_weight"] = ac.Weights(edgeless=options.edgeless), options.edgeless
+        if any(all(row.get(field) == value for field, value in about.items()) for row in done):
+            continue
+        data = ac.load_dataset(name, root=options.data, seed=seed)
+        rows = [{**about, **row} for row in votes(data, name, protocol, seed, weights, alone == "mlp")]
+        with options.out.open("a") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+        for row in rows:
+            print(name, protocol, alone, seed, row["size"], row["prior"], f"{row['accuracy_edgeless']:.4f}",
+                " ".join(f"{s}:{v:.3f}" for s, v in zip(SIZES, row["test_certified"], strict=True) if s <= 5), flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":
