@@ -83,6 +83,13 @@ def test_of_two_trainings_of_nodes_the_one_is_shown_that_did_better_on_validatio
     assert "| Cora-ML, 1 | .785 (.780–.790) |" in designed.node_table(results(*DESIGNS, *worse), "inductive")
 
 
+def test_who_answers_without_edges_is_decided_by_validation_nodes_and_named() -> None:
+    alone = [node_row(1, 0.9, seed, score=0.85, objective="certified", without_edges="mlp") for seed in (0, 1)]
+    assert " | .770 | MLP | " in designed.node_table(results(*DESIGNS, *alone), "inductive")
+    worse = [{**row, "score": 0.75} for row in alone]
+    assert " | MLP | " not in designed.node_table(results(*DESIGNS, *worse), "inductive").split("Cora-ML, 1", 1)[1]
+
+
 def test_the_gain_is_counted_graph_by_graph_with_its_standard_error() -> None:
     known = results(*DESIGNS)
     apart = designed.gain(*(designed.chosen(known, "mutag", 1, method) for method in ("trained", "size only")))
@@ -99,7 +106,7 @@ def test_tables_and_sentences_show_controls_beside_what_is_designed() -> None:
     assert "MUTAG at 1: .000 before, .750 now, above the majority class" in designed.repair_words(known)
     assert "Cora-ML .785 at 1 and .765 at 2 (without edges .770, MLP .760)" in designed.node_words(known, "inductive")
     table = designed.node_table(known, "inductive")
-    assert "| Cora-ML, 1 | .785 (.780–.790) | .765 (.760–.770) | .770 | .760 | – | .860 | 4, 4 | 2 |" in table
+    assert "| Cora-ML, 1 | .785 (.780–.790) | .765 (.760–.770) | .770 | GCN | .760 | – | .860 | 4, 4 | 2 |" in table
     assert designed.node_words(known, "transductive") == ""
 
 
