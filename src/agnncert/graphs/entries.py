@@ -38,7 +38,7 @@ class Entries:
         """The entries of a matrix, if they are few enough to gain from it."""
         most = int(SPARSE_BELOW * x.numel())
         some = x[:: max(1, x.size(0) // 64)] if x.numel() else x
-        crowded = torch.count_nonzero(some) > 2 * SPARSE_BELOW * some.numel() and torch.count_nonzero(x) > most
+        crowded = torch.count_nonzero(some) > SPARSE_BELOW / 2 * some.numel() and _are_more(x, most)
         found = cls.all_of(x[:0] if crowded else x, most)
         return found if x.numel() and not crowded and len(found.place) <= most else cls.all_of(x[:0], few=False)
 
@@ -62,6 +62,17 @@ class Entries:
     def finite(self) -> bool:
         """Whether the matrix is known to hold nothing but numbers: no NaN, no infinity."""
         return self.few and bool(torch.isfinite(self.value).all())
+
+
+def _are_more(x: Tensor, most: int) -> bool:
+    """Whether more than so many entries are not zero: counted, which is much faster than to list them."""
+    flat, count = x.detach().cpu().contiguous().view(-1), 0
+    for part in torch.split(flat, BLOCK):
+        here = part.numpy() != 0 if part.dtype in _OF_NUMPY else (part != 0).numpy()
+        count += int(np.count_nonzero(here))
+        if count > most:
+            return True
+    return False
 
 
 def sought(x: Any) -> Entries | None:
