@@ -11,8 +11,9 @@ def row(part: int, division: str, groups: int = 80, **changes):
         "cell": f"certify:{part}:{division}:{groups}", "nodes": 2_449_029 // part, "edges": edges, "groups": groups,
         "ballots": 40 * 2_449_029 // part, "seconds": 30.0 / part, "cpu_seconds": 25.0 / part, "trained": False,
         "phases_cpu": {name: 16 * value / part for name, value in phases.items()}, "peak_gib": 0.5 + 6.0 / part,
+        "peak_save_gib": 0.5 + 6.0 / part,
         "seconds_save": 2.0, "cpu_seconds_save": 2.0 / part, "seconds_verify": 3.0, "cpu_seconds_verify": 3.0 / part,
-        "file_mb": 700 / part, "machine": {"load": 0.0, "cores": 2}, "accuracy": 0.5, "certified_accuracy": [0.5] * 41,
+        "file_mb": 700 / part, "machine": {"threads": 1, "load": 0.0, "cores": 2}, "accuracy": 0.5, "certified_accuracy": [0.5] * 41,
     }  # fmt: skip
     return usual | changes
 
