@@ -241,20 +241,36 @@ class _SparseTimes(torch.autograd.Function):
         return None, ctx.matrix.columns @ grads[0]
 
 
-class LazyRows(Tensor):
+class StandIn(Tensor):
+    """A tensor with shape and type but no numbers, until an operation asks for them."""
+
+    _given_away: bool = False
+
+    def copied(self) -> Tensor:
+        """The numbers."""
+        raise NotImplementedError
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Operations that reach the tensor core without passing ``__torch_function__`` see numbers."""
+        return on_copies(func, args, kwargs or {})
+
+
+class LazyRows(StandIn):
     """A stand-in for ``features.x[index]`` that modules cannot tell from a tensor."""
 
     features: Features
     index: Tensor  # type: ignore[assignment]  # hides Tensor.index, which nothing calls
     _copied: Tensor | None
-    _given_away: bool
 
     @staticmethod
     def __new__(cls, features: Features, index: Tensor) -> "LazyRows":
         """A tensor with shape and type but no storage."""
         shape = (index.numel(), features.x.size(1))
         rows: LazyRows = Tensor._make_wrapper_subclass(cls, shape, dtype=features.x.dtype, device=features.device)
-        rows.features, rows.index, rows._copied, rows._given_away = features, index.to(features.device), None, False
+        rows.features, rows.index, rows._copied = features, index.to(features.device), None
         return rows
 
     def on(self, device: torch.device) -> "LazyRows":
@@ -286,21 +302,15 @@ class LazyRows(Tensor):
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
         projected = _project(func, args, kwargs)
-        return _on_copies(func, args, kwargs) if projected is None else projected
-
-    @classmethod
-    def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
-    ) -> Any:
-        """Operations that reach the tensor core without passing ``__torch_function__`` see copied rows."""
-        return _on_copies(func, args, kwargs or {})
+        return on_copies(func, args, kwargs) if projected is None else projected
 
 
-def _on_copies(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    used: list[LazyRows] = []
+def on_copies(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """What a function makes of the numbers that its arguments stand for."""
+    used: list[StandIn] = []
 
     def plain(value: Any) -> Any:
-        if not isinstance(value, LazyRows):
+        if not isinstance(value, StandIn):
             return value
         used.append(value)
         return value.copied()

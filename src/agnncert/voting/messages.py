@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from agnncert.voting.lazy_rows import ABOUT_SHAPE_AND_TYPE
+from agnncert.voting.lazy_rows import ABOUT_SHAPE_AND_TYPE, StandIn, on_copies
 
 LARGE = 2**22  # numbers: smaller messages stay in the cache anyway
 BLOCK = 2**19  # numbers that are gathered at a time
@@ -93,7 +93,7 @@ def _is_large(*args: Any) -> bool:
     )
 
 
-class Messages(Tensor):
+class Messages(StandIn):
     """A stand-in for ``rows.index_select(0, index)``, times each of ``scales``."""
 
     rows: Tensor
@@ -151,22 +151,7 @@ class Messages(Tensor):
                 return args[3].add_to(args[0], args[2][(slice(None), *[0] * (args[2].dim() - 1))])
         if func in _NEW and type(args[0]) is Messages:
             return func(args[0].rows, *args[1:], **kwargs)
-        return _on_copies(func, args, kwargs)
-
-    @classmethod
-    def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
-    ) -> Any:
-        """Operations that reach the tensor core without passing ``__torch_function__`` see copies."""
-        return _on_copies(func, args, kwargs or {})
-
-
-def _on_copies(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    def plain(value: Any) -> Any:
-        return value.copied() if isinstance(value, Messages) else value
-
-    plain_args, plain_kwargs = torch.utils._pytree.tree_map(plain, (args, kwargs))
-    return func(*plain_args, **plain_kwargs)
+        return on_copies(func, args, kwargs)
 
 
 def _scaled(one: Any, other: Any) -> Messages | None:

@@ -11,8 +11,7 @@ from torch import nn
 import agnncert as ac
 from agnncert.divisions import EdgeCentric
 from agnncert.voting import lazy_rows
-from agnncert.voting.lazy_rows import Features, LazyRows, SparseRows
-from agnncert.voting.lazy_rows import _on_copies as on_copies
+from agnncert.voting.lazy_rows import Features, LazyRows, SparseRows, on_copies
 
 from ...support.graphs import random_data
 from ...support.models import build
