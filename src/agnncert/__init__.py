@@ -8,7 +8,7 @@ from typing import Any
 
 import lazy_loader
 
-from agnncert import _moved, extras
+from agnncert import extras
 
 __version__ = "0.1.0"
 
@@ -16,8 +16,6 @@ _load, __dir__, _public = lazy_loader.attach_stub(__name__, __file__)
 
 _SUBMODULES = ("attacks", "baselines", "code", "errors", "testing")  # no star import takes them
 __all__ = ["__version__", *(name for name in _public if name not in _SUBMODULES)]
-
-_moved.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,5 @@
-"""What ``import agnncert`` offers, where modules have moved from, and that tests lie where the code lies."""
+"""What ``import agnncert`` offers, and that tests lie where the code lies."""
 
-import importlib
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import agnncert as ac
-from agnncert import _moved
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -30,24 +27,6 @@ def test_every_public_name_can_be_had_and_a_wrong_one_cannot() -> None:
         assert getattr(ac, name) is not None
     with pytest.raises(AttributeError, match="certfy"):
         ac.certfy  # noqa: B018
-
-
-@pytest.mark.parametrize("place", sorted(_moved.MOVED))
-def test_a_module_that_has_moved_is_found_at_its_documented_place(place: str) -> None:
-    old, new = importlib.import_module(place), importlib.import_module(_moved.MOVED[place])
-    public = [name for name in vars(new) if not name.startswith("_")]
-    assert all(getattr(old, name) is getattr(new, name) for name in public)
-    with pytest.raises(AttributeError):
-        old.no_such_name  # noqa: B018
-
-
-def test_a_command_that_has_moved_still_runs(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(sys, "argv", ["", "--help"])
-    for name in _moved.MOVED:
-        monkeypatch.delitem(sys.modules, name, raising=False)  # runpy warns about what is imported already
-    with pytest.raises(SystemExit):
-        runpy.run_module("agnncert.experiments.comparisons", run_name="__main__", alter_sys=True)
-    assert "--only" in capsys.readouterr().out
 
 
 def test_unit_tests_lie_where_the_modules_lie_that_they_test() -> None:

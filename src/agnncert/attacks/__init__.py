@@ -24,18 +24,13 @@ from agnncert.attacks.problem import Problem
 from agnncert.attacks.random import random
 from agnncert.attacks.results import AttackReport, AttackResult, cost_of, fits
 
-Arsenal = AdversarialFeatures  # earlier names of the two
-Scene = Problem
-
 __all__ = [
     "KINDS",
     "AdversarialFeatures",
-    "Arsenal",
     "AttackReport",
     "AttackResult",
     "Curve",
     "Problem",
-    "Scene",
     "attack",
     "attacked_accuracy",
     "cost_of",

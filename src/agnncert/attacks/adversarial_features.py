@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from agnncert.attacks.problem import Problem, old_names
+from agnncert.attacks.problem import Problem
 from agnncert.proof.ballots import IntArray
 from agnncert.voting.call import no_edges
 
@@ -39,7 +39,6 @@ class AdversarialFeatures:
         return [row for rival in rivals for row in self.best[rival][:count]]
 
     @classmethod
-    @old_names(scene="problem")
     def of(cls, problem: Problem, seed: int = 0, keep: int = 3) -> "AdversarialFeatures":
         """Tries copies of real nodes, as they are and magnified, and features found by gradient ascent.
 

@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from agnncert.attacks.injected_ids import UnusedIds
-from agnncert.attacks.problem import Ballots, Problem, old_names
+from agnncert.attacks.problem import Ballots, Problem
 from agnncert.attacks.results import AttackResult
 from agnncert.divisions import NodeCentric
 from agnncert.errors import BudgetError, GraphError
@@ -21,7 +21,6 @@ from agnncert.proof.ids import Id, encode_ids, refuse_duplicates
 ATTACKS_AT_ONCE = 500
 
 
-@old_names(scene="problem")
 def exhaustive(
     problem: Problem,
     targets: Any,

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.nn import MessagePassing
 
-from agnncert.attacks.problem import Problem, old_names
+from agnncert.attacks.problem import Problem
 from agnncert.attacks.results import AttackResult
 from agnncert.divisions import NodeCentric
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
@@ -37,7 +37,6 @@ BLOCK = 512  # pairs looked at together
 CANDIDATES = 500  # nodes looked at as new neighbours
 
 
-@old_names(scene="problem")
 def gradient(
     problem: Problem,
     targets: Any,

@@ -13,7 +13,7 @@ from agnncert.attacks.adversarial_features import AdversarialFeatures
 from agnncert.attacks.edits import BallotQueue, Edit, TriedEdit, perturbation_of
 from agnncert.attacks.moves import GraphMoves, NodeMoves, with_ids
 from agnncert.attacks.own_groups import greedy_own_groups
-from agnncert.attacks.problem import Ballots, Problem, old_names
+from agnncert.attacks.problem import Ballots, Problem
 from agnncert.attacks.results import AttackResult, best_of
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.perturbation import Perturbation
@@ -30,7 +30,6 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 
 
-@old_names(scene="problem", arsenal="features")
 def greedy(
     problem: Problem,
     targets: Any,

@@ -9,7 +9,7 @@ import torch
 
 from agnncert.attacks.adversarial_features import AdversarialFeatures
 from agnncert.attacks.injected_ids import UnusedIds
-from agnncert.attacks.problem import Ballots, Problem, old_names
+from agnncert.attacks.problem import Ballots, Problem
 from agnncert.attacks.results import AttackResult
 from agnncert.divisions import NodeCentric
 from agnncert.errors import BudgetError, SettingsError
@@ -20,7 +20,6 @@ from agnncert.proof.budget import Budget
 IDS_TO_PAIR = 64  # ids to try in the edge-centric division, where each makes a pair with every target
 
 
-@old_names(scene="problem", arsenal="features")
 def hubs(
     problem: Problem, targets: Any, budget: Budget, *, seed: int = 0, features: AdversarialFeatures | None = None
 ) -> list[AttackResult]:

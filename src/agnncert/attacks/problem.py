@@ -6,8 +6,8 @@ an attack on one node it votes only on the part of the graph that can reach the 
 
 import functools
 from collections import ChainMap, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,22 +43,6 @@ RowChange = tuple[int, Perturbation]  # row of a target, and what to change in o
 FEATURES_AT_ONCE = 20_000_000  # numbers in the features of all attacked graphs that are voted on together
 SMALL = 64  # graphs of up to this many nodes are not cut down before voting
 COPIES = 20  # an extreme number of copies of an edge, where edges have neither weights nor attributes
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def old_names(**new_name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Lets callers go on using the old names of parameters: ``@old_names(scene="problem")``."""
-
-    def accepting(function: Callable[P, R]) -> Callable[P, R]:
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            return function(*args, **{new_name.get(name, name): value for name, value in kwargs.items()})  # type: ignore[arg-type]
-
-        return call
-
-    return accepting
 
 
 class Problem:

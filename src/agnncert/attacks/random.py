@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.attacks.problem import Problem, old_names
+from agnncert.attacks.problem import Problem
 from agnncert.attacks.results import AttackResult, best_of
 from agnncert.errors import SettingsError
 from agnncert.graphs.perturbation import Pair, Perturbation
@@ -15,7 +15,6 @@ from agnncert.proof.ids import Id
 RowPair = tuple[int, int]
 
 
-@old_names(scene="problem")
 def random(
     problem: Problem, targets: Any, budget: Budget | Sequence[Budget], *, seed: int = 0, tries: int = 3
 ) -> list[AttackResult]:

@@ -9,18 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.attacks import (
-    KINDS,
-    AdversarialFeatures,
-    Problem,
-    attack,
-    attacked_accuracy,
-    cost_of,
-    gradient,
-    greedy,
-    hubs,
-    random,
-)
+from agnncert.attacks import KINDS, Problem, attack, attacked_accuracy, cost_of, gradient, greedy, hubs, random
 
 from ...support.towns import CLASSES, NodeListener, setting, town, towns
 
@@ -202,16 +191,6 @@ def test_every_kind_is_documented_and_runs() -> None:
         assert f'"{kind}"' in (attack.__doc__ or "")
         budget = ac.Budget(delete_edges=1, inject_nodes=1, edges_per_injected=1)
         assert len(attack(model, data, division, budget=budget, kind=kind, targets=[0, 1]).results) == 2
-
-
-def test_earlier_names_of_classes_and_parameters_still_work() -> None:
-    model, data, division = setting("node", "N", count=6, num_groups=4)
-    assert (ac.attacks.Scene, ac.attacks.Arsenal) == (Problem, AdversarialFeatures)
-    problem, budget = Problem(model, data, division), ac.Budget(add_edges=1)
-    features = AdversarialFeatures.of(scene=problem)  # type: ignore[call-arg]
-    for name in (greedy, hubs):
-        earlier = name(scene=problem, targets=None, budget=budget, arsenal=features)  # type: ignore[operator]
-        assert earlier == name(problem, None, budget, features=features)  # type: ignore[operator]
 
 
 def test_no_targets_are_no_obstacle_for_an_attack_by_name() -> None:
