@@ -55,7 +55,6 @@ from .studies.comparison import Comparison as Comparison
 from .studies.comparison import compare as compare
 from .training import Weights as Weights
 from .training import fit as fit
-from .training.choose import choose_groups as choose_groups
 from .training.choose_vote import choose_vote as choose_vote
 from .training.statements import fit_statements as fit_statements
 from .verifier import Verdict as Verdict

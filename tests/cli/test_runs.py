@@ -190,23 +190,6 @@ def test_a_run_is_certified_with_another_division(agnncert, trained) -> None:
     assert agnncert("verify", trained, "--ballots", 30).status == 0
 
 
-def test_division_and_groups_are_chosen_for_a_size(agnncert) -> None:
-    answer = agnncert("train", "tables", "--target-size", 3, "--epochs", 3, "--no-references", "--json")
-    assert answer.status == 0, answer.err
-    folder = Path(json.loads(answer.out)["run"])
-    assert folder.name == "tables-gcn-any-size-3"
-    choice = json.loads((folder / "choice.json").read_text())
-    best = max(choice["candidates"], key=lambda one: one["certified_accuracy"])
-    assert best["certified_accuracy"] == max(
-        one["certified_accuracy"]
-        for one in choice["candidates"]
-        if (one["division"], one["groups"]) == (choice["division"], choice["groups"])
-    )
-    assert agnncert("certify", folder).status == 0
-    stored = tomllib.loads((folder / "settings.toml").read_text())
-    assert stored["certify"]["groups"] == choice["groups"]
-
-
 def test_data_from_tables_keeps_its_name(agnncert, certified) -> None:
     assert json.loads((certified / "data.json").read_text())["name"] == "tables"
     assert {row["data"] for row in map(json.loads, (certified / "results.jsonl").read_text().splitlines())} == {

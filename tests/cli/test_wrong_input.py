@@ -52,7 +52,6 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a vote chosen for gated features": (
         (*OWN, "--model", "mine:build", "--division", "gated", "--design-size", "1"), ("without gated features",),
     ),
-    "groups and a size to choose them for": ((*TRAIN, "--target-size", "3"), ("--target-size", "leave out --groups")),
     "an objective with a typo": ((*TRAIN, "--objective", "papers"), ('did you mean "paper"',)),
     "a protocol with a typo": ((*TRAIN, "--protocol", "inductiv"), ('did you mean "inductive"',)),
     "no epochs": (("train", "tables", "--epochs", "0"), ("epochs=0", "from 1 on")),

@@ -4,7 +4,7 @@ A trained run names all of this. Its data is not needed, so that a source tree c
 is; nothing that the folder names is run unless the user permits it, as everywhere (``studies.trust``).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from agnncert.errors import ModelContractError, SettingsError
 from agnncert.models import load_model
 from agnncert.proof.certificate import load_certificate
 from agnncert.proof.vote import Vote
-from agnncert.studies.folder import CHOICE, VOTE, RunFolder, find_run
+from agnncert.studies.folder import VOTE, RunFolder, find_run
 from agnncert.studies.inputs import make_division, settings_of_folder, stored_settings
 from agnncert.studies.own_model import is_module_spec, load_weights, user_model
 from agnncert.studies.settings import ModelSettings
@@ -110,8 +110,7 @@ def detector_of_run(run: str | Path, named: ModelSettings | None = None, trust: 
 
 def _voting(folder: RunFolder, settings: ModelSettings, named: ModelSettings) -> tuple[Division, Vote | None]:
     """Division and vote as the user names them, else those of the run's certificate, else those of its training."""
-    chosen = {key: value for key, value in folder.read_json(CHOICE).items() if key in ("division", "groups")}
-    _, division = make_division(replace(settings, **chosen), "graph")
+    _, division = make_division(settings, "graph")
     vote = settings.vote
     if folder.certificate.is_file():
         certificate = load_certificate(folder.certificate)

@@ -29,12 +29,11 @@ Row = dict[str, Any]
 
 SETTINGS = "settings.toml"
 DATA = "data.json"
-CHOICE = "choice.json"
 VOTE = "vote.json"
 BY_SIZE = "certified accuracy, size only"  # a measure
 MODEL_CARD = "MODEL_CARD.md"
 OWN_FILES = (
-    SETTINGS, DATA, CHOICE, VOTE, "environment.json", "weights.safetensors", "weights.json", "certificate.cert",
+    SETTINGS, DATA, VOTE, "environment.json", "weights.safetensors", "weights.json", "certificate.cert",
     "results.jsonl", "results.csv", "report.html", "log.txt", "MODEL_CARD.md",
 )  # fmt: skip
 _FILE_ONLY = {"file_only": True}  # for the log in the folder; the screen shows such events in other words

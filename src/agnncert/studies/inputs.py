@@ -26,7 +26,7 @@ from agnncert.models.bundled import pretrained_settings
 from agnncert.proof.ballots import IntArray
 from agnncert.proof.vote import LARGEST_CLASS, Vote
 from agnncert.storage import write_atomic
-from agnncert.studies.folder import CHOICE, VOTE, RunFolder
+from agnncert.studies.folder import VOTE, RunFolder
 from agnncert.studies.own_model import is_module_spec, load_weights, user_model
 from agnncert.studies.run import Study, part_rows
 from agnncert.studies.settings import (
@@ -189,10 +189,7 @@ def run_name(data: dict[str, Any], settings: ModelSettings) -> str:
     """A name for the folder: what most runs differ in."""
     model = str(settings.model).replace(".py:", "-").replace(":", "-")
     seed = f"-seed{settings.seed}" if settings.seed else ""
-    size = getattr(settings, "target_size", None)
-    division, groups = settings.division, settings.groups
-    voting = f"{division}-{groups}" if size is None else f"{division or 'any'}-size-{size}"
-    return file_name(f"{data['name']}-{model}-{voting}{seed}")
+    return file_name(f"{data['name']}-{model}-{settings.division}-{settings.groups}{seed}")
 
 
 def file_name(text: str) -> str:
@@ -266,8 +263,6 @@ def study_of_run(
     earlier = settings_of_folder(folder, stored_settings(folder), changes.root, changes.model, trust)
     shared = [entry.name for entry in fields(CertifySettings) if hasattr(earlier, entry.name)]
     values = {name: getattr(earlier, name) for name in shared}
-    if "train" in folder.settings:  # with --target-size, training chose the division
-        values |= {name: value for name, value in folder.read_json(CHOICE).items() if name in ("division", "groups")}
     if changes.sets_vote or changes.design_size is not None:  # the vote is one thing, and chosen as a whole
         values |= {"empty": None, "prior": None, "design_size": None}
     elif "train" in folder.settings and values["empty"] is values["prior"] is None:

@@ -198,19 +198,12 @@ class TrainSettings(ModelSettings):
     ``None`` in such a table, so a ``patience`` of 0 stands for ``None``.
     """
 
-    target_size: int | None = _setting(
-        None, "Choose division and number of subgraphs for attacks of this size.", MODEL, metavar="M"
-    )
     fit: Mapping[str, Any] = field(default_factory=dict)
     references: bool = _setting(True, "Also train the models to compare with: undefended, no edges.", TRAINING)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checked(self.fit_arguments(), "node")
-        if self.target_size is not None and self.target_size < 0:
-            raise SettingsError(f"target_size={self.target_size}: expected a whole number from 0 on.")
-        if self.target_size is not None and self.groups is not None:
-            raise SettingsError("--target-size chooses the number of subgraphs: leave out --groups.")
 
     def fit_arguments(self) -> dict[str, Any]:
         """The arguments of ``agnncert.fit`` that are set, and the seed."""

@@ -1,6 +1,5 @@
 """The first step of a run: train a model that votes well, and the plain ones to compare it with."""
 
-import json
 import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from agnncert.models import save_model
 from agnncert.progress import OnProgress
 from agnncert.studies.card import write_card
 from agnncert.studies.estimate import duration, estimate_training
-from agnncert.studies.folder import CHOICE, RunFolder, open_run
+from agnncert.studies.folder import RunFolder, open_run
 from agnncert.studies.inputs import (
     copy_tables,
     describe,
@@ -26,7 +25,6 @@ from agnncert.studies.inputs import (
 from agnncert.studies.own_model import is_module_spec
 from agnncert.studies.run import Study, accuracy, fit_model, predict
 from agnncert.studies.settings import UNDEFENDED, TrainSettings
-from agnncert.training.choose import Candidate, candidate_groups, choose_groups
 from agnncert.training.defaults import advice_if_worse, usual_arguments
 from agnncert.training.settings import SETTINGS, checked, usual_objective
 
@@ -115,8 +113,7 @@ def train_run(
     ready = Prepared.of(load_data(settings))
     about = describe(ready, settings)
     settings = _resolved(settings.with_class_numbers(about["class_names"]), ready)
-    if settings.target_size is None:
-        settings, _ = make_division(settings, ready.task)
+    settings, _ = make_division(settings, ready.task)
     table = settings.table()
     folder = open_run(out, run_name(about, settings), "train", table, about["digest"], fresh)
     with folder.recording():
@@ -145,8 +142,6 @@ def _resolved(settings: TrainSettings, ready: Prepared) -> TrainSettings:
     )
     usual = {name: setting.default for name, setting in SETTINGS.items() if setting.help is not None}
     usual |= {"objective": usual_objective(task), **fit_args}
-    if settings.target_size is not None:
-        usual["select_size"] = settings.target_size
     settings = replace(settings, fit={**usual, **settings.fit})
     if is_module_spec(settings.model or ""):
         return settings
@@ -155,45 +150,10 @@ def _resolved(settings: TrainSettings, ready: Prepared) -> TrainSettings:
 
 def _fit_defended(training: Training) -> tuple[Fitted, Division]:
     """The trained model of the run, and the division with which it votes."""
-    if training.settings.target_size is not None:
-        return _fit_best(training)
     _, division = make_division(training.settings, training.ready.task)
     fitted = training.fit("model", "training", division)
     log.info("trained in %s, best after epoch %d", duration(fitted.record["seconds"]), fitted.record["best_epoch"])
     return fitted, division
-
-
-def _fit_best(training: Training) -> tuple[Fitted, Division]:
-    """Trains a model for each division, lets it vote with several numbers of groups, and keeps the best combination.
-
-    The choice is written to the run folder, where later steps find it.
-    """
-    settings, size = training.settings, training.settings.target_size or 0
-    numbers = candidate_groups(size)
-    kinds = ("edge", "node") if settings.division is None else (settings.division,)
-    tried: list[tuple[Candidate, str, Fitted]] = []
-    for kind in kinds:
-        middle = replace(settings, target_size=None, division=kind, groups=numbers[len(numbers) // 2])
-        _, division = make_division(middle, training.ready.task)
-        fitted = training.fit(f"model-{kind}", f"training for the {kind} division", division)
-        tried_groups = choose_groups(
-            fitted.model, training.ready.data, size, divisions=(kind,), candidates=numbers,
-            vote=settings.vote, hash=settings.hash or "md5", protocol=settings.fit["protocol"],
-        )  # fmt: skip
-        tried += [(candidate, kind, fitted) for candidate in tried_groups.candidates]
-    best, kind, fitted = min(tried, key=lambda one: (-one[0].certified_accuracy, one[0].division.num_groups))
-    share = 100 * best.certified_accuracy
-    log.info("best against attacks of size %d: %s, %.1f %% certified", size, best.division, share)
-    candidates = [
-        {
-            "division": name, "groups": one.division.num_groups,
-            "accuracy": one.accuracy, "certified_accuracy": one.certified_accuracy,
-        }
-        for one, name, _ in tried
-    ]  # fmt: skip
-    choice = {"division": kind, "groups": best.division.num_groups, "size": size, "candidates": candidates}
-    training.folder.write(CHOICE, json.dumps(choice, indent=2) + "\n")
-    return fitted, best.division
 
 
 def _measured(training: Training, fitted: Fitted) -> dict[str, float]:
