@@ -115,13 +115,12 @@ def test_a_damaged_choice_is_no_model(agnncert, certified) -> None:
     assert "vote.json is damaged" in answer.err
 
 
-def test_training_for_a_size_has_the_vote_chosen_for_it(agnncert) -> None:
+def test_training_for_a_size_is_refused_for_graphs(agnncert) -> None:
     write_graphs(Path("sizes"), 40)
     words = ("--objective", "certified", "--design-size", 1, "--division", "edge", "--groups", 10, "--epochs", 1)
-    assert agnncert("train", "sizes", *words, "--no-references", "--out", "runs/for-1").status == 0
-    assert agnncert("certify", "runs/for-1", "--no-report").status == 0
-    assert stored(Path("runs/for-1"), "certify")["design_size"] == 1
-    assert json.loads(Path("runs/for-1/vote.json").read_text())["size"] == 1
+    answer = agnncert("train", "sizes", *words, "--no-references", "--out", "runs/for-1")
+    assert answer.status == 2
+    assert "is for node classification" in answer.err
 
 
 def test_nodes_are_trained_for_a_size_and_what_it_counts_is_remembered(agnncert) -> None:

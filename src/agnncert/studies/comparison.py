@@ -246,9 +246,9 @@ def compare(
         attack: ``"edges"``, ``"injection"``, ``"features"`` or ``"edges and features"``.
         sizes: Attack sizes; what a size counts is in ``Comparison.threat.unit``.
         vote: What empty groups cast, and votes that are there from the start, for all divisions.
-        design_size: Have ``choose_vote`` choose these on validation, for ``EdgeCentric`` and ``NodeCentric``, and train
-            graph classifiers for it (``objective="certified"``). Of several sizes each has a row, and all together an
-            envelope. A size counts here as in ``radius`` (where features stay, ``structure_radius``).
+        design_size: Have ``choose_vote`` choose these on validation, for ``EdgeCentric`` and ``NodeCentric``.
+            Of several sizes each has a row, and all together an envelope. A size counts here as in ``radius`` (where
+            features stay, ``structure_radius``).
         edges_per_injected: Edges per injected node; ``math.inf`` for any number.
         own_features: Node task: whether the target's own features may be among the changed ones.
         model: Name of the base model; or a function without arguments that makes one of your own, untrained; or a
@@ -283,7 +283,7 @@ def compare(
     chosen = named(usual_defences(task, threat) if defences is None else defences)
     if vote is not None:
         chosen = with_vote(chosen, vote, everywhere=defences is not None)
-    entries = entries_of(study, chosen, threat, designs, fit_args or {})  # says what makes no sense before any work
+    entries = entries_of(study, chosen, threat, designs)  # says what makes no sense before any work
     if references:
         known = (UNDEFENDED, GRAPH_FREE, MAJORITY)
         entries = [*(Entry(name, replace(study, defence=name), control=True) for name in known), *entries]

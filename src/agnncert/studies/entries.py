@@ -15,7 +15,6 @@ from agnncert.studies.rows import vote_in_words
 from agnncert.studies.run import Defence, Study
 from agnncert.studies.settings import GRAPH_FREE, MAJORITY, UNDEFENDED
 from agnncert.studies.threat import Threat
-from agnncert.training.defaults import for_a_size
 from agnncert.training.preparation import require_vote
 
 log = logging.getLogger(__name__)
@@ -41,11 +40,7 @@ class Entry:
 
 
 def entries_of(
-    study: Study,
-    chosen: Mapping[str, tuple[Defence, Vote | None]],
-    threat: Threat,
-    designs: Sequence[int],
-    fit_args: Mapping[str, Any],
+    study: Study, chosen: Mapping[str, tuple[Defence, Vote | None]], threat: Threat, designs: Sequence[int]
 ) -> list[Entry]:
     """What to run for each defence: once, or once for each design size.
 
@@ -63,8 +58,6 @@ def entries_of(
         plain = replace(study, defence=defence)
         for size in designs:
             designed = replace(plain, design_size=size, against=threat.against)
-            if study.task == "graph" and fit_args.get("objective", "certified") == "certified":
-                designed = replace(designed, fit_args={**study.fit_args, **for_a_size(size, defence), **fit_args})
             entries.append(Entry(f"{name}, for size {size}", designed, family=name))
         if not designs:
             entries.append(Entry(name, plain))

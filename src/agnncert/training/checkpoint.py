@@ -42,12 +42,7 @@ class TrainingState:
 
 
 def save_state(
-    path: Path,
-    identity: dict[str, Any],
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
-    state: TrainingState,
-    constants: torch.nn.Module | None = None,
+    path: Path, identity: dict[str, Any], model: torch.nn.Module, optimizer: torch.optim.Optimizer, state: TrainingState
 ) -> None:
     """Writes everything that resuming needs; the old file stays until the new one is complete.
 
@@ -57,11 +52,8 @@ def save_state(
         model: The model with its present weights.
         optimizer: Its optimizer with the running averages.
         state: Where the run stands.
-        constants: What the objective trains besides the model, if anything.
     """
     tensors = {f"model.{k}": v for k, v in model.state_dict().items()}
-    if constants is not None:
-        tensors |= {f"constants.{k}": v for k, v in constants.state_dict().items()}
     tensors |= {f"best.{k}": v for k, v in state.best.items()}
     for number, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{k}": torch.as_tensor(v) for k, v in values.items()}
@@ -77,13 +69,9 @@ def save_state(
 
 
 def load_state(
-    path: Path,
-    identity: dict[str, Any],
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
-    constants: torch.nn.Module | None = None,
+    path: Path, identity: dict[str, Any], model: torch.nn.Module, optimizer: torch.optim.Optimizer
 ) -> TrainingState:
-    """Restores model, optimizer and constants from the file, and returns where the run stands.
+    """Restores model and optimizer from the file, and returns where the run stands.
 
     Raises:
         SettingsError: The file is damaged, or belongs to another run.
@@ -96,8 +84,6 @@ def load_state(
         if not changed:
             tensors = _to_tensors(arrays, header["bfloat16"])
             _restore(model, optimizer, tensors)
-            if constants is not None:
-                constants.load_state_dict(_part(tensors, "constants."))
             numbers["best_score"] = tuple(numbers["best_score"])
             return TrainingState(best=_part(tensors, "best."), **numbers)
     except (SettingsError, LookupError, ValueError, TypeError, AttributeError, RuntimeError) as error:

@@ -9,7 +9,6 @@ from typing import Any
 from torch import nn
 
 from agnncert.datasets.catalog import DATASETS
-from agnncert.divisions import has_own_groups
 from agnncert.errors import AgnncertError
 from agnncert.graphs.graph import infer_task
 from agnncert.models.build import count_classes
@@ -71,16 +70,6 @@ def _num_classes(data: Any) -> int:
         return count_classes(data)
     except AgnncertError:  # whoever needs them says what is wrong with them
         return 0
-
-
-def for_a_size(size: int, division: Any) -> dict[str, Any]:
-    """Arguments for ``fit`` that train a graph classifier for a design size; none where there is no such training."""
-    if has_own_groups(division):
-        return {}
-    return {
-        "objective": "certified", "design_size": size, "epochs": 150, "evaluate_every": 5, "patience": None,
-        "weight_decay": 0.0, "batch_size": 2000, "groups_per_step": None,
-    }  # fmt: skip
 
 
 def warn_if_uneven(model: nn.Module, data: Any) -> None:

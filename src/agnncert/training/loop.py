@@ -79,22 +79,19 @@ def fit(
         lr: Learning rate of Adam.
         weight_decay: Its weight decay.
         clip: Largest norm of the gradient, if any.
-        batch_size: Graphs per step (graph task); "certified" takes one step per epoch, so many graphs at a time.
+        batch_size: Graphs per step (graph task).
         objective: "balanced" averages each of the terms by itself; "paper" is the paper's sum over T + 1
             graphs; "vote", for graphs, is the loss of the vote that all subgraphs of a graph cast together;
-            "certified" trains for a vote with a prior that withstands changes of ``design_size``: for graphs it is
-            the loss of the margin that is left, for nodes the balanced terms, of which the weights are kept that
-            certify most; ``choose_vote`` then finds prior and constants for empty groups.
+            "certified", for nodes, has the loss of "balanced" and keeps the weights that certify most validation nodes
+            with the best prior; ``choose_vote`` then finds that prior.
             When not given, "balanced" for nodes and "vote" for graphs.
-        design_size: The size that "certified" trains for; weights are kept that are best certified around it with
-            the best constants for training and validation graphs, or the best prior for validation nodes.
+        design_size: The size of changes for which "certified" keeps weights.
         against: Node task: what that size counts, as ``choose_vote`` says: "any" change, or "structure".
         weights: How much the whole graph, the ballots that see an edge and the edgeless prediction count.
         balance_classes: Let every class count the same, however many members it has.
         groups_per_step: How many subgraphs, sampled anew for each step, stand for all. Graph task: all of them when
             not given. A division of your own: 8 when not given; such a division has no edgeless term. In all
-            other cases it is not needed: all subgraphs of a node classifier together cost a few plain steps, and
-            "certified" always looks at all of them.
+            other cases it is not needed: all subgraphs of a node classifier together cost a few plain steps.
         clusters: Node task, for a graph that does not fit one pass: cut it into about this many clusters
             (Cluster-GCN; needs pymetis) and let each step see a few. Certificates do not depend on it.
         clusters_per_step: How many clusters a step puts together, with the edges among them.
@@ -133,19 +130,16 @@ def fit(
     if vote is not None:
         about["vote"] = vote.to_json()
     optimizer = torch.optim.Adam(model.parameters(), lr=how["lr"], weight_decay=how["weight_decay"])
-    constants = setup.constants
-    if constants is not None:
-        optimizer.add_param_group({"params": constants.parameters(), "weight_decay": 0.0})
     state, identity = TrainingState(), {"model": getattr(model, "config", None) or str(model), **about}
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None and file.exists():
-        state = load_state(file, identity, model, optimizer, constants)
+        state = load_state(file, identity, model, optimizer)
         log.info("going on from %s, after epoch %d", file.name, state.epoch)
     with torch.random.fork_rng(devices=[]):
         while state.epoch < how["epochs"] and not state.stopped:
             step = _epoch(model, setup, optimizer, how, state)
             if step.score is not None and file is not None:
-                save_state(file, identity, model, optimizer, state, constants)
+                save_state(file, identity, model, optimizer, state)
             if progress is not None:
                 progress(step)
     model.load_state_dict(state.best)

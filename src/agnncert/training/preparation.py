@@ -12,28 +12,19 @@ from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.datasets import inductive_view
-from agnncert.divisions import Division, EdgeCentric, NodeCentric, has_own_groups, rule_of
+from agnncert.divisions import Division, EdgeCentric, NodeCentric, rule_of
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.graph import Task, canonical, canonical_set, infer_task
 from agnncert.graphs.labels import class_numbers, graph_classes
 from agnncert.graphs.targets import target_rows
 from agnncert.proof.vote import Vote
-from agnncert.training.certified_objective import CertifiedObjective
 from agnncert.training.clusters import ClusterObjective, partition
 from agnncert.training.graph_objective import GraphObjective
 from agnncert.training.node_objective import NodeObjective
 from agnncert.training.noisy import NoisyNodeObjective, noisy_graphs
 from agnncert.training.objective import Objective
 from agnncert.training.sampled_subgraphs import SampledGraphObjective, SampledNodeObjective
-from agnncert.training.scoring import (
-    LAID_OUT_EDGES,
-    Score,
-    design_scorer,
-    node_design_scorer,
-    noisy_scorer,
-    part_scorer,
-    scorer,
-)
+from agnncert.training.scoring import LAID_OUT_EDGES, Score, node_design_scorer, noisy_scorer, part_scorer, scorer
 from agnncert.training.settings import FitSettings
 from agnncert.voting.call import Caller, bind
 
@@ -47,12 +38,10 @@ class TrainingSetup:
     Attributes:
         objective: What is minimized on the training part.
         score: Scores the model, as it is, on the validation part.
-        constants: What the objective trains besides the model, if anything.
     """
 
     objective: Objective
     score: Callable[[], Score]
-    constants: torch.nn.Module | None = None
 
 
 def prepare(
@@ -71,7 +60,7 @@ def prepare(
         DatasetError: Labels or splits are missing or do not fit the model.
         SettingsError: Settings do not fit the data or the division.
     """
-    _require_possible(division, settings, vote, infer_task(data))
+    _require_possible(division, settings, vote)
     if infer_task(data) == "graph":
         return _on_graphs(model, data, division, settings, vote)
     if settings["objective"] == "vote":
@@ -98,20 +87,20 @@ def prepare(
     return TrainingSetup(objective, _scorer(call, graph, division, val, y.numpy()[val], settings, vote))
 
 
-def _require_possible(division: Defence, settings: FitSettings, vote: Vote | None, task: Task) -> None:
+def _require_possible(division: Defence, settings: FitSettings, vote: Vote | None) -> None:
     size = settings["select_size"]
     groups = 0 if division is None or isinstance(division, Smoothing) else division.num_groups
     if vote is not None and not groups:
         raise SettingsError(f"{vote}: only the ballots of a division are added up; leave it out, or give a division.")
     if vote is not None and settings["objective"] == "certified":
         raise SettingsError(
-            f'{vote}: objective="certified" learns its constants, and choose_vote finds them afterwards; leave it out.'
+            f'{vote}: objective="certified" scores weights by the best prior, and choose_vote finds it; leave it out.'
         )
     if 2 * size > groups and (vote is None or not vote.prior):
         reason = f"{groups} ballots certify at most size {groups // 2}" if groups else "there is no division"
         raise SettingsError(f"select_size={size}, but {reason}: choose a smaller size, or more groups.")
     if settings["objective"] == "certified":
-        _require_designed(division, task)
+        _require_designed(division)
     if settings["objective"] == "paper" and groups == math.inf:
         raise SettingsError(
             'objective="paper" is a sum over all groups, which are beyond number here: choose "balanced".'
@@ -122,14 +111,12 @@ def _require_possible(division: Defence, settings: FitSettings, vote: Vote | Non
         )
 
 
-def _require_designed(division: Defence, task: Task) -> None:
-    """Refuses a division for which no vote can be designed."""
-    counted = isinstance(division, EdgeCentric | NodeCentric) and not getattr(division, "gate_features", False)
-    if not counted or (task == "graph" and has_own_groups(division)):
-        number = ", with a number of groups," if task == "graph" else " without gated features"
+def _require_designed(division: Defence) -> None:
+    """Refuses a division for which ``choose_vote`` chooses no prior."""
+    if not isinstance(division, EdgeCentric | NodeCentric) or getattr(division, "gate_features", False):
         raise SettingsError(
             f'objective="certified" counts the empty groups of EdgeCentric or NodeCentric, not of {division}: '
-            f"choose one of these{number} or another objective."
+            "choose one of these without gated features, or another objective."
         )
 
 
@@ -156,12 +143,6 @@ def _on_graphs(
     joined, held_out = (canonical_set([data[int(k)] for k in part], loops) for part in (train, val))
     call = bind(model, joined, "graph")
     y = checked_labels(graph_labels(data), len(data), torch.cat([train, val]).numpy(), call.num_classes)
-    if settings["objective"] == "certified" and isinstance(division, EdgeCentric | NodeCentric):
-        parts = [(joined, y[train].numpy()), (held_out, y[val].numpy())]
-        for_size = CertifiedObjective.of(call, joined, y[train], division, settings)
-        return TrainingSetup(
-            for_size, design_scorer(call, parts, division, settings["design_size"]), for_size.constants
-        )
     score = _scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings, vote)
     objective: Objective
     if isinstance(division, Smoothing):

@@ -1,10 +1,10 @@
 """Scores of a model on the validation set: the accuracy of its vote, or its certified accuracy.
 
-For a smoothing defence the score is the accuracy of the vote on a few noisy graphs. A model that is trained for a size
-is scored by the best vote with a prior that its ballots allow.
+For a smoothing defence the score is the accuracy of the vote on a few noisy graphs. A node classifier that
+is trained for a size is scored by the best prior that its ballots allow.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
@@ -19,16 +19,7 @@ from agnncert.proof.evidence import BallotEvidence
 from agnncert.proof.theorems import certified_radius, tally
 from agnncert.proof.vote import Vote
 from agnncert.training.settings import Against
-from agnncert.training.side_by_side import DistinctSubgraphs
-from agnncert.training.vote_search import (
-    BallotTable,
-    Empty,
-    best_constants,
-    best_edgeless_prior,
-    certified_accuracy,
-    joined,
-    window,
-)
+from agnncert.training.vote_search import BallotTable, Empty, best_edgeless_prior, certified_accuracy, window
 from agnncert.voting import fast
 from agnncert.voting.call import Caller
 from agnncert.voting.cast import cast
@@ -37,7 +28,6 @@ from agnncert.voting.pair_facts import pair_facts
 Score = tuple[float, float]
 
 LAID_OUT_EDGES = 1 << 22  # edges of a graph whose subgraphs are kept in memory between evaluations
-SCORED_KINDS = 4096  # distinct subgraphs evaluated at a time
 SCORED_SAMPLES = 20  # noisy graphs on which a smoothing defence is scored
 
 
@@ -139,46 +129,6 @@ def node_design_scorer(
         return best.score, certified_accuracy(table, best, 0)
 
     return score
-
-
-def design_scorer(
-    call: Caller, parts: Sequence[tuple[Data, IntArray]], division: Division, size: int
-) -> Callable[[], Score]:
-    """A function that scores the model by the best vote with a prior that its ballots allow.
-
-    The first number is the mean certified accuracy around ``size`` on all parts, each of which counts the same; the
-    second that on the last part alone.
-
-    Args:
-        call: The model, bound to the graphs.
-        parts: Training and validation graphs, each part joined into one, and their labels.
-        division: How they are divided.
-        size: Perturbation size.
-    """
-    subgraphs = [DistinctSubgraphs.of(call, graph, len(truth), division) for graph, truth in parts]
-    sizes = window(size)
-
-    def score() -> Score:
-        tables = [
-            BallotTable.of_graphs(division.num_groups, _counts(call, part), truth)
-            for part, (_, truth) in zip(subgraphs, parts, strict=True)
-        ]
-        best = best_constants(joined(tables), sizes)
-        return best.score, float(np.mean([certified_accuracy(tables[-1], best, each) for each in sizes]))
-
-    return score
-
-
-@torch.no_grad()
-def _counts(call: Caller, subgraphs: DistinctSubgraphs) -> IntArray:
-    """Ballots per graph and class; equal subgraphs are evaluated once."""
-    kinds = torch.split(torch.arange(subgraphs.num_kinds), SCORED_KINDS)
-    ballots = torch.cat(
-        [torch.zeros(0, dtype=torch.int64), *(subgraphs.logits(call, part).argmax(1) for part in kinds)]
-    )
-    place = subgraphs.owner * call.num_classes + ballots[subgraphs.kind]
-    size = (len(subgraphs.num_filled), call.num_classes)
-    return torch.bincount(place, minlength=size[0] * size[1]).view(size).numpy()
 
 
 @torch.no_grad()

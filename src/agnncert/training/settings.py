@@ -104,7 +104,7 @@ class FitSettings(TypedDict, total=False):
     weight_decay: Annotated[float, Setting(5e-4, "Weight decay.", at_least=0)]
     clip: Annotated[float | None, Setting(None, "Largest norm of the gradient.", above=0)]
     batch_size: Annotated[int, Setting(64, "Graphs per step.", at_least=1)]
-    objective: Annotated[ObjectiveName | None, Setting(None, "balanced, paper, certified, or (graphs alone) vote.")]
+    objective: Annotated[ObjectiveName | None, Setting(None, "balanced, paper, certified (nodes) or vote (graphs).")]
     design_size: Annotated[int, Setting(0, "Size that objective=certified trains for.", at_least=0, from_recipe=False)]
     against: Annotated[
         Against,
@@ -164,13 +164,14 @@ def checked(given: Mapping[str, Any], task: str) -> FitSettings:
         raise SettingsError(
             f'{settings["weights"]}: objective="vote" is a single term. Leave out the weights, or choose "balanced".'
         )
+    if settings["objective"] == "certified" and task == "graph":
+        raise SettingsError(
+            'objective="certified" is for node classification: train graph classifiers with "vote" (the default), then '
+            "choose_vote(model, data, division, size) finds the prior."
+        )
     if settings["objective"] == "certified" and settings["select_size"]:
         raise SettingsError(
             'objective="certified" keeps the weights that are best at design_size: leave out select_size.'
-        )
-    if settings["objective"] == "certified" and task == "graph" and settings["weights"] != Weights():
-        raise SettingsError(
-            f'{settings["weights"]}: objective="certified" is a single term for graphs. Leave out the weights.'
         )
     if settings["objective"] != "certified" and (settings["design_size"] or settings["against"] != "any"):
         name = "design_size" if settings["design_size"] else "against"

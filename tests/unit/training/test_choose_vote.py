@@ -46,7 +46,7 @@ def graphs():
 @pytest.fixture(scope="module")
 def for_graphs(graphs):
     model = ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2, readout="sum")
-    return ac.fit(model, graphs, ac.EdgeCentric(20), objective="certified", design_size=2, **QUICK)
+    return ac.fit(model, graphs, ac.EdgeCentric(20), **QUICK)
 
 
 @pytest.mark.parametrize("against", ["any", "structure"])

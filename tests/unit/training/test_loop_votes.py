@@ -111,10 +111,12 @@ def test_votes_that_make_no_sense_are_refused_before_training(nodes, division, s
         ac.fit(small(nodes), nodes, division, progress=lambda _: pytest.fail("trained"), **QUICK, **settings)
 
 
-def test_training_for_a_size_needs_a_number_of_groups_and_finds_its_own_constants(graphs):
-    for division, vote in ((ac.EdgeCentric(math.inf), None), (ac.EdgeCentric(9), ac.Vote(empty=1))):
-        with pytest.raises(SettingsError, match='objective="certified"'):
-            ac.fit(small(graphs), graphs, division, vote=vote, objective="certified", design_size=1, **QUICK)
+def test_training_for_a_size_finds_its_own_prior_and_is_for_nodes(nodes, graphs):
+    how = {"objective": "certified", "design_size": 1, **QUICK}
+    with pytest.raises(SettingsError, match='objective="certified" scores weights by the best prior'):
+        ac.fit(small(nodes), nodes, ac.EdgeCentric(9), vote=ac.Vote(prior=1), **how)
+    with pytest.raises(SettingsError, match="is for node classification: train graph classifiers with"):
+        ac.fit(small(graphs), graphs, ac.EdgeCentric(9), **how)
 
 
 @pytest.mark.parametrize(("protocol", "is_seen"), [("transductive", True), ("inductive", True), ("held-out", False)])
