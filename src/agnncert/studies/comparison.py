@@ -239,7 +239,8 @@ def compare(
 
     Args:
         data: Name of a dataset, a ``Data`` with masks, or a ``GraphSet``.
-        defences: Divisions (``EdgeCentric``, ``NodeCentric``, ``ac.baselines.GNNCertE``, your own) and
+        defences: Divisions (``EdgeCentric``, ``NodeCentric``, ``ac.baselines.GNNCertE``; your own, if
+            ``model`` is trained) and
             smoothing defences (``ac.baselines.BiRS``, ``SparseRS``, ``RS``), by name or in a list; those that
             cover the attack, with their usual settings, when not given. A division may come with its vote, as a pair:
             ``(ac.NodeCentric(math.inf), ac.Vote(prior=5))``.

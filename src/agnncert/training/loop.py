@@ -73,8 +73,8 @@ def fit(
     Args:
         model: Any module; see ``certify`` for how it is called.
         data: A ``Data`` with ``y``, ``train_mask`` and ``val_mask``, or a ``GraphSet`` with ``train`` and ``val``.
-        division: Train on its subgraphs too; ``None`` trains a plain, undefended model. A smoothing defence,
-            such as ``ac.baselines.BiRS()``: train under its noise, sampled anew for each step.
+        division: A built-in division: train on its subgraphs too; ``None`` trains a plain, undefended model. A
+            smoothing defence, such as ``ac.baselines.BiRS()``: train under its noise, sampled anew for each step.
         epochs: Passes over the training set.
         lr: Learning rate of Adam.
         weight_decay: Its weight decay.
@@ -90,8 +90,8 @@ def fit(
         weights: How much the whole graph, the ballots that see an edge and the edgeless prediction count.
         balance_classes: Let every class count the same, however many members it has.
         groups_per_step: How many subgraphs, sampled anew for each step, stand for all. Graph task: all of them when
-            not given. A division of your own: 8 when not given; such a division has no edgeless term. In all
-            other cases it is not needed: all subgraphs of a node classifier together cost a few plain steps.
+            not given. GNNCert: 8 when not given. In all other cases it is not needed: all subgraphs of a node
+            classifier together cost a few plain steps.
         clusters: Node task, for a graph that does not fit one pass: cut it into about this many clusters
             (Cluster-GCN; needs pymetis) and let each step see a few. Certificates do not depend on it.
         clusters_per_step: How many clusters a step puts together, with the edges among them.

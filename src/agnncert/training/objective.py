@@ -99,7 +99,7 @@ class Terms:
         weights = Weights(full=0) if by_vote else settings["weights"] or Weights()
         if not (weights.full or weights.ballots):
             raise SettingsError(
-                f"{weights}: there is no edgeless term for graphs, nor for a division of your own: weigh another term."
+                f"{weights}: there is no edgeless term for graphs, nor for GNNCert: weigh another term."
             )
         num_sampled = min(settings["groups_per_step"] or usually_sampled, num_groups)
         scale = num_groups / num_sampled if settings["objective"] == "paper" else None

@@ -88,6 +88,11 @@ def prepare(
 
 
 def _require_possible(division: Defence, settings: FitSettings, vote: Vote | None) -> None:
+    if not (division is None or isinstance(division, Smoothing)) and rule_of(division, "node")[0] == "custom/node":
+        raise SettingsError(
+            f"fit does not train on the subgraphs of a division of your own, {type(division).__name__}: train without "
+            "a division or with a built-in one, such as EdgeCentric, and certify with your own."
+        )
     size = settings["select_size"]
     groups = 0 if division is None or isinstance(division, Smoothing) else division.num_groups
     if vote is not None and not groups:

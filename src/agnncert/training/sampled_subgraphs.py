@@ -1,6 +1,6 @@
-"""Training objectives for a user's own division, which only tells what its subgraphs are.
+"""Training objectives for GNNCert's divisions, whose subgraphs have all nodes, and for noisy graphs.
 
-All T subgraphs in every step would cost T passes. So each step samples a few that stand for all. With the objective
+Each subgraph costs a pass over the whole graph, so each step samples a few that stand for all. With the objective
 "paper", the gradient of a step is an unbiased estimate of the gradient of the paper's sum over T + 1 graphs.
 """
 
@@ -29,7 +29,7 @@ class SampledNodeObjective:
         graph: The canonical graph.
         y: Label of every node.
         rows: Nodes to train on.
-        division: The user's division.
+        division: GNNCert-E, -N or -EN.
         groups: Group of every edge.
         terms: How much the losses count.
     """
@@ -46,7 +46,7 @@ class SampledNodeObjective:
     def of(
         cls, call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Division, settings: FitSettings
     ) -> "SampledNodeObjective":
-        """The paper's sum, or ("balanced") the mean over sampled subgraphs of the mean loss of their voters."""
+        """The paper's sum, or ("balanced") the mean over sampled subgraphs of their mean loss."""
         terms = Terms.of(call, y[rows], division.num_groups, GROUPS_PER_STEP, settings)
         return cls(call, graph, y, rows, division, division.groups(graph), terms)
 
@@ -66,8 +66,6 @@ class SampledNodeObjective:
             return
         for index in torch.randperm(self.division.num_groups)[: terms.num_sampled].tolist():
             losses = self._losses(self.division.subgraph(self.graph, self.groups, index))
-            if len(losses) == 0:  # all abstain
-                continue
             if terms.scale is None:
                 yield terms.ballots * (losses.mean() / terms.num_sampled)
             else:
@@ -75,8 +73,7 @@ class SampledNodeObjective:
 
     def _losses(self, part: Data) -> Tensor:
         logits = self.call(part.x.to(self.call.dtype), part.edge_index, self.call.edge_values(part))
-        rows = self.rows[~part.abstain[self.rows]] if "abstain" in part else self.rows
-        return self.terms.losses(logits[rows], self.y[rows])
+        return self.terms.losses(logits[self.rows], self.y[self.rows])
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ class SampledGraphObjective:
         graphs: The training graphs.
         groups: Group of every edge, for each of them.
         y: Label of every training graph.
-        division: The user's division.
+        division: GNNCert-E, -N or -EN, or what samples noise.
         terms: How much the losses count.
         batch_size: Graphs per step.
     """

@@ -9,11 +9,12 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
+from agnncert.divisions import GNNCertE
 from agnncert.graphs.graph import canonical
 from agnncert.training import clusters
 from agnncert.training.clusters import ClusterObjective, Incoming, induced, partition
 
-from ...support.labelled import ThreeMethods, labelled_graph
+from ...support.labelled import labelled_graph
 from .test_loop import graph_case, node_case, same, weights_of
 
 needs_metis = pytest.mark.skipif(find_spec("pymetis") is None, reason="needs pymetis")
@@ -73,7 +74,7 @@ def test_one_cluster_is_the_whole_graph() -> None:
 
 @needs_metis
 @pytest.mark.parametrize(
-    "division", [None, DIVISION, ac.EdgeCentric(9), ThreeMethods(DIVISION)], ids=["plain", "N", "E", "own"]
+    "division", [None, DIVISION, ac.EdgeCentric(9), GNNCertE(9)], ids=["plain", "N", "E", "gnncert-e"]
 )
 def test_a_model_learns_from_clusters(division) -> None:
     model, data = node_case()

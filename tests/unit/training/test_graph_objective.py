@@ -165,7 +165,7 @@ def test_the_vote_without_a_division_is_the_plain_loss() -> None:
 
 
 @pytest.mark.parametrize("objective", ["paper", "balanced"])
-def test_a_division_of_ones_own_is_trained_on_like_a_built_in_one(objective) -> None:
+def test_sampled_subgraphs_are_trained_on_like_all_of_them(objective) -> None:
     model, call, joined, y = setting(weighted=True)
     how = fit_settings(objective, Weights(2, 0.5), groups_per_step=100)
     fast, drawn = (

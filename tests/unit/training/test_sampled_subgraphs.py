@@ -1,10 +1,10 @@
-"""Node classifiers on a user's own division: a few subgraphs per step, which stand for all."""
+"""Node classifiers on GNNCert's divisions: a few subgraphs per step, which stand for all."""
 
 import pytest
 import torch
 
 import agnncert as ac
-from agnncert.divisions import GNNCertE
+from agnncert.divisions import GNNCertE, GNNCertEN
 from agnncert.graphs.graph import canonical
 from agnncert.training.sampled_subgraphs import SampledNodeObjective
 from agnncert.training.settings import Weights
@@ -16,11 +16,12 @@ from ...support.labelled import (
     fit_settings,
     gradient,
     labelled_graph,
+    labelled_graphs,
     naive_gradient,
     naive_node_loss,
 )
 
-DIVISIONS = [ac.EdgeCentric(6), ac.NodeCentric(6, gate_features=True)]
+DIVISIONS = [GNNCertE(6), GNNCertEN(3, 2)]
 
 
 def setting(weighted=False):
@@ -32,22 +33,18 @@ def setting(weighted=False):
     return model, bind(model, graph, "node"), graph, data.y, data.train_mask.nonzero().view(-1)
 
 
-@pytest.mark.parametrize("division", DIVISIONS, ids=["E", "gated"])
+@pytest.mark.parametrize("division", DIVISIONS, ids=["E", "EN"])
 def test_all_subgraphs_together_are_the_papers_sum(division) -> None:
     model, call, graph, y, rows = setting(weighted=True)
-    drawn = SampledNodeObjective.of(
-        call, graph, y, rows, ThreeMethods(division), fit_settings("paper", groups_per_step=6)
-    )
+    drawn = SampledNodeObjective.of(call, graph, y, rows, division, fit_settings("paper", groups_per_step=6))
     expected = naive_gradient(model, lambda: naive_node_loss(model, graph, y, rows, division))
     assert_same(gradient(model, drawn.backward), expected, 1e-10)
 
 
-@pytest.mark.parametrize("division", DIVISIONS, ids=["E", "gated"])
+@pytest.mark.parametrize("division", DIVISIONS, ids=["E", "EN"])
 def test_drawn_subgraphs_stand_for_all_on_average(division, monkeypatch) -> None:
     model, call, graph, y, rows = setting()
-    drawn = SampledNodeObjective.of(
-        call, graph, y, rows, ThreeMethods(division), fit_settings("paper", groups_per_step=2)
-    )
+    drawn = SampledNodeObjective.of(call, graph, y, rows, division, fit_settings("paper", groups_per_step=2))
     actual = []
     for group in range(6):  # each pair of neighbours once, so each group equally often
         monkeypatch.setattr(torch, "randperm", lambda n, group=group: (torch.arange(n) + group) % n)
@@ -59,11 +56,11 @@ def test_drawn_subgraphs_stand_for_all_on_average(division, monkeypatch) -> None
     assert_same(mean, expected, 1e-10)
 
 
-def test_the_balanced_objective_averages_over_subgraphs_and_their_voters() -> None:
+def test_the_balanced_objective_averages_over_subgraphs() -> None:
     model, call, graph, y, rows = setting()
     division = DIVISIONS[1]
     drawn = SampledNodeObjective.of(
-        call, graph, y, rows, ThreeMethods(division), fit_settings(weights=Weights(2, 0.5), groups_per_step=6)
+        call, graph, y, rows, division, fit_settings(weights=Weights(2, 0.5), groups_per_step=6)
     )
 
     def expected():
@@ -71,8 +68,7 @@ def test_the_balanced_objective_averages_over_subgraphs_and_their_voters() -> No
         loss = 2 * torch.nn.functional.cross_entropy(model(graph.x, graph.edge_index)[rows], y[rows])
         for index in range(6):
             part = division.subgraph(graph, groups, index)
-            voters = rows[~part.abstain[rows]]
-            here = torch.nn.functional.cross_entropy(model(part.x, part.edge_index)[voters], y[voters])
+            here = torch.nn.functional.cross_entropy(model(part.x, part.edge_index)[rows], y[rows])
             loss = loss + 0.5 * here / 6
         return loss
 
@@ -81,7 +77,7 @@ def test_the_balanced_objective_averages_over_subgraphs_and_their_voters() -> No
 
 def test_a_new_draw_is_made_in_every_step() -> None:
     model, call, graph, y, rows = setting()
-    drawn = SampledNodeObjective.of(call, graph, y, rows, ThreeMethods(DIVISIONS[0]), fit_settings(groups_per_step=1))
+    drawn = SampledNodeObjective.of(call, graph, y, rows, DIVISIONS[0], fit_settings(groups_per_step=1))
     torch.manual_seed(0)
     assert len({round(gradient(model, drawn.backward)[0], 9) for _ in range(10)}) > 1
 
@@ -89,17 +85,22 @@ def test_a_new_draw_is_made_in_every_step() -> None:
 def test_there_is_no_edgeless_term() -> None:
     _, call, graph, y, rows = setting()
     with pytest.raises(ac.SettingsError, match="no edgeless term"):
-        SampledNodeObjective.of(
-            call, graph, y, rows, ThreeMethods(DIVISIONS[0]), fit_settings(weights=Weights(0, 0, 1))
-        )
+        SampledNodeObjective.of(call, graph, y, rows, DIVISIONS[0], fit_settings(weights=Weights(0, 0, 1)))
 
 
-@pytest.mark.parametrize("own", [ThreeMethods(ac.NodeCentric(12)), GNNCertE(12)], ids=["own", "gnncert-e"])
-def test_fit_learns_from_a_division_that_offers_only_subgraphs(own) -> None:
+def test_fit_learns_from_a_division_that_offers_only_subgraphs() -> None:
     data = labelled_graph(60)
     data.x = data.x.float()
     model = ac.build_model("gcn", data, hidden_channels=16, num_layers=2)
-    ac.fit(model, data, own, epochs=30, groups_per_step=3)
-    cert = ac.certify(model, data, own, targets=data.test_mask)
+    ac.fit(model, data, GNNCertE(12), epochs=30, groups_per_step=3)
+    cert = ac.certify(model, data, GNNCertE(12), targets=data.test_mask)
     assert cert.certified_accuracy(data.y) > 0.7
     assert model.training_record["score"] > 0.7
+
+
+@pytest.mark.parametrize("make", [labelled_graph, labelled_graphs])
+def test_a_division_of_ones_own_is_for_certifying_only(make) -> None:
+    data = make()
+    model = ac.build_model("gcn", data, hidden_channels=8)
+    with pytest.raises(ac.SettingsError, match="ThreeMethods: train without a division or with a built-in one"):
+        ac.fit(model, data, ThreeMethods(ac.EdgeCentric(5)), epochs=1)
