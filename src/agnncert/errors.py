@@ -8,7 +8,7 @@ AgnncertError
 ├── ModelContractError   the module breaks what the proof needs, or cannot be called as documented
 ├── BudgetError          a budget that no attacker can have (negative, fractional, unknown field)
 ├── DatasetError         a dataset or table is missing, unreachable or malformed
-├── CertificateError     a certificate file is damaged, altered, or from a future version
+├── CertificateError     a certificate file is damaged, altered, or of another version
 ├── JournalError         a live graph's journal is damaged, in use, or belongs to another one
 ├── SettingsError        a setting, option or key is unknown or has a senseless value
 └── MissingPackage       a package is not installed; says which extra brings it
@@ -51,7 +51,7 @@ class DatasetError(AgnncertError):
 
 
 class CertificateError(AgnncertError):
-    """A certificate file is damaged, altered or of an unknown version."""
+    """A certificate file is damaged, altered or of another version."""
 
 
 class JournalError(AgnncertError):

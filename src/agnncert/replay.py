@@ -152,7 +152,7 @@ def _wrong_targets(contents: Contents, chosen: Targets) -> Iterator[str]:
     missing = [name for name in expected if name not in claim.digests]
     if missing:
         yield f"the file does not say which {missing[0]} was certified: it has no digest of it"
-    elif claim.digests["graph"] != graph_digest(chosen.graph, contents.version):
+    elif claim.digests["graph"] != graph_digest(chosen.graph):
         yield "the graph is not the one that was certified (its digest differs)"
     known = {"target": as_ids(chosen.ids), "truth": chosen.truth, "degree": chosen.degree}
     for name, values in known.items():
@@ -190,7 +190,7 @@ def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen:
 
 
 def _other_model(contents: Contents, model: Any) -> Iterator[str]:
-    if contents.claim.digests["model"] != model_digest(model, contents.version):
+    if contents.claim.digests["model"] != model_digest(model):
         yield _OTHER_MODEL
 
 
@@ -205,7 +205,7 @@ def _wrong_model(contents: Contents, report: AuditReport, edges_only: bool) -> I
             f"than {report.tolerance:g}"
         )
     known = report.locality if RULES[contents.settings["rule"]].division.whole_graph else ""
-    if contents.version > 1 and claim.locality != known:
+    if claim.locality != known:
         yield f'the claim says that locality is known by "{claim.locality}"; here, with this PyG, it is by "{known}"'
 
 

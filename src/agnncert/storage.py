@@ -126,9 +126,9 @@ def read_sealed(
     Args:
         path: The file.
         format_name: What the header's ``format`` must say.
-        version: The newest ``version`` that the caller understands.
+        version: The only ``version`` that the caller reads.
         what: What messages call a file of this format.
-        error: What to raise when the file cannot be read, is something else, is of a future version, or was altered.
+        error: What to raise when the file cannot be read, is something else, is of another version, or was altered.
         longest_header: The longest header to look at, in bytes.
     """
     try:
@@ -144,9 +144,10 @@ def read_sealed(
     stated = header.get("version")
     if not isinstance(stated, int) or isinstance(stated, bool) or stated < 1:
         raise error(f"{path} names no version of its format: found {reprlib.repr(stated)}.")
-    if stated > version:
+    if stated != version:
         raise error(
-            f"{path} is of format version {reprlib.repr(stated)}, this library reads up to {version}: update agnncert."
+            f"{path} is of format version {reprlib.repr(stated)}, this library reads version {version} only: "
+            "update agnncert, or write the file again."
         )
     start, stop = _place_of_digest(blob, error)
     whole = memoryview(blob)

@@ -9,7 +9,7 @@ from pathlib import Path
 from agnncert.extras import EXTRAS
 
 PROJECT = Path(__file__).parents[2]
-GOLDEN = PROJECT / "tests" / "golden" / "v2"
+GOLDEN = PROJECT / "tests" / "golden" / "v1"
 HEAVY = ("torch", "torch_geometric", "sklearn", "pandas", "pyarrow", "matplotlib", "pymetis")
 
 # An interpreter in which some packages are not installed; runs each command and prints what came out.

@@ -13,14 +13,14 @@ from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.support.forgers_world import all_cases, all_old_cases
+from tests.support.forgers_world import all_cases, all_golden_cases
 from tests.support.forging import scratch_folder
 from tests.support.judging import Outcome, numbered
 from tests.support.remembering import remembering
 
 FATES = ("tried", "refused", "true", "unchanged", "unwritable", "LIE", "CRASH")
 EVERY = 500
-NAMES = [*all_cases(), *all_old_cases()]
+NAMES = [*all_cases(), *all_golden_cases()]
 
 
 def row_of(outcome: Outcome) -> str:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from ..support.alterations import alter_array, alter_leaf
-from ..support.forgers_world import SOME, Pointless, all_old_cases, world_of
+from ..support.forgers_world import SOME, Pointless, all_golden_cases, world_of
 from ..support.forging import derive, leaves, scratch_folder, seal
 from ..support.judging import SITUATIONS, numbered, same, tried, verdict_on
 
-# Every kind of certificate; the offline run has all variants, and all files of version 1.
+# Every kind of certificate; the offline run has all variants, and all golden files.
 NAMES = [
     *SOME,
     "edge-rows",
@@ -22,7 +22,7 @@ NAMES = [
     "graphs-gnncert-e",
     "graphs-gnncert-en",
     "sparse-rs-features",
-    *list(all_old_cases())[::4],
+    *list(all_golden_cases())[::4],
 ]
 BAD = ("LIE", "CRASH")
 
@@ -45,7 +45,7 @@ def test_no_forgery_is_accepted(part, path):
     assert fates.count("true") > 3  # does not refuse everything
 
 
-@pytest.mark.parametrize("name", [*SOME, "v1 gated-node", "v1 rs"])
+@pytest.mark.parametrize("name", [*SOME, "golden gated-node", "golden rs"])
 def test_no_field_can_be_altered_unnoticed(name, path):
     """Every field of the header and every array, once on its own and once with all statements derived again."""
     world, rng = world_of(name), np.random.default_rng(7)

@@ -13,10 +13,10 @@ SILENT = Verdict(True, (), ())
 # These change what a reader is told only sometimes: they leave something out, or state something else that is true.
 SOMETIMES_TRUE = {
     "no_truth", "no_degree", "fewer_targets", "no_targets", "other_order", "no_statements", "other_budgets", "borrowed",
-    "merged", "downgraded", "sampling", "noise", "other_version", "division_text", "another_kind", "tolerance", "larger_budget",
+    "merged", "sampling", "noise", "division_text", "another_kind", "tolerance", "larger_budget",
     "any_header", "any_statement", "any_array", "retyped_ids", "another_vote",
 }  # fmt: skip
-ALWAYS_TRUE = {"no_truth", "no_degree", "other_order", "no_statements", "downgraded"}
+ALWAYS_TRUE = {"no_truth", "no_degree", "other_order", "no_statements"}
 
 
 @pytest.mark.parametrize("alteration", sorted((EARLY | LATE).keys() - ALWAYS_TRUE))

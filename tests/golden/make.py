@@ -1,7 +1,6 @@
-"""Makes the example certificates of the current format version: ``python -m tests.golden.make``.
+"""Makes the example certificates of the format: ``python -m tests.golden.make``.
 
-Only for a new format version, or when the words of a claim change before a release. Files of released versions
-stay as they are, so that later versions still verify them.
+Only when the format or the words of a claim change before a release. Files of released versions stay as they are.
 """
 
 import json

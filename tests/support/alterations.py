@@ -16,7 +16,7 @@ from agnncert.proof.rules import RULES
 
 from . import ballot_alterations as of_ballots
 from .ballot_alterations import take_rule
-from .forgers_world import Random, World, as_version_1, pick, require
+from .forgers_world import Random, World, pick, require
 from .forging import PREFIX, Draft, at, derive, ids_of, leaves, put, select, set_ids
 
 Alteration = Callable[[Draft, Random, World], None]
@@ -312,13 +312,7 @@ def merged(draft: Draft, rng: Random, world: World) -> None:
 
 def other_version(draft: Draft, rng: Random, world: World) -> None:
     """The file is said to be of another version of the format."""
-    draft.header["version"] = pick(rng, {1, 2, 3, 0, "1", None} - {draft.header["version"]})
-
-
-def downgraded(draft: Draft, rng: Random, world: World) -> None:
-    """The file is written anew as one of version 1, which has digests of keys and says nothing about locality."""
-    require(draft.header["version"] in (2, 3))
-    as_version_1(draft, world.case)
+    draft.header["version"] = pick(rng, (2, 3, 0, "1", None))
 
 
 def other_library(draft: Draft, rng: Random, world: World) -> None:
@@ -399,7 +393,7 @@ EARLY: dict[str, Alteration] = {
         of_ballots.another_vote, of_ballots.edgeless_prediction, of_ballots.one_way_flags, of_ballots.hub_list, id_kind, swapped_ids, renamed_ids,
         retyped_ids, other_rows, other_targets, shuffled_evidence, truth_is_label, other_truth, no_truth, other_degree,
         no_degree, fewer_targets, no_targets, other_order, doubled_targets, tolerance, digests, counts, more_samples,
-        noise, noise_kind, sampling, other_task, borrowed, merged, other_version, downgraded, other_library, remarks, more_fields,
+        noise, noise_kind, sampling, other_task, borrowed, merged, other_version, other_library, remarks, more_fields,
         any_header, any_array,
     )
 }  # fmt: skip

@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.graphs.graph import graph_digest
-from agnncert.graphs.targets import prepared
-from agnncert.voting.digest import model_digest
-
-from .forging import Draft, downgrade, drafted, lay_open
-from .honest import Case, cases, old_cases, strangers
+from .forging import Draft, drafted, lay_open
+from .honest import Case, cases, golden_cases, strangers
 
 Random = np.random.Generator
 
@@ -69,7 +65,7 @@ class World:
 @cache
 def world_of(name: str) -> World:
     """The world of one of the cases."""
-    case = {**all_cases(), **all_old_cases()}[name]
+    case = {**all_cases(), **all_golden_cases()}[name]
     honest = drafted(case.certify(), case.budgets) if case.file is None else lay_open(case.file)
     measured = replace(case, settings={k: v for k, v in case.settings.items() if k != "tolerance"})
     found: dict[str, Callable[[], Draft]] = {}
@@ -93,14 +89,6 @@ def all_cases() -> dict[str, Case]:
 
 
 @cache
-def all_old_cases() -> dict[str, Case]:
-    """The examples of version 1, read once."""
-    return old_cases()
-
-
-def as_version_1(draft: Draft, case: Case) -> None:
-    """Makes of a draft what version 1 would have written."""
-    rows = draft.arrays["row"]
-    loops = bool(getattr(case.division, "self_loops", False))
-    graph = prepared(case.data, rows).targets(rows, loops).graph
-    downgrade(draft, {"graph": graph_digest(graph, 1), "model": model_digest(case.model, 1)})
+def all_golden_cases() -> dict[str, Case]:
+    """The golden files, read once."""
+    return golden_cases()

@@ -193,23 +193,8 @@ def derive(draft: Draft) -> bool:
     for statement, number in zip(draft.header["statements"], broken, strict=True):
         statement["broken_at_most"] = number
     stored = claim.to_json() | {"library_version": draft.claim["library_version"]}
-    draft.header["claim"] = {name: value for name, value in stored.items() if name != "locality" or not _is_old(draft)}
+    draft.header["claim"] = stored
     return True
-
-
-def downgrade(draft: Draft, digests: dict[str, str]) -> None:
-    """Makes of a draft what version 1 would have written: its words, these digests, and nothing about locality."""
-    draft.header["version"] = 1
-    draft.claim.pop("locality", None)
-    draft.settings.pop("vote", None)
-    draft.claim["digests"] |= digests
-    rewritten = rewritten_claim(draft).to_json() | {"library_version": draft.claim["library_version"]}
-    rewritten.pop("locality")
-    draft.header["claim"] = rewritten
-
-
-def _is_old(draft: Draft) -> bool:
-    return bool(draft.header["version"] == 1)
 
 
 def rewritten_claim(draft: Draft) -> Claim:
@@ -218,7 +203,7 @@ def rewritten_claim(draft: Draft) -> Claim:
     digests = dict(told["digests"])
     if "division" in digests:
         digests["division"] = hashlib.sha256(told["division"].encode()).hexdigest()
-    facts = told | settings | {"digests": digests, "notes": tuple(told["notes"]), "version": 1 if _is_old(draft) else 2}
+    facts = told | settings | {"digests": digests, "notes": tuple(told["notes"])}
     write = make_claim if draft.header["kind"] == "ballots" else make_sample_claim
     wanted = inspect.signature(write).parameters
     given = {name: facts[name] for name in wanted if name in facts}

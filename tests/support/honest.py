@@ -36,7 +36,7 @@ class Case:
         targets: Rows of the targets, in their order; all when ``None``.
         settings: Further arguments of ``certify``.
         budgets: What the file makes statements about; the usual ones when ``None``.
-        file: A file of version 1 that is the honest certificate; else it is made when it is needed.
+        file: A stored file that is the honest certificate; else it is made when it is needed.
     """
 
     name: str
@@ -272,15 +272,15 @@ def cases() -> dict[str, Case]:
     return {case.name: case for case in listed}
 
 
-def old_cases() -> dict[str, Case]:
-    """The examples of version 1."""
+def golden_cases() -> dict[str, Case]:
+    """The golden files."""
     listed = []
     for file in sorted((Path(golden.__file__).parent / "v1").glob("*.cert")):
         example = golden.EXAMPLES[file.stem]
         settings = {name: value for name, value in example.settings.items() if name != "targets"}
         targets = example.settings.get("targets")
         rows = None if targets is None else tuple(targets)
-        name, data, model = f"v1 {file.stem}", example.data(), example.model()
+        name, data, model = f"golden {file.stem}", example.data(), example.model()
         listed.append(Case(name, data, model, example.division, rows, settings, example.budgets or None, file))
     return {case.name: case for case in listed}
 

@@ -27,7 +27,7 @@ from agnncert.proof.vote import Vote
 from agnncert.verifier import Verdict, verify
 
 from .alterations import EARLY, LATE, Alteration
-from .forgers_world import Pointless, Random, World, as_version_1, pick, world_of
+from .forgers_world import Pointless, Random, World, pick, world_of
 from .forging import WHOLE, Draft, at, budget_of, derive, drafted, ids_of, leaves, seal, select
 from .honest import Case
 
@@ -68,9 +68,6 @@ def lies(world: World, draft: Draft, verdict: Verdict | None = None) -> list[str
     expected = _expected(world, draft)
     if expected is None:
         return ["its targets, budgets or tolerance are none that certify could have been given"]
-    if draft.header["version"] == 1:  # the same, but for what that version does not say
-        expected = expected.copy()
-        as_version_1(expected, _case(world, draft.claim["division"]))
     silent = not_checked(verdict) if verdict is not None else ""
     allowed = [path for path, named in UNCHECKED.items() if re.search(named, silent, re.IGNORECASE)]
     headers = [_same_budgets(header) for header in (draft.header, expected.header)]
@@ -111,7 +108,7 @@ def _differences(ours: dict[str, Any], theirs: dict[str, Any], allowed: list[tup
     places = {path for header in (ours, theirs) for path in leaves(header)}
     found = []
     for path in sorted(places, key=repr):
-        if path[0] == "version" or any(path[: len(skipped)] == skipped for skipped in allowed):
+        if any(path[: len(skipped)] == skipped for skipped in allowed):
             continue
         values = [_stored(header, path) for header in (ours, theirs)]
         whole = any(isinstance(value, (dict, list)) and value for value in values)  # its parts are compared

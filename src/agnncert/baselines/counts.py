@@ -83,7 +83,7 @@ class SampleCounts:
         """Reads what :meth:`save` wrote.
 
         Raises:
-            CertificateError: The file is not one of these, was altered, or was written by an older version.
+            CertificateError: The file is not one of these, was altered, or is of another version.
         """
         try:
             header, arrays = read_sealed(Path(path), FORMAT, VERSION, "file of sample counts")

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import DatasetError
-from agnncert.graphs.graph import digests_beyond_keys, graph_digest
+from agnncert.graphs.graph import digest_by_keys, digests_beyond_keys
 from agnncert.graphs.labels import graph_classes
 from agnncert.graphs.targets import Prepared, prepared
 
@@ -165,8 +165,7 @@ def dataset_digest(data: Data | GraphSet | Prepared) -> str:
     else:
         parts = {name: data[name] for name in ("y", "train_mask", "val_mask", "test_mask") if name in data}
     graph = ready.targets().graph
-    # Where keys tell the ids, as they do for numbers, the digest is the one that it has always been.
-    known = [graph_digest(graph, version=1), *digests_beyond_keys(graph)]
+    known = [digest_by_keys(graph), *digests_beyond_keys(graph)]
     digest = hashlib.sha256("".join(known).encode())
     for name, value in parts.items():
         content = value.detach().cpu().long().numpy().astype("<i8").tobytes()

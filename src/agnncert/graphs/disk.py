@@ -214,7 +214,7 @@ def open_graph(folder: PathLike, *, check: bool = True) -> Data:
             sizes are compared; ``certify`` takes a digest of the graph in any case.
 
     Raises:
-        GraphError: There is no such folder, or a file of it is missing, damaged or of a future version; says which.
+        GraphError: There is no such folder, or a file of it is missing, damaged or of another version; says which.
     """
     place = Path(folder)
     manifest = _manifest(place)
@@ -237,7 +237,7 @@ def _manifest(place: Path) -> dict[str, Any]:
     """The manifest, of a form that can be relied on.
 
     Raises:
-        GraphError: It is missing, unreadable, altered or of a future version.
+        GraphError: It is missing, unreadable, altered or of another version.
     """
     file = place / MANIFEST
     if not place.is_dir():
@@ -255,9 +255,10 @@ def _manifest(place: Path) -> dict[str, Any]:
     version = manifest.get("version")
     if type(version) is not int or version < 1:
         raise GraphError(f"{file} names no version of its format: found {version!r:.60}.")
-    if version > VERSION:
+    if version != VERSION:
         raise GraphError(
-            f"{place} is of format version {version}, this library reads up to {VERSION}: update agnncert."
+            f"{place} is of format version {version}, this library reads version {VERSION} only: "
+            "update agnncert, or write the graph again."
         )
     stated = manifest.pop("sha256", None)
     if stated != _seal(manifest) or not isinstance(manifest.get("arrays"), dict):

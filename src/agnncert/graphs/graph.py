@@ -196,14 +196,19 @@ def listed_ids(node_id: Any) -> Any:
     return node_id.detach().cpu().numpy()
 
 
-def graph_digest(graph: Data, version: int = 2) -> str:
-    """sha256 of a canonical graph: ids, features, edges and edge values.
+def graph_digest(graph: Data) -> str:
+    """sha256 of a canonical graph, or of joined graphs: ids, features, edges and edge values."""
+    digest = _hashed(graph)
+    digest.update(f"ids:{len(graph.id_digests)};{''.join(graph.id_digests)}".encode())
+    return digest.hexdigest()
 
-    Args:
-        graph: The graph, or joined graphs.
-        version: 1 is what files of version 1 hold: it covers the keys of ids in place of the ids, and not whether there
-            are any.
-    """
+
+def digest_by_keys(graph: Data) -> str:
+    """sha256 of a canonical graph, or of joined graphs, with the 64-bit keys of the ids in place of the ids."""
+    return _hashed(graph).hexdigest()
+
+
+def _hashed(graph: Data) -> "hashlib._Hash":
     digest = hashlib.sha256()
     for name in ("node_key", "x", "edge_index", *EDGE_VALUES, "batch"):
         if name in graph:
@@ -211,9 +216,7 @@ def graph_digest(graph: Data, version: int = 2) -> str:
             kind = np.dtype(np.int64).str if name == "edge_index" else value.dtype.str
             digest.update(f"{name}:{kind}:{value.shape};".encode())
             _update(digest, value, np.dtype(kind))
-    if version > 1:
-        digest.update(f"ids:{len(graph.id_digests)};{''.join(graph.id_digests)}".encode())
-    return digest.hexdigest()
+    return digest
 
 
 def _update(digest: Any, value: np.ndarray[Any, Any], kind: np.dtype[Any]) -> None:

@@ -323,7 +323,7 @@ def load_certificate(path: str | Path) -> Certificate:
     """Reads a certificate. Labels and radii are derived again and compared with the stored ones.
 
     Raises:
-        CertificateError: The file is not a certificate, was altered or cut short, or is of a future version.
+        CertificateError: The file is not a certificate, was altered or cut short, or is of another version.
     """
     return certificate_of(read_contents(path), path)
 

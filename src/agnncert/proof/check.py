@@ -78,7 +78,6 @@ def _check_ballots(contents: Contents) -> list[str]:
         parameters=ballots.parameters,
         locality=claim.locality,
         vote=ballots.vote,
-        version=contents.version,
     )
     wrong = [
         *_check_targets(contents, ballots.num_targets),

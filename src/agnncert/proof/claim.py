@@ -36,7 +36,7 @@ class Claim:
         notes: Further remarks of whoever made the certificate.
         library_version: Version of the library that made it.
         locality: How it is known that the model looks along edges only: by ``"construction"`` or by ``"test"``; empty
-            if nothing of the kind is assumed, or in files of version 1.
+            if nothing of the kind is assumed.
     """
 
     task: str
@@ -73,13 +73,13 @@ class Claim:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
 
     @classmethod
-    def from_json(cls, stored: Any, version: int) -> "Claim":
-        """The claim that :meth:`to_json` described, in a file of this version.
+    def from_json(cls, stored: Any) -> "Claim":
+        """The claim that :meth:`to_json` described.
 
         Raises:
             CertificateError: A field is missing, unknown, or of a wrong type.
         """
-        expected = {f.name for f in fields(cls)} - ({"locality"} if version < 2 else set())
+        expected = {f.name for f in fields(cls)}
         if not isinstance(stored, dict) or set(stored) != expected:
             given = sorted(stored) if isinstance(stored, dict) else type(stored).__name__
             raise CertificateError(f"the claim has the fields {given}: expected {sorted(expected)}.")
@@ -132,7 +132,6 @@ def make_claim(
     locality: str = "",
     notes: tuple[str, ...] = (),
     vote: Vote | None = None,
-    version: int = 2,
 ) -> Claim:
     """The claim that belongs to ballots.
 
@@ -147,7 +146,6 @@ def make_claim(
         locality: How it is known that the model looks along edges only; dropped where the rule does not assume it.
         notes: Further remarks, stored as they are.
         vote: What empty groups cast, and the prior; the plain vote when not given.
-        version: Version of the file that it stands in; before 2, ballots were not watched one by one.
     """
     digests = dict(digests or {})
     locality = locality if RULES[rule].division.whole_graph else ""
@@ -159,7 +157,6 @@ def make_claim(
         parameters=dict(parameters or {}),
         locality=locality,
         vote=vote or Vote(),
-        watched=version > 1,
     )
     return Claim(
         task=facts.task,
@@ -215,7 +212,6 @@ class ClaimFacts:
         parameters: Whole numbers of the rule.
         locality: How locality is known, a key of ``LOCALITY``.
         vote: What empty groups cast, and the prior.
-        watched: Whether each ballot was shaken to see how far rounding moves it.
     """
 
     rule: Rule
@@ -225,7 +221,6 @@ class ClaimFacts:
     parameters: dict[str, int]
     locality: str = ""
     vote: Vote = field(default_factory=Vote)
-    watched: bool = True
 
     @property
     def task(self) -> str:
@@ -291,11 +286,10 @@ class ClaimFacts:
             known = LOCALITY[self.locality]
             yield f"The model sees one subgraph at a time: the nodes of that subgraph and no others{known}."
         if self.tolerance > 0:
-            shaken = ", or than four times as far as shaking moves it," if self.watched else ""
             yield (
-                f"No score moves by more than {self.tolerance:g} of the largest{shaken} when the same subgraph is "
-                "evaluated again, on any machine; ballots closer to a tie than twice that are conceded "
-                "to the attacker."
+                f"No score moves by more than {self.tolerance:g} of the largest, or than four times as far as shaking "
+                "moves it, when the same subgraph is evaluated again, on any machine; ballots closer to a tie than "
+                "twice that are conceded to the attacker."
             )
         else:
             yield "Evaluating the same subgraph again gives the same ballot, on any machine."

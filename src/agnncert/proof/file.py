@@ -22,14 +22,10 @@ from agnncert.errors import BudgetError, CertificateError
 from agnncert.proof.budget import COUNTS, Budget
 from agnncert.proof.claim import Claim
 from agnncert.proof.ids import id_array
-from agnncert.proof.rules import RULES
-from agnncert.proof.vote import Vote
 from agnncert.storage import Arrays, read_sealed, write_sealed
 
 FORMAT = "agnncert-certificate"
-# Since 2, digests cover ids and all settings of the model, and the claim says how locality is known. Since 3, ballots
-# say how they are added up; before, it was the plain vote.
-VERSION = 3
+VERSION = 1
 
 KINDS = ("ballots", "samples")
 
@@ -63,7 +59,6 @@ class Contents:
         evidence: Arrays of the evidence.
         arrays: ``target``, ``row``, ``label``, ``radius``, ``new_neighbours``, ``holds`` (one row for each
             budget), ``truth`` and ``degree`` if known, and ``structure_radius`` if the rule has one of its own.
-        version: Version of the file's format.
     """
 
     kind: str
@@ -73,7 +68,6 @@ class Contents:
     broken_at_most: tuple[int, ...]
     evidence: Arrays
     arrays: Arrays
-    version: int = VERSION
 
 
 def write_contents(path: str | Path, contents: Contents) -> None:
@@ -103,7 +97,7 @@ def read_contents(path: str | Path) -> Contents:
     """Reads what a file says, without deriving anything.
 
     Raises:
-        CertificateError: The file is not a certificate, was altered or cut short, or is of a future version.
+        CertificateError: The file is not a certificate, was altered or cut short, or is of another version.
     """
     header, arrays = read_sealed(Path(path), FORMAT, VERSION, longest_header=LONGEST_HEADER)
     try:
@@ -122,38 +116,23 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
         raise CertificateError(f"unknown kind of evidence {given}: expected {', '.join(KINDS)}.")
     if not isinstance(header["settings"], dict):
         raise CertificateError(f"the settings are a {type(header['settings']).__name__}: expected names and values.")
-    settings = header["settings"]
-    if header["kind"] == "ballots" and header["version"] < 3:
-        settings = _with_plain_vote(settings)
     evidence = {n.removeprefix(_PREFIX): a for n, a in arrays.items() if n.startswith(_PREFIX)}
     rest = {n: a for n, a in arrays.items() if not n.startswith(_PREFIX)}
     _check_id_lengths(rest)
     budgets, broken = _statements(header["statements"])
-    claim = Claim.from_json(header["claim"], header["version"])
+    claim = Claim.from_json(header["claim"])
     odd = [name for name, digest in claim.digests.items() if not _SHA256.fullmatch(digest)]
     if odd:
         raise CertificateError(f"the claim's digests of {reprlib.repr(odd)} are no SHA-256 in lower-case hex digits.")
     return Contents(
         kind=header["kind"],
-        settings=settings,
+        settings=header["settings"],
         claim=claim,
         budgets=budgets,
         broken_at_most=broken,
         evidence=evidence,
         arrays=_checked(_arrays_to_ids(rest), len(budgets)),
-        version=header["version"],
     )
-
-
-def _with_plain_vote(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of ballots in a file of an older version, which knew no other vote."""
-    rule, classes = settings.get("rule"), settings.get("num_classes")
-    if "vote" in settings or str(rule).startswith("per-"):
-        given = reprlib.repr(settings)
-        raise CertificateError(f"the settings {given} are not those of ballots in a file of this version.")
-    if not isinstance(rule, str) or rule not in RULES or not isinstance(classes, int):
-        return settings | {"vote": None}  # what is odd is told by whoever loads the ballots
-    return settings | {"vote": Vote().under(rule, classes).to_json()}
 
 
 def _check_plain(value: Any, depth: int = 0) -> None:

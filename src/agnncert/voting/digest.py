@@ -17,7 +17,7 @@ _OF_EVERY_MODULE = {*vars(torch.nn.Module()), "training_record"}
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks")
 
 
-def model_digest(model: Any, version: int = 2, settings: Mapping[str, str] | None = None) -> str:
+def model_digest(model: Any, settings: Mapping[str, str] | None = None) -> str:
     """sha256 of a module: its classes, all settings that its layers keep, and all weights and buffers.
 
     A tensor that a layer keeps as a plain attribute is left out: such tensors are results of the last call as often as
@@ -25,14 +25,12 @@ def model_digest(model: Any, version: int = 2, settings: Mapping[str, str] | Non
 
     Args:
         model: The module, or any callable.
-        version: 2, or 1 as in files of version 1, which name only what a module prints about itself.
         settings: What ``settings_of`` says about it, if it has just been asked.
     """
     digest = hashlib.sha256()
-    lines = (settings or settings_of(model)).items() if version > 1 else [(_path(type(model)), f"\n{model}")]
-    separator = " = " if version > 1 else ""
-    digest.update("\n".join(f"{name}{separator}{value}" for name, value in lines).encode())
-    for name, value in _tensors(model, version):
+    lines = (settings or settings_of(model)).items()
+    digest.update("\n".join(f"{name} = {value}" for name, value in lines).encode())
+    for name, value in _tensors(model):
         brain = value.dtype == torch.bfloat16  # which numpy does not have
         array = np.ascontiguousarray((value.view(torch.int16) if brain else value).detach().cpu().numpy())
         kind = "bfloat16" if brain else array.dtype.str
@@ -61,10 +59,10 @@ def _is_setting(layer: torch.nn.Module, name: str, value: Any) -> bool:
     return not (name.startswith("_") and type(layer).__module__.split(".")[0] in ("torch", "torch_geometric"))
 
 
-def _tensors(model: Any, version: int) -> Iterator[tuple[str, Tensor]]:
+def _tensors(model: Any) -> Iterator[tuple[str, Tensor]]:
     if isinstance(model, torch.nn.Module):
         stored = model.state_dict()
-        rest = {name: value for name, value in model.named_buffers() if name not in stored} if version > 1 else {}
+        rest = {name: value for name, value in model.named_buffers() if name not in stored}
         yield from sorted({**stored, **rest}.items())
 
 

@@ -14,6 +14,7 @@ from agnncert.errors import AgnncertError, GraphError, IdError
 from agnncert.graphs.graph import (
     canonical,
     canonical_set,
+    digest_by_keys,
     digests_beyond_keys,
     exact_ids,
     graph_digest,
@@ -25,7 +26,7 @@ from agnncert.graphs.targets import target_rows
 
 from ...support.graphs import twin_of
 
-KNOWN_V1 = "f705c382b1c7bb0ba4435f695e3b04607018c2a4f6e77da3178d2d83472686c5"  # in files of version 1
+KNOWN = "f705c382b1c7bb0ba4435f695e3b04607018c2a4f6e77da3178d2d83472686c5"  # recorded with datasets
 
 
 def data(**changes):
@@ -340,7 +341,7 @@ def test_other_ids_with_the_same_keys_give_another_digest():
     named, twins = data(node_id=["x", 1, 2, 3]), data(node_id=[twin_of("x"), 1, 2, 3])
     assert canonical(named).node_key.tolist() == canonical(twins).node_key.tolist()
     assert graph_digest(canonical(named)) != graph_digest(canonical(twins))
-    assert graph_digest(canonical(named), version=1) == graph_digest(canonical(twins), version=1)
+    assert digest_by_keys(canonical(named)) == digest_by_keys(canonical(twins))
     sets = [canonical_set([data(), one]) for one in (named, twins)]
     assert graph_digest(sets[0]) != graph_digest(sets[1])
 
@@ -348,12 +349,12 @@ def test_other_ids_with_the_same_keys_give_another_digest():
 def test_row_numbers_as_ids_and_no_ids_give_other_digests():
     rows, ids = data(node_id=None), data(node_id=torch.arange(4))
     assert graph_digest(canonical(rows)) != graph_digest(canonical(ids))
-    assert graph_digest(canonical(rows), version=1) == graph_digest(canonical(ids), version=1)
+    assert digest_by_keys(canonical(rows)) == digest_by_keys(canonical(ids))
 
 
-def test_the_digest_of_version_one_never_changes():
+def test_the_digest_by_keys_never_changes():
     known = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), node_id=["a", 7])
-    assert graph_digest(canonical(known), version=1) == KNOWN_V1
+    assert digest_by_keys(canonical(known)) == KNOWN
 
 
 def test_every_graph_of_a_set_has_a_digest_of_its_ids():

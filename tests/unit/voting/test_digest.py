@@ -66,7 +66,6 @@ def test_settings_that_layers_do_not_print_count():
     for layer in slopes:
         layer.load_state_dict(weights)
     assert str(slopes[0]) == str(slopes[1])
-    assert model_digest(slopes[0], version=1) == model_digest(slopes[1], version=1)
     assert model_digest(slopes[0]) != model_digest(slopes[1])
 
 
