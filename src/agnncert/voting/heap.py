@@ -1,8 +1,10 @@
-"""Memory that one range of groups leaves behind, kept for the next one.
+"""Keeps freed memory in the process while a large graph is certified in several ranges of groups.
 
-Hidden layers of a large subgraph are hundreds of megabytes each. The C library fetches blocks of that size from the
-system and gives them back at once, and the system clears every page anew: on the graph of 62 million edges that took
-more time than computing. While many large subgraphs are voted on, such blocks come from the heap, and stay there.
+glibc gets large blocks from the operating system and returns them as soon as they are freed; the system then has to
+clear every page again for the next block. ``kept_heap`` changes this for the whole process (``mallopt``) until the last
+range is done, because it saves 20 to 35 % of the CPU time of ``certify``: 6.7 to 7.6 instead of 9.5 to 11.4 seconds
+on a random graph of 120,000 nodes and 3 million edges, 2.7 instead of 3.4 on one of 40,000 nodes and 1 million edges
+(NodeCentric, T = 80, GCN with 128 hidden channels, one core). Graphs that fit into one range do not use it.
 """
 
 import contextlib

@@ -54,6 +54,12 @@ def test_it_reads_what_pyg_reads(tmp_path) -> None:
         assert torch.equal(one.y, other.y)
 
 
+def test_the_last_graph_may_have_no_edge_and_the_last_line_no_break(tmp_path) -> None:
+    graphs = ac.load_tables(write(tmp_path, A="1, 2\n2, 3", graph_labels="1\n-1\n1"))
+    assert [graph.num_edges for graph in graphs] == [4, 0, 0]
+    assert graphs.y.tolist() == [1, 0, 1]
+
+
 def test_nodes_without_features_get_a_one(tmp_path, caplog) -> None:
     caplog.set_level("INFO")
     graphs = ac.load_tables(
@@ -68,7 +74,9 @@ def test_nodes_without_features_get_a_one(tmp_path, caplog) -> None:
 WRONG = {
     "no labels": ({"graph_labels": None}, "no TOY_graph_labels.txt"),
     "too few labels": ({"graph_labels": "1\n"}, "has 1 lines"),
-    "a graph without nodes": ({"graph_labels": "1\n1\n1\n1\n"}, "have no node: 4"),
+    "a graph without nodes": ({"graph_labels": "1\n1\n1\n1\n"}, "graphs 1 to 4, .* at least once; it names 1 to 3"),
+    "nodes out of order": ({"graph_indicator": "1\n1\n2\n1\n2\n3\n3\n3\n"}, "one after the other"),
+    "an empty file": ({"A": ""}, "TOY_A.txt is empty"),
     "an unknown node": ({"A": "1, 99\n"}, "nodes 1 to 99, but there are 8"),
     "node zero": ({"A": "0, 1\n"}, "nodes 0 to 1"),
     "an edge across": ({"A": "1, 2\n3, 4\n"}, "line 2 joins nodes of two graphs"),
