@@ -99,7 +99,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"
         shutil.copytree(args.run, folder, ignore=shutil.ignore_patterns("live*"))
-        words = [sys.executable, "-m", "agnncert", "serve", str(folder), "--trust", "--port", "0", "--rate", "100000"]
+        words = [sys.executable, "-m", "agnncert", "serve", str(folder), "--root", ".", "--port", "0", "--rate", "100000"]
         server = subprocess.Popen(words, env={**os.environ, "AGNNCERT_TOKEN": TOKEN}, stdout=subprocess.PIPE, text=True)
         address = re.search(r"http://[\d.:]+", server.stdout.readline())[0]
         client = ac.LiveClient(address, TOKEN)
@@ -132,7 +132,7 @@ def main() -> None:
         server.wait()
         total = sum((counts for counts, _, _ in out.values()), Counter())
         failures = [failure for _, _, found in out.values() for failure in found]
-        service = service_of_run(folder, trust=True)
+        service = service_of_run(folder, root=".")
         with service.live:
             kept = service.live.number
             expected = ac.certify(

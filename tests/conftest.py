@@ -17,12 +17,6 @@ settings.load_profile("agnncert")
 PROJECT = Path(__file__).resolve().parents[1]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_runs(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Commands remember the runs of tests in a place of their own."""
-    os.environ["AGNNCERT_STATE"] = str(tmp_path_factory.mktemp("state"))
-
-
 SHARED = PROJECT.parent / "shared" / "data"
 LAST_FILE = "MUTAG/raw/MUTAG_graph_labels.txt"  # among the last that the layout writes
 

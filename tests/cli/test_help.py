@@ -11,7 +11,7 @@ from agnncert.cli.app import app
 GOLDEN = Path(__file__).parents[1] / "golden"
 COMMANDS = [
     "demo", "datasets", "train", "certify", "verify", "audit", "attack", "compare", "report", "scan", "serve",
-    "repeat", "reproduce",
+    "reproduce",
 ]  # fmt: skip
 
 SCRIPT = """

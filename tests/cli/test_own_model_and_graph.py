@@ -65,7 +65,7 @@ def test_the_command_proves_what_the_library_proves(agnncert, weights) -> None:
 
 def test_all_ballots_can_be_cast_again(agnncert, weights) -> None:
     agnncert("certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, "--out", "here")
-    assert agnncert("verify", "here", "--ballots", "all").status == 0
+    assert agnncert("verify", "here", "--model", "mine:build", "--ballots", "all").status == 0
     named = agnncert(
         "verify",
         "here/certificate.cert",
@@ -146,8 +146,8 @@ def test_one_target_without_a_label_hides_no_accuracy(agnncert, weights) -> None
     right = int((certificate.label == certificate.truth).sum())
     assert known["accuracy of the vote"] == right / 39 == certificate.certified_accuracy(sizes=-1)
     assert "1 of 40 nodes has no known class" in Path("here/report.html").read_text()
-    assert agnncert("verify", "here", "--ballots", 5).status == 0
-    attacked = agnncert("attack", "here", "--sizes", 1, "--sample", "all", "--json")
+    assert agnncert("verify", "here", "--model", "mine:build", "--ballots", 5).status == 0
+    attacked = agnncert("attack", "here", "--model", "mine:build", "--sizes", 1, "--sample", "all", "--json")
     assert attacked.status == 0
     assert json.loads(attacked.out)["rounds"][0]["certified"] == certificate.certified_accuracy(sizes=1)
 
@@ -216,13 +216,13 @@ def test_a_graph_on_disk_is_trained_certified_and_checked_like_tables(agnncert, 
     for name in ("tables", "disk"):
         answer = agnncert("train", name, "--groups", 7, "--epochs", 2, "--no-references", "--out", f"runs/{name}")
         assert answer.status == 0, answer.err
-        assert agnncert("certify", f"runs/{name}").status == 0
+        assert agnncert("certify", f"runs/{name}", "--root", ".").status == 0
     mine, theirs = (ac.load_certificate(f"runs/{name}/certificate.cert") for name in ("disk", "tables"))
     assert mine.claim == theirs.claim
     assert np.array_equal(mine.counts, theirs.counts)
-    assert agnncert("verify", "runs/disk", "--ballots", 20).status == 0
+    assert agnncert("verify", "runs/disk", "--root", ".", "--ballots", 20).status == 0
     file = place / "disk" / "x.npy"
     file.write_bytes(file.read_bytes()[:-1] + b"\0")
-    answer = agnncert("verify", "runs/disk", "--ballots", 20)
+    answer = agnncert("verify", "runs/disk", "--root", ".", "--ballots", 20)
     assert answer.status != 0
     assert "x.npy was altered or damaged" in answer.err

@@ -1,4 +1,4 @@
-"""A run folder that someone else made: nothing in it is run and nothing outside of it is touched, unless the user says so."""
+"""A run folder that someone else made: nothing in it is run and nothing outside of it is touched, unless the caller names it."""
 
 import os
 import shutil
@@ -9,10 +9,10 @@ import pytest
 
 from agnncert.cli import main
 from agnncert.errors import AgnncertError
+from agnncert.serve.start import service_of_run
 from agnncert.studies.attack import AttackSettings, attack_run
 from agnncert.studies.certify import certify_run
 from agnncert.studies.checks import audit_named, verify_named
-from agnncert.studies.repeat import repeat_run
 from agnncert.studies.settings import CertifySettings
 
 from .conftest import MODULE, write_tables
@@ -27,7 +27,10 @@ FAST = ("--epochs", 2, "--groups", 5, "--no-references")
 @pytest.fixture
 def own(agnncert, place) -> Path:
     """A run with a model of one's own, certified here."""
-    for words in (("train", "tables", "--model", "mine:Net", *FAST, "--out", "own"), ("certify", "own", "--no-report")):
+    for words in (
+        ("train", "tables", "--model", "mine:Net", *FAST, "--out", "own"),
+        ("certify", "own", "--model", "mine:Net", "--no-report"),
+    ):
         done = agnncert(*words)
         assert done.status == 0, done.err
     return Path("own")
@@ -41,7 +44,10 @@ def senders(tmp_path_factory) -> Path:
     write_tables(place / "tables")
     (place / "mine.py").write_text(MODULE, encoding="utf-8")
     for model, out in (("mine:Net", "theirs"), ("gcn", "plain")):
-        for words in (("train", "tables", "--model", model, *FAST, "--out", out), ("certify", out, "--no-report")):
+        for words in (
+            ("train", "tables", "--model", model, *FAST, "--out", out),
+            ("certify", out, "--model", model, "--no-report"),
+        ):
             assert main([str(word) for word in words]) == 0
     os.chdir(before)
     sys.path[:] = paths
@@ -69,15 +75,14 @@ COMMANDS = {
     "verify with data": ("verify", "received/certificate.cert", "--data", "received", "--ballots", 3),
     "audit": ("audit", "received"),
     "attack": ("attack", "received", "--sizes", 1, "--sample", 2),
-    "repeat": ("repeat", "received", "--out", "again"),
     "train from settings": ("train", "--settings", "received/settings.toml", "--out", "other"),
 }
 FUNCTIONS = {
-    "certify_run": lambda **how: certify_run(CertifySettings(data="received"), report=False, **how),
-    "verify_named": lambda **how: verify_named(Path("received/certificate.cert"), CertifySettings(), 3, **how),
+    "certify_run": lambda **how: certify_run(CertifySettings(data="received", **how), report=False),
+    "verify_named": lambda **how: verify_named(Path("received/certificate.cert"), CertifySettings(**how), 3),
     "audit_named": lambda **how: audit_named(CertifySettings(model="received"), **how),
     "attack_run": lambda **how: attack_run("received", AttackSettings(sizes=(1,), sample=2), **how),
-    "repeat_run": lambda **how: repeat_run("received", "again", **how),
+    "service_of_run": lambda **how: service_of_run("received", **how).live.close(),
 }
 
 
@@ -86,19 +91,15 @@ def test_no_command_runs_the_code_that_a_received_folder_names(command, agnncert
     refused = agnncert(*COMMANDS[command])
     assert not MARKER.exists()
     assert refused.status == 2
-    assert "mine:Net" in refused.err
-    assert "--trust" in refused.err
-    trusting = agnncert(*COMMANDS[command], "--trust")
-    assert trusting.status == 0, trusting.err
-    assert MARKER.exists()
+    assert "--model mine:Net" in refused.err
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_no_function_runs_the_code_that_a_received_folder_names(function, received) -> None:
-    with pytest.raises(AgnncertError, match="trust=True"):
+    with pytest.raises(AgnncertError, match="--model mine:Net"):
         FUNCTIONS[function]()
     assert not MARKER.exists()
-    FUNCTIONS[function](trust=True)
+    FUNCTIONS[function](model="mine:Net")
     assert MARKER.exists()
 
 
@@ -108,18 +109,26 @@ def test_commands_that_need_no_model_run_none(command, agnncert, received) -> No
     assert not MARKER.exists()
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "audit"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_naming_the_model_permits_its_code(command, agnncert, received) -> None:
     done = agnncert(*COMMANDS[command], "--model", "mine:Net")
     assert done.status == 0, done.err
     assert MARKER.exists()
 
 
-@pytest.mark.parametrize("command", ["certify", "verify", "attack", "repeat"])
-def test_naming_another_model_is_refused_and_runs_neither(command, agnncert, received) -> None:
-    refused = agnncert(*COMMANDS[command], "--model", "mine:Deaf")
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "train from settings"])
+def test_the_model_that_the_caller_names_is_used_and_not_that_of_the_folder(command, agnncert, received) -> None:
+    Path("review").mkdir()
+    Path("review/mine.py").write_text(MODULE, encoding="utf-8")
+    done = agnncert(*COMMANDS[command], "--model", "review/mine.py:Net")
+    assert done.status == 0, done.err
+    assert not MARKER.exists()
+
+
+def test_a_model_that_does_not_fit_the_weights_of_the_folder_is_refused(agnncert, received) -> None:
+    refused = agnncert(*COMMANDS["certify"], "--model", "gcn")
     assert refused.status == 2
-    assert '"mine:Net", not "mine:Deaf"' in refused.err
+    assert "do not fit" in refused.err
     assert not MARKER.exists()
 
 
@@ -193,30 +202,24 @@ def test_the_data_of_a_folder_with_code_can_be_compared_with_ones_own(agnncert, 
     assert not MARKER.exists()
 
 
-def test_the_folder_that_was_made_here_needs_no_word(agnncert, own) -> None:
-    assert agnncert("certify", "own").status == 0
-    assert agnncert("verify", "own", "--ballots", 2).status == 0
-    assert agnncert("attack", "own", "--sizes", 1, "--sample", 2).status == 0
-    assert agnncert("repeat", "own").status == 0
+def test_a_folder_that_was_made_here_needs_the_model_too(agnncert, own) -> None:
+    for words in (
+        ("certify", "own"),
+        ("verify", "own", "--ballots", 2),
+        ("attack", "own", "--sizes", 1, "--sample", 2),
+    ):
+        refused = agnncert(*words)
+        assert refused.status == 2
+        assert "--model mine:Net" in refused.err
+        assert agnncert(*words, "--model", "mine:Net").status == 0
 
 
-def test_a_folder_is_not_ones_own_once_its_settings_are_altered(agnncert, own) -> None:
+def test_altered_settings_are_not_imported(agnncert, own) -> None:
     file = own / "settings.toml"
     file.write_text(file.read_text(encoding="utf-8").replace("mine:Net", "subprocess:getoutput"), encoding="utf-8")
     refused = agnncert("verify", own, "--ballots", 1)
     assert refused.status == 2
     assert "subprocess:getoutput" in refused.err
-
-
-def test_going_on_with_a_received_folder_does_not_make_it_ones_own(agnncert, received) -> None:
-    assert agnncert("attack", "received", "--sizes", 1, "--sample", 2, "--trust").status == 0
-    assert agnncert("verify", "received", "--ballots", 1).status == 2
-
-
-def test_modules_are_found_from_the_current_folder_so_another_one_asks_again(agnncert, own, monkeypatch) -> None:
-    Path("elsewhere").mkdir()
-    monkeypatch.chdir("elsewhere")
-    assert agnncert("verify", "../own", "--ballots", 1).status == 2
 
 
 @pytest.fixture
@@ -241,6 +244,18 @@ def test_a_received_folder_names_no_files_elsewhere(setting, agnncert, plain) ->
     refused = agnncert("certify", plain)
     assert refused.status == 2
     assert "names files outside of it" in refused.err
+    assert "--root" in refused.err
+
+
+def test_data_outside_of_a_folder_is_read_if_the_caller_names_where_it_lies(agnncert, plain) -> None:
+    (plain / "data").rename("outside")
+    file = plain / "settings.toml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('data = "tables"', 'data = "outside"'), encoding="utf-8")
+    assert agnncert("certify", plain).status == 2
+    assert agnncert("certify", plain, "--root", "elsewhere").status == 2
+    done = agnncert("certify", plain, "--root", ".")
+    assert done.status == 0, done.err
 
 
 @pytest.mark.parametrize("name", ["data/nodes.csv", "weights.safetensors", "log.txt"])
@@ -249,7 +264,7 @@ def test_links_in_a_received_folder_are_not_followed(name, agnncert, plain) -> N
     victim.write_text("mine\n", encoding="utf-8")
     (plain / name).unlink()
     (plain / name).symlink_to(victim.resolve())
-    for words in (("certify", plain), ("attack", plain, "--sizes", 1), ("repeat", plain)):
+    for words in (("certify", plain), ("attack", plain, "--sizes", 1)):
         assert agnncert(*words).status == 2
     assert victim.read_text(encoding="utf-8") == "mine\n"
 
@@ -264,21 +279,6 @@ def test_the_folder_of_datasets_is_never_named_by_a_received_folder(agnncert, pl
     from agnncert.studies.inputs import study_of_run
 
     assert study_of_run(RunFolder("digits"))[0].root is None
-    assert study_of_run(RunFolder("digits"), trust=True)[0].root == "poisoned"
     refused = agnncert("train", "--settings", file, "--out", "other")
     assert refused.status == 2
     assert "root = 'poisoned'" in refused.err
-
-
-def test_a_file_of_settings_cannot_vouch_for_itself(agnncert, place) -> None:
-    Path("s.toml").write_text('[train]\ndata = "tables"\nmodel = "mine:Net"\ntrust = true\n', encoding="utf-8")
-    refused = agnncert("train", "--settings", "s.toml")
-    assert refused.status == 2
-    assert "only who calls the command" in refused.err
-
-
-def test_what_cannot_be_remembered_is_anyones(agnncert, place, monkeypatch) -> None:
-    Path("blocked").touch()
-    monkeypatch.setenv("AGNNCERT_STATE", os.path.abspath("blocked"))
-    assert agnncert("train", "tables", "--model", "mine:Net", *FAST, "--out", "own").status == 0
-    assert agnncert("certify", "own").status == 2

@@ -109,7 +109,6 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ballots without a run": (("verify", "x.cert", "--ballots", "5"), ("x.cert", "--data")),
     "a report of nothing": (("report", "none.cert"), ("none.cert",)),
     "an attack on nothing": (("attack", "tables"), ("tables", "agnncert certify")),
-    "a repetition of nothing": (("repeat", "tables"), ("tables", "settings.toml")),
     "an audit of nothing": (("audit", "gccn"), ('did you mean "gcn"',)),
     "an audit for another task": (("audit", "gcn", "--data", "tables", "--task", "graph"), ("graph", "node")),
     "a task with a typo": (("audit", "mine:build", "--task", "nodes"), ('did you mean "node"',)),

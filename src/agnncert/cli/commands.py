@@ -12,20 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from agnncert.cli.experiments import reproduce
-from agnncert.cli.options import (
-    RUN,
-    Address,
-    Fresh,
-    From,
-    Json,
-    On,
-    Out,
-    SettingsFile,
-    Trust,
-    numbers,
-    pairs,
-    workers_named,
-)
+from agnncert.cli.options import RUN, Address, Fresh, From, Json, On, Out, SettingsFile, numbers, pairs, workers_named
 from agnncert.cli.scanning import scan
 from agnncert.cli.screen import Screen, percent, table
 from agnncert.cli.serving import serve
@@ -35,7 +22,7 @@ from agnncert.studies.settings import CERTIFICATION, DATA, MODEL, CertifySetting
 COMPARISON, SAMPLING = "Comparison", "Sampling"
 BUILT_IN = "gcn, sage, gat, gin, resgcn, mlp, or package.module:factory."
 DEMO = Path("runs/demo")
-OF_RUN = "The run's model, if it is code of yours and the folder was made elsewhere."
+OF_RUN = "The model of the run again, if it is package.module:factory."
 RUN_OR_DATA = "Folder of a trained run; or a dataset, or a folder with tables."
 
 
@@ -92,7 +79,6 @@ def train(
     out: Out = None,
     fresh: Fresh = False,
     settings: SettingsFile = None,
-    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Train a model that votes well, on the graph and all its subgraphs.
@@ -109,7 +95,8 @@ def train(
         f"  {name}: {percent(value) if 'accuracy' in name else f'{value:g}'}"
         for name, value in trained.measured.items()
     ]
-    text = "\n".join([*lines, f"The model is in {trained.folder}. Next: agnncert certify {trained.folder}"])
+    own = f" --model {wanted.model}" if ":" in (wanted.model or "") else ""
+    text = "\n".join([*lines, f"The model is in {trained.folder}. Next: agnncert certify {trained.folder}{own}"])
     screen.result({"run": trained.folder, "settings": trained.settings.table(), **trained.measured}, text)
 
 
@@ -123,7 +110,6 @@ def certify(
     out: Out = None,
     fresh: Fresh = False,
     settings: SettingsFile = None,
-    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Prove how much of the graph an attacker may change without changing the voted labels.
@@ -137,7 +123,7 @@ def certify(
 
     screen, workers = Screen(json), workers_named(on, address)
     with screen.following() as on_progress:
-        certified = certify_run(wanted, out, fresh, report, trust, on_progress, workers)
+        certified = certify_run(wanted, out, fresh, report, on_progress, workers)
     certificate = certified.certificate
     outcome = {
         "run": certified.folder, "certificate": certified.folder.certificate, "report": certified.page,
@@ -171,7 +157,6 @@ def verify(
         ),
     ],
     settings: SettingsFile = None,
-    trust: Trust = False,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Check a certificate: derive everything it states again, from the file alone.
@@ -193,7 +178,7 @@ def verify(
         from agnncert.studies.checks import verify_named
 
         with screen.following() as on_progress:
-            verdict = verify_named(certificate, named, num_ballots, trust, on_progress)
+            verdict = verify_named(certificate, named, num_ballots, on_progress)
     outcome = {
         "holds": verdict.holds,
         "reasons": verdict.reasons,
@@ -225,8 +210,8 @@ def audit(
         str | None,
         typer.Option(help="node or graph.", rich_help_panel=MODEL, show_default="that of the data, else node"),
     ] = None,
+    model_of_run: Annotated[str | None, typer.Option("--model", help=OF_RUN, rich_help_panel=MODEL)] = None,
     settings: SettingsFile = None,
-    trust: Trust = False,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Find out whether a model may be certified: local, deterministic, without memory.
@@ -236,7 +221,7 @@ def audit(
     """
     from agnncert.studies.checks import audit_named
 
-    audited = audit_named(named, task, trust)
+    audited = audit_named(named, task, model_of_run)
     outcome = {
         "fit": audited.ok, "fit_for": audited.fit_for, "task": audited.task, "division": audited.division,
         "findings": [asdict(finding) for finding in audited.findings],
@@ -275,7 +260,6 @@ def attack(
     seed: Annotated[int, typer.Option(help="Seed of the sample and of the attacks.")] = 0,
     where: Annotated[CertifySettings, From("root", "model", model={"help": OF_RUN})],
     settings: SettingsFile = None,
-    trust: Trust = False,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Try to break a certificate, within what it proves and beyond.
@@ -291,7 +275,7 @@ def attack(
     )  # fmt: skip
     screen = Screen(json)
     with screen.following():
-        attacked = attack_run(run, wanted, where.root, where.model, trust)
+        attacked = attack_run(run, wanted, where.root, where.model)
     titles = [vary, "certified", "after attack", "certified, attacked", "fell", "others, attacked", "fell "]
     rounds = [
         [r.size, r.certified, r.left, r.attacked_certified, r.fallen_certified, r.attacked_others, r.fallen_others]
@@ -368,7 +352,6 @@ def compare(
         typer.Option(help="Folder for tables, figures and certificates.", rich_help_panel=RUN, metavar="FOLDER"),
     ] = None,
     settings: SettingsFile = None,
-    trust: Trust = False,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Put runs side by side, or defences on one dataset.
@@ -431,31 +414,4 @@ def report(
     Screen(json).result(outcome, "\n".join([*places, *reported.sentences]))
 
 
-def repeat(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="RUN")],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the new run.", metavar="FOLDER", show_default="RUN-again")
-    ] = None,
-    *,
-    where: Annotated[CertifySettings, From("root", "model", model={"help": OF_RUN})],
-    trust: Trust = False,
-    json: Json = False,
-) -> None:
-    """Do a run again from its folder alone, and compare what comes out.
-
-    Exit status: 0 the same weights, labels and radii came out, 1 something differs.
-    """
-    from agnncert.studies.repeat import repeat_run
-
-    screen = Screen(json)
-    with screen.following() as on_progress:
-        repeated = repeat_run(run, out, where.root, on_progress, where.model, trust)
-    same = not repeated.differences
-    lines = [f"  differs: {difference}" for difference in repeated.differences]
-    head = f"{repeated.folder} is {'the same as' if same else 'not the same as'} {run}."
-    outcome = {"run": repeated.folder, "same": same, "differences": repeated.differences}
-    screen.result(outcome, "\n".join([head, *lines]))
-    raise typer.Exit(0 if same else 1)
-
-
-COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, scan, serve, repeat, reproduce)
+COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, scan, serve, reproduce)

@@ -64,7 +64,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(context: typer.Context, **values: Any) -> None:
-        _take_over(context, values)
+        _refuse_code(context)
         for parameter, (kind, options) in settings.items():
             table = {name: _value(name, option, values.pop(name)) for name, option in options.items()}
             values[parameter] = settings_from(kind, table)
@@ -128,11 +128,7 @@ def use_settings(context: typer.Context, file: Path | None) -> Path | None:
         if name not in keys:
             raise SettingsError(f'{file}: [{command}] has no setting "{key}": {did_you_mean(key, keys)}')
         given[name] = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
-    if "trust" in given:
-        raise SettingsError(
-            f"{file} says that it is to be trusted: only who calls the command can say so, with --trust."
-        )
-    # What runs code waits until it is known whether the file may decide about it; see _take_over.
+    # What runs code must be typed; whether it is, is known only once all options are read. See _refuse_code.
     context.meta[_WAITING] = file, {name: given.pop(name) for name in _runs_code(given)}
     context.default_map = given
     return file
@@ -143,24 +139,20 @@ _WAITING = "agnncert.settings that run code"
 
 def _runs_code(given: Mapping[str, Any]) -> list[str]:
     """The settings that have code run: a model of the user's own, and files of datasets, which can contain code."""
-    return [name for name in ("model", "root") if name in given and (name == "root" or ":" in str(given[name]))]
+    named = [name for name in ("model", "model_of_run", "root") if name in given]
+    return [name for name in named if name == "root" or ":" in str(given[name])]
 
 
-def _take_over(context: typer.Context, values: dict[str, Any]) -> None:
-    """Adds the settings of a file that have code run, if the user vouches for the file or wrote it by a command."""
-    from agnncert.studies.trust import is_own_work
-
+def _refuse_code(context: typer.Context) -> None:
+    """Raises SettingsError if a file sets what has code run, unless the same option is typed."""
     file, waiting = context.meta.get(_WAITING, (None, {}))
     for name, value in waiting.items():
         source: Any = context.get_parameter_source(name)
-        if source.name == "COMMANDLINE":
-            continue  # what is typed comes first
-        if not values.get("trust") and not is_own_work(file):
+        if source.name != "COMMANDLINE":
             raise SettingsError(
-                f"{file} names {name} = {value!r}, which has code run. If you know it, type --{name} {value}; if the "
-                "file is your own work, say --trust."
+                f"{file} names {name} = {value!r}, which can run code, so a file cannot set it. If you trust it, type "
+                f"--{name.removesuffix('_of_run')} {value}."
             )
-        values[name] = value
 
 
 def pairs(option: str, words: list[str]) -> dict[str, Any]:
@@ -211,13 +203,6 @@ On = Annotated[
 Address = Annotated[
     str | None, typer.Option(help="Address of the Ray cluster.", metavar="HOST:PORT", show_default="one started here")
 ]
-Trust = Annotated[
-    bool,
-    typer.Option(
-        "--trust", metavar="", rich_help_panel=RUN,
-        help="The run folder or the file of settings is your own work: run the code and read the files that it names.",
-    ),
-]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print the outcome as JSON.", rich_help_panel=RUN)]
 Out = Annotated[
     Path | None, typer.Option(help="Run folder; one below runs/ if not given.", rich_help_panel=RUN, metavar="FOLDER")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agnncert.cli.options import RUN, From, Json, SettingsFile, Trust
+from agnncert.cli.options import RUN, From, Json, SettingsFile
 from agnncert.cli.screen import Screen, table
 from agnncert.errors import SettingsError
 from agnncert.studies.settings import CertifySettings
@@ -53,7 +53,7 @@ def scan(
                 "panel": VERDICTS, "metavar": "N,N", "shown_default": "as the run",
                 "help": "Votes that the classes start with; 10,0: “vulnerable” has to be ahead by more than ten.",
             },
-            model={"panel": RUN, "help": "The run's model, if it is code of yours and the folder was made elsewhere."},
+            model={"panel": RUN, "help": "The model of the run again, if it is package.module:factory."},
         ),
     ],
     language: Annotated[
@@ -70,7 +70,6 @@ def scan(
         int, typer.Option(help="Processes that read files.", metavar="N", rich_help_panel=READING)
     ] = 1,
     settings: SettingsFile = None,
-    trust: Trust = False,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Find functions that look vulnerable, and prove how many edited statements each verdict withstands.
@@ -88,7 +87,7 @@ def scan(
     screen = Screen(json)
     with screen.following() as on_progress:
         done = scan_run(
-            folder, run, out, sarif, named, language, exclude, texts, workers, trust, on_progress  # type: ignore[arg-type]
+            folder, run, out, sarif, named, language, exclude, texts, workers, on_progress  # type: ignore[arg-type]
         )  # fmt: skip
     found = done.scan
     failing = [] if fail_on is None else found.flagged if fail_on == 0 else found.withstanding(fail_on)

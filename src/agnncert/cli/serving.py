@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from agnncert.cli.options import RUN, Trust
+from agnncert.cli.options import RUN
 from agnncert.extras import missing
 
 SERVICE, LIMITS = "Service", "Limits"
@@ -44,11 +44,8 @@ def serve(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(
-            help="The run's model, if it is code of yours and the folder was made elsewhere.", rich_help_panel=RUN
-        ),
+        typer.Option(help="The model of the run again, if it is package.module:factory.", rich_help_panel=RUN),
     ] = None,
-    trust: Trust = False,
 ) -> None:  # fmt: skip
     """Keep decisions and their proofs current while the graph changes, as a service.
 
@@ -69,6 +66,4 @@ def serve(
         typer.echo(f"{address} answers: a page for people, {address}/api for programs. Ctrl-C ends it.")
 
     limits = Limits(rate=rate, body=body * 1_000_000)
-    serve_run(
-        run, host, port, token_from(token_file), limits, ready, journal=journal, root=root, model=model, trust=trust
-    )
+    serve_run(run, host, port, token_from(token_file), limits, ready, journal=journal, root=root, model=model)

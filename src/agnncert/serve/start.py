@@ -30,11 +30,7 @@ SHORTEST_TOKEN = 16
 
 
 def service_of_run(
-    source: str | Path,
-    journal: str | Path | None = None,
-    root: str | None = None,
-    model: str | None = None,
-    trust: bool = False,
+    source: str | Path, journal: str | Path | None = None, root: str | None = None, model: str | None = None
 ) -> Service:
     """The live graph of a certified run, gone on from its journal if there is one.
 
@@ -43,14 +39,13 @@ def service_of_run(
     Args:
         source: The folder of a certified run.
         journal: The journal; ``live.journal`` in the folder when not given.
-        root: Folder that holds the datasets, if not where they were.
-        model: The run's model, if it is code that is to be run and the folder was not made here.
-        trust: Whether the folder is the user's own work.
+        root: Folder that holds the datasets.
+        model: The run's model; required if it is code.
     """
     folder = find_run(source)
     if folder is None or not folder.certificate.is_file():
         raise SettingsError(f"{source} is not the folder of a certified run: agnncert certify makes one.")
-    _, study = study_of_run(folder, CertifySettings(root=root, model=model), trust)
+    _, study = study_of_run(folder, CertifySettings(root=root, model=model))
     certificate = load_certificate(folder.certificate)
     voter = who_votes(folder, study.new_model(), study.data).eval()
     if model_digest(voter) != certificate.claim.digests.get("model"):

@@ -106,22 +106,21 @@ class Attacked:
 
 
 def attack_run(
-    source: str | Path, settings: AttackSettings, root: str | None = None, model: str | None = None, trust: bool = False
+    source: str | Path, settings: AttackSettings, root: str | None = None, model: str | None = None
 ) -> Attacked:
     """Attacks the targets of a run's certificate and adds the outcome to the run.
 
     Args:
         source: The folder of a certified run.
         settings: How to attack.
-        root: Folder that holds the datasets, if not where they were.
-        model: The run's model, if it is code that is to be run and the folder was not made here.
-        trust: Whether the folder is the user's own work, so that code and files that it names may be used.
+        root: Folder that holds the datasets.
+        model: The run's model; required if it is code.
     """
     folder = find_run(source)
     if folder is None or not folder.certificate.is_file():
         raise SettingsError(f"{source} is not the folder of a certified run: agnncert certify makes one.")
     with folder.recording():
-        named, study = study_of_run(folder, CertifySettings(root=root, model=model), trust)
+        named, study = study_of_run(folder, CertifySettings(root=root, model=model))
         certificate = load_certificate(folder.certificate)
         voter = who_votes(folder, study.new_model(), study.data)
         if model_digest(voter) != certificate.claim.digests.get("model"):

@@ -56,26 +56,24 @@ def certify_run(
     out: str | Path | None = None,
     fresh: bool = False,
     report: bool = True,
-    trust: bool = False,
     on_progress: OnProgress | None = None,
     workers: Workers | None = None,
 ) -> Certified:
     """Certifies what settings name and leaves the certificate in a run folder.
 
     Args:
-        settings: ``data`` is the folder of an earlier run, a dataset, or a folder with tables.
+        settings: ``data`` is the folder of an earlier run, a dataset, or a folder with tables. ``model`` is
+            required if the model of the earlier run is code.
         out: The run folder. When not given, that of the earlier run, or one below ``runs``.
         fresh: Start anew even if ``out`` holds another run.
         report: Whether to write the report as well.
-        trust: Whether the folder of the earlier run is the user's own work, so that code and files that it names may be
-            used; it need not be said of folders that were made here.
         on_progress: Called while ballots are cast.
         workers: Who casts them; this process when not given.
     """
     earlier = find_run(settings.data) if settings.data and Path(settings.data).is_dir() else None
     if earlier is not None and out is not None:
         raise SettingsError(f"the certificate of {earlier} goes into that folder: leave out --out.")
-    settings, study = study_of_settings(settings) if earlier is None else study_of_run(earlier, settings, trust)
+    settings, study = study_of_settings(settings) if earlier is None else study_of_run(earlier, settings)
     about, table = describe(study.ready, settings), settings.table()
     if earlier is not None and "train" in earlier.settings:  # the other settings are stored with the training
         table = {key: value for key, value in table.items() if key in OWN}

@@ -24,21 +24,23 @@ from agnncert.verifier import Verdict, verify
 from agnncert.voting.auditing import AuditReport, audit
 
 
-def audit_named(settings: CertifySettings, task: str | None = None, trust: bool = False) -> AuditReport:
+def audit_named(settings: CertifySettings, task: str | None = None, model: str | None = None) -> AuditReport:
     """Whether the model that settings name may be certified.
 
     Args:
         settings: ``model`` may also be the folder of a run. Without ``data``, a user's model is probed with
             random features, and a built-in one with the digits.
         task: ``"node"`` or ``"graph"``, if no data says which.
-        trust: Whether the folder of a run is the user's own work, so that code and files that it names may be used.
+        model: The model of the run as ``package.module:factory``; required if ``settings.model`` is the folder of a run
+            whose model is code.
     """
     run = find_run(str(settings.model)) if settings.model and Path(settings.model).is_dir() else None
     if run is not None:
-        _, study = study_of_run(
-            run, CertifySettings(root=settings.root, division=settings.division, groups=settings.groups), trust
-        )
+        changes = CertifySettings(root=settings.root, model=model, division=settings.division, groups=settings.groups)
+        _, study = study_of_run(run, changes)
         return audit(study.new_model(), division=study.division, data=study.data)
+    if model is not None:
+        raise SettingsError(f"--model {model} goes with the folder of a run, which {settings.model} is not.")
     wanted = task or "node"
     require_one_of("task", wanted, ("node", "graph"))
     built_in = not is_module_spec(settings.model or "")
@@ -46,9 +48,9 @@ def audit_named(settings: CertifySettings, task: str | None = None, trust: bool 
         settings = replace(settings, data="digits-grid" if wanted == "graph" else "digits-knn")
     data = load_data(settings) if settings.data or settings.nodes else None
     settings, division = make_division(settings, wanted if data is None else _task(data, task))
-    model = fresh_model(settings, data)
-    model = load_weights(model, settings.weights) if settings.weights is not None else model.eval()
-    return audit(model, wanted, division, data)  # type: ignore[arg-type]
+    module = fresh_model(settings, data)
+    module = load_weights(module, settings.weights) if settings.weights is not None else module.eval()
+    return audit(module, wanted, division, data)  # type: ignore[arg-type]
 
 
 def _task(data: object, task: str | None) -> str:
@@ -59,35 +61,27 @@ def _task(data: object, task: str | None) -> str:
 
 
 def verify_named(
-    certificate: Path,
-    named: CertifySettings,
-    ballots: float,
-    trust: bool = False,
-    on_progress: OnProgress | None = None,
+    certificate: Path, named: CertifySettings, ballots: float, on_progress: OnProgress | None = None
 ) -> Verdict:
     """Verifies a certificate and casts ballots again, with the data and model that are named, else those of its run.
 
-    Code of a model is run only if ``named`` names it, or the folder of the run is the user's own work: made here, or
-    said to be so with ``trust``.
+    Code of a model is imported only if ``named`` names it.
 
     Raises:
-        SettingsError: Something is not named and the certificate lies in no run folder, or what is not named is code
-            in a folder that is not the user's own work.
+        SettingsError: Something is not named and the certificate lies in no run folder, or what is not named is code.
     """
     data_run = find_run(named.data) if named.data and Path(named.data).is_dir() else None
     run = data_run or find_run(certificate)
     own_data = bool(named.data) and data_run is None
     if run is None and not own_data:
         raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
-    data = load_data(named) if run is None or own_data else load_run_data(run, named.root, trust)
-    model = _model_to_check(run, named, data, own_data, ballots, trust)
+    data = load_data(named) if run is None or own_data else load_run_data(run, named.root)
+    model = _model_to_check(run, named, data, own_data, ballots)
     how: dict[str, Any] = {"ballots": ballots, "seed": named.seed, "progress": on_progress}
     return verify(certificate, data=data, model=model, **how)
 
 
-def _model_to_check(
-    run: RunFolder | None, named: CertifySettings, data: Any, own_data: bool, ballots: float, trust: bool
-) -> Any:
+def _model_to_check(run: RunFolder | None, named: CertifySettings, data: Any, own_data: bool, ballots: float) -> Any:
     """The model that the user names, else that of the run; none if only the user's own data is to be compared."""
     if own_data and not (named.model or named.weights or ballots):
         return None
@@ -95,4 +89,4 @@ def _model_to_check(
         raise SettingsError("casting ballots again needs the model: name it with --model and --weights.")
     if run is None or (own_data and named.model not in (None, stored_settings(run).model)):
         return trained_model(named, data)
-    return model_of_run(run, data, named, named.root, trust)
+    return model_of_run(run, data, named, named.root)

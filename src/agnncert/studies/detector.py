@@ -1,7 +1,7 @@
 """What scores functions: a model, how its votes are counted, and how functions are read for it.
 
 A trained run names all of this. Its data is not needed, so that a source tree can be scanned where only the run folder
-is; nothing that the folder names is run unless the user permits it, as everywhere (``studies.trust``).
+is; nothing that the folder names is run unless the caller names it, as everywhere.
 """
 
 from dataclasses import dataclass
@@ -65,24 +65,23 @@ class Detector:
         return self.edges == "flow"
 
 
-def detector_of_run(run: str | Path, named: ModelSettings | None = None, trust: bool = False) -> Detector:
+def detector_of_run(run: str | Path, named: ModelSettings | None = None) -> Detector:
     """The detector that a run has trained, voting as the run was certified, or else as it was trained.
 
     Args:
         run: Its folder.
         named: What the user names: other ``groups``; another vote (``empty``, ``prior``); the run's ``model``, which
-            permits its code to be run.
-        trust: Whether the folder is the user's own work; if it was made on this machine, this need not be said.
+            is required if it is code.
 
     Raises:
-        SettingsError: There is no such run, it was not trained on functions, or it names code that is not permitted.
+        SettingsError: There is no such run, it was not trained on functions, or its model is code that is not named.
         ModelContractError: It has no weights yet, or they do not fit.
     """
     named = named or ModelSettings()
     folder = find_run(run) if Path(run).is_dir() else None
     if folder is None:
         raise SettingsError(f"{run} is not the folder of a run: train one with agnncert train big-vul.")
-    settings = settings_of_folder(folder, stored_settings(folder), None, named.model, trust)
+    settings = settings_of_folder(folder, stored_settings(folder), None, named.model)
     about = folder.data
     if about.get("name") not in FUNCTIONS:
         raise SettingsError(

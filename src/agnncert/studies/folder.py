@@ -21,7 +21,6 @@ from typing import Any
 from agnncert import __version__
 from agnncert.errors import AgnncertError, SettingsError
 from agnncert.storage import write_atomic
-from agnncert.studies.trust import is_own_work, remember
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +74,7 @@ class RunFolder:
     def begin(self, step: str, table: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Records what is going to be done, where, and on what."""
         self.path.mkdir(parents=True, exist_ok=True)
-        self._write_settings({**self.settings, step: table})
+        self.write(SETTINGS, toml_text({**self.settings, step: table}))
         self.write(DATA, _json(data))
         self.write("environment.json", _json(environment()))
 
@@ -83,18 +82,7 @@ class RunFolder:
         """Removes what a step recorded, because what it was about has changed."""
         if step in self.settings:
             self.put_rows(step, [])
-            self._write_settings({name: t for name, t in self.settings.items() if name != step})
-
-    @property
-    def is_own_work(self) -> bool:
-        """Whether the run was made on this machine, from the current folder, and is as it was left."""
-        return is_own_work(self.path / SETTINGS)
-
-    def _write_settings(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
-        own = not self.exists or self.is_own_work  # what others wrote does not become own work by going on with it
-        self.write(SETTINGS, toml_text(tables))
-        if own:
-            remember(self.path / SETTINGS)
+            self.write(SETTINGS, toml_text({name: t for name, t in self.settings.items() if name != step}))
 
     def differs(self, step: str, table: Mapping[str, Any], digest: str) -> list[str]:
         """Why this folder cannot be used for a step, such as other settings or other data; empty if it can."""

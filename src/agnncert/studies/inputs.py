@@ -107,11 +107,11 @@ def class_names(data: Any) -> list[str] | None:
 
 
 def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
-    """Keeps a user's own tables in the run folder, so that the run can be repeated from there."""
+    """Keeps a user's own tables in the run folder, so that later steps need no others."""
     if settings.data in DATASETS:
         return
     if settings.data and is_graph_folder(settings.data):
-        log.warning("the graph stays in %s: repeating the run needs it there", settings.data)
+        log.warning("the graph stays in %s: later steps need --root with the folder that holds it", settings.data)
         return
     given = {"nodes": settings.nodes, "edges": settings.edges, "graphs": settings.graphs}
     files = {kind: Path(file) for kind, file in given.items() if file is not None}
@@ -122,7 +122,9 @@ def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
     if settings.data and not files:
         files = {path.stem: path for path in tu_files(settings.data).values()}
     if sum(file.stat().st_size for file in files.values()) > LARGEST_COPY:
-        log.warning("the tables are too large to be kept in %s: repeating the run needs them where they are", folder)
+        log.warning(
+            "the tables are too large for a copy in %s: later steps need --root with the folder of them", folder
+        )
         return
     folder.tables.mkdir(parents=True, exist_ok=True)
     for kind, file in files.items():
@@ -239,20 +241,17 @@ def _as_pretrained(settings: CertifySettings) -> CertifySettings:
     )
 
 
-def study_of_run(
-    folder: RunFolder, changes: CertifySettings | None = None, trust: bool = False
-) -> tuple[CertifySettings, Study]:
+def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> tuple[CertifySettings, Study]:
     """What an earlier run worked on, as a study; and the settings with nothing left open.
 
     Args:
         folder: The run.
-        changes: What to certify and how, if not as before. Data must not be named; a model of the user's own may be,
-            to have its code run.
-        trust: Whether the folder is the user's own work, see :func:`settings_of_folder`.
+        changes: What to certify and how, if not as before. Data must not be named; a model of the user's own must be,
+            because code that only the folder names is not imported.
 
     Raises:
-        SettingsError: The run has not come far enough, its data has changed, ``changes`` name another model or data, or
-            the folder names code or files and is not the user's own work.
+        SettingsError: The run has not come far enough, its data has changed, ``changes`` name other data, or the folder
+            names code or files that the caller does not name.
     """
     changes = changes or CertifySettings()
     foreign = [name for name in changes.given() if name not in ("data", "root", "model", *OWN)]
@@ -260,7 +259,7 @@ def study_of_run(
         raise SettingsError(
             f"{folder} has a model and data of its own: leave out {', '.join(f'--{n}' for n in foreign)}."
         )
-    earlier = settings_of_folder(folder, stored_settings(folder), changes.root, changes.model, trust)
+    earlier = settings_of_folder(folder, stored_settings(folder), changes.root, changes.model)
     shared = [entry.name for entry in fields(CertifySettings) if hasattr(earlier, entry.name)]
     values = {name: getattr(earlier, name) for name in shared}
     if changes.sets_vote or changes.design_size is not None:  # the vote is one thing, and chosen as a whole
@@ -292,76 +291,70 @@ def _study(ready: Prepared, settings: CertifySettings, division: Any, model: Any
 
 
 def settings_of_folder(
-    folder: RunFolder, settings: SomeSettings, root: str | None = None, model: str | None = None, trust: bool = False
+    folder: RunFolder, settings: SomeSettings, root: str | None = None, model: str | None = None
 ) -> SomeSettings:
     """Settings from a run folder, with nothing in them that runs code or reads files which the folder alone names.
 
     Args:
         folder: The run.
         settings: What it stores.
-        root: Folder that holds the datasets. What the folder says about it counts only if it is the user's own work:
-            files of datasets can contain code.
-        model: The model as the user names it, which permits its code to be run.
-        trust: Whether the folder is the user's own work; if it was made on this machine, this need not be said.
+        root: Folder that holds the datasets. What the run folder says about it is ignored: files of datasets can
+            contain code.
+        model: The model as the caller names it. Required if the model of the run is code; this one is imported, also
+            if the folder names another.
 
     Returns:
         Settings that read a user's tables from their copy in the run folder.
 
     Raises:
-        SettingsError: The folder names code that the user did not name, or files elsewhere; says how to permit it.
+        SettingsError: The model is code and ``model`` is not given, ``model`` is not the built-in model of the run, or
+            data lies neither in the run folder nor in ``root``.
     """
-    if model is not None and model != settings.model:
+    if is_module_spec(settings.model or ""):
+        if model is None:
+            arguments = ", ".join(f"{name}={value!r}" for name, value in settings.set.items())
+            raise SettingsError(
+                f"the model of {folder} is code, which is not imported because a folder names it: {settings.model} "
+                f"with ({arguments}). If you trust that code, pass --model {settings.model}."
+            )
+        settings = replace(settings, model=model)
+    elif model not in (None, settings.model):
         raise SettingsError(
             f'{folder} has a model of its own, "{settings.model}", not "{model}": leave out --model, or name that one.'
         )
-    trust = trust or folder.is_own_work
-    if is_module_spec(settings.model or "") and not trust and model is None:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in settings.set.items())
-        raise SettingsError(
-            f"{folder} was not made here, and its model is code that would be run: {settings.model} with "
-            f"({arguments}). If you know that code, name it yourself with --model {settings.model}; if the whole "
-            "folder is your own work, say --trust (in Python trust=True)."
-        )
-    return data_of_folder(folder, settings, root, trust)
+    return data_of_folder(folder, settings, root)
 
 
-def data_of_folder(
-    folder: RunFolder, settings: AnySettings, root: str | None = None, trust: bool = False
-) -> AnySettings:
+def data_of_folder(folder: RunFolder, settings: AnySettings, root: str | None = None) -> AnySettings:
     """As :func:`settings_of_folder`, for callers that use the data of a run but not its model."""
-    trust = trust or folder.is_own_work
     if folder.tables.is_dir():  # the copies lie in a folder called "data", and keep the name that the data had
         name = settings.name or folder.data.get("name")
         settings = replace(settings, data=str(folder.tables), nodes=None, edges=None, graphs=None, name=name)
-    if not trust:
-        _check_places(folder, settings)
-    root = root if root is not None or not trust else settings.root
+    _check_places(folder, settings, root)
     return replace(settings, root=root)
 
 
-def load_run_data(folder: RunFolder, root: str | None = None, trust: bool = False) -> Any:
+def load_run_data(folder: RunFolder, root: str | None = None) -> Any:
     """The data of a run, which must be what it was; nothing that the folder names is run.
 
     Raises:
-        SettingsError: The run has no data, other data by now, or data outside of a folder that is not the user's own.
+        SettingsError: The run has no data, other data by now, or data neither in its folder nor in ``root``.
     """
-    return _unchanged(folder, data_of_folder(folder, stored_settings(folder), root, trust)).data
+    return _unchanged(folder, data_of_folder(folder, stored_settings(folder), root)).data
 
 
-def model_of_run(
-    folder: RunFolder, data: Any, named: ModelSettings, root: str | None = None, trust: bool = False
-) -> Any:
+def model_of_run(folder: RunFolder, data: Any, named: ModelSettings, root: str | None = None) -> Any:
     """The model of a run, or the one that ``named`` puts in its place: other weights, or another model with weights.
 
     Settings of the model are those of the run, unless it is another model or ``named`` gives some.
 
     Raises:
-        SettingsError: The folder names code that the user did not name, and is not the user's own work.
+        SettingsError: The model of the run is code, and ``named`` names no model.
     """
     stored = stored_settings(folder)
     if named.weights is not None and named.model not in (None, stored.model):
         return trained_model(named, data)  # nothing of it comes from the folder
-    settings = settings_of_folder(folder, stored, root, named.model, trust)
+    settings = settings_of_folder(folder, stored, root, named.model)
     model = _with_weights(folder, replace(settings, set=named.set or settings.set), data, named.weights)
     return model if named.weights is not None else who_votes(folder, model, data)
 
@@ -412,14 +405,16 @@ def stored_settings(folder: RunFolder) -> ModelSettings:
     raise SettingsError(f"{folder} holds neither a trained model nor a certificate.")
 
 
-def _check_places(folder: RunFolder, settings: DataSettings) -> None:
-    """Refuses a folder that names files outside of it, by their path or by links, for reading or writing."""
+def _check_places(folder: RunFolder, settings: DataSettings, root: str | None) -> None:
+    """Refuses a folder that names files outside of it and of ``root``, or that holds links, for reading or writing."""
     named = [settings.nodes, settings.edges, settings.graphs, None if settings.data in DATASETS else settings.data]
-    home = folder.path.resolve()
-    outside = [place for place in named if place and not Path(place).resolve().is_relative_to(home)]
-    outside += [str(place) for place in folder.path.rglob("*") if place.is_symlink()]
+    allowed = [Path(place).resolve() for place in (folder.path, root) if place is not None]
+    outside = [place for place in named if place and not any(map(Path(place).resolve().is_relative_to, allowed))]
     if outside:
         raise SettingsError(
-            f"{folder} was not made here, and it names files outside of it: {', '.join(outside)}. If it is your own "
-            "work, say --trust (in Python trust=True)."
+            f"{folder} names files outside of it: {', '.join(outside)}. If they are to be read, name the folder that "
+            "holds them with --root."
         )
+    links = [str(place) for place in folder.path.rglob("*") if place.is_symlink()]
+    if links:
+        raise SettingsError(f"{folder} names files outside of it, by links: {', '.join(links)}. Replace them by files.")

@@ -35,6 +35,7 @@ from agnncert.proof.ballots import Votes
 from agnncert.proof.certificate import Certificate
 from agnncert.proof.vote import Vote
 from agnncert.studies.detector import Detector, detector_of_run
+from agnncert.studies.settings import ModelSettings
 
 MOST_STATEMENTS = 60_000  # of one part: a few hundred megabytes
 SHOWN = 50
@@ -57,7 +58,6 @@ def scan(
     exclude: Sequence[str] = (),
     shown: int = SHOWN,
     workers: int = 1,
-    trust: bool = False,
     progress: OnProgress | None = None,
 ) -> Scan:
     """Scores every function below a folder, and proves how many edited statements each verdict withstands.
@@ -68,6 +68,7 @@ def scan(
     Args:
         folder: The folder, or one file.
         model: A trained module, as for ``ac.certify`` on graphs of functions; or leave it out and name a ``run``.
+            With a run whose model is code: its name, ``"package.module:factory"``.
         division: The node-centric division that the model was trained for.
         run: The folder that ``agnncert train big-vul`` left; brings model, division and classes along.
         vote: What empty groups cast, and the prior.
@@ -79,7 +80,6 @@ def scan(
         exclude: Patterns of paths below the folder that are passed over, such as ``"test"`` or ``"vendor/*.c"``.
         shown: Of how many functions, the most suspicious ones, text and votes are kept for the report.
         workers: Processes that read files; voting takes place in this one.
-        trust: Whether the run's folder is the user's own work, so that code which it names may be run.
         progress: Called after each file.
 
     Returns:
@@ -89,10 +89,11 @@ def scan(
         DatasetError: There is no such folder, or no function in it.
         SettingsError: Neither a run nor a model with its division is given, or the run does not judge functions.
     """
-    if (run is None) == (model is None) or (model is not None and division is None):
+    of_run = run is not None and (model is None or isinstance(model, str))
+    if not of_run and (run is not None or model is None or division is None):
         raise SettingsError("give either run=…, a trained run, or a model and the division that it was trained for.")
     if run is not None:
-        detector = detector_of_run(os.fspath(run), trust=trust)
+        detector = detector_of_run(os.fspath(run), ModelSettings(model=model))
     else:
         detector = Detector(model, division, vote, edges, embed, tuple(class_names), suspicious)  # type: ignore[arg-type]
     return scan_with(detector, folder, language, exclude, shown, workers, progress)

@@ -45,7 +45,6 @@ def scan_run(
     exclude: Sequence[str] = (),
     shown: int = SHOWN,
     workers: int = 1,
-    trust: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Scanned:
     """Scans a source tree with the model of a run and writes what came out.
@@ -56,17 +55,16 @@ def scan_run(
         out: Folder for the certificate, the page and the verdicts; ``runs/scan-NAME`` when not given. An earlier scan
             in it is replaced.
         sarif: A file for the flagged functions as SARIF.
-        named: Other groups or another vote than those of the run; its model, which permits its code to be run.
+        named: Other groups or another vote than those of the run; its model, which is required if it is code.
         language: The grammar.
         exclude: Patterns of paths below the folder that are passed over.
         shown: Functions whose text and votes the page shows.
         workers: Processes that read files.
-        trust: Whether the run's folder is the user's own work.
         on_progress: Called after each file.
     """
     place = Path("runs", f"scan-{file_name(Path(folder).resolve().name) or 'tree'}") if out is None else Path(out)
     _require_free(place)
-    detector = detector_of_run(run, named, trust)
+    detector = detector_of_run(run, named)
     try:
         scan = scan_with(detector, folder, language, exclude, shown, workers, on_progress)
     except KeyboardInterrupt:
