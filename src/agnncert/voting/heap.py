@@ -2,9 +2,9 @@
 
 glibc gets large blocks from the operating system and returns them as soon as they are freed; the system then has to
 clear every page again for the next block. ``kept_heap`` changes this for the whole process (``mallopt``) until the last
-range is done, because it saved 20 to 36 % of the CPU time of ``certify``, all of it system time: 6.7 to 7.6 instead of
-9.5 to 11.4 seconds (three runs each) on a random graph of 120,000 nodes and 3 million directed edges; 2.7 instead of 3.4
-(one run each) on one of 40,000 nodes and 1 million, with ``memory_limit`` at 64 MB so that it takes several ranges.
+range is done, because it saved 20 to 36 % of the CPU time of ``certify``, mostly system time: 6.7 to 7.6 instead of
+9.5 to 11.4 seconds (three runs each) on a random graph of 120,000 nodes and 3 million directed edges; 2.7 instead of
+3.4 (one run each) on one of 40,000 nodes and 1 million, with ``memory_limit`` at 64 MB so that it takes several ranges.
 Measured with NodeCentric, T = 80, and a GCN of two layers and 128 channels, one thread, on a machine with other work.
 Graphs that fit into one range (2 million directed edges without a memory limit) do not use it.
 """
