@@ -11,10 +11,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:           ## what each target does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt packages/agnncert-live/pyproject.toml packages/agnncert-code/pyproject.toml
 	@echo "==> creating the environment in $(VENV) (about a minute the first time)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,dev]" \
+		--editable packages/agnncert-live --editable packages/agnncert-code
 	@touch $@
 
 demo: $(READY)  ## train, certify, attack, verify and report on data that needs no download
@@ -24,8 +25,8 @@ test: $(READY)  ## the whole test suite
 	$(BIN)/python -m pytest -q -n 2
 
 check: $(READY) ## ruff, mypy --strict, import direction
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src packages experiments examples tests
+	$(BIN)/ruff format --check src packages experiments examples tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -33,21 +34,21 @@ lean:           ## the wheel without extras in an empty environment: verify and 
 	.ci/lean
 
 bench: $(READY) ## measure speed against one plain forward pass and against T of them
-	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m experiments.benchmarks.run
 
 bench-live: $(READY) ## measure what an event costs a live graph, beside certifying again
-	$(BIN)/python -m benchmarks.live
+	$(BIN)/python -m experiments.benchmarks.live
 
 bench-large: $(READY) ## the same on a synthetic graph of the size of Amazon2M (hours; goes on where it stopped)
-	$(BIN)/python -m benchmarks.large
-	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m experiments.benchmarks.large
+	$(BIN)/python -m experiments.benchmarks.scale
 
 results: $(READY) ## run the paper's experiments at full size (hours; goes on where it stopped) and write docs/results.md
-	$(BIN)/agnncert reproduce --all --root .cache/data --page docs/results.md --benchmarks benchmarks/results
+	$(BIN)/python -m experiments --all --root .cache/data --page docs/results.md
 
 small: $(READY) ## run a small part of them in minutes and compare it with the committed rows
 	rm -rf .cache/small
-	$(BIN)/agnncert reproduce --all --small --root .cache/data --out .cache/small --against results
+	$(BIN)/python -m experiments --all --small --root .cache/data --out .cache/small --against experiments/results
 
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"

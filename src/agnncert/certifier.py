@@ -10,28 +10,26 @@ from typing import Any, Literal
 
 import numpy as np
 
+from agnncert.auditing.model_audit import AuditReport, audited
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.divisions import Division, EdgeCentric, has_own_groups, num_groups_in, require_division, rule_of
+from agnncert.certificates.claim import make_claim
+from agnncert.certificates.rules import EDGES_ONLY
+from agnncert.certificates.votes import Votes, under_vote
+from agnncert.certificates.voting_rule import Vote
+from agnncert.divisions.base import Division, has_own_groups, num_groups_in, require_division, rule_of
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.engine.call import Caller, bind, require_model
+from agnncert.engine.cast import EngineName, cast
+from agnncert.engine.cover import Cover, pair_facts
+from agnncert.engine.digest import model_digest, settings_of
+from agnncert.engine.ranges import KeptShares, Shuffle
+from agnncert.engine.recheck import choose_few, differing
+from agnncert.engine.workers import Workers, versions
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.targets import Targets, prepared
 from agnncert.progress import OnProgress, follow
-from agnncert.proof.ballots import Votes, under_vote
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.claim import make_claim
-from agnncert.proof.evidence import BallotEvidence
-from agnncert.proof.rules import EDGES_ONLY
-from agnncert.proof.vote import Vote
-from agnncert.voting.auditing import AuditReport, audited
-from agnncert.voting.call import Caller, bind
-from agnncert.voting.cast import EngineName, cast
-from agnncert.voting.cover import Cover
-from agnncert.voting.digest import model_digest, settings_of
-from agnncert.voting.first_call import require_model
-from agnncert.voting.gather import KeptShares
-from agnncert.voting.pair_facts import pair_facts
-from agnncert.voting.recast import choose_few, differing
-from agnncert.voting.shuffle import Shuffle
-from agnncert.workers import Workers, versions
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.evidence import BallotEvidence
 
 log = logging.getLogger(__name__)
 

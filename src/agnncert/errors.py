@@ -12,6 +12,11 @@ AgnncertError
 ├── JournalError         a live graph's journal is damaged, in use, or belongs to another one
 ├── SettingsError        a setting, option or key is unknown or has a senseless value
 └── MissingPackage       a package is not installed; says which extra brings it
+
+Which extra brings which package: what is said where one is not installed.
+
+Verifying and reporting, and the command line, come with ``pip install agnncert``. All that trains, certifies or attacks
+needs torch; whoever has torch and PyTorch Geometric already needs no extra.
 """
 
 from collections.abc import Iterable
@@ -99,3 +104,36 @@ def slips(typed: str, meant: str) -> int:
             swapped = i > 1 and j > 1 and (letter, typed[i - 2]) == (meant[j - 2], other)
             row.append(min(least, last[j - 2] + 1) if swapped else least)
     return row[-1]
+
+
+EXTRAS = {
+    "torch": "torch",
+    "torch_geometric": "torch",
+    "sklearn": "data",
+    "pandas": "data",
+    "pyarrow": "data",
+    "matplotlib": "figures",
+    "pymetis": "clusters",
+    "ray": "ray",
+}
+
+
+def missing(package: str | None, purpose: str = "this") -> MissingPackage:
+    """The error for a package that cannot be imported.
+
+    Args:
+        package: Name of the module, as ``ModuleNotFoundError`` has it.
+        purpose: What needs it.
+
+    Example:
+        >>> print(missing("pandas", "reading tables"))
+        reading tables needs pandas, which is not installed: pip install "agnncert[data]".
+    """
+    name = (package or "a package").partition(".")[0]
+    extra = EXTRAS.get(name)
+    if extra is None:
+        return MissingPackage(f"{purpose} needs {name}, which is not installed: pip install {name}.", name=name)
+    rest = ', or "agnncert[all]" to have everything' if extra == "torch" else ""
+    return MissingPackage(
+        f'{purpose} needs {name}, which is not installed: pip install "agnncert[{extra}]"{rest}.', name=name
+    )

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division, has_own_groups, num_groups_in, rule_of
+from agnncert.certificates.budget import COUNTS
+from agnncert.certificates.voting_rule import Vote
+from agnncert.divisions.base import Division, has_own_groups, num_groups_in, rule_of
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
-from agnncert.proof.budget import COUNTS
-from agnncert.proof.vote import Vote
 
 
 def check_division(

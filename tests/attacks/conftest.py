@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from agnncert.attacks import AdversarialFeatures, Problem
+from agnncert.attacks.candidates import AdversarialFeatures
+from agnncert.attacks.problem import Problem
 
 from ..support.towns import setting
 

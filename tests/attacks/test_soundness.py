@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert.attacks import attack, fits, greedy, random
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.evidence import BallotEvidence
+from agnncert.attacks import attack, greedy, random
+from agnncert.attacks.results import fits
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.evidence import BallotEvidence
 
 from ..support.towns import MIXED, setting
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agnncert.proof.budget import COUNTS, Budget
-from agnncert.proof.rules import RULES
-from agnncert.proof.vote import Vote
-from agnncert.report import build
+from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.rules import RULES
+from agnncert.certificates.voting_rule import Vote
+from agnncert.report import page as build
 from agnncert.report.summary import summarise
 
 from ..support.certificates import random_vote

@@ -2,7 +2,7 @@
 
 import pytest
 
-import agnncert as ac
+import agnncert_live
 
 from ..support.serving import a_service, served
 
@@ -41,10 +41,12 @@ def test_the_page_follows_events(page, tmp_path) -> None:
         rows.first.click()
         page.wait_for_selector("#live-detail dt")
         assert "votes by class" in page.inner_text("#live-detail")
-        client = ac.LiveClient(address, TOKEN)
-        client.apply([ac.Event("add_node", HOSTILE, value=[-9, 1, 1, 1])])
-        client.apply([ac.Event("change_features", f"user-{k}", value=[9.0 * (-1) ** k, 5, -9, 3]) for k in range(30)])
-        client.apply([ac.Event("change_features", HOSTILE, value=[9, 5, -9, 3])])
+        client = agnncert_live.LiveClient(address, TOKEN)
+        client.apply([agnncert_live.Event("add_node", HOSTILE, value=[-9, 1, 1, 1])])
+        client.apply(
+            [agnncert_live.Event("change_features", f"user-{k}", value=[9.0 * (-1) ** k, 5, -9, 3]) for k in range(30)]
+        )
+        client.apply([agnncert_live.Event("change_features", HOSTILE, value=[9, 5, -9, 3])])
         shown("#live-events", "32")
         shown("#live-changes", "flipped")
         shown("#live-changes", HOSTILE)

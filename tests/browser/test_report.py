@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agnncert.proof.budget import Budget
+from agnncert.certificates.budget import Budget
 
 from ..support.pages import enter, opened_at, report, shown, some_truth, table_column, until
 from ..support.synthetic import made_up_certificate, sampled_certificate

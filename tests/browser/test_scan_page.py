@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agnncert.report.scan_page import write_scan_page
+from agnncert_code.page import write_scan_page
 
 from ..support.scanned import hostile_scan
 

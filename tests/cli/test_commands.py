@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from agnncert.cli import demo_step as demo
+from agnncert.cli.folder import read_toml, toml_text
+from agnncert.cli.inputs import duration
 from agnncert.cli.options import pairs
-from agnncert.studies import demo
-from agnncert.studies.estimate import duration
-from agnncert.studies.folder import read_toml, toml_text
-from agnncert.studies.settings import TrainSettings, options_of
+from agnncert.cli.settings import TrainSettings, options_of
 from agnncert.training.settings import _RECIPES, recipe
 
 
@@ -89,21 +89,6 @@ def test_defences_are_compared_on_a_model_of_ones_own(agnncert, place, monkeypat
     wrong = agnncert("compare", "tables", *words, "--set", "width=3")
     assert wrong.status == 2
     assert 'has no setting "width"' in wrong.err
-
-
-def test_an_experiment_is_reproduced_and_not_run_twice(agnncert, monkeypatch) -> None:
-    from agnncert.studies.paper import spec
-
-    tiny = (spec.Setting("digits-knn", division="edge", num_groups=5), spec.Setting("digits-knn", model="mlp"))
-    monkeypatch.setitem(spec.SMALL, "larger", tiny)
-    monkeypatch.setitem(_RECIPES, "digits-knn", {"fit": {"epochs": 1, "evaluate_every": 1}})
-    first = agnncert("reproduce", "larger", "--small", "--json")
-    assert first.status == 0, first.err
-    assert len(json.loads(first.out)["rows"]) == 2
-    assert Path("results/results.md").is_file()
-    assert "is there already" in agnncert("reproduce", "larger", "--small").out
-    listed = json.loads(agnncert("reproduce", "--list", "--small", "--json").out)["experiments"]
-    assert {one["name"]: one["done"] for one in listed}["larger"] == 2
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from agnncert.cli.app import app
 GOLDEN = Path(__file__).parents[1] / "golden"
 COMMANDS = [
     "demo", "datasets", "train", "certify", "verify", "audit", "attack", "compare", "report", "scan", "serve",
-    "reproduce",
 ]  # fmt: skip
 
 SCRIPT = """
@@ -30,7 +29,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", SCRIPT, *words], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["datasets"], ["reproduce", "--list"]])
+@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["datasets"]])
 def test_help_and_listings_take_less_than_a_second_and_no_torch(words) -> None:
     done = run(*words)
     assert done.returncode == 0, done.stderr

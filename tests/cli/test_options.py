@@ -8,7 +8,7 @@ import typer
 
 from agnncert.cli.app import app
 from agnncert.cli.options import From, with_options
-from agnncert.studies.settings import CertifySettings, DataSettings, Option, TrainSettings, options_of
+from agnncert.cli.settings import CertifySettings, DataSettings, Option, TrainSettings, options_of
 
 COMMANDS = typer.main.get_command(app).commands
 

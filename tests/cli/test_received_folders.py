@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from agnncert.cli import main
+from agnncert.cli.attack_step import AttackSettings, attack_run
+from agnncert.cli.certify_step import certify_run
+from agnncert.cli.check_step import audit_named, verify_named
+from agnncert.cli.settings import CertifySettings
 from agnncert.errors import AgnncertError
-from agnncert.serve.start import service_of_run
-from agnncert.studies.attack import AttackSettings, attack_run
-from agnncert.studies.certify import certify_run
-from agnncert.studies.checks import audit_named, verify_named
-from agnncert.studies.settings import CertifySettings
+from agnncert_live.run import service_of_run
 
 from .conftest import MODULE, write_tables
 
@@ -275,8 +275,8 @@ def test_the_folder_of_datasets_is_never_named_by_a_received_folder(agnncert, pl
     assert done.status == 0, done.err
     file = Path("digits/settings.toml")
     file.write_text(file.read_text(encoding="utf-8").replace("[train]", '[train]\nroot = "poisoned"'), encoding="utf-8")
-    from agnncert.studies.folder import RunFolder
-    from agnncert.studies.inputs import study_of_run
+    from agnncert.cli.folder import RunFolder
+    from agnncert.cli.inputs import study_of_run
 
     assert study_of_run(RunFolder("digits"))[0].root is None
     refused = agnncert("train", "--settings", file, "--out", "other")

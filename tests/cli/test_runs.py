@@ -14,10 +14,10 @@ import torch
 from safetensors.torch import save_file
 
 import agnncert as ac
-import agnncert.studies.run as fitting
+import agnncert.comparison.runner as fitting
+from agnncert.cli.folder import RunFolder, open_run
 from agnncert.graphs import graph
-from agnncert.studies.folder import RunFolder, open_run
-from agnncert.training import fit
+from agnncert.training.loop import fit
 
 FAST = ("--groups", "12", "--no-references")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from agnncert.cli import main
-from agnncert.proof.certificate import load_certificate
+from agnncert.proving.certificate import load_certificate
 
+from ..code.test_sarif import check_log
 from ..support.scanned import function, write_corpus, write_tree
-from ..unit.report.test_sarif import check_log
 
 FAST = ("--groups", 60, "--epochs", 30, "--no-references", "--set", "hidden_channels=16")
 MODULE = """

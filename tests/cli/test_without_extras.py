@@ -6,7 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from agnncert.extras import EXTRAS
+from agnncert.errors import EXTRAS
 
 PROJECT = Path(__file__).parents[2]
 GOLDEN = PROJECT / "tests" / "golden" / "v1"
@@ -62,7 +62,7 @@ def test_verify_and_report_need_neither_torch_nor_scipy(tmp_path: Path) -> None:
 
 NEEDS_TORCH = [
     ["demo"], ["train", "digits-knn"], ["certify", "digits-knn"], ["audit", "gcn"], ["attack", "runs/x"],
-    ["compare", "digits-knn"], ["reproduce", "--all"],
+    ["compare", "digits-knn"],
     ["verify", str(GOLDEN / "gated-node.cert"), "--data", "digits-knn", "--model", "gcn", "--ballots", "5"],
 ]  # fmt: skip
 

@@ -123,8 +123,6 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("compare", "tables", "--defence", "bi-rs:p_edges=0.7"), ('did you mean "p_edge"',),
     ),
     "a threat with a typo": (("compare", "tables", "--attack", "edge"), ('did you mean "edges"',)),
-    "no experiment": (("reproduce",), ("--all", "accuracy")),
-    "an experiment with a typo": (("reproduce", "acuracy"), ('did you mean "accuracy"',)),
 }  # fmt: skip
 
 

@@ -3,10 +3,10 @@
 from importlib.util import find_spec
 
 import pytest
-from benchmarks import large, run
 
 import agnncert as ac
-from agnncert.datasets.generated import generate_amazon2m_like
+from agnncert.datasets.large import generate_amazon2m_like
+from experiments.benchmarks import large, run
 
 from ..support.labelled import labelled_graph, labelled_graphs
 

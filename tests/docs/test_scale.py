@@ -1,7 +1,8 @@
 """The page on scale is computed: from rows that are given here, and, as it stands, from the committed ones."""
 
 import pytest
-from benchmarks import large, large_page, scale
+
+from experiments.benchmarks import large, large_page, scale
 
 
 def row(part: int, division: str, groups: int = 80, **changes):

@@ -11,9 +11,9 @@ from torch import nn
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.proof.ballots import ABSTAIN
-from agnncert.proof.rules import RULES
-from agnncert.verifier import verify
+from agnncert.certificates.rules import RULES
+from agnncert.certificates.votes import ABSTAIN
+from agnncert.verdict import verify
 
 from ..support.ballot_alterations import take_rule
 from ..support.forgers_world import SOME, all_cases, world_of

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agnncert.verifier import Verdict
+from agnncert.verdict import Verdict
 
 from ..support.alterations import EARLY, LATE
 from ..support.forgers_world import Pointless, all_cases, world_of

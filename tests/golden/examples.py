@@ -12,9 +12,11 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.baselines import RS, BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
-from agnncert.proof.budget import Budget
-from agnncert.proof.certificate import Certificate
+from agnncert.baselines.deletions import BiRS
+from agnncert.baselines.flips import RS, SparseRS
+from agnncert.certificates.budget import Budget
+from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
+from agnncert.proving.certificate import Certificate
 
 NAMES = ["ann", "bob", "Çelik", "点", "7 of 9", "", "eve", "fay", "gus", "hal", "ivy", "joe", "kim", "lee"]
 

@@ -6,8 +6,8 @@ Only when the format or the words of a claim change before a release. Files of r
 import json
 from pathlib import Path
 
-from agnncert.proof.certificate import Certificate, usual_budgets
-from agnncert.proof.file import VERSION
+from agnncert.certificates.file import VERSION
+from agnncert.proving.certificate import Certificate, usual_budgets
 
 from .examples import EXAMPLES, OWN
 

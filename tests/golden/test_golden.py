@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agnncert.proof.budget import Budget
-from agnncert.proof.certificate import load_certificate
-from agnncert.proof.file import VERSION
-from agnncert.verifier import verify
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.file import VERSION
+from agnncert.proving.certificate import load_certificate
+from agnncert.verdict import verify
 
 from .examples import EXAMPLES
 from .make import summary

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from agnncert.proof.budget import Budget
+from agnncert.certificates.budget import Budget
 
 from ..support import tiny
 from ..support.harness import KINDS, budget_of, evidence, flips, random_cell, random_table

@@ -15,14 +15,15 @@ from torch_geometric.data import Data
 from torch_geometric.nn import global_mean_pool
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from agnncert.divisions import EdgeCentric, NodeCentric
+from agnncert.certificates.budget import Budget
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
+from agnncert.engine.call import bind
 from agnncert.errors import GraphError, IdError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.proof.budget import Budget
-from agnncert.proof.evidence import BallotEvidence
-from agnncert.proof.theorems import certified_radius, tally
-from agnncert.voting.call import bind
+from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.theorems import certified_radius, tally
 
 from ..support.checks import all_listed, check_change, differ, outputs, votes_of, winner
 from ..support.graphs import ids_of, make_data, random_data

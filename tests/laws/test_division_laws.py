@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agnncert.divisions import EdgeCentric, NodeCentric
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
 from agnncert.errors import NotCovered
 
 from ..support.checks import check_change, check_growth, check_outside_unmoved, check_reach, checked

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from agnncert.proof.budget import Budget
-from agnncert.proof.theorems import THEOREMS, Amounts, Facts, Reach, Tally, edge_centric_node, withstands
+from agnncert.certificates.budget import Budget
+from agnncert.proving.theorems import THEOREMS, Amounts, Facts, Reach, Tally, edge_centric_node, withstands
 
 from ..support import tiny
 from ..support.harness import KINDS, Score, changes, evidence, flips, random_table, run, run_cell

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.divisions import EdgeCentric, NodeCentric
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
 from agnncert.errors import IdError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set, one_graph
 

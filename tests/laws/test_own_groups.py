@@ -8,10 +8,10 @@ import random
 import numpy as np
 import pytest
 
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.voting_rule import Vote
 from agnncert.errors import DivisionError
-from agnncert.proof import own_groups as theorems
-from agnncert.proof.budget import Budget
-from agnncert.proof.vote import Vote
+from agnncert.proving import per_neighbour as theorems
 
 from ..support import own_groups, tiny
 from ..support.harness import Score, budget_of, random_cell
@@ -95,7 +95,7 @@ def test_no_ids_are_needed_to_delete_nodes():
 
 
 def test_self_loops_of_others_would_alter_a_ballot_so_the_node_centric_division_refuses_them():
-    from agnncert.divisions import NodeCentric
+    from agnncert.divisions.node import NodeCentric
 
     graph = Tiny(dict.fromkeys(range(2), 0), {(0, 1): (True, True, 0)}, {}, {}, 1, loops=True)
     looped = dataclasses.replace(graph, pairs=graph.pairs | {(1, 1): (True, True, 3)})

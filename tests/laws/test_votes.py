@@ -7,11 +7,11 @@ import random
 import numpy as np
 import pytest
 
-from agnncert.proof.ballots import ABSTAIN
-from agnncert.proof.budget import Budget
-from agnncert.proof.evidence import BallotEvidence
-from agnncert.proof.recount import limits, sort_ballots
-from agnncert.proof.vote import Vote
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.votes import ABSTAIN
+from agnncert.certificates.voting_rule import Vote
+from agnncert.proving.evidence import BallotEvidence
+from agnncert.verifier.recount import limits, sort_ballots
 
 from ..support import tiny, voted
 from ..support.harness import KINDS, Score, budget_of, random_cell

@@ -6,10 +6,14 @@ import pytest
 import torch
 import torch_geometric.nn as pyg
 
-from agnncert.divisions import Division, EdgeCentric, NodeCentric
-from agnncert.voting import auditing, known_layers, probes, scenes
-from agnncert.voting.auditing import audit
-from agnncert.voting.probes import Ground, Probe
+from agnncert.auditing import known_layers, probes
+from agnncert.auditing import model_audit as auditing
+from agnncert.auditing import probe_graphs as scenes
+from agnncert.auditing.model_audit import audit
+from agnncert.auditing.probes import Ground, Probe
+from agnncert.divisions.base import Division
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
 
 from ..support.local_zoo import CLASSES, WIDTH, zoo_data
 from ..support.unfit_zoo import UNFIT, leaking

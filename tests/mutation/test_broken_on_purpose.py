@@ -10,15 +10,20 @@ import numpy as np
 import pytest
 import torch
 
-from agnncert.divisions import EdgeCentric, NodeCentric, Pieces, base, edge, node
+from agnncert.certificates.votes import ABSTAIN
+from agnncert.divisions import base, edge, node
+from agnncert.divisions.base import Pieces
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
+from agnncert.engine import cast as engines
+from agnncert.engine import cover as coverage
+from agnncert.engine import fast, naive
+from agnncert.engine import features as lazy_rows
+from agnncert.engine import rounding as guard
+from agnncert.engine.call import Caller
 from agnncert.errors import AgnncertError
 from agnncert.graphs import hashing
-from agnncert.proof import theorems as rules
-from agnncert.proof.ballots import ABSTAIN
-from agnncert.voting import cast as engines
-from agnncert.voting import cover as coverage
-from agnncert.voting import fast, guard, lazy_rows, naive
-from agnncert.voting.call import Caller
+from agnncert.proving import theorems as rules
 
 from ..support.checks import (
     check_change,

@@ -11,12 +11,13 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from agnncert.certificates import file
+from agnncert.certificates.budget import Budget
 from agnncert.datasets import columns
 from agnncert.errors import AgnncertError
 from agnncert.graphs import graph, perturbation, targets
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.proof import certificate, file
-from agnncert.proof.budget import Budget
+from agnncert.proving import certificate
 
 from ..support.certificates import certificate_of, random_evidence
 from ..support.graphs import make_data, twin_of

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert import certifier, replay
-from agnncert.proof import check
-from agnncert.proof.ballots import ABSTAIN
-from agnncert.voting.auditing import AuditReport
-from agnncert.voting.findings import Finding
+from agnncert import certifier
+from agnncert import recompute as replay
+from agnncert.auditing.model_audit import AuditReport
+from agnncert.auditing.probes import Finding
+from agnncert.certificates.votes import ABSTAIN
+from agnncert.verifier import check
 
 from ..support.ballot_alterations import mend_cover
 from ..support.forgers_world import world_of

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from agnncert import certifier
-from agnncert.divisions import NodeCentric
+from agnncert.certificates.votes import ABSTAIN
+from agnncert.certificates.voting_rule import Vote
+from agnncert.divisions.node import NodeCentric
 from agnncert.errors import AgnncertError, DivisionError
-from agnncert.proof import evidence as proving
-from agnncert.proof import own_groups as own_theorems
-from agnncert.proof import theorems as rules
-from agnncert.proof.ballots import ABSTAIN
-from agnncert.proof.vote import Vote
+from agnncert.proving import evidence as proving
+from agnncert.proving import per_neighbour as own_theorems
+from agnncert.proving import theorems as rules
 
 from ..support import own_groups, tiny, voted
 from ..support.harness import KINDS

@@ -8,10 +8,11 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import models as pyg
 
-from agnncert.divisions import EdgeCentric, NodeCentric
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
+from agnncert.engine import fast
+from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
-from agnncert.voting import fast
-from agnncert.voting.call import bind
 
 from ..support import modules
 from ..support.checks import check_engines_agree, checked, votes_of

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions import EdgeCentric, NodeCentric
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
 from agnncert.graphs.graph import one_graph
 
 from ..support.checks import checked, votes_of

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.proof.budget import COUNTS
-from agnncert.proof.rules import RULES
+from agnncert.certificates.budget import COUNTS
+from agnncert.certificates.rules import RULES
 
 from . import ballot_alterations as of_ballots
 from .ballot_alterations import take_rule

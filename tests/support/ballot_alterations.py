@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.proof.rules import RULES
+from agnncert.certificates.rules import RULES
 
 from .forgers_world import Random, World, pick, require
 from .forging import LISTED, PREFIX, Draft

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from agnncert.proof.ballots import ABSTAIN, Votes, under_vote
-from agnncert.proof.budget import COUNTS, Budget
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.claim import make_claim
-from agnncert.proof.evidence import BallotEvidence
-from agnncert.proof.rules import RULES
-from agnncert.proof.vote import Vote
+from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.claim import make_claim
+from agnncert.certificates.rules import RULES
+from agnncert.certificates.votes import ABSTAIN, Votes, under_vote
+from agnncert.certificates.voting_rule import Vote
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.evidence import BallotEvidence
 
 PRICES = {"add_edges": 1, "delete_edges": 2, "inject_nodes": 1, "edges_per_injected": 1, "change_features": 0}
 

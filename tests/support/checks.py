@@ -11,15 +11,17 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions import Division, EdgeCentric, NodeCentric
+from agnncert.certificates.votes import ABSTAIN, Votes
+from agnncert.divisions.base import Division
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
+from agnncert.engine import cover as coverage
+from agnncert.engine.call import bind
+from agnncert.engine.cast import cast
 from agnncert.errors import NotCovered
 from agnncert.graphs.graph import EDGE_VALUES, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.proof import theorems as rules
-from agnncert.proof.ballots import ABSTAIN, Votes
-from agnncert.voting import cover as coverage
-from agnncert.voting.call import bind
-from agnncert.voting.cast import cast
+from agnncert.proving import theorems as rules
 
 from . import reference
 from .graphs import ids_of, pairs_of

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.claim import Claim, make_claim, make_sample_claim
+from agnncert.certificates.file import FORMAT, VERSION, Contents, read_contents, write_contents
+from agnncert.certificates.voting_rule import Vote
 from agnncert.errors import AgnncertError
-from agnncert.proof import certificate as proving
-from agnncert.proof.budget import Budget
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.claim import Claim, make_claim, make_sample_claim
-from agnncert.proof.evidence import BallotEvidence
-from agnncert.proof.file import FORMAT, VERSION, Contents, read_contents, write_contents
-from agnncert.proof.vote import Vote
+from agnncert.proving import certificate as proving
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.evidence import BallotEvidence
 from agnncert.storage import read_sealed, write_sealed
 
 from .certificates import certificate_of, random_evidence

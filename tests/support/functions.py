@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 import agnncert as ac
-from agnncert.code.syntax import parse
+import agnncert_code
+from agnncert_code.syntax import parse
 
 FUNCTIONS = [
     """static int copy(char *to, const char *from, int n)
@@ -103,13 +104,13 @@ def function(label: int, rng: random.Random) -> str:
     return "int f(int x) { " + " ".join(said) + " return x; }"
 
 
-def labelled(embed: Any = ac.code.pieces, count: int = 60) -> Any:
+def labelled(embed: Any = agnncert_code.pieces, count: int = 60) -> Any:
     """Functions of two classes as a set with three parts; each keeps its text as ``source``."""
     rng = random.Random(0)
     graphs = []
     for k in range(count):
         text = function(k % 2, rng)
-        data = ac.code.graph(text).to_data(embed)
+        data = agnncert_code.graph(text).to_data(embed)
         data.y, data.source = torch.tensor([k % 2]), text
         graphs.append(data)
     part = torch.arange(count)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from agnncert.proof.ballots import ABSTAIN, Votes
-from agnncert.proof.budget import Budget
-from agnncert.proof.evidence import BallotEvidence
-from agnncert.proof.theorems import Amounts, Facts, Reach, Tally, reach_of, tally, withstands
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.votes import ABSTAIN, Votes
+from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.theorems import Amounts, Facts, Reach, Tally, reach_of, tally, withstands
 
 from . import tiny
 from .tiny import Cell, Tiny

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import agnncert as ac
+from agnncert.certificates.budget import Budget
 from agnncert.graphs.graph import node_keys
-from agnncert.proof.budget import Budget
-from agnncert.proof.certificate import Certificate
+from agnncert.proving.certificate import Certificate
 
 from ..golden import examples as golden
 from .models import GraphModel, NodeModel

@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.baselines import RS, BiRS, SparseRS
-from agnncert.divisions import parse_division
+from agnncert.baselines.deletions import BiRS
+from agnncert.baselines.flips import RS, SparseRS
+from agnncert.certificates.file import OPTIONAL
+from agnncert.certificates.voting_rule import Vote
+from agnncert.divisions.named import parse_division
 from agnncert.errors import AgnncertError
-from agnncert.proof.file import OPTIONAL
-from agnncert.proof.vote import Vote
-from agnncert.verifier import Verdict, verify
+from agnncert.verdict import Verdict, verify
 
 from .alterations import EARLY, LATE, Alteration
 from .forgers_world import Pointless, Random, World, pick, world_of

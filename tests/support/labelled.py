@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from agnncert.datasets import GraphSet
+from agnncert.datasets.splits import GraphSet
 from agnncert.graphs.graph import one_graph
 from agnncert.training.settings import FitSettings, checked
 

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 import agnncert as ac
-from agnncert.live.events import KINDS
+import agnncert_live
+from agnncert_live.events import KINDS
 
 
 def ids_of(data: Any) -> list[Any]:
@@ -17,7 +18,7 @@ def ids_of(data: Any) -> list[Any]:
     return ids.tolist() if torch.is_tensor(ids) else list(ids)
 
 
-def random_event(data: Any, rng: random.Random, graph: int | None = None, kinds: Any = KINDS) -> ac.Event:
+def random_event(data: Any, rng: random.Random, graph: int | None = None, kinds: Any = KINDS) -> agnncert_live.Event:
     """An event that most often fits the graph, and sometimes does not."""
     ids = ids_of(data)
     kind, u, v = rng.choice(list(kinds)), rng.choice(ids), rng.choice(ids)
@@ -31,10 +32,12 @@ def random_event(data: Any, rng: random.Random, graph: int | None = None, kinds:
     if kind == "change_edge" or (kind == "add_edge" and "edge_weight" in data):
         value = rng.random() if "edge_weight" in data else rng.choice([1, 2, 3])
     directed = kind == "add_edge" and rng.random() < 0.3
-    return ac.Event(kind, u, v if kind.endswith("edge") else None, value, directed, graph)
+    return agnncert_live.Event(kind, u, v if kind.endswith("edge") else None, value, directed, graph)
 
 
-def random_batch(live: ac.LiveGraph, rng: random.Random, size: int, kinds: Any = KINDS) -> list[ac.Event]:
+def random_batch(
+    live: agnncert_live.LiveGraph, rng: random.Random, size: int, kinds: Any = KINDS
+) -> list[agnncert_live.Event]:
     data = live.data()
     if live.task == "node":
         return [random_event(data, rng, kinds=kinds) for _ in range(size)]
@@ -42,7 +45,7 @@ def random_batch(live: ac.LiveGraph, rng: random.Random, size: int, kinds: Any =
     return [random_event(data[row], rng, row, kinds) for row in rows]
 
 
-def certified(live: ac.LiveGraph) -> ac.Certificate:
+def certified(live: agnncert_live.LiveGraph) -> ac.Certificate:
     """What ``certify`` says about the graph as it is."""
     data = live.data()
     rows = live.targets if live.task == "graph" else [ids_of(data).index(target) for target in live.targets.tolist()]
@@ -62,7 +65,7 @@ def assert_same(first: ac.Certificate, second: ac.Certificate) -> None:
         assert one is None or np.array_equal(one, other), name
 
 
-def assert_current(live: ac.LiveGraph) -> None:
+def assert_current(live: agnncert_live.LiveGraph) -> None:
     """Labels, radii and the certificate are those of ``certify`` from scratch."""
     expected = certified(live)
     assert np.array_equal(live.label, expected.label)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agnncert.proof.ballots import ABSTAIN, Votes
-from agnncert.proof.evidence import BallotEvidence
-from agnncert.proof.vote import Vote
+from agnncert.certificates.votes import ABSTAIN, Votes
+from agnncert.certificates.voting_rule import Vote
+from agnncert.proving.evidence import BallotEvidence
 
 from . import tiny
 from .harness import Score, budget_of, random_cell

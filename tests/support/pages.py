@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.proof.budget import COUNTS, Budget
-from agnncert.report import ReportContext, build_report
+from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.report.page import build_report
+from agnncert.report.summary import ReportContext
 
 
 def report(tmp_path: Path, certificate: Any, **context: Any) -> Path:

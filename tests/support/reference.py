@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions import EdgeCentric, NodeCentric
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
 
 BuiltIn = EdgeCentric | NodeCentric
 ABSTAIN = -1

@@ -10,8 +10,9 @@ from functools import cache
 from typing import Any
 from unittest import mock
 
-from agnncert import certifier, replay
-from agnncert.voting import recast
+from agnncert import certifier
+from agnncert import recompute as replay
+from agnncert.engine import recheck as recast
 
 MOST = 3000
 

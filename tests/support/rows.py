@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from agnncert.studies.paper.rows import Row, row_key
-from agnncert.studies.paper.spec import Contest, Setting
+from experiments.paper.rows import Row, row_key
+from experiments.paper.spec import Contest, Setting
 
 SIZES = [*range(50), *range(50, 210, 10)]
 ENVIRONMENT = {"cpus": 2, "threads": 1, "torch": "2.13", "python": "3.11.7", "system": "Linux", "load": 1.5}

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch_geometric.nn import global_mean_pool
 
-from agnncert.code.findings import Scan, ScannedFunction, StatementVote
+from agnncert_code.findings import Scan, ScannedFunction, StatementVote
 
 RISKY = ("strcpy(to, from);", "gets(to);", "sprintf(to, from);", "strcat(to, from);", "memcpy(to, from, n);")
 PLAIN = ("n = n + 1;", "count(n);", "total += n;", "close(fd);", "flags = 0;", "note(n, fd);")

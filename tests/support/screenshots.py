@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-from agnncert.report import ReportContext, build_report
+from agnncert.report.page import build_report
+from agnncert.report.summary import ReportContext
 
 from ..browser.conftest import ARGUMENTS, CHROMIUM
 from .synthetic import made_up_certificate

@@ -9,10 +9,11 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.serve.guard import Limits
-from agnncert.serve.http import make_app
-from agnncert.serve.service import Service
-from agnncert.serve.start import _listen, _run_until
+import agnncert_live
+from agnncert_live.http import make_app
+from agnncert_live.limits import Limits
+from agnncert_live.run import _listen, _run_until
+from agnncert_live.service import Service
 
 NODES = 30
 
@@ -33,7 +34,7 @@ def a_model(data: Data) -> Any:
 
 def a_service(journal: Any = None) -> Service:
     data = a_graph()
-    live = ac.LiveGraph(a_model(data), data, ac.NodeCentric(8), journal=journal)
+    live = agnncert_live.LiveGraph(a_model(data), data, ac.NodeCentric(8), journal=journal)
     return Service(live, live.reference(), "users", ["honest", "fake", "bot"])
 
 

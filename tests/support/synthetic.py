@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.proof.ballots import ABSTAIN, Votes, under_vote
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.claim import Claim, make_claim
-from agnncert.proof.evidence import BallotEvidence
-from agnncert.proof.rules import RULES
-from agnncert.proof.samples.evidence import SampleEvidence
-from agnncert.proof.samples.flips import FlipNoise
-from agnncert.proof.vote import Vote
+from agnncert.certificates.claim import Claim, make_claim
+from agnncert.certificates.rules import RULES
+from agnncert.certificates.votes import ABSTAIN, Votes, under_vote
+from agnncert.certificates.voting_rule import Vote
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.noise import FlipNoise
+from agnncert.proving.samples import SampleEvidence
 
 from .certificates import grid, printed_division
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agnncert.proof.ballots import ABSTAIN, Votes
-from agnncert.proof.evidence import BallotEvidence
-from agnncert.proof.recount import sort_ballots
-from agnncert.proof.vote import Vote
+from agnncert.certificates.votes import ABSTAIN, Votes
+from agnncert.certificates.voting_rule import Vote
+from agnncert.proving.evidence import BallotEvidence
+from agnncert.verifier.recount import sort_ballots
 
 from . import tiny
 from .harness import CUT, Kind, Score, budget_of, cover_row, random_cell, tiers

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
-from agnncert.divisions import Division
+from agnncert.certificates.votes import Votes
+from agnncert.divisions.base import Division
+from agnncert.engine.call import bind
+from agnncert.engine.cast import cast
 from agnncert.graphs.graph import canonical
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.proof.ballots import Votes
-from agnncert.voting.call import bind
-from agnncert.voting.cast import cast
 
 WIDTH, NODES = 200, 40
 TOLERANCE = 32 * torch.finfo(torch.float32).eps  # the least that certify takes

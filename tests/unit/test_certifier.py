@@ -6,11 +6,13 @@ import torch
 
 import agnncert as ac
 from agnncert import certifier
-from agnncert.baselines import RS, BiRS, GNNCertE, GNNCertEN, GNNCertN, SparseRS
+from agnncert.auditing.model_audit import AuditReport
+from agnncert.baselines.deletions import BiRS
+from agnncert.baselines.flips import RS, SparseRS
+from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import Prepared
 from agnncert.progress import Progress
-from agnncert.voting.auditing import AuditReport
 
 from ..support.graphs import random_data
 from ..support.models import build
@@ -99,7 +101,7 @@ def test_a_tolerance_below_that_of_the_audit_is_refused(graph, monkeypatch) -> N
 
 @pytest.mark.parametrize("engine", ["fast", "naive"])
 def test_certify_and_verify_tell_how_far_they_are(engine, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr("agnncert.voting.fast.CHUNK_ROWS", 4)
+    monkeypatch.setattr("agnncert.engine.fast.CHUNK_ROWS", 4)
     caplog.set_level("INFO", logger="agnncert")
     data, model, steps = random_data(3, smallest=8, density=0.5), build("gcn", "node"), []
     certificate = ac.certify(model, data, ac.NodeCentric(8), engine=engine, progress=steps.append)

@@ -8,7 +8,8 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.divisions import parse_division, rule_of
+from agnncert.divisions.base import rule_of
+from agnncert.divisions.named import parse_division
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 
 from ..support.small_graphs import graph_model, node_model, random_graph

@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions import EdgeCentric, NodeCentric
+from agnncert.certificates.voting_rule import Vote
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
 from agnncert.errors import DivisionError, NotCovered, SettingsError
 from agnncert.graphs.graph import node_keys
-from agnncert.proof.vote import Vote
 from agnncert.testing import check_division, random_change, random_graph
 
 FEW = 40  # attacked graphs; enough for the faults below

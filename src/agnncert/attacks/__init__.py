@@ -2,26 +2,22 @@
 
 How one attack flows through the files, which is also the order to read them in:
 
-- ``attack``: the one call; runs the attacks by name and keeps the best result for each target.
-- ``problem``: model, data and division; casts the ballots of attacked graphs and makes results of them.
-- ``results``: what an attack did to one target, and the report that sets it beside what is certified.
-- ``random`` and ``exhaustive``: attacks for any division, which they do not look into.
-- ``greedy``: knows division and votes. It uses ``adversarial_features`` (what to give to injected nodes), ``moves``
-  (which edits to try), ``edits`` (which ballots each edit would lead to) and ``injected_ids`` (under which ids).
-- ``hubs``: injected nodes that attack many target nodes at once.
-- ``gradient``: PyG's PRBCD, on the vote or on the undefended model.
+- ``api``: ``attack`` runs attacks by name and keeps the best result for each target; results and reports.
+- ``problem``: model, data and division; casts the votes of attacked graphs and makes results of them.
+- ``plain_search``: random and exhaustive attacks, which do not look into the division.
+- ``greedy_search``: knows the division and the votes. It uses ``candidates`` (which edits to try, what to give to
+  injected nodes and under which ids) and ``edits`` (which votes each edit would lead to).
+- ``gradient_search``: PyG's PRBCD, on the vote or on the undefended model.
 
 Most users need ``attack`` alone. ``Problem`` and the attacks by name are for those who run many on the same model.
 """
 
-from agnncert.attacks.adversarial_features import AdversarialFeatures
-from agnncert.attacks.attack import KINDS, Curve, attack, attacked_accuracy
-from agnncert.attacks.exhaustive import exhaustive
-from agnncert.attacks.gradient import gradient
-from agnncert.attacks.greedy import greedy
-from agnncert.attacks.hubs import hubs
+from agnncert.attacks.api import KINDS, Curve, attack, attacked_accuracy
+from agnncert.attacks.candidates import AdversarialFeatures
+from agnncert.attacks.gradient_search import gradient
+from agnncert.attacks.greedy_search import greedy, hubs
+from agnncert.attacks.plain_search import exhaustive, random
 from agnncert.attacks.problem import Problem
-from agnncert.attacks.random import random
 from agnncert.attacks.results import AttackReport, AttackResult, cost_of, fits
 
 __all__ = [

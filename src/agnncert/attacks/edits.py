@@ -16,14 +16,14 @@ from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
 from agnncert.attacks.problem import Ballots, InEdge, Problem
-from agnncert.divisions import NodeCentric
+from agnncert.certificates.ids import Id
+from agnncert.certificates.votes import ABSTAIN
+from agnncert.divisions.node import NodeCentric
+from agnncert.engine.call import judge
+from agnncert.engine.fast import CHUNK_ROWS
+from agnncert.engine.features import Features
 from agnncert.graphs.graph import EDGE_VALUES
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.proof.ballots import ABSTAIN
-from agnncert.proof.ids import Id
-from agnncert.voting.call import judge
-from agnncert.voting.fast import CHUNK_ROWS
-from agnncert.voting.lazy_rows import Features
 
 INJECTED = -1  # stands for the row of the node that an edit injects
 ADDED = -1  # stands for the number of an edge that an edit adds

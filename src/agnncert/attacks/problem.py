@@ -15,7 +15,15 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.attacks.results import AttackResult, cost_of
-from agnncert.divisions import Division, EdgeCentric, NodeCentric, has_own_groups, num_groups_in, rule_of
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.ids import Id, encode_id
+from agnncert.certificates.votes import IntArray, Votes, under_vote
+from agnncert.certificates.voting_rule import Vote
+from agnncert.divisions.base import Division, has_own_groups, num_groups_in, rule_of
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
+from agnncert.engine.call import bind
+from agnncert.engine.cast import EngineName, cast
 from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import (
@@ -30,12 +38,6 @@ from agnncert.graphs.graph import (
 )
 from agnncert.graphs.perturbation import Pair, Perturbation, distinct_pairs, keys_of
 from agnncert.graphs.targets import target_rows
-from agnncert.proof.ballots import IntArray, Votes, under_vote
-from agnncert.proof.budget import Budget
-from agnncert.proof.ids import Id, encode_id
-from agnncert.proof.vote import Vote
-from agnncert.voting.call import bind
-from agnncert.voting.cast import EngineName, cast
 
 Ballots = npt.NDArray[Any]  # of int16
 RowChange = tuple[int, Perturbation]  # row of a target, and what to change in order to attack it

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
+from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.ids import Id, encode_id
+from agnncert.certificates.votes import BoolArray
 from agnncert.errors import SettingsError
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.proof.ballots import BoolArray
-from agnncert.proof.budget import COUNTS, Budget
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.ids import Id, encode_id
+from agnncert.proving.certificate import Certificate
 
 
 @dataclass(frozen=True)

@@ -10,22 +10,21 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from agnncert.baselines.bernoulli import TRAINING, stream
-from agnncert.baselines.counts import Sampler, check_samples, collect
-from agnncert.divisions import EdgeCentric
+from agnncert.auditing.model_audit import AuditReport, audit
+from agnncert.baselines.sampling import TRAINING, Sampler, check_samples, collect, stream
+from agnncert.certificates.votes import IntArray
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.engine.call import Caller, bind
+from agnncert.engine.cast import ENGINES, EngineName
+from agnncert.engine.digest import model_digest
+from agnncert.engine.workers import Workers
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task, select_edges
 from agnncert.graphs.targets import prepared
 from agnncert.progress import OnProgress
-from agnncert.proof.ballots import IntArray
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.samples.evidence import EACH, SampleEvidence, check_alpha, sample_claim
-from agnncert.proof.samples.noise import Noise
-from agnncert.voting.auditing import AuditReport, audit
-from agnncert.voting.call import Caller, bind
-from agnncert.voting.cast import ENGINES, EngineName
-from agnncert.voting.digest import model_digest
-from agnncert.workers import Workers
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.noise import Noise
+from agnncert.proving.samples import EACH, SampleEvidence, check_alpha, sample_claim
 
 
 class Smoothing(ABC):

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from agnncert import __version__
+from agnncert.addons import addons
 from agnncert.cli.commands import COMMANDS
 from agnncert.cli.options import with_options
 
@@ -88,3 +89,5 @@ def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
 
 for _command in COMMANDS:
     _add(_command)
+for _point in addons("agnncert.commands").values():
+    _add(_point.load())

@@ -11,13 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from agnncert.cli.experiments import reproduce
 from agnncert.cli.options import RUN, Address, Fresh, From, Json, On, Out, SettingsFile, numbers, pairs, workers_named
-from agnncert.cli.scanning import scan
 from agnncert.cli.screen import Screen, percent, table
-from agnncert.cli.serving import serve
+from agnncert.cli.settings import CERTIFICATION, DATA, MODEL, CertifySettings, DataSettings, TrainSettings
 from agnncert.errors import SettingsError
-from agnncert.studies.settings import CERTIFICATION, DATA, MODEL, CertifySettings, DataSettings, TrainSettings
 
 COMPARISON, SAMPLING = "Comparison", "Sampling"
 BUILT_IN = "gcn, sage, gat, gin, resgcn, mlp, or package.module:factory."
@@ -34,7 +31,7 @@ def demo(
 
     Needs no network. Ends with a page to open in a browser.
     """
-    from agnncert.studies.demo import demo_run
+    from agnncert.cli.demo_step import demo_run
 
     screen = Screen(json)
     with screen.following() as on_progress:
@@ -86,7 +83,7 @@ def train(
     Leaves a run folder with the weights; agnncert certify FOLDER goes on from there. Interrupted, the same
     command takes up where it stopped.
     """
-    from agnncert.studies.train import train_run
+    from agnncert.cli.train_step import train_run
 
     screen = Screen(json)
     with screen.following() as on_progress:
@@ -119,7 +116,7 @@ def certify(
     """
     import numpy as np
 
-    from agnncert.studies.certify import certify_run
+    from agnncert.cli.certify_step import certify_run
 
     screen, workers = Screen(json), workers_named(on, address)
     with screen.following() as on_progress:
@@ -165,7 +162,7 @@ def verify(
     in which the file lies, unless others are named. With --weights of your own, those of the folder are not read.
     Exit status: 0 it holds, 1 it does not.
     """
-    from agnncert.verifier import verify as check
+    from agnncert.verdict import verify as check
 
     certificate = file / "certificate.cert" if file.is_dir() else file
     if ballots != "all" and not ballots.isdecimal():
@@ -175,7 +172,7 @@ def verify(
     if not (num_ballots or named.data or named.model or named.weights):
         verdict = check(certificate)
     else:
-        from agnncert.studies.checks import verify_named
+        from agnncert.cli.check_step import verify_named
 
         with screen.following() as on_progress:
             verdict = verify_named(certificate, named, num_ballots, on_progress)
@@ -219,7 +216,7 @@ def audit(
     Lists everything that breaks the guarantee, with a remedy for each. Exit status: 0 the model is fit, 1 it
     is not.
     """
-    from agnncert.studies.checks import audit_named
+    from agnncert.cli.check_step import audit_named
 
     audited = audit_named(named, task, model_of_run)
     outcome = {
@@ -267,7 +264,7 @@ def attack(
     The attacks know model and division. The share of labels that survive is an upper bound beside the
     certified lower one; both go into the report. Exit status: 0 no certified label fell, 1 one did.
     """
-    from agnncert.studies.attack import AttackSettings, attack_run
+    from agnncert.cli.attack_step import AttackSettings, attack_run
 
     wanted = AttackSettings(
         kind=tuple(kind), vary=vary, sizes=numbers("sizes", sizes), also=pairs("also", also),
@@ -361,14 +358,14 @@ def compare(
     """
     screen = Screen(json)
     if all(Path(place, "settings.toml").is_file() for place in what):
-        from agnncert.studies.compare import side_by_side
+        from agnncert.cli.compare_step import side_by_side
 
         titles, rows = side_by_side(what)
         screen.result({"runs": [dict(zip(titles, row, strict=True)) for row in rows]}, table(titles, rows))
         return
     if len(what) > 1:
         raise SettingsError(f"expected folders of runs, or one dataset; {', '.join(what)} are neither.")
-    from agnncert.studies.compare import compare_run
+    from agnncert.cli.compare_step import compare_run
 
     injected = math.inf if edges_per_injected == "inf" else numbers("edges-per-injected", edges_per_injected)[0]
     designs = numbers("design-size", design_size)
@@ -406,7 +403,7 @@ def report(
 
     Of a run folder it also shows the models to compare with, the attacks and the environment.
     """
-    from agnncert.studies.report import report_run
+    from agnncert.cli.report_step import report_run
 
     reported = report_run(file, out, papers)
     outcome = {"report": reported.page, "files": reported.files, "sentences": reported.sentences}
@@ -414,4 +411,4 @@ def report(
     Screen(json).result(outcome, "\n".join([*places, *reported.sentences]))
 
 
-COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report, scan, serve, reproduce)
+COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report)

@@ -5,9 +5,12 @@ Exit status: 0 done, and nothing was refuted; 1 refuted; 2 the call or the input
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agnncert.errors import AgnncertError
-from agnncert.extras import missing
+from agnncert.errors import AgnncertError, missing
+
+if TYPE_CHECKING:
+    import typer
 
 DONE, REFUTED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
@@ -16,11 +19,18 @@ def main(arguments: list[str] | None = None) -> int:
     """Entry point of the ``agnncert`` command; returns the exit status."""
     words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        from agnncert.cli.app import Stopped, app
+        from agnncert.cli.app import app
     except ModuleNotFoundError as error:
         return _fail(str(missing(error.name, "the command line")))
+    return run_app(app, words, "agnncert")
+
+
+def run_app(app: "typer.Typer", words: list[str], name: str) -> int:
+    """Runs a typer application; returns the exit status."""
+    from agnncert.cli.app import Stopped
+
     try:
-        status = app(args=words, prog_name="agnncert", standalone_mode=False)
+        status = app(args=words, prog_name=name, standalone_mode=False)
         return status if isinstance(status, int) else DONE
     except AgnncertError as error:
         return _fail(str(error))

@@ -10,17 +10,8 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from agnncert.cli.settings import CERTIFICATION, DATA, MODEL, TRAINING, DataSettings, Option, options_of, settings_from
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.studies.settings import (
-    CERTIFICATION,
-    DATA,
-    MODEL,
-    TRAINING,
-    DataSettings,
-    Option,
-    options_of,
-    settings_from,
-)
 
 RUN = "Run"
 _PANELS = (None, MODEL, TRAINING, CERTIFICATION, DATA)  # the order of ``--help``
@@ -110,7 +101,7 @@ def use_settings(context: typer.Context, file: Path | None) -> Path | None:
     """Reads options that were not typed from the command's table in a TOML file."""
     if file is None or context.resilient_parsing:
         return file
-    from agnncert.studies.folder import read_toml
+    from agnncert.cli.folder import read_toml
 
     tables, command = read_toml(file), str(context.info_name)
     parent: Any = context.parent
@@ -225,6 +216,6 @@ def workers_named(on: str | None, address: str | None) -> Any:
         return None
     if on != "ray":
         raise SettingsError(f'--on "{on}": work can be spread with --on ray; without it, this machine does it.')
-    from agnncert.workers import Ray
+    from agnncert.engine.workers import Ray
 
     return Ray(address)

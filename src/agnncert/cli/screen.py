@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from agnncert.progress import OnProgress, Progress
-from agnncert.report.tables import laid_out
+from agnncert.report.figures import laid_out
 
 _SECONDS_BETWEEN_LINES = 15.0
 
@@ -57,7 +57,8 @@ class Screen:
 
 
 def _is_for_people(record: logging.LogRecord) -> bool:
-    wanted = record.name.startswith("agnncert.studies") or record.levelno >= logging.WARNING
+    ours = record.name.startswith(("agnncert.cli", "agnncert.comparison", "agnncert_", "experiments"))
+    wanted = ours or record.levelno >= logging.WARNING
     return wanted and not getattr(record, "file_only", False)
 
 

@@ -23,6 +23,7 @@ class DatasetInfo:
         features: Features per node.
         about: What nodes, edges and classes stand for.
         download: Whether its files have to be downloaded or put in place.
+        addon: The package that loads it; empty if this one does.
     """
 
     name: str
@@ -33,6 +34,7 @@ class DatasetInfo:
     features: int
     about: str
     download: bool = True
+    addon: str = ""
 
 
 DATASETS: dict[str, DatasetInfo] = {
@@ -48,8 +50,26 @@ DATASETS: dict[str, DatasetInfo] = {
         DatasetInfo("proteins", "graph", 1113, 72.82, 2, 4, "proteins: enzymes or not"),
         DatasetInfo("dd", "graph", 1178, 715.66, 2, 89, "protein structures: enzymes or not"),
         DatasetInfo("mutag-188", "graph", 188, 19.79, 2, 7, "molecules: the small, classic MUTAG set"),
-        DatasetInfo("big-vul", "graph", 1674, 121.58, 2, 327, "C and C++ functions: listed as vulnerable or not"),
-        DatasetInfo("big-vul-matched", "graph", 1674, 179.26, 2, 327, "the same, against functions of equal length"),
+        DatasetInfo(
+            "big-vul",
+            "graph",
+            1674,
+            121.58,
+            2,
+            327,
+            "C and C++ functions: listed as vulnerable or not",
+            addon="agnncert-code",
+        ),
+        DatasetInfo(
+            "big-vul-matched",
+            "graph",
+            1674,
+            179.26,
+            2,
+            327,
+            "the same, against functions of equal length",
+            addon="agnncert-code",
+        ),
         DatasetInfo(
             "amazon2m", "node", 2449029, 61859140, 47, 100, "Amazon goods, joined if bought together (ogbn-products)"
         ),
@@ -152,9 +172,6 @@ SOURCES = {
     "big-vul": Source("", "", "BigVul", ("bigvul_linevul_test_split.jsonl.gz",)),
     "big-vul-matched": Source("", "", "BigVul", ("bigvul_linevul_test_split.jsonl.gz",)),
 }
-
-# Datasets whose graphs are functions, and which edges these have: whoever reads other functions must do it alike.
-FUNCTIONS = {"big-vul": "flow", "big-vul-matched": "flow"}
 
 # The Planetoid files are pickles, and unpickling runs whatever code a file contains.
 PICKLES_SHA256 = {

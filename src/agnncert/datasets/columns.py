@@ -11,8 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.errors import DatasetError
-from agnncert.extras import missing
+from agnncert.errors import DatasetError, missing
 
 if TYPE_CHECKING:
     from pandas import DataFrame

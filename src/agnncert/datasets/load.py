@@ -26,10 +26,10 @@ import torch_geometric.datasets as pyg
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
+from agnncert.addons import addons
 from agnncert.datasets.catalog import PICKLES_SHA256, SOURCES, DatasetInfo, Source, dataset_info, default_root
-from agnncert.datasets.graphs import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
-from agnncert.errors import DatasetError
-from agnncert.extras import missing
+from agnncert.datasets.splits import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
+from agnncert.errors import DatasetError, MissingPackage, missing
 from agnncert.graphs.disk import is_graph_folder, open_graph
 
 _log = logging.getLogger(__name__)
@@ -76,10 +76,8 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
     """
     info = dataset_info(name)
     folder = default_root() if root is None else Path(root)
-    if name.startswith("big-vul"):
-        from agnncert.datasets.bigvul import load_big_vul
-
-        return load_big_vul(folder, seed, matched=name == "big-vul-matched", name=name)
+    if info.addon:
+        return _from_addon(info, folder, seed)
     if name.startswith("amazon2m"):
         return _large(name, folder, seed)
     graphs = _graphs(info, folder)
@@ -92,13 +90,25 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
     return GraphSet(graphs, train, val, test, num_classes=info.classes, name=info.name)
 
 
+def _from_addon(info: DatasetInfo, root: Path, seed: int) -> Any:
+    """A dataset that an add-on package loads.
+
+    Raises:
+        MissingPackage: The package is not installed.
+    """
+    point = addons("agnncert.datasets").get(info.name)
+    if point is None:
+        raise MissingPackage(f"{info.name} needs the package {info.addon}, which is not installed.", name=info.addon)
+    return point.load()(root, seed)
+
+
 def _large(name: str, root: Path, seed: int) -> Data:
     """A graph that lies on disk: the real one, or a synthetic one, which is generated the first time."""
     if name == "amazon2m":
-        from agnncert.datasets.ogb import load_amazon2m
+        from agnncert.datasets.large import load_amazon2m
 
         return load_amazon2m(root)
-    from agnncert.datasets.generated import generate_amazon2m_like
+    from agnncert.datasets.large import generate_amazon2m_like
 
     place = root / f"{name}-seed{seed}"
     if not is_graph_folder(place):

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from agnncert.certificates.ids import encode_ids
 from agnncert.datasets.columns import FORMATS, Table, read_table, shortlist
-from agnncert.datasets.graphs import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
+from agnncert.datasets.splits import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
 from agnncert.datasets.tu import load_tu, tu_files
 from agnncert.errors import DatasetError, did_you_mean
-from agnncert.proof.ids import encode_ids
 
 _log = logging.getLogger(__name__)
 

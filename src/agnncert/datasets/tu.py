@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import one_hot, remove_self_loops, to_undirected, unbatch, unbatch_edge_index
 
 from agnncert.datasets.columns import shortlist
-from agnncert.datasets.graphs import GRAPH_FRACTIONS, GraphSet, stratified_split
+from agnncert.datasets.splits import GRAPH_FRACTIONS, GraphSet, stratified_split
 from agnncert.errors import DatasetError
 
 _log = logging.getLogger(__name__)

@@ -1,10 +1,9 @@
 """The built-in divisions by name: one table of what commands, settings and searches need to know about each.
 
 Imports no torch, so that names can be listed and checked before anything heavy is loaded. What a division proves stands
-in ``agnncert.proof.rules``.
+in ``agnncert.certificates.rules``.
 """
 
-import importlib
 import math
 import re
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ class NamedDivision:
     Attributes:
         name: Its name in commands and settings.
         title: Its name in tables of results.
-        cls: Its class in ``agnncert.divisions``.
+        cls: Name of its class.
         fixed: Arguments of the class that follow from the name.
         tasks: Tasks that it is for.
         counts: Arguments of the class that are numbers of groups.
@@ -38,7 +37,10 @@ class NamedDivision:
 
     def load(self) -> type[Any]:
         """The class itself; this imports torch."""
-        cls: type[Any] = getattr(importlib.import_module("agnncert.divisions"), self.cls)
+        from agnncert.divisions import edge, gnncert, node
+
+        owners = {"EdgeCentric": edge, "NodeCentric": node}
+        cls: type[Any] = getattr(owners.get(self.cls, gnncert), self.cls)
         return cls
 
     def build(self, task: str, settings: Mapping[str, Any]) -> Any:

@@ -13,7 +13,7 @@ The encoding is part of every certificate. Integers are written, and read back, 
 
 Keys decide groups, not identity: two ids may share a key, and anybody can make such a pair. Then they share their
 groups, which is harmless: what is proved counts the groups that a change can reach, and they are two nodes that reach
-the same ones. Who is who is decided on the ids themselves (``proof/ids``).
+the same ones. Who is who is decided on the ids themselves (``certificates/ids``).
 
 MD5 (the default) and SHA-1 are written out here on numpy arrays, for speed: calling ``hashlib`` once per edge takes
 about half a microsecond, and the same arithmetic on arrays is several times faster. For SHA-256 and BLAKE2b it is not,
@@ -30,8 +30,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.certificates.ids import INT64, EncodedIds, Id, Ids, encode_ids, refuse_duplicates
 from agnncert.errors import DivisionError, IdError, did_you_mean
-from agnncert.proof.ids import INT64, EncodedIds, Id, Ids, encode_ids, refuse_duplicates
 
 Words32 = npt.NDArray[np.uint32]
 Words64 = npt.NDArray[np.uint64]

@@ -1,10 +1,18 @@
-"""``Prepared`` data is checked and brought into canonical form once, and asked for its targets any number of times.
+"""True classes in the forms in which data comes: whole numbers, one for each node or graph.
+
+The entries of a feature matrix that are not zero, if these are few: found in one walk through the matrix.
+
+Bag-of-words features are zeros but for one per cent. What is done with the others alone, a check or a product, costs
+next to nothing; to find them takes as long as to read the matrix, so that is done once.
+
+``Prepared`` data is checked and brought into canonical form once, and asked for its targets any number of times.
 
 All that certifies works on ``Targets``: the canonical graph, the rows of the targets, and what is known about each.
 """
 
 import copy
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -15,8 +23,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from agnncert.certificates.ids import id_array
 from agnncert.errors import GraphError
-from agnncert.graphs.entries import Entries, sought
 from agnncert.graphs.graph import (
     BLOCK,
     Task,
@@ -27,8 +35,129 @@ from agnncert.graphs.graph import (
     listed_ids,
     select_edges,
 )
-from agnncert.graphs.labels import class_numbers, graph_classes
-from agnncert.proof.ids import id_array
+
+
+def class_numbers(y: Any, total: int, what: str = "labels y") -> Tensor | None:
+    """Labels as int64, shape ``[total]``; ``None`` if there are several for each row, as in multi-label data.
+
+    A column ``[total, 1]`` and floats that are whole numbers are taken as what they mean; NaN becomes -1, unknown.
+
+    Args:
+        y: The labels, a tensor or anything that becomes one.
+        total: Number of nodes or graphs.
+        what: What errors call them.
+
+    Raises:
+        GraphError: They are not one whole number for each row.
+    """
+    try:
+        labels = torch.as_tensor(y).detach().cpu()
+    except (TypeError, ValueError, RuntimeError):
+        raise GraphError(f"{what} are a {type(y).__name__}: expected a tensor with one class for each row.") from None
+    labels = labels.squeeze(1) if labels.dim() == 2 and labels.size(1) == 1 else labels
+    if labels.dim() != 1 and labels.size(0) == total:
+        return None
+    if labels.shape != (total,):
+        raise GraphError(f"{what} have shape {tuple(labels.shape)}, but there are {total} rows: one class for each.")
+    if labels.is_complex():
+        raise GraphError(f"{what} are complex numbers: classes are whole numbers from 0 on.")
+    if labels.is_floating_point():
+        labels = torch.where(labels.isnan(), -1.0, labels)
+        odd = (labels != labels.round()).nonzero().view(-1)
+        if len(odd):
+            raise GraphError(
+                f"{what} are no classes: row {int(odd[0])} has {float(labels[odd[0]]):g}, and classes are whole "
+                "numbers from 0 on. (Numbers to be predicted cannot be certified; leave y out if it is something else.)"
+            )
+    return labels.long()
+
+
+def graph_classes(graphs: Iterable[Any]) -> Tensor:
+    """Class of every graph, shape ``[num_graphs]``; -1 where there is none, or more than one.
+
+    Raises:
+        GraphError: A class is no whole number.
+    """
+    values = [getattr(graph, "y", None) for graph in graphs]
+    single = torch.tensor([math.nan if y is None else _only(y) for y in values], dtype=torch.float64)
+    classes = class_numbers(single, len(values), "labels y of the graphs")
+    assert classes is not None
+    return classes
+
+
+def _only(y: Any) -> float:
+    """The one number in a tensor, an array or a list; NaN if there are several."""
+    values = torch.as_tensor(y)
+    return float(values) if values.numel() == 1 else math.nan
+
+
+# Below this share of non-zeros a sparse product beats the dense one on a CPU.
+SPARSE_BELOW = 0.1
+ROWS_AT_ONCE = 2**18  # numbers that are looked at together: they stay in the processor's cache
+_OF_NUMPY = (torch.float32, torch.float64)
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What is not zero in a matrix, or nothing if that is too much.
+
+    Attributes:
+        place: Where, counted row by row, ascending.
+        value: What stands there.
+        few: Whether these are all of them; else there are too many, and none is listed.
+    """
+
+    place: npt.NDArray[np.int64]
+    value: Tensor
+    few: bool = True
+
+    @classmethod
+    def of(cls, x: Tensor) -> Self:
+        """The entries of a matrix, if they are few enough to gain from it."""
+        most = int(SPARSE_BELOW * x.numel())
+        some = x[:: max(1, x.size(0) // 64)] if x.numel() else x
+        crowded = torch.count_nonzero(some) > SPARSE_BELOW / 2 * some.numel() and _are_more(x, most)
+        found = cls.all_of(x[:0] if crowded else x, most)
+        return found if x.numel() and not crowded and len(found.place) <= most else cls.all_of(x[:0], few=False)
+
+    @classmethod
+    def all_of(cls, x: Tensor, most: float = math.inf, few: bool = True) -> Self:
+        """All entries, however many; the search ends when they are more than ``most``."""
+        flat, count = x.detach().cpu().contiguous().view(-1), 0
+        places, values = [np.zeros(0, dtype=np.int64)], [flat[:0]]
+        for first in range(0, len(flat), ROWS_AT_ONCE):
+            part = flat[first : first + ROWS_AT_ONCE]
+            # numpy compares twice as fast as torch, but does not have all of its types
+            here = np.flatnonzero(part.numpy() != 0 if part.dtype in _OF_NUMPY else (part != 0).numpy())
+            values.append(part.index_select(0, torch.from_numpy(here)))  # as long as the block is in the cache
+            places.append(here + first)
+            count += len(here)
+            if count > most:
+                break
+        return cls(np.concatenate(places), torch.cat(values), few)
+
+    @property
+    def finite(self) -> bool:
+        """Whether the matrix is known to hold nothing but numbers: no NaN, no infinity."""
+        return self.few and bool(torch.isfinite(self.value).all())
+
+
+def _are_more(x: Tensor, most: int) -> bool:
+    """Whether more than so many entries are not zero: counted, which is much faster than to list them."""
+    flat, count = x.detach().cpu().contiguous().view(-1), 0
+    for part in torch.split(flat, ROWS_AT_ONCE):
+        here = part.numpy() != 0 if part.dtype in _OF_NUMPY else (part != 0).numpy()
+        count += int(np.count_nonzero(here))
+        if count > most:
+            return True
+    return False
+
+
+def sought(x: Any) -> Entries | None:
+    """The entries of features as a user gave them, if they can be used as they are."""
+    usable = isinstance(x, Tensor) and x.layout == torch.strided and x.dim() == 2 and x.dtype in _OF_NUMPY
+    return Entries.of(x) if usable and x.device.type == "cpu" else None
+
 
 Rows = npt.NDArray[np.int64]
 

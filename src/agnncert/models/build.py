@@ -9,12 +9,11 @@ from torch_geometric.data import Data
 
 from agnncert.errors import GraphError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
-from agnncert.graphs.labels import class_numbers, graph_classes
-from agnncert.models import fallback, gnn, statements
-from agnncert.models.fallback import Fallback
+from agnncert.graphs.targets import class_numbers, graph_classes
+from agnncert.models import gnn
+from agnncert.models import wrappers as fallback
 from agnncert.models.gnn import GNN, ModelConfig
-from agnncert.models.scaling import SCALES, Scaling, training_rows
-from agnncert.models.statements import StatementVotes
+from agnncert.models.wrappers import SCALES, Fallback, Scaling, training_rows
 
 MODELS = {
     "gcn": "graph convolutional network",
@@ -111,18 +110,13 @@ def build_constant(data: Data | Sequence[Data], label: int, num_classes: int) ->
     return model.eval()
 
 
-def build_from_config(config: Mapping[str, Any]) -> GNN | StatementVotes | Fallback:
+def build_from_config(config: Mapping[str, Any]) -> GNN | Fallback:
     """Builds the model that ``config`` describes, a dictionary like ``model.config``; it is untrained."""
     if config.get("name") == fallback.NAME:
         parts = [config.get(name) for name in ("model", "without_edges")]
         if len(config) != 3 or not all(isinstance(part, Mapping) for part in parts):
             raise SettingsError(f"a fallback is described by its model and without_edges, not by {dict(config)}.")
         return Fallback(*(build_from_config(part) for part in parts if part is not None))
-    if config.get("name") == statements.NAME:
-        model = StatementVotes(config.get("in_channels", 0))
-        if dict(config) != model.config:
-            raise SettingsError(f"no model of statements is described by {dict(config)}: expected {model.config}.")
-        return model
     valid = [field.name for field in fields(ModelConfig)]
     for key in config:
         if key not in valid:

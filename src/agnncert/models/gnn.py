@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, global_add_pool, global_max_pool, global_mean_pool
 
-from agnncert.models.scaling import Scaling
+from agnncert.models.wrappers import Scaling
 
 
 class ProjectedSAGEConv(SAGEConv):  # type: ignore[misc]

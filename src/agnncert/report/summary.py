@@ -5,23 +5,22 @@ curve: which share of the targets is certified (and correct) at each size of an 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agnncert.code.budgets import withstood
+from agnncert.certificates.rules import RULES
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import SettingsError
-from agnncert.proof.ballots import BoolArray, FloatArray, IntArray
-from agnncert.proof.evidence import BallotEvidence
-from agnncert.proof.rules import RULES
+from agnncert.proving.evidence import BallotEvidence
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from agnncert.proof.certificate import Certificate
+    from agnncert.proving.certificate import Certificate
 
 LONGEST_CURVE = 1_000_000  # a large prior is withstood further than anybody looks
 
@@ -33,6 +32,34 @@ REFERENCES = {
     "majority": "majority class",
     "bag_of_nodes": "bag of nodes",
 }
+
+
+@dataclass(frozen=True)
+class AttackUnit:
+    """A further unit in which a report states what is certified, such as edited statements of source code.
+
+    Attributes:
+        targets: What the targets are, in the plural.
+        title: Heading of its table.
+        text: The paragraph above the table.
+        column: Title of the first column.
+        withstood: By kind of edit, the largest number that each target is certified against: -1 for none, ``inf`` for
+            any, shape ``[num_targets]``. The headline speaks of the first kind.
+        done: What an attacker does who makes so many edits of the first kind, for the headline.
+        presets: Budgets that the explorer offers, by name.
+        rows: Rows of the table of one target.
+        labels: Names of budget fields in this unit.
+    """
+
+    targets: str
+    title: str
+    text: str
+    column: str
+    withstood: Mapping[str, FloatArray]
+    done: Callable[[int], str]
+    presets: Sequence[dict[str, Any]] = ()
+    rows: Sequence[dict[str, Any]] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,8 +85,7 @@ class ReportContext:
         environment: Versions, hardware, seeds, times, … by name.
         commands: How the certificate was made.
         choice: How the vote was chosen, a table as ``print(choice)`` shows it.
-        statements: If the targets are C or C++ functions, which edges their graphs have (``"flow"``, ``"names"`` or
-            ``"none"``, as in ``ac.code.graph``): the report then speaks of edited statements. Empty for other data.
+        unit: A further unit in which the report states what is certified, such as edited statements of source code.
         certificate_path: Where the certificate file is, for the verification command.
         run_path: The run folder in which it lies, likewise; it holds data and model as well.
     """
@@ -79,7 +105,7 @@ class ReportContext:
     environment: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()
     choice: str = ""
-    statements: str = ""
+    unit: "AttackUnit | None" = None
     certificate_path: str = ""
     run_path: str = ""
 
@@ -248,16 +274,13 @@ class Summary:
         return over_size(self.structure[self.judged], self.counted[self.judged], self.last_size)
 
     @cached_property
-    def edits(self) -> dict[str, Shares]:
-        """The same for functions, over edited, inserted and deleted statements; empty if nothing is known of these."""
-        if not self.context.statements or self.ballots is None or self.certificate.claim.task != "graph":
-            return {}
+    def unit_curves(self) -> dict[str, Shares]:
+        """Certified accuracy (or share) over the number of edits, by kind of edit of the context's ``unit``."""
         curves = {}
-        for kind in ("edited", "inserted", "deleted"):
-            most = withstood(self.certificate, kind, flows=self.context.statements == "flow")
+        for kind, most in self.context.unit.withstood.items() if self.context.unit is not None else ():
             last = int(most[np.isfinite(most)].max(initial=0)) + 1
             curves[kind] = over_size(most[self.judged], self.counted[self.judged], last)
-        return curves if curves["edited"].share[0] else {}
+        return curves
 
     @cached_property
     def certified_over_degree(self) -> Shares | None:

@@ -16,12 +16,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.errors import SettingsError
-from agnncert.extras import missing
+from agnncert.errors import SettingsError, missing
 from agnncert.graphs.graph import select_edges
-from agnncert.training.node_objective import NodeObjective
-from agnncert.training.objective import TrainingStep
-from agnncert.training.sampled_subgraphs import SampledNodeObjective
+from agnncert.training.objectives import NodeObjective, SampledNodeObjective, TrainingStep
 
 Edges = npt.NDArray[np.int64]
 

@@ -1,29 +1,141 @@
-"""``fit``: train a model on a graph, alone or with its subgraphs, and keep the weights that vote best."""
+"""The state of a training run in one sealed file, from which an interrupted run goes on.
+
+``fit``: train a model on a graph, alone or with its subgraphs, and keep the weights that vote best.
+"""
 
 import copy
+import json
 import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.datasets import GraphSet, dataset_digest
-from agnncert.divisions import Division, require_division
+from agnncert.certificates.voting_rule import Vote
+from agnncert.datasets.splits import GraphSet, dataset_digest
+from agnncert.divisions.base import Division, require_division
+from agnncert.engine.call import require_model
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import Progress
-from agnncert.proof.vote import Vote
-from agnncert.training.checkpoint import TrainingState, load_state, save_state
-from agnncert.training.defaults import warn_if_uneven
-from agnncert.training.preparation import TrainingSetup, prepare, require_vote
+from agnncert.storage import Arrays, read_sealed, write_sealed
+from agnncert.training.recipes import warn_if_uneven
 from agnncert.training.settings import FitSettings, as_json, checked, shows_settings
-from agnncert.voting.first_call import require_model
+from agnncert.training.setup import TrainingSetup, prepare, require_vote
+
+StateDict = dict[str, Tensor]
+
+FORMAT = "agnncert-training"
+VERSION = 1
+_NUMBERS = ("epoch", "best_epoch", "best_score", "history", "stopped", "seconds")
+
+
+@dataclass
+class TrainingState:
+    """Where a run stands.
+
+    Attributes:
+        epoch: Epochs finished.
+        best_epoch: Epoch of the best weights so far.
+        best_score: Their score on the validation set, compared from left to right.
+        best: The best weights so far.
+        history: One entry per evaluation on the validation set.
+        stopped: Whether the run has ended before its last epoch.
+        seconds: Training time so far, interruptions not counted.
+    """
+
+    epoch: int = 0
+    best_epoch: int = -1
+    best_score: tuple[float, ...] = (-1.0,)
+    best: StateDict = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)
+    stopped: bool = False
+    seconds: float = 0.0
+
+
+def save_state(
+    path: Path, identity: dict[str, Any], model: torch.nn.Module, optimizer: torch.optim.Optimizer, state: TrainingState
+) -> None:
+    """Writes everything that resuming needs; the old file stays until the new one is complete.
+
+    Args:
+        path: Where to write.
+        identity: Settings that must be the same to resume, as JSON values.
+        model: The model with its present weights.
+        optimizer: Its optimizer with the running averages.
+        state: Where the run stands.
+    """
+    tensors = {f"model.{k}": v for k, v in model.state_dict().items()}
+    tensors |= {f"best.{k}": v for k, v in state.best.items()}
+    for number, values in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{k}": torch.as_tensor(v) for k, v in values.items()}
+    numbers = {name: getattr(state, name) for name in _NUMBERS}
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "state": json.dumps({"identity": identity, **numbers}),  # as text: a header cannot hold infinite scores
+        "bfloat16": [name for name, value in tensors.items() if value.dtype == torch.bfloat16],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_sealed(path, header, {name: _to_array(value) for name, value in tensors.items()}, SettingsError)
+
+
+def load_state(
+    path: Path, identity: dict[str, Any], model: torch.nn.Module, optimizer: torch.optim.Optimizer
+) -> TrainingState:
+    """Restores model and optimizer from the file, and returns where the run stands.
+
+    Raises:
+        SettingsError: The file is damaged, or belongs to another run.
+    """
+    try:
+        header, arrays = read_sealed(path, FORMAT, VERSION, "checkpoint of this version", SettingsError)
+        numbers = json.loads(header["state"])
+        stored = numbers.pop("identity")
+        changed = sorted(k for k in identity.keys() | stored.keys() if identity.get(k) != stored.get(k))
+        if not changed:
+            tensors = _to_tensors(arrays, header["bfloat16"])
+            _restore(model, optimizer, tensors)
+            numbers["best_score"] = tuple(numbers["best_score"])
+            return TrainingState(best=_part(tensors, "best."), **numbers)
+    except (SettingsError, LookupError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+        raise SettingsError(
+            f"cannot resume from {path.name}, which is no checkpoint or damaged ({error}): delete it to start anew."
+        ) from error
+    raise SettingsError(
+        f"{path.name} belongs to another run (other {', '.join(changed)}): go on as it began, or use another file."
+    )
+
+
+def _to_array(value: Tensor) -> Any:
+    value = value.detach().cpu()
+    return (value.view(torch.int16) if value.dtype == torch.bfloat16 else value).numpy()  # numpy has no bfloat16
+
+
+def _to_tensors(arrays: Arrays, bfloat16: list[str]) -> StateDict:
+    tensors = {name: torch.tensor(array) for name, array in arrays.items()}
+    return tensors | {name: tensors[name].view(torch.bfloat16) for name in bfloat16}
+
+
+def _restore(model: torch.nn.Module, optimizer: torch.optim.Optimizer, tensors: StateDict) -> None:
+    averages: dict[int, dict[str, Tensor]] = {}
+    for name, value in _part(tensors, "optimizer.").items():
+        number, key = name.split(".", 1)
+        averages.setdefault(int(number), {})[key] = value
+    optimizer.load_state_dict({"state": averages, "param_groups": optimizer.state_dict()["param_groups"]})
+    model.load_state_dict(_part(tensors, "model."))
+
+
+def _part(tensors: StateDict, prefix: str) -> StateDict:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
 
 log = logging.getLogger(__name__)
 

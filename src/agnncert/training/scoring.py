@@ -13,17 +13,17 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.divisions import Division, has_own_groups, is_graph_task, rule_of
-from agnncert.proof.ballots import IntArray, under_vote
-from agnncert.proof.evidence import BallotEvidence
-from agnncert.proof.theorems import certified_radius, tally
-from agnncert.proof.vote import Vote
+from agnncert.certificates.votes import IntArray, under_vote
+from agnncert.certificates.voting_rule import Vote
+from agnncert.divisions.base import Division, has_own_groups, is_graph_task, rule_of
+from agnncert.engine import fast
+from agnncert.engine.call import Caller
+from agnncert.engine.cast import cast
+from agnncert.engine.cover import pair_facts
+from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.theorems import certified_radius, tally
+from agnncert.training.rule_search import BallotTable, Empty, best_edgeless_prior, certified_accuracy, window
 from agnncert.training.settings import Against
-from agnncert.training.vote_search import BallotTable, Empty, best_edgeless_prior, certified_accuracy, window
-from agnncert.voting import fast
-from agnncert.voting.call import Caller
-from agnncert.voting.cast import cast
-from agnncert.voting.pair_facts import pair_facts
 
 Score = tuple[float, float]
 

@@ -9,7 +9,10 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.attacks import KINDS, Problem, attack, attacked_accuracy, cost_of, gradient, greedy, hubs, random
+from agnncert.attacks import attack, gradient, greedy, hubs, random
+from agnncert.attacks.api import KINDS, attacked_accuracy
+from agnncert.attacks.problem import Problem
+from agnncert.attacks.results import cost_of
 
 from ...support.towns import CLASSES, NodeListener, setting, town, towns
 

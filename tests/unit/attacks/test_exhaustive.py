@@ -9,7 +9,8 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.attacks import Problem, attack, exhaustive, greedy
+from agnncert.attacks import attack, exhaustive, greedy
+from agnncert.attacks.problem import Problem
 
 from ...support.towns import CLASSES, GraphListener, NodeListener, town, towns
 

@@ -6,7 +6,9 @@ import torch
 from torch_geometric.nn import SAGEConv
 
 import agnncert as ac
-from agnncert.attacks import Problem, fits, gradient
+from agnncert.attacks import gradient
+from agnncert.attacks.problem import Problem
+from agnncert.attacks.results import fits
 
 from ...support.towns import GraphListener, NodeListener, PlainListener, setting, town, towns
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert.attacks import Problem, attack, exhaustive, greedy
+from agnncert.attacks import attack, exhaustive, greedy
+from agnncert.attacks.problem import Problem
 from agnncert.errors import SettingsError
 
 from ...support.towns import GraphListener, NodeListener, town, towns

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert.attacks import Problem, attack, cost_of, exhaustive
-from agnncert.attacks.problem import SMALL
+from agnncert.attacks import attack, exhaustive
+from agnncert.attacks.problem import SMALL, Problem
+from agnncert.attacks.results import cost_of
 from agnncert.errors import BudgetError
 
 from ...support.graphs import twin_of

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agnncert.baselines.counts import SampleCounts, check_samples, collect
+from agnncert.baselines.sampling import SampleCounts, check_samples, collect
 from agnncert.errors import CertificateError, SettingsError
 
 KEY = {"method": "test", "graph": "abc"}

@@ -2,8 +2,12 @@
 
 import pytest
 
-from agnncert.baselines import RS, BiRS, SparseRS, defence_named
-from agnncert.divisions import EdgeCentric, GNNCertEN, NodeCentric
+from agnncert.baselines.deletions import BiRS
+from agnncert.baselines.flips import RS, SparseRS
+from agnncert.baselines.named import defence_named
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.gnncert import GNNCertEN
+from agnncert.divisions.node import NodeCentric
 from agnncert.errors import SettingsError
 
 

@@ -8,11 +8,11 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
-from agnncert.baselines.bernoulli import Pairs, stream
-from agnncert.baselines.deletion_sampler import DeletionSampler, draw_survivors
+from agnncert.baselines.deletions import DeletionSampler, draw_survivors
+from agnncert.baselines.sampling import Pairs, stream
+from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
-from agnncert.proof.samples import DeletionNoise
-from agnncert.voting.call import bind
+from agnncert.proving.noise import DeletionNoise
 
 from ...support.small_graphs import WeightedModel, node_model, random_graph
 

@@ -6,12 +6,12 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
-from agnncert.baselines.bernoulli import Pairs, require_simple, stream
-from agnncert.baselines.flip_sampler import Flippable, FlipSampler
+from agnncert.baselines.flips import Flippable, FlipSampler
+from agnncert.baselines.sampling import Pairs, require_simple, stream
+from agnncert.engine.call import bind
 from agnncert.errors import GraphError, ModelContractError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set
-from agnncert.proof.samples import FlipNoise
-from agnncert.voting.call import bind
+from agnncert.proving.noise import FlipNoise
 
 from ...support.small_graphs import WeightedModel, graph_model, node_model, random_graph
 

@@ -9,11 +9,13 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, PairNorm, SAGEConv
 
-from agnncert.baselines import RS, BiRS, SparseRS, redraw
+from agnncert.baselines.deletions import BiRS
+from agnncert.baselines.flips import RS, SparseRS
+from agnncert.baselines.named import redraw
+from agnncert.certificates.budget import Budget
 from agnncert.errors import GraphError, ModelContractError, SettingsError
-from agnncert.proof.budget import Budget
-from agnncert.proof.certificate import load_certificate
-from agnncert.verifier import verify
+from agnncert.proving.certificate import load_certificate
+from agnncert.verdict import verify
 
 from ...support.small_graphs import graph_model, node_model, random_graph
 

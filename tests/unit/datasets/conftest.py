@@ -1,7 +1,8 @@
 import pytest
 from torch_geometric.data import Data
 
-from agnncert.datasets import GraphSet, load_dataset
+from agnncert.datasets.load import load_dataset
+from agnncert.datasets.splits import GraphSet
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agnncert.datasets import inductive_view, load_tables
 from agnncert.datasets.columns import read_table
+from agnncert.datasets.splits import inductive_view
+from agnncert.datasets.tables import load_tables
 from agnncert.errors import DatasetError
 from agnncert.graphs.graph import exact_ids
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.datasets import generated
-from agnncert.datasets.generated import CLASSES, EDGES, FEATURES, NODES, generate_amazon2m_like
+from agnncert.datasets import large as generated
+from agnncert.datasets.large import CLASSES, EDGES, FEATURES, NODES, generate_amazon2m_like
 
 SCALE = 1 / 1024
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert.datasets import GraphSet, dataset_digest, inductive_view, load_dataset, stratified_split
+from agnncert.datasets.load import load_dataset
+from agnncert.datasets.splits import GraphSet, dataset_digest, inductive_view, stratified_split
 from agnncert.errors import DatasetError
 
 # Splits

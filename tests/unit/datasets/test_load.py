@@ -10,8 +10,10 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert.datasets import DATASETS, load_dataset, load_tables
 from agnncert.datasets import load as public
+from agnncert.datasets.catalog import DATASETS
+from agnncert.datasets.load import load_dataset
+from agnncert.datasets.tables import load_tables
 from agnncert.errors import DatasetError
 
 NODE_SETS = ("cora-ml", "citeseer", "pubmed", "amazon-c")

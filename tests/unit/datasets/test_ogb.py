@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.datasets import catalog, ogb
+from agnncert.datasets import catalog
+from agnncert.datasets import large as ogb
 
 NODES, EDGES = 9, 12
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert.datasets import pairs as module
-from agnncert.datasets.pairs import PairFiles, write_edges
+from agnncert.datasets import large as module
+from agnncert.datasets.large import PairFiles, write_edges
 from agnncert.graphs.disk import new_graph
 
 

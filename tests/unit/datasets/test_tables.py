@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
-from agnncert.datasets import GraphSet, load_tables
+from agnncert.datasets.splits import GraphSet
+from agnncert.datasets.tables import load_tables
 from agnncert.errors import DatasetError
 
 NODES = "id,label,age,score\nann,yes,1,0.5\nbob,no,2,1.5\ncy,yes,3,2.5\n"

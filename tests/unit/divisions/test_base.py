@@ -6,7 +6,9 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.divisions import Division, EdgeCentric, NodeCentric
+from agnncert.divisions.base import Division
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import canonical, canonical_set, one_graph

@@ -9,8 +9,8 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.baselines import GNNCertE, GNNCertEN, GNNCertN
-from agnncert.divisions import parse_division
+from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
+from agnncert.divisions.named import parse_division
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation

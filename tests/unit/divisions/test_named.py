@@ -5,7 +5,10 @@ import sys
 
 import pytest
 
-from agnncert.divisions import DIVISIONS, EdgeCentric, GNNCertEN, NodeCentric, division_named, parse_division, title_of
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.gnncert import GNNCertEN
+from agnncert.divisions.named import DIVISIONS, division_named, parse_division, title_of
+from agnncert.divisions.node import NodeCentric
 from agnncert.errors import DivisionError, SettingsError
 
 from ...support.labelled import ThreeMethods

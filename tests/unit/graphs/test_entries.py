@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from tests.support.graphs import random_data
 
 import agnncert as ac
 from agnncert.errors import GraphError
-from agnncert.graphs import entries
-from agnncert.graphs.entries import Entries, sought
+from agnncert.graphs import targets as entries
+from agnncert.graphs.targets import Entries, sought
+from tests.support.graphs import random_data
 
 
 def sparse_matrix(share: float, dtype: torch.dtype, shape: tuple[int, int] = (37, 23)) -> torch.Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 from torch_geometric.loader import DataLoader
 
-from agnncert.divisions import EdgeCentric
+from agnncert.divisions.edge import EdgeCentric
 from agnncert.errors import AgnncertError, GraphError, IdError
 from agnncert.graphs.graph import (
     canonical,

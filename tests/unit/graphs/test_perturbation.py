@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from agnncert.certificates.budget import Budget
 from agnncert.errors import GraphError, IdError
 from agnncert.graphs.graph import canonical
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.proof.budget import Budget
 
 from ...support.graphs import twin_of
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert.datasets import GraphSet
+from agnncert.datasets.splits import GraphSet
 
 CHAIN = torch.tensor([[0, 1, 2, 3, 4, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0, 1, 2, 3, 4]])  # 0-1-2-3-4-5, and 6 alone
 

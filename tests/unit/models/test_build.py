@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from agnncert.errors import SettingsError
-from agnncert.models import MODELS, build_from_config, build_model
+from agnncert.models.build import MODELS, build_from_config, build_model
 from agnncert.models.gnn import Dropout, ProjectedGINConv, ProjectedSAGEConv
 
 from .conftest import CHAIN

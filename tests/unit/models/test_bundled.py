@@ -5,9 +5,9 @@ import hashlib
 import pytest
 
 import agnncert as ac
-from agnncert.models import bundled
-from agnncert.studies.inputs import study_of_settings
-from agnncert.studies.settings import CertifySettings
+from agnncert.cli.inputs import study_of_settings
+from agnncert.cli.settings import CertifySettings
+from agnncert.models import io as bundled
 
 
 @pytest.mark.parametrize("name", bundled.DIGESTS)

@@ -9,7 +9,7 @@ from torch import nn
 
 import agnncert as ac
 from agnncert.errors import SettingsError
-from agnncert.models import build_from_config
+from agnncert.models.build import build_from_config
 
 from ...support.checks import votes_of
 from ...support.labelled import labelled_graph

@@ -7,7 +7,7 @@ import torch
 import torch_geometric.nn as pyg
 
 from agnncert.errors import ModelContractError
-from agnncert.models import load_model, save_model
+from agnncert.models.io import load_model, save_model
 
 from .test_build import small
 

@@ -6,9 +6,8 @@ from torch import nn
 from torch_geometric.nn import GCNConv
 
 import agnncert as ac
-from agnncert.models import Scaling
-from agnncert.models.scaling import training_rows, uneven_column
-from agnncert.voting.digest import model_digest
+from agnncert.engine.digest import model_digest
+from agnncert.models.wrappers import Scaling, training_rows, uneven_column
 
 from ...support.labelled import labelled_graph, labelled_graphs
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import agnncert.report.build as build
+import agnncert.report.page as build
 from agnncert.errors import SettingsError
-from agnncert.report import ReportContext, build_report
+from agnncert.report.page import build_report
+from agnncert.report.summary import ReportContext
 
 from ...support.synthetic import made_up_certificate, sampled_certificate
 

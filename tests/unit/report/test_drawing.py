@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from agnncert.report.drawing import Curve, Level, Panel, _steps, draw_panels, spaced
+from agnncert.report.figures import Curve, Level, Panel, _steps, draw_panels, spaced
 
 
 def test_the_same_rows_give_the_same_file_and_curves_differ_in_dash_and_marker(tmp_path) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agnncert.report import ReportContext, save_figures, save_tables
+from agnncert.report.figures import save_figures, save_tables
+from agnncert.report.summary import ReportContext
 
 from ...support.synthetic import made_up_certificate, sampled_certificate
 

@@ -6,8 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from agnncert.report import ReportContext
-from agnncert.report.payload import (
+from agnncert.report.page import (
     SIZE_ONLY_WORD,
     accuracy_chart,
     accuracy_table,
@@ -17,7 +16,7 @@ from agnncert.report.payload import (
     pack,
     target_arrays,
 )
-from agnncert.report.summary import summarise
+from agnncert.report.summary import ReportContext, summarise
 
 from ...support.synthetic import made_up_certificate, random_evidence
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from agnncert.proof.certificate import Certificate
-from agnncert.report import ReportContext
-from agnncert.report.summary import changes_only, over_degree, over_size, summarise
+from agnncert.proving.certificate import Certificate
+from agnncert.report.summary import ReportContext, changes_only, over_degree, over_size, summarise
 
 from ...support.synthetic import made_up_certificate
 

@@ -5,12 +5,11 @@ import html
 import numpy as np
 import pytest
 
-from agnncert.proof.rules import RULES
-from agnncert.proof.vote import Vote
-from agnncert.report import ReportContext, build_report
-from agnncert.report.summary import Summary, summarise
-from agnncert.report.vote_words import elected, empty_words, vote_notes
-from agnncert.report.words import facts, key_figures, structure_notes
+from agnncert.certificates.rules import RULES
+from agnncert.certificates.voting_rule import Vote
+from agnncert.report.page import build_report
+from agnncert.report.summary import ReportContext, Summary, summarise
+from agnncert.report.text import elected, empty_words, facts, key_figures, structure_notes, vote_notes
 
 from ...support.certificates import random_vote
 from ...support.synthetic import made_up_certificate

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agnncert.proof.certificate import Certificate
-from agnncert.proof.vote import Vote
-from agnncert.report import ReportContext
-from agnncert.report.summary import Summary, summarise
-from agnncert.report.words import conceded, deed, headline, key_figures, unjudged
+from agnncert.certificates.voting_rule import Vote
+from agnncert.proving.certificate import Certificate
+from agnncert.report.summary import ReportContext, Summary, summarise
+from agnncert.report.text import conceded, deed, headline, key_figures, unjudged
 
 from ...support.synthetic import made_up_certificate, sampled_certificate
 

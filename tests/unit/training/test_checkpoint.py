@@ -8,8 +8,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import agnncert as ac
-from agnncert.training.checkpoint import TrainingState, load_state, save_state
-from agnncert.training.loop import division_name
+from agnncert.training.loop import TrainingState, division_name, load_state, save_state
 
 from ...support.labelled import ThreeMethods, labelled_graph
 from .test_loop import CASES, graph_case, node_case, same, weights_of

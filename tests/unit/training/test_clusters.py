@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.divisions import GNNCertE
+from agnncert.divisions.gnncert import GNNCertE
 from agnncert.graphs.graph import canonical
 from agnncert.training import clusters
 from agnncert.training.clusters import ClusterObjective, Incoming, induced, partition

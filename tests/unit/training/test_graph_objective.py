@@ -6,12 +6,10 @@ import pytest
 import torch
 
 import agnncert as ac
+from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical_set, one_graph
-from agnncert.training.graph_objective import GraphObjective
-from agnncert.training.objective import class_weights
-from agnncert.training.sampled_subgraphs import SampledGraphObjective
+from agnncert.training.objectives import GraphObjective, SampledGraphObjective, class_weights
 from agnncert.training.settings import Weights
-from agnncert.voting.call import bind
 
 from ...support.labelled import (
     ThreeMethods,

@@ -8,9 +8,9 @@ from torch import nn
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.models.saved import load_description
+from agnncert.models.io import load_description
 from agnncert.progress import Progress
-from agnncert.training import Step
+from agnncert.training.loop import Step
 
 from ...support.labelled import labelled_graph, labelled_graphs
 

@@ -9,11 +9,11 @@ import torch_geometric.nn as pyg
 from torch_geometric.nn.models import GAT, GCN, GIN, GraphSAGE
 
 import agnncert as ac
+from agnncert.engine import fast
+from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
-from agnncert.training.node_objective import NodeObjective
+from agnncert.training.objectives import NodeObjective
 from agnncert.training.settings import Weights
-from agnncert.voting import fast
-from agnncert.voting.call import bind
 
 from ...support.labelled import assert_same, fit_settings, gradient, labelled_graph, naive_gradient, naive_node_loss
 

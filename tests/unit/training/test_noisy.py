@@ -6,13 +6,13 @@ import torch
 import torch.nn.functional as F
 
 import agnncert as ac
-from agnncert.baselines import RS, BiRS, SparseRS
+from agnncert.baselines.deletions import BiRS
+from agnncert.baselines.flips import RS, SparseRS
+from agnncert.engine.call import bind
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import canonical
-from agnncert.training.node_objective import NodeObjective
-from agnncert.training.noisy import NoisyNodeObjective
+from agnncert.training.objectives import NodeObjective, NoisyNodeObjective
 from agnncert.training.scoring import SCORED_SAMPLES, noisy_scorer
-from agnncert.voting.call import bind
 
 from ...support.labelled import assert_same, fit_settings, gradient, labelled_graph, labelled_graphs, naive_gradient
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.divisions import GNNCertE, GNNCertEN
+from agnncert.divisions.gnncert import GNNCertE, GNNCertEN
+from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
-from agnncert.training.sampled_subgraphs import SampledNodeObjective
+from agnncert.training.objectives import SampledNodeObjective
 from agnncert.training.settings import Weights
-from agnncert.voting.call import bind
 
 from ...support.labelled import (
     ThreeMethods,

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 import agnncert as ac
+from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
-from agnncert.training import preparation, scoring
+from agnncert.training import scoring
+from agnncert.training import setup as preparation
 from agnncert.training.settings import checked
-from agnncert.voting.call import bind
 
 from ...support.labelled import labelled_graph
 

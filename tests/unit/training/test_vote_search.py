@@ -6,9 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from agnncert.proof.ballots import ABSTAIN, Votes
-from agnncert.proof.theorems import certified_radius, tally
-from agnncert.training.vote_search import (
+from agnncert.certificates.votes import ABSTAIN, Votes
+from agnncert.proving.theorems import certified_radius, tally
+from agnncert.training.rule_search import (
     BallotTable,
     Constants,
     best_constants,

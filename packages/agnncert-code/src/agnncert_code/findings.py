@@ -1,0 +1,183 @@
+"""What a scan of a source tree found: one verdict per function, and which statements spoke for it."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agnncert.errors import SettingsError
+from agnncert.proving.certificate import Certificate
+
+
+@dataclass(frozen=True)
+class StatementVote:
+    """What was voted where one statement stands.
+
+    Attributes:
+        line: Its line in the file.
+        text: Its normalised text.
+        ballot: The class that its group voted for; -1 if the group abstained.
+        stable: Whether that ballot is far enough from a tie to be relied on; if not, it counts for the attacker.
+        together: How many statements share the group, and so the ballot.
+    """
+
+    line: int
+    text: str
+    ballot: int
+    stable: bool
+    together: int
+
+
+@dataclass(frozen=True)
+class ScannedFunction:
+    """The verdict on one function.
+
+    Attributes:
+        file: Its file, as it is shown: below the current folder if it lies there, else below the folder scanned.
+        line: Its first line in the file.
+        last_line: Its last line.
+        name: Its name; empty if it has none that could be read.
+        label: The class that was elected.
+        score: Share of the votes that the suspicious class got, where two more votes count for no class: the fewer
+            votes there are, the less they say.
+        votes: Votes for each class, those of a prior included.
+        edited: The most statements that may be inserted, deleted or replaced, in any mix, without changing the label;
+            ``math.inf`` for any number, -1 if not even moving statements, which is no edit, is withstood.
+        inserted: The same if statements are inserted only.
+        deleted: The same if statements are deleted only.
+        statements: Number of its statements.
+        partial: Whether parts of it could not be parsed.
+        fingerprint: A hash of its statements, which layout and moving the function leave as it is.
+        certificate: Which of the scan's certificates it is in.
+        target: Its number there.
+        source: Its text; empty for functions that are far from suspicious.
+        spoke: What was voted, statement by statement; empty for functions without ``source``.
+    """
+
+    file: str
+    line: int
+    last_line: int
+    name: str
+    label: int
+    score: float
+    votes: tuple[int, ...]
+    edited: float
+    inserted: float
+    deleted: float
+    statements: int
+    partial: bool
+    fingerprint: str
+    certificate: int
+    target: int
+    source: str = field(default="", repr=False)
+    spoke: tuple[StatementVote, ...] = field(default=(), repr=False)
+
+    def against(self, suspicious: int) -> int:
+        """Votes for the strongest of the other classes; one that no vote can win may start far below zero."""
+        return max(votes for label, votes in enumerate(self.votes) if label != suspicious)
+
+    @property
+    def place(self) -> str:
+        """``file:line``."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The outcome of a scan, most suspicious functions first.
+
+    Attributes:
+        folder: What was scanned, as it is shown.
+        functions: The verdicts, most suspicious first.
+        skipped: Why files and functions were left out, by their place.
+        partial_files: Files of which parts could not be parsed, so that functions may be missing.
+        certificates: The proofs; several if there were too many functions for one.
+        class_names: What the classes are called.
+        suspicious: The class that is looked for.
+        seconds: How long it took.
+    """
+
+    folder: str
+    functions: tuple[ScannedFunction, ...]
+    skipped: dict[str, str]
+    partial_files: tuple[str, ...]
+    certificates: tuple[Certificate, ...]
+    class_names: tuple[str, ...]
+    suspicious: int
+    seconds: float
+
+    @property
+    def flagged(self) -> tuple[ScannedFunction, ...]:
+        """The functions that were elected into the suspicious class."""
+        return tuple(function for function in self.functions if function.label == self.suspicious)
+
+    def withstanding(self, edits: float) -> tuple[ScannedFunction, ...]:
+        """Those of the flagged functions whose verdict withstands at least so many edited statements."""
+        return tuple(function for function in self.flagged if function.edited >= edits)
+
+    def name_of(self, label: int) -> str:
+        """What a class is called."""
+        return self.class_names[label] if 0 <= label < len(self.class_names) else str(label)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but texts, votes of single statements and certificates, in JSON's terms; ``"inf"`` for any."""
+        return {
+            "folder": self.folder,
+            "classes": list(self.class_names),
+            "suspicious": self.name_of(self.suspicious),
+            "division": self.certificates[0].claim.division if self.certificates else None,
+            "digests": [certificate.claim.digests for certificate in self.certificates],
+            "seconds": round(self.seconds, 2),
+            "skipped": self.skipped,
+            "partial_files": list(self.partial_files),
+            "functions": [self._row(function) for function in self.functions],
+        }
+
+    def _row(self, function: ScannedFunction) -> dict[str, Any]:
+        names = ("file", "line", "last_line", "name", "score", "edited", "inserted", "deleted", "statements", "partial")
+        row = {name: _plain(getattr(function, name)) for name in (*names, "fingerprint", "certificate", "target")}
+        return {**row, "label": self.name_of(function.label), "votes": list(function.votes)}
+
+    def to_pandas(self) -> Any:
+        """A pandas table, one row per function, most suspicious first."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise SettingsError('to_pandas needs pandas: pip install "agnncert[data]".') from None
+        names = ("file", "line", "name", "score", "edited", "inserted", "deleted", "statements", "partial")
+        columns: dict[str, Any] = {name: [getattr(function, name) for function in self.functions] for name in names}
+        columns["label"] = [self.name_of(function.label) for function in self.functions]
+        for k in range(len(self.class_names)):
+            columns[f"votes_{k}"] = [function.votes[k] for function in self.functions]
+        return pd.DataFrame(columns)
+
+    def __str__(self) -> str:
+        found = f"{len(self.flagged):,} of {len(self.functions):,} functions: {self.name_of(self.suspicious)}"
+        return "\n".join([found, *(f"  {f.place} {f.name} ({f.score:.0%})" for f in self.flagged[:10])])
+
+
+def fingerprint(ids: Sequence[str]) -> str:
+    """A hash of a function's statements, in any order.
+
+    Example:
+        >>> fingerprint(["#1 a ;", "#1 b ;"]) == fingerprint(["#1 b ;", "#1 a ;"])
+        True
+    """
+    return hashlib.sha256("\n".join(sorted(ids)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def amount(number: float) -> str:
+    """How many edited statements, as people read it.
+
+    Example:
+        >>> [amount(number) for number in (3.0, math.inf, -1.0)]
+        ['3', 'any', 'none']
+    """
+    return "none" if number < 0 else "any" if math.isinf(number) else f"{int(number):,}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return "inf" if math.isinf(value) else round(value, 4)
+    return value

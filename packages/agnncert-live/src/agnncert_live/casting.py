@@ -1,0 +1,392 @@
+"""How far a change reaches within a subgraph: which ballots it may alter, and what these depend on.
+
+A model that is local *by construction* is a stack of layers that were read: messages follow arcs, so after ``hops``
+layers nothing is known of what lies further up the arcs, nor does it reach further down them. Of any other model that
+passed the audit it is known only that it looks along edges: there the connected component is what counts.
+
+Features of a live graph for the engine: products with a model's first weights are kept, and renewed row by row.
+
+Ballots of some copies: what a change may have altered is cut out of the union and cast in one call of the model.
+
+Rounding. A ballot that is cast on a small piece may be computed in another order than in the union of all subgraphs.
+The guard flags ballots that this could alter, here as in ``certify``, so *stable* ballots are the same. The flags
+follow from a random shaking of the numbers, and near the border another shaking may decide otherwise; such ballots are
+``close``. ``certificate()`` has their flags decided by the very shaking that ``certify`` uses.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch_geometric import nn as pyg
+from torch_geometric.nn import MessagePassing
+
+from agnncert.engine.call import Caller
+from agnncert.engine.fast import CHUNK_ROWS
+from agnncert.engine.features import Features, Shake, SparseRows
+from agnncert.engine.rounding import DOUBT, SAFETY, watched
+from agnncert.models import gnn
+from agnncert_live.nodes import OUTSIDE, Rows, Union
+from agnncert_live.store import Store
+
+Array = npt.NDArray[Any]
+
+_STACKS = (gnn.NodeGNN, gnn.WeightedNodeGNN, pyg.GCN, pyg.GraphSAGE, pyg.GIN, pyg.GAT)
+_SEVERAL = (pyg.SGConv, pyg.TAGConv, pyg.APPNP)  # pass messages K times
+
+
+def hops_of(model: Any, locality: str) -> int | None:
+    """How many arcs a message can travel before the ballot is cast; None if nobody has counted.
+
+    Args:
+        model: The module.
+        locality: What the audit says: ``"construction"`` if every layer of it was read.
+    """
+    if locality != "construction":
+        return None
+    if isinstance(model, MessagePassing):
+        return _hops_of_layer(model)
+    if type(model) not in _STACKS:
+        return None
+    return sum(_hops_of_layer(layer) for layer in model.convs if isinstance(layer, MessagePassing))
+
+
+def _hops_of_layer(layer: Any) -> int:
+    return int(layer.K) if isinstance(layer, _SEVERAL) else 1
+
+
+class Reach:
+    """Walks through a union, many copies at a time. What one walk has seen is marked with its number."""
+
+    def __init__(self, union: Union, hops: int | None) -> None:
+        self.union, self.hops = union, hops
+        self._seen, self._place = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self._walk = 0
+
+    def downstream(self, changed: Array) -> Array:
+        """Copies whose ballots may alter, the changed ones first, given those whose features or arcs have changed.
+
+        One hop more than messages travel after it: layers may divide by the degree of the node that sends.
+        """
+        if self.hops is None:
+            return self.component(changed)
+        return self._spread(changed, [(self.union.leaving, self.union.head)], self.hops)
+
+    def upstream(self, asked: Array) -> tuple[Array, int]:
+        """Copies that some copies' ballots depend on, and how many of them, the first ones, need all their arcs.
+
+        Those that are as far away as messages come from need their arcs too, because layers may divide by the degree of
+        the node that sends; so the copies at the other end of these arcs have to be there, without arcs of their own.
+        """
+        if self.hops is None:
+            everything = self.component(asked)
+            return everything, len(everything)
+        inner = self._spread(asked, [(self.union.arriving, self.union.source)], self.hops)
+        border = self._fresh(self.union.source[self.union.arriving.gather(inner)[0]])
+        return np.concatenate([inner, border]), len(inner)
+
+    def component(self, start: Array) -> Array:
+        """All copies connected with some, whichever way arcs point."""
+        both = [(self.union.leaving, self.union.head), (self.union.arriving, self.union.source)]
+        return self._spread(start, both, None)
+
+    def _spread(self, start: Array, along: list[tuple[Rows, Array]], hops: int | None) -> Array:
+        self._walk += 1
+        if len(self._seen) < self.union.num_copies:
+            self._seen, self._place = (np.zeros(len(self.union.cell), dtype=np.int64) for _ in range(2))
+        levels = [self._fresh(start)]
+        while len(levels[-1]) and (hops is None or len(levels) <= hops):
+            ends = [end[arcs.gather(levels[-1])[0]] for arcs, end in along]
+            levels.append(self._fresh(ends[0] if len(ends) == 1 else np.concatenate(ends)))
+        return np.concatenate(levels)
+
+    def _fresh(self, copies: Array) -> Array:
+        """Those that this walk has not seen, each once; from now on it has."""
+        new = copies[self._seen[copies] != self._walk].astype(np.int64)
+        if len(new) > 1:  # of a copy that is named twice, the last place wins
+            place = np.arange(len(new))
+            self._place[new] = place
+            new = new[self._place[new] == place]
+        self._seen[new] = self._walk
+        return np.asarray(new)
+
+
+class KeptFeatures(Features):
+    """As ``Features``, of a matrix whose rows change: what was projected before is renewed for these rows alone.
+
+    How rows are shaken differs from ``certify``, and may: any shaking within some units of rounding serves the guard.
+    """
+
+    def __init__(self, x: Tensor, sparse: SparseRows | None = None, shake: Shake | None = None) -> None:
+        super().__init__(x, sparse, shake=shake)
+
+    def copy(self, index: Tensor) -> Tensor:
+        """``x[index]`` as an ordinary tensor of its own."""
+        rows = self.x.index_select(0, index)
+        return rows if self._shake is None else self._shake.table(rows)
+
+    def shaken(self, shake: Shake) -> Features:
+        """The same matrix, and its products with any weight, moved by a few units of rounding."""
+        if shake not in self._shaken:
+            self._shaken[shake] = KeptFeatures(self.x, self.sparse, shake)
+        return self._shaken[shake]
+
+    def forget_sparse(self) -> None:
+        """Lets go of the compressed form, which would not know of rows that change."""
+        for one in self._family():
+            one.sparse = None
+
+    def renew(self, x: Tensor, rows: Tensor) -> None:
+        """Some rows have changed, or were added at the end.
+
+        Args:
+            x: The matrix as it is now.
+            rows: Which rows are others than before.
+        """
+        for one in self._family():
+            one.x = x
+            fresh = Features(x.index_select(0, rows), shake=one._shake)
+            for key, (weight, bias, product, _) in list(one._projected.items()):
+                if len(product) < len(x):
+                    product = torch.cat([product, product.new_zeros(len(x) - len(product), product.size(1))])
+                product[rows] = fresh._linear(weight.t() if key[2] else weight, bias)
+                one._projected[key] = (weight, bias, product, product)
+
+    def kept(self) -> int:
+        """How many numbers are kept besides the matrix."""
+        return sum(product.numel() for one in self._family() for _, _, product, _ in one._projected.values())
+
+    def _family(self) -> "list[Features]":
+        return [self, *self._shaken.values()]
+
+
+CLOSE = 16.0  # a flag counts as decided if the lead is so many times what it had to be
+
+
+@dataclass
+class Ballots:
+    """Ballots of copies or nodes: the class voted for, whether it is stable, and whether that is close."""
+
+    of: Array
+    ballot: Array
+    stable: Array
+    close: Array
+
+    @classmethod
+    def none(cls) -> "Ballots":
+        """No ballots."""
+        nothing = np.zeros(0, dtype=bool)
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int16), nothing, nothing)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the union, ready to be evaluated.
+
+    Attributes:
+        copies: Its copies, ordered by cell and row.
+        arcs: Its arcs, in canonical order within each cell.
+        ends: Positions of the copies that each arc joins, shape ``[2, m]``.
+    """
+
+    copies: Array
+    arcs: Array
+    ends: Array
+
+
+class Caster:
+    """Casts ballots of a store's copies.
+
+    Attributes:
+        rough: Whether scores were seen that are mostly rounding error: then the guard takes further looks, for all
+            copies that are evaluated together.
+    """
+
+    def __init__(self, store: Store, call: Caller, tolerance: float, hops: int | None) -> None:
+        self.store, self.call, self.tolerance = store, call, tolerance
+        self.reach = Reach(store.union, hops)
+        self.rough = False
+        self._kept: KeptFeatures | None = None
+        self._place = np.zeros(0, dtype=np.int64)
+
+    def affected(self, is_target: Array) -> Array:
+        """Copies of targets whose ballots the present batch may have altered; graph task: all copies of such cells."""
+        union, now, cells = self.store.union, self.store.now, self.store.cells
+        renewed = np.fromiter(now.features, dtype=np.int64, count=len(now.features))
+        copies = union.of_node.gather(renewed)[0].astype(np.int64)
+        if cells.gated:  # elsewhere features are hidden
+            copies = copies[cells.is_home(self.store.nodes, union, copies)]
+        if cells.on_graphs:
+            return self._whole_cells(np.concatenate([_array(now.ends), copies]))
+        changed = _array(now.heads if self.reach.hops is not None else now.ends)
+        # A copy that is new has no ballot yet, also if nothing arrives there.
+        new = _array(now.ends)[~self.store.cast[_array(now.ends)]] if self.reach.hops is not None else changed[:0]
+        altered = self.reach.downstream(np.concatenate([changed, copies, new]))
+        altered = altered[is_target[union.node[altered]]]
+        return altered[cells.votes(self.store.nodes, union, altered)]
+
+    def _whole_cells(self, touched: Array) -> Array:
+        union, cells = self.store.union, self.store.cells
+        if union.members is None:  # each pair, or node, is a cell of its own
+            copies = self.reach.component(touched[union.cell[touched] != OUTSIDE])
+        else:
+            cell = np.unique(union.cell[touched])
+            copies = union.members.gather(cell[cell != OUTSIDE])[0].astype(np.int64)
+        return copies[cells.votes(self.store.nodes, union, copies)]
+
+    def cast(self, copies: Array, edgeless: Array) -> tuple[Ballots, Ballots]:
+        """Ballots of copies, and of nodes without edges, in as few calls as memory allows."""
+        if self.store.cells.on_graphs:
+            return self._cast_cells(copies), Ballots.none()
+        needed, inner = self.reach.upstream(copies)
+        piece = self.piece(needed, needed[:inner])
+        if len(piece.copies) + len(edgeless) > 2 * CHUNK_ROWS:
+            ballots = self.decide(copies, edgeless, self._everything(), np.arange(len(self.store.nodes.x)))
+            self._weigh_products()
+            return ballots
+        nodes = np.concatenate([self.store.union.node[piece.copies], edgeless])
+        if not len(nodes):
+            return Ballots.none(), Ballots.none()
+        found = self._judged(*self._look(piece, nodes, self._features(nodes)))
+        self._weigh_products()
+        place = self._place[copies]
+        split = len(piece.copies)
+        return (Ballots(copies, *(part[place] for part in found)), Ballots(edgeless, *(part[split:] for part in found)))
+
+    def decide(self, copies: Array, edgeless: Array, features: Features, row: Array) -> tuple[Ballots, Ballots]:
+        """As ``cast``, with features whose rows are those of the graph; ``row`` is that of each slot."""
+        listed = [Ballots.none()]
+        for asked in self._runs(copies):
+            needed, inner = self.reach.upstream(asked)
+            piece = self.piece(needed, needed[:inner])
+            nodes = self.store.union.node[piece.copies]
+            found = self._judged(*self._look(piece, nodes, (features, row[nodes])))
+            listed.append(Ballots(asked, *(part[self._place[asked]] for part in found)))
+        alone = [Ballots.none()]
+        nothing = np.zeros(0, dtype=np.int64)
+        empty = Piece(nothing, nothing, np.zeros((2, 0), dtype=np.int64))
+        for start in range(0, len(edgeless), CHUNK_ROWS):
+            nodes = edgeless[start : start + CHUNK_ROWS]
+            alone.append(Ballots(nodes, *self._judged(*self._look(empty, nodes, (features, row[nodes])))))
+        return _joined(listed), _joined(alone)
+
+    def _runs(self, copies: Array) -> Iterator[Array]:
+        """Copies in runs of whole cells that are not too many."""
+        cell = self.store.union.cell[copies]
+        order = np.argsort(cell, kind="stable")
+        copies, cell = copies[order], cell[order]
+        begin = 0
+        for end in np.append(np.flatnonzero(np.diff(cell)) + 1, len(cell)).tolist():
+            if end > begin and (end - begin >= CHUNK_ROWS // 2 or end == len(cell)):
+                yield copies[begin:end]
+                begin = end
+
+    def _cast_cells(self, copies: Array) -> Ballots:
+        parts = [Ballots.none()]
+        for members in self._runs(copies):
+            piece = self.piece(members, members)
+            nodes, cell = self.store.union.node[piece.copies], self.store.union.cell[piece.copies]
+            _, batch = np.unique(cell, return_inverse=True)
+            found = self._judged(*self._look(piece, nodes, self._features(nodes), batch))
+            parts.append(Ballots(piece.copies, *(part[batch] for part in found)))
+        return _joined(parts)
+
+    def piece(self, copies: Array, inner: Array) -> Piece:
+        """The part of the union with these copies, and all arcs that arrive at the inner ones."""
+        union, nodes = self.store.union, self.store.nodes
+        cell = union.cell[copies]
+        copies = copies[np.lexsort([nodes.born[union.node[copies]], cell])]
+        if len(self._place) < union.num_copies:
+            self._place = np.zeros(len(union.cell), dtype=np.int64)
+        self._place[copies] = np.arange(len(copies))
+        arcs = union.arriving.gather(inner)[0]
+        source, head = union.node[union.source[arcs]], union.node[union.head[arcs]]
+        columns = [union.cell[union.head[arcs]], nodes.key[head], nodes.tie[head], nodes.key[source], nodes.tie[source]]
+        for value in union.values.values():
+            columns += list(value[arcs].reshape(len(arcs), int(np.prod(value.shape[1:]))).T)
+        arcs = arcs[np.lexsort(columns[::-1])]
+        return Piece(copies, arcs, self._place[np.stack([union.source[arcs], union.head[arcs]])])
+
+    def _everything(self) -> Features:
+        """Features of all slots."""
+        if self._kept is not None:
+            return self._kept
+        x = torch.from_numpy(self.store.nodes.x).to(self.call.dtype)
+        return Features(x, SparseRows.of(x))
+
+    def keep_products(self) -> None:
+        """From now on keeps products with the model's first weights."""
+        if not (self.store.cells.gated or self.store.cells.on_graphs):
+            x = torch.from_numpy(self.store.nodes.x).to(self.call.dtype)
+            self._kept = KeptFeatures(x, SparseRows.of(x))
+
+    def _weigh_products(self) -> None:
+        """Products are not worth keeping if they take half as much as the features."""
+        if self._kept is not None:
+            self._kept.forget_sparse()
+            if 2 * self._kept.kept() > self._kept.x.numel():
+                self._kept = None
+
+    def renew(self) -> None:
+        """Reads the features anew of nodes to which the present batch gave others."""
+        if self._kept is None or not self.store.now.features:
+            return
+        rows = torch.from_numpy(_array(set(self.store.now.features)))
+        x = torch.from_numpy(self.store.nodes.x)
+        if x.dtype != self.call.dtype:
+            new, x = x[rows].to(self.call.dtype), self._kept.x
+            more = len(self.store.nodes.x) - len(x)
+            x = torch.cat([x, x.new_zeros(more, x.size(1))]) if more else x
+            x[rows] = new
+        self._kept.renew(x, rows)
+
+    def _features(self, nodes: Array) -> tuple[Features, Array]:
+        """Features of the nodes that are asked for, and the row of each."""
+        if self._kept is not None:
+            return self._kept, nodes
+        few, row = np.unique(nodes, return_inverse=True)
+        return Features(torch.from_numpy(self.store.nodes.x[few]).to(self.call.dtype)), row
+
+    def inputs(
+        self, piece: Piece, nodes: Array, features: tuple[Features, Array], batch: Array | None = None
+    ) -> tuple[Any, ...]:
+        """What the model is called with: a piece, and after its copies nodes without edges."""
+        union, blank = self.store.union, None
+        if self.store.cells.gated:
+            blank = torch.from_numpy(~self.store.cells.is_home(self.store.nodes, union, piece.copies))
+        x = features[0].rows(torch.from_numpy(features[1].astype(np.int64)), blank)
+        values = {name: torch.from_numpy(union.values[name][piece.arcs]) for name in self.call.takes}
+        of_graph = None if batch is None else torch.from_numpy(batch.astype(np.int64))
+        return x, torch.from_numpy(piece.ends), values, of_graph
+
+    @torch.no_grad()
+    def _look(
+        self, piece: Piece, nodes: Array, features: tuple[Features, Array], batch: Array | None = None
+    ) -> tuple[Tensor, Tensor]:
+        return watched(self.call, *self.inputs(piece, nodes, features, batch))
+
+    def _judged(self, logits: Tensor, moved: Tensor) -> tuple[Array, Array, Array]:
+        """As ``judge``, and besides which flags another shaking of the numbers might set otherwise."""
+        best, ballot = logits.max(dim=1)
+        lead = best - logits.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
+        scale = logits.abs().amax(dim=1).clamp(min=1.0)
+        least = self.tolerance * scale
+        apart = torch.maximum(least, SAFETY * moved)
+        finite = torch.isfinite(scale)
+        stable = (lead > 2 * apart) & finite
+        close = (lead > least) & ~(lead > 2 * CLOSE * apart) & finite
+        self.rough |= not bool((moved <= DOUBT * scale).all())
+        return ballot.numpy().astype(np.int16), stable.numpy(), close.numpy()
+
+
+def _array(numbers: set[int]) -> Array:
+    return np.fromiter(numbers, dtype=np.int64, count=len(numbers))
+
+
+def _joined(parts: list[Ballots]) -> Ballots:
+    fields = ("of", "ballot", "stable", "close")
+    return Ballots(*(np.concatenate([getattr(part, name) for part in parts]) for name in fields))

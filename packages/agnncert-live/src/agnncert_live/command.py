@@ -1,0 +1,69 @@
+"""The command that keeps decisions current."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agnncert.cli.options import RUN
+from agnncert.errors import missing
+
+SERVICE, LIMITS = "Service", "Limits"
+
+
+def serve(
+    run: Annotated[Path, typer.Argument(help="The folder of a certified run.", metavar="RUN")],
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; beyond this machine a token is needed.", rich_help_panel=SERVICE)
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port to listen at; 0 for any.", metavar="N", rich_help_panel=SERVICE)
+    ] = 8470,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that holds the token that clients must send.", metavar="FILE",
+            show_default="the environment's AGNNCERT_TOKEN", rich_help_panel=SERVICE,
+        ),
+    ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that keeps every event.", metavar="FILE", show_default="live.journal in the run folder",
+            rich_help_panel=SERVICE,
+        ),
+    ] = None,
+    rate: Annotated[
+        float, typer.Option(help="Requests per second that one client may make.", metavar="N", rich_help_panel=LIMITS)
+    ] = 100.0,
+    body: Annotated[
+        int, typer.Option(help="Megabytes that a request may have.", metavar="MB", rich_help_panel=LIMITS)
+    ] = 8,
+    root: Annotated[
+        str | None, typer.Option(help="Folder that holds the datasets.", metavar="FOLDER", rich_help_panel=RUN)
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="The model of the run again, if it is package.module:factory.", rich_help_panel=RUN),
+    ] = None,
+) -> None:  # fmt: skip
+    """Keep decisions and their proofs current while the graph changes, as a service.
+
+    Takes events over HTTP, answers what is proved now, and shows the decisions that are closest to falling. Everything
+    acknowledged is in the journal: started again, it goes on.
+    """
+    from agnncert.errors import SettingsError
+
+    if rate <= 0 or body < 1:
+        raise SettingsError(f"--rate {rate:g} --body {body}: expected numbers above 0.")
+    try:
+        from agnncert_live.limits import Limits
+        from agnncert_live.run import serve_run, token_from
+    except ModuleNotFoundError as error:
+        raise missing(error.name, "agnncert serve") from error
+
+    def ready(address: str, service: object) -> None:
+        typer.echo(f"{address} answers: a page for people, {address}/api for programs. Ctrl-C ends it.")
+
+    limits = Limits(rate=rate, body=body * 1_000_000)
+    serve_run(run, host, port, token_from(token_file), limits, ready, journal=journal, root=root, model=model)

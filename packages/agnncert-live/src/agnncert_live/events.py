@@ -1,0 +1,201 @@
+"""Events: single changes of a graph, in node ids; what a stream or a table of changes consists of.
+
+A :class:`~agnncert.graphs.perturbation.Perturbation` is several of them at once, in the order in which it applies them.
+
+What becomes of events: which were refused, and which decisions they moved.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from agnncert.certificates.ids import Id, encode_id
+from agnncert.errors import GraphError, did_you_mean
+from agnncert.graphs.perturbation import Perturbation, as_numbers
+
+KINDS = ("add_edge", "delete_edge", "change_edge", "add_node", "delete_node", "change_features")
+_OF_PAIRS = KINDS[:3]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One change. ``Event.from_json`` and ``to_json`` are its form in streams and journals.
+
+    Attributes:
+        kind: ``"add_edge"``, ``"delete_edge"``, ``"change_edge"``, ``"add_node"``, ``"delete_node"`` or
+            ``"change_features"``.
+        node: Id of the node, or of one end of the edge.
+        other: Id of the other end.
+        value: ``add_edge`` and ``change_edge``: its weight or attribute row (1 when not given), or, on a graph with
+            neither, ``change_edge``'s number of copies. ``add_node`` and ``change_features``: the feature row.
+        directed: ``add_edge``: only ``node -> other`` instead of both directions.
+        graph: Row of the graph in a set of graphs; None for the one graph of a node task.
+
+    Example:
+        >>> Event("add_edge", 7, "alice").to_json()
+        {'kind': 'add_edge', 'node': 7, 'other': 'alice'}
+        >>> Event.from_json({"kind": "add_edge", "node": "7", "other": "alice"}) == Event("add_edge", 7, "alice")
+        True
+    """
+
+    kind: str
+    node: Id
+    other: Id | None = None
+    value: Any = None
+    directed: bool = False
+    graph: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise GraphError(f"unknown kind of event {self.kind!r:.60}: {did_you_mean(str(self.kind)[:40], KINDS)}")
+        object.__setattr__(self, "node", encode_id(self.node))
+        if (self.other is not None) != (self.kind in _OF_PAIRS):
+            wanted = "two nodes, node and other" if self.kind in _OF_PAIRS else "one node"
+            raise GraphError(f"an event {self.kind} is about {wanted}.")
+        if self.other is not None:
+            object.__setattr__(self, "other", encode_id(self.other))
+        if (self.value is not None) and self.kind in ("delete_edge", "delete_node"):
+            raise GraphError(f"an event {self.kind} has no value.")
+        if self.value is None and self.kind in ("change_edge", "add_node", "change_features"):
+            raise GraphError(f"an event {self.kind} needs a value.")
+        if not isinstance(self.directed, bool) or (self.directed and self.kind != "add_edge"):
+            raise GraphError(f"directed={self.directed!r:.60}: expected True or False, and True for add_edge alone.")
+        whole = isinstance(self.graph, int) and not isinstance(self.graph, bool)
+        if self.graph is not None and not whole:
+            raise GraphError(f"graph={self.graph!r:.60}: expected the row of a graph.")
+
+    def to_json(self) -> dict[str, Any]:
+        """This event in JSON's terms; what is as usual is left out."""
+        stated: dict[str, Any] = {"kind": self.kind, "node": self.node}
+        if self.other is not None:
+            stated["other"] = self.other
+        if self.value is not None:
+            stated["value"] = as_numbers(self.value).tolist()
+        if self.directed:
+            stated["directed"] = True
+        if self.graph is not None:
+            stated["graph"] = self.graph
+        return stated
+
+    @classmethod
+    def from_json(cls, stated: Any) -> "Event":
+        """The event that a JSON object describes, which is not trusted.
+
+        Raises:
+            GraphError: It describes none; says why.
+        """
+        if not isinstance(stated, Mapping):
+            raise GraphError(f"an event is a JSON object, found {type(stated).__name__}.")
+        odd = [name for name in stated if name not in cls.__dataclass_fields__]
+        if odd:
+            raise GraphError(
+                f"an event has no {odd[0]!r:.60}: {did_you_mean(str(odd[0])[:40], cls.__dataclass_fields__)}"
+            )
+        lacking = [name for name in ("kind", "node") if name not in stated]
+        if lacking:
+            raise GraphError(f"an event needs {lacking[0]!r}.")
+        value = stated.get("value")
+        if value is not None and not _is_numbers(value):
+            raise GraphError("the value of an event is a number, or a list of numbers.")
+        return cls(**dict(stated))
+
+
+def events_of(changes: Any, graph: int | None = None) -> Iterator[Event]:
+    """Single events, in order, out of a perturbation, an event, or several of either."""
+    if isinstance(changes, Event):
+        yield changes
+    elif isinstance(changes, Perturbation):
+        yield from _events_of_perturbation(changes, graph)
+    elif isinstance(changes, Iterable) and not isinstance(changes, (str, bytes, Mapping)):
+        for change in changes:
+            if not isinstance(change, (Event, Perturbation)):
+                raise GraphError(f"expected an Event or a Perturbation, found a {type(change).__name__}.")
+            yield from events_of(change, graph)
+    else:
+        raise GraphError(f"expected a Perturbation, an Event or several, found a {type(changes).__name__}.")
+
+
+def _events_of_perturbation(change: Perturbation, graph: int | None) -> Iterator[Event]:
+    """In the order of ``Perturbation.apply``."""
+    for node, row in change.change_features.items():
+        yield Event("change_features", node, value=row, graph=graph)
+    for u, v, value in change.change_edges:
+        yield Event("change_edge", u, v, value, graph=graph)
+    for u, v in change.delete_edges:
+        yield Event("delete_edge", u, v, graph=graph)
+    for node in change.delete_nodes:
+        yield Event("delete_node", node, graph=graph)
+    for node, row in change.inject_nodes.items():
+        yield Event("add_node", node, value=row, graph=graph)
+    for u, v in change.add_edges:
+        yield Event("add_edge", u, v, directed=change.directed, graph=graph)
+
+
+def _is_numbers(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_numbers(entry) for entry in value)
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An event that was refused: its place in the batch, and why."""
+
+    index: int
+    event: Event
+    reason: str
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A target whose label or radius is another than before a batch.
+
+    Attributes:
+        target: Its id (graph task: its row).
+        label: Label before and after; None before if the target is new.
+        radius: Radius before and after; None before if the target is new.
+    """
+
+    target: Id
+    label: tuple[int | None, int]
+    radius: tuple[int | None, int]
+
+    @property
+    def flipped(self) -> bool:
+        """Whether the label is another."""
+        return self.label[0] is not None and self.label[0] != self.label[1]
+
+    def fell_below(self, threshold: float) -> bool:
+        """Whether the radius was at or above a threshold (or the target was not there) and is now below it."""
+        return self.radius[1] < threshold and (self.radius[0] is None or self.radius[0] >= threshold)
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became of a batch.
+
+    Attributes:
+        number: How many events have been applied since the live graph began, this batch included.
+        events: How many events of this batch were applied.
+        repeated: Whether a batch of this id had been acknowledged before: nothing was done now.
+        moved: Targets whose label or radius changed, new ones included.
+        gone: Ids of targets that were deleted.
+        refused: Events that were left out, and why.
+    """
+
+    number: int
+    events: int
+    repeated: bool = False
+    moved: tuple[Moved, ...] = ()
+    gone: tuple[Id, ...] = ()
+    refused: tuple[Refused, ...] = ()
+
+    @property
+    def flipped(self) -> tuple[Moved, ...]:
+        """Targets whose label is another than before."""
+        return tuple(one for one in self.moved if one.flipped)
+
+    def fell_below(self, threshold: float) -> tuple[Moved, ...]:
+        """Targets whose radius is below a threshold now and was not before."""
+        return tuple(one for one in self.moved if one.fell_below(threshold))

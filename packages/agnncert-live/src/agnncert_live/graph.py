@@ -1,0 +1,490 @@
+"""``LiveGraph``: labels, radii and the certificate of a graph that changes, current after every event."""
+
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from agnncert.auditing.model_audit import audit
+from agnncert.certificates.ids import Id, encode_id, id_array
+from agnncert.certificates.voting_rule import Vote
+from agnncert.certifier import assemble
+from agnncert.divisions.base import rule_of
+from agnncert.engine.call import bind, require_model
+from agnncert.engine.digest import model_digest
+from agnncert.errors import AgnncertError, GraphError, IdError, JournalError, ModelContractError, SettingsError
+from agnncert.graphs.targets import Prepared, Targets, prepared
+from agnncert.proving.certificate import Certificate, Decision
+from agnncert_live.casting import Ballots, Caster, hops_of
+from agnncert_live.cells import Cells
+from agnncert_live.conversion import data_of, read, store_of, write_out, written
+from agnncert_live.core import Answers, Core
+from agnncert_live.counting import Counter
+from agnncert_live.events import Applied, Event, Moved, events_of
+from agnncert_live.journal import REMEMBERED, Journal
+from agnncert_live.spent import Reference, Spent, dense_ballots, spent_by
+from agnncert_live.store import Store
+
+log = logging.getLogger(__name__)
+
+Array = npt.NDArray[Any]
+
+SNAPSHOT_EVERY = 20_000  # events
+_REPLAYED = 2_000  # events that are applied together when a journal is read
+_LONGEST_ID = 200
+
+
+class LiveGraph:
+    """A graph whose decisions and proofs are current after every event.
+
+    After any sequence of events, labels, radii and :meth:`certificate` are those of ``ac.certify`` on :meth:`data`, at
+    the cost of the few subgraphs that an event touches. The model stays as it is; with other weights, begin anew. All
+    methods may be called from several threads.
+
+    Args:
+        model: A trained module, in eval mode, as for ``certify``.
+        data: The graph to begin with (a ``Data``), or a list of graphs; ideally with ``node_id``, without which no node
+            can be deleted. Node task: may be None if the journal exists.
+        division: ``EdgeCentric`` or ``NodeCentric``, with any settings.
+        vote: As for ``certify``.
+        targets: Mask or row numbers of the nodes (graphs) that are kept certified. When not given, all of them are, and
+            nodes that are added as well.
+        tolerance: As for ``certify``.
+        journal: A file in which every batch is written before it counts. If it exists, the live graph goes on where it
+            stopped: with all batches that were acknowledged, however the process ended.
+        snapshot_every: After how many events the journal is replaced by a snapshot of the graph.
+
+    Example:
+        ``live = agnncert_live.LiveGraph(model, data, ac.NodeCentric(300), journal="live.journal")``, then
+        ``live.apply(agnncert_live.Event("add_edge", "alice", "bob"), id="topic-0:17").flipped``.
+
+    Raises:
+        ModelContractError: The model breaks an assumption of the proof.
+        GraphError: The graph cannot be certified as it is.
+        DivisionError: The division is another than these two.
+        JournalError: The journal is damaged, in use, or belongs to another graph, model, division or vote.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        data: Any,
+        division: Any,
+        vote: Vote | None = None,
+        *,
+        targets: Any = None,
+        tolerance: float | None = None,
+        journal: str | Path | None = None,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> None:
+        require_model(model)
+        if vote is not None and not isinstance(vote, Vote):
+            raise SettingsError(f'vote={vote!r:.60}: expected a Vote, such as Vote(empty="abstain", prior=5).')
+        self.model, self.division = model, division
+        self._digest = model_digest(model)
+        self._lock = threading.RLock()
+        self._listeners: list[Callable[[Applied], None]] = []
+        self._references: dict[str, Reference] = {}  # by digest of the graph
+        self._acknowledged: dict[str, int] = {}  # without a journal: events of each batch, by its id
+        self._snapshot_every = snapshot_every
+        self._journal: Journal | None = None
+        self.number = 0  # events that have been applied
+        ready, chosen = None, None
+        if data is not None:
+            ready = prepared(data, targets)
+            chosen = ready.targets(targets, Cells(division, ready.task).keeps_loops)
+        elif journal is None or not Path(journal).exists():
+            raise GraphError("there is no graph to begin with: pass data, or a journal that exists.")
+        self._given: Any = None if ready is None or ready.task == "node" else ready.data
+        try:
+            kept = None
+            if journal is not None:
+                about = self._about(vote, tolerance, ready, chosen, targets)
+                self._journal = Journal(journal, about)
+                kept = self._journal.load()
+            if kept is not None:
+                self._resume(*kept, vote, tolerance)
+            elif ready is None or chosen is None:
+                raise GraphError("the journal holds no graph yet: pass data.")
+            else:
+                self._start(ready, chosen, targets, vote, tolerance)
+                self._snapshot()
+        except BaseException:
+            self.close()
+            raise
+
+    # How it begins.
+
+    def _about(
+        self, vote: Vote | None, tolerance: float | None, ready: Prepared | None, chosen: Targets | None, targets: Any
+    ) -> dict[str, str]:
+        """What a journal belongs to, by name."""
+        about = {
+            "model": self._digest,
+            "division": str(self.division),
+            "vote": json.dumps((vote or Vote()).to_json()),
+            "tolerance": repr(tolerance),
+        }
+        if ready is not None and chosen is not None:
+            about["task"], about["graph"] = ready.task, chosen.digest
+            rows = b"all" if targets is None else chosen.rows.tobytes()
+            about["choice of targets"] = hashlib.sha256(rows).hexdigest()
+        return about
+
+    def _start(
+        self, ready: Prepared, chosen: Targets, targets: Any, vote: Vote | None, tolerance: float | None
+    ) -> None:
+        store = store_of(ready, chosen, targets, Cells(self.division, ready.task))
+        y = getattr(ready.data, "y", None) if ready.task == "node" else None
+        y = None if y is None else torch.as_tensor(y).detach().cpu().numpy().copy()
+        size = len(store.nodes.alive) if ready.task == "node" else len(chosen.places)
+        answers = Answers.of(size, chosen.places)
+        self._core = self._wired(store, ready, chosen, vote, tolerance, answers, chosen.rows, y, targets is None)
+        self._core.cast_all()
+
+    def _wired(
+        self,
+        store: Store,
+        ready: Prepared,
+        chosen: Targets,
+        vote: Vote | None,
+        tolerance: float | None,
+        answers: Answers,
+        rows: Array,
+        y: Any,
+        all_nodes: bool,
+    ) -> Core:
+        """Audits the model, and puts the parts together."""
+        report = audit(self.model, ready.task, self.division, ready.data)
+        if not report.ok:
+            raise ModelContractError(str(report))
+        if tolerance is not None and tolerance < report.tolerance:
+            raise SettingsError(
+                f"tolerance={tolerance:g} is less than that of the audit, {report.tolerance:.3g}: leave it out, or "
+                "give more."
+            )
+        self.task, self.locality = ready.task, report.locality
+        self.tolerance = report.tolerance if tolerance is None else tolerance
+        call = bind(self.model, chosen.graph, ready.task)
+        rule, _ = rule_of(self.division, ready.task)
+        self.vote = (vote or Vote()).under(rule, call.num_classes)
+        caster = Caster(store, call, self.tolerance, hops_of(self.model, report.locality))
+        counter = Counter(store, rule, self.vote, call.num_classes, chosen.id_kind)
+        self._graph_of_row = {int(row): number for number, row in enumerate(rows)}
+        return Core(store, caster, counter, answers, rows, y, all_nodes)
+
+    def _snapshot(self) -> None:
+        if self._journal is None:
+            return
+        core = self._core
+        header, arrays, order = written(core.store)
+        header |= {"task": self.task, "number": self.number, "all": core.all_nodes}
+        places = order if self.task == "node" else np.arange(len(core.rows))
+        arrays |= {name: getattr(core.answers, name)[places] for name in ("label", "radius", "since")}
+        arrays["rows"] = core.rows
+        if core.y is not None:
+            arrays["y"] = core.y[order]
+        header["references"] = []
+        for place, reference in enumerate(self._references.values()):
+            stated, rows = reference.written()
+            header["references"].append(stated)
+            arrays |= {f"reference/{place}/{name}": array for name, array in rows.items()}
+        self._journal.save(header, arrays)
+
+    def _resume(
+        self, header: dict[str, Any], arrays: dict[str, Array], vote: Vote | None, tolerance: float | None
+    ) -> None:
+        assert self._journal is not None
+        if header["task"] == "graph" and self._given is None:
+            raise GraphError("the journal is about a set of graphs: pass the data that it was begun with.")
+        store = read(header, arrays, Cells(self.division, header["task"]))
+        answers = Answers(*(arrays[name].copy() for name in ("label", "radius", "since")))
+        y, rows = arrays.get("y"), arrays["rows"]
+        ready = prepared(
+            data_of(store, header["task"], y, self._given, rows), rows if header["task"] == "graph" else None
+        )
+        chosen = ready.targets(rows if header["task"] == "graph" else None, store.cells.keeps_loops)
+        self._core = self._wired(store, ready, chosen, vote, tolerance, answers, rows, y, header["all"])
+        self.number = int(header["number"])
+        for place, stated in enumerate(header["references"]):
+            reference = Reference.read(stated, {"x": arrays[f"reference/{place}/x"]}, store)
+            self._references[reference.digest] = reference
+        waiting: list[Event] = []
+        for number, events in [*self._journal.batches(), (-1, [])]:
+            if number >= 0:
+                waiting += events
+                self._journal.since_snapshot += len(events)
+            if len(waiting) >= _REPLAYED or (number < 0 and waiting):
+                self._replay(waiting)
+                waiting = []
+        if self._journal.since_snapshot >= self._snapshot_every:
+            self._snapshot()
+
+    def _replay(self, events: list[Event]) -> None:
+        try:
+            _, ballots = self._core.prepare([(event, self._graph_number(event)) for event in events], False)
+        except AgnncertError as error:
+            raise JournalError(f"the journal holds an event that cannot be applied: {error}") from error
+        self._commit(ballots)
+        self.number += len(events)
+
+    # What is asked.
+
+    @property
+    def targets(self) -> npt.NDArray[Any]:
+        """Ids of the targets (graph task: rows of the graphs), in the order of all that is said about them."""
+        with self._lock:
+            if self.task == "graph":
+                return self._core.rows.copy()
+            return id_array([self._core.store.nodes.name[slot] for slot in self._core.order().tolist()])
+
+    @property
+    def label(self) -> npt.NDArray[np.int64]:
+        """The label of each target, shape ``[n]``."""
+        with self._lock:
+            return self._core.answers.label[self._core.order()]
+
+    @property
+    def radius(self) -> npt.NDArray[np.int64]:
+        """The certified radius of each target, shape ``[n]``."""
+        with self._lock:
+            return np.minimum(self._core.answers.radius[self._core.order()], self._core.num_groups())
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes there are."""
+        with self._lock:
+            return sum(len(slots) for slots in self._core.store.nodes.slot_of)
+
+    @property
+    def num_edges(self) -> int:
+        """How many directed edges there are, self-loops that the division drops left out."""
+        with self._lock:
+            union = self._core.store.union
+            return int(union.num_arcs - len(union.free_arcs))
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._core.rows) if self.task == "graph" else int((self._core.answers.since >= 0).sum())
+
+    def __contains__(self, target: object) -> bool:
+        try:
+            self._slot(target)
+        except IdError:
+            return False
+        return True
+
+    def __getitem__(self, target: Any) -> Decision:
+        """What is proved about one target, by its id (graph task: its row); as ``certificate()[target]``."""
+        with self._lock:
+            return self._core.decision(self._slot(target), self.locality, self.tolerance)
+
+    def _slot(self, target: Any) -> int:
+        """Slot of a target node, or number of a target graph."""
+        name = encode_id(target.item() if hasattr(target, "item") else target)
+        if self.task == "graph":
+            found = self._graph_of_row.get(name) if isinstance(name, int) else None
+        else:
+            found = self._core.store.nodes.find(0, name)
+        if found is None or (self.task == "node" and self._core.answers.since[found] < 0):
+            raise IdError(f"there is no target {target!r:.60}: there are {len(self):,}, by their ids.")
+        return int(found)
+
+    def data(self) -> Any:
+        """The graph (or graphs) as it is, with ``x``, ``edge_index``, edge values, ``node_id`` and ``y``."""
+        with self._lock:
+            core = self._core
+            return data_of(core.store, self.task, core.y, self._given, core.rows)
+
+    def certificate(self) -> Certificate:
+        """The certificate of the graph as it is: that of ``certify``, which ``verify`` accepts with data and model.
+
+        Its cost is that of bringing the graph into canonical form, not that of casting ballots.
+
+        Raises:
+            ModelContractError: The model has been altered since.
+        """
+        with self._lock:
+            if model_digest(self.model) != self._digest:
+                raise ModelContractError("the model is not the one that this live graph began with: begin a new one.")
+            core = self._core
+            chosen, votes, cover = write_out(core, self.data())
+            return assemble(chosen, self.division, votes, cover, self.tolerance, self.locality, self._digest, self.vote)
+
+    def subscribe(
+        self, listener: Callable[[Applied], None], below: float | None = None, flips: bool = False
+    ) -> Callable[[], None]:
+        """Has ``listener`` called with what became of a batch, in the thread that applied it.
+
+        Args:
+            listener: Called with an ``Applied``.
+            below: Call only if a radius fell below this threshold (or, with ``flips``, a label flipped).
+            flips: Call only if a label flipped (or, with ``below``, a radius fell below it).
+
+        Returns:
+            How to end it: a function without arguments.
+        """
+
+        def told(applied: Applied) -> None:
+            fell = below is not None and applied.fell_below(below)
+            if (below is None and not flips) or fell or (flips and applied.flipped):
+                listener(applied)
+
+        self._listeners.append(told)
+        return lambda: self._listeners.remove(told)
+
+    # What is left of what was proved.
+
+    def reference(self) -> Certificate:
+        """The certificate of the graph as it is, as a reference: from now on :meth:`spent` can compare with it.
+
+        What is remembered is the difference between that graph and the present one, until :meth:`forget`.
+        """
+        with self._lock:
+            certificate = self.certificate()
+            digest = certificate.claim.digests["graph"]
+            if digest not in self._references:
+                self._references[digest] = Reference(digest, self.number, self._core.store)
+                self._snapshot()
+            return certificate
+
+    def forget(self, since: Certificate) -> None:
+        """No longer compares with a reference."""
+        with self._lock:
+            self._reference(since).stop()
+            del self._references[since.claim.digests["graph"]]
+            self._snapshot()
+
+    def spent(self, target: Any, since: Certificate) -> Spent:
+        """What has happened to a target since a reference, beside what that is proof against.
+
+        Args:
+            target: Id of the target (graph task: its row).
+            since: What :meth:`reference` returned, or the same certificate read from a file.
+
+        Raises:
+            IdError: There is no such target, or there was none then.
+            SettingsError: The certificate is no reference of this live graph.
+        """
+        with self._lock:
+            reference, slot = self._reference(since), self._slot(target)
+            core = self._core
+            name = core.id_of(slot)
+            if name not in since.place:
+                raise IdError(f"the reference has no target {name!r:.60}: it came later.")
+            node = (slot, 0) if self.task == "graph" else (0, name)
+            ballots = None
+            if not core.store.cells.own_groups:
+                ballots = dense_ballots(since, since.place[name]), core.ballots(slot)
+            return spent_by(reference, since, node, name, int(core.answers.label[slot]), ballots)
+
+    def _reference(self, since: Certificate) -> Reference:
+        stated = since.claim.digests
+        known = self._references.get(stated.get("graph", ""))
+        same = (stated.get("model"), since.claim.division, since.vote) == (self._digest, str(self.division), self.vote)
+        if known is None or not same:
+            raise SettingsError(
+                "this certificate is no reference of this live graph: pass one that live.reference() returned."
+            )
+        return known
+
+    # What happens.
+
+    def apply(
+        self, changes: Any, *, id: str | None = None, graph: int | None = None, skip_bad: bool = False
+    ) -> Applied:
+        """Applies events, all of them or, if one cannot be applied, none.
+
+        With a journal, they are on disk when this returns.
+
+        Args:
+            changes: A ``Perturbation``, an ``Event``, or several of them, applied in order.
+            id: Names this batch, so that it can be sent again: if it was acknowledged before, nothing is done. The last
+                200,000 are remembered, by the journal if there is one.
+            graph: Graph task: row of the graph that a ``Perturbation`` is about.
+            skip_bad: Leave out events that cannot be applied, and say so, in place of refusing all.
+
+        Returns:
+            What became of them: labels that flipped, radii that fell.
+
+        Raises:
+            GraphError: An event cannot be applied; says which and why. Nothing has changed.
+            ModelContractError: The model fails on the new graph. Nothing has changed.
+            JournalError: The batch cannot be written. Nothing has changed.
+        """
+        with self._lock:
+            if id is not None and (not isinstance(id, str) or not 0 < len(id) <= _LONGEST_ID):
+                raise SettingsError(f"id={id!r:.60}: expected a text of at most {_LONGEST_ID} characters.")
+            before = None if id is None else self._seen(id)
+            if before is not None:
+                return Applied(self.number, before, repeated=True)
+            events = list(events_of(changes, graph))
+            try:
+                refused, ballots = self._core.prepare(self._addressed(events), skip_bad)
+                bad = {one.index for one in refused}
+                good = [event for index, event in enumerate(events) if index not in bad]
+                if self._journal is not None and (good or id is not None):
+                    self._journal.write(self.number + len(good), good, id)
+            except BaseException:
+                self._core.roll_back()
+                self._settle_references()
+                raise
+            moved, gone = self._commit(ballots)
+            self.number += len(good)
+            result = Applied(self.number, len(good), False, moved, gone, tuple(refused))
+            self._remember(id, len(good))
+            if self._journal is not None and self._journal.since_snapshot >= self._snapshot_every:
+                try:
+                    self._snapshot()
+                except JournalError as error:  # the batch itself is written, so it counts; the next one tries again
+                    log.warning("no snapshot was written: %s", error)
+        for listener in list(self._listeners):
+            listener(result)
+        return result
+
+    def _commit(self, ballots: tuple[Ballots, Ballots]) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
+        moved, gone = self._core.commit(*ballots)
+        self._settle_references()
+        return moved, gone
+
+    def _settle_references(self) -> None:
+        for reference in self._references.values():
+            reference.settle()
+
+    def _seen(self, batch_id: str) -> int | None:
+        """How many events a batch of this id had, if it was acknowledged."""
+        return self._acknowledged.get(batch_id) if self._journal is None else self._journal.seen(batch_id)
+
+    def _remember(self, batch_id: str | None, events: int) -> None:
+        if batch_id is not None and self._journal is None:
+            self._acknowledged[batch_id] = events
+            if len(self._acknowledged) > REMEMBERED:
+                del self._acknowledged[next(iter(self._acknowledged))]
+
+    def _addressed(self, events: list[Event]) -> list[tuple[Event, int]]:
+        return [(event, self._graph_number(event)) for event in events]
+
+    def _graph_number(self, event: Event) -> int:
+        """Number of the graph that an event is about; -1 if it names none that there is."""
+        if self.task == "node":
+            return 0 if event.graph is None else -1
+        return self._graph_of_row.get(-1 if event.graph is None else event.graph, -1)
+
+    def close(self) -> None:
+        """Lets go of the journal; everything acknowledged is in it."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def __enter__(self) -> "LiveGraph":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

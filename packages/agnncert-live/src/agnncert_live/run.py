@@ -1,0 +1,166 @@
+"""``serve_run``: a service that goes on from a run folder."""
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from agnncert.cli.folder import RunFolder, find_run
+from agnncert.cli.inputs import study_of_run, who_votes
+from agnncert.cli.settings import CertifySettings
+from agnncert.divisions.named import parse_division
+from agnncert.engine.digest import model_digest
+from agnncert.errors import SettingsError
+from agnncert.proving.certificate import Certificate, load_certificate
+from agnncert.proving.evidence import BallotEvidence
+from agnncert_live.graph import LiveGraph
+from agnncert_live.http import make_app
+from agnncert_live.limits import LOCAL, Guard, Impatient, Limits
+from agnncert_live.service import Service
+
+log = logging.getLogger(__name__)
+
+JOURNAL, REFERENCE = "live.journal", "live-reference.cert"
+SHORTEST_TOKEN = 16
+
+
+def service_of_run(
+    source: str | Path, journal: str | Path | None = None, root: str | None = None, model: str | None = None
+) -> Service:
+    """The live graph of a certified run, gone on from its journal if there is one.
+
+    All nodes (or graphs) are kept certified, and new ones too. The reference is the graph with which the journal began.
+
+    Args:
+        source: The folder of a certified run.
+        journal: The journal; ``live.journal`` in the folder when not given.
+        root: Folder that holds the datasets.
+        model: The run's model; required if it is code.
+    """
+    folder = find_run(source)
+    if folder is None or not folder.certificate.is_file():
+        raise SettingsError(f"{source} is not the folder of a certified run: agnncert certify makes one.")
+    _, study = study_of_run(folder, CertifySettings(root=root, model=model))
+    certificate = load_certificate(folder.certificate)
+    voter = who_votes(folder, study.new_model(), study.data).eval()
+    if model_digest(voter) != certificate.claim.digests.get("model"):
+        raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
+    if not isinstance(certificate.evidence, BallotEvidence):
+        raise SettingsError(f"{certificate.claim.division} votes over random changes, which cannot be kept current.")
+    division = parse_division(certificate.claim.division)
+    place = Path(journal) if journal is not None else folder.path / JOURNAL
+    live = LiveGraph(voter, study.data, division, certificate.evidence.vote, journal=place)
+    about = folder.data
+    return Service(live, _reference(live, folder), str(about.get("name") or "graph"), about.get("class_names"))
+
+
+def _reference(live: LiveGraph, folder: RunFolder) -> Certificate:
+    """The certificate that decisions are compared with: the first one, which is kept beside the journal."""
+    file = folder.path / REFERENCE
+    if file.is_file():
+        kept = load_certificate(file)
+        try:
+            live.spent(kept.target[:1].tolist()[0], kept)
+        except SettingsError:
+            log.info("%s belongs to another journal: the graph as it is becomes the reference", file)
+        else:
+            return kept
+    reference = live.reference()
+    reference.save(file)
+    return reference
+
+
+def serve_run(
+    source: str | Path,
+    host: str = "127.0.0.1",
+    port: int = 8470,
+    token: str | None = None,
+    limits: Limits | None = None,
+    ready: Callable[[str, Service], None] | None = None,
+    **where: Any,
+) -> None:
+    """Serves a run until it is stopped.
+
+    Args:
+        source: The folder of a certified run.
+        host: Address to listen at. Beyond this machine, a token is required.
+        port: Port to listen at; 0 for any that is free.
+        token: What clients must send.
+        limits: What one client may do.
+        ready: Called with the address once requests are answered.
+        **where: Further arguments of ``service_of_run``.
+
+    Raises:
+        SettingsError: There is no token though there should be, or the port cannot be had.
+    """
+    if token is not None and len(token) < SHORTEST_TOKEN:
+        raise SettingsError(f"the token has {len(token)} characters: take at least {SHORTEST_TOKEN}, drawn at random.")
+    if token is None and host not in LOCAL:
+        raise SettingsError(
+            f"{host} can be reached from elsewhere: set a token (AGNNCERT_TOKEN, or --token-file), or listen at "
+            "127.0.0.1."
+        )
+    listening = _listen(host, port)
+    try:
+        service = service_of_run(source, **where)
+        with service.live:
+            address = f"http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}"
+            _run_until(
+                make_app(service, token, limits), listening, (lambda: ready(address, service)) if ready else None
+            )
+    finally:
+        listening.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.socket(kind, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except (OSError, OverflowError) as error:
+        raise SettingsError(f"cannot listen at {host}:{port}: {getattr(error, 'strerror', None) or error}.") from error
+    return listening
+
+
+def _run_until(
+    app: Guard, listening: socket.socket, ready: Callable[[], None] | None, stop: threading.Event | None = None
+) -> None:
+    """Answers until the process is told to end, or ``stop`` is set."""
+    config = uvicorn.Config(
+        app, http=Impatient, ws="none", lifespan="off", log_level="warning", access_log=False, server_header=False,
+        limit_concurrency=200, timeout_keep_alive=10, timeout_graceful_shutdown=10,
+    )  # fmt: skip
+    server = _Server(config)
+    server.told, server.stop = ready, stop
+    server.run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    told: Callable[[], None] | None = None
+    stop: threading.Event | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.told is not None and self.started:
+            self.told()
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or (self.stop is not None and self.stop.is_set())
+
+
+def token_from(file: str | Path | None) -> str | None:
+    """The token in a file, or in the environment (``AGNNCERT_TOKEN``); not on the command line, where all see it."""
+    if file is None:
+        return os.environ.get("AGNNCERT_TOKEN") or None
+    try:
+        return Path(file).read_text(encoding="utf-8").strip() or None
+    except (OSError, ValueError) as error:
+        raise SettingsError(
+            f"cannot read the token from {file}: {getattr(error, 'strerror', None) or error}."
+        ) from error

@@ -1,0 +1,259 @@
+"""The gradient attack on edges: PyG's PRBCD against the vote, or against the undefended model.
+
+PRBCD relaxes edges to weights between 0 and 1 and follows the gradient. The model must therefore let weights through:
+by an ``edge_weight`` argument, or because it is built of PyG's message-passing layers, whose messages are then scaled.
+"""
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
+from torch_geometric.nn import MessagePassing
+
+from agnncert.attacks.problem import Problem
+from agnncert.attacks.results import AttackResult
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.ids import Id
+from agnncert.divisions.node import NodeCentric
+from agnncert.engine.features import Features
+from agnncert.errors import ModelContractError, SettingsError, did_you_mean
+from agnncert.graphs.graph import EDGE_VALUES, canonical
+from agnncert.graphs.perturbation import Perturbation
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)  # "contrib contains experimental code"
+    from torch_geometric.contrib.nn import PRBCDAttack
+
+Victim = Literal["vote", "model"]
+
+BLOCK = 512  # pairs looked at together
+CANDIDATES = 500  # nodes looked at as new neighbours
+
+
+def gradient(
+    problem: Problem,
+    targets: Any,
+    budget: Budget | Sequence[Budget],
+    *,
+    victim: Victim = "vote",
+    epochs: int = 30,
+    seed: int = 0,
+) -> list[AttackResult]:
+    """Flips edges along the gradient; of the budget only ``add_edges`` and ``delete_edges`` are used.
+
+    Args:
+        problem: Model, data and division; a built-in division, a graph without edge values.
+        targets: Rows, a mask, or ``None`` for all.
+        budget: What the attacker may do to each target, or one budget for each.
+        victim: "vote" follows the gradient of all ballots, "model" that of the undefended model on the whole
+            graph. The labels of a result are those of the vote in both cases; with "model", ``undefended`` says
+            what became of the model's own label.
+        epochs: Steps along the gradient.
+        seed: Seed of the pairs that are looked at.
+    """
+    if victim not in ("vote", "model"):
+        raise SettingsError(f'victim="{victim}": {did_you_mean(str(victim), ["vote", "model"])}')
+    if epochs < 1:
+        raise SettingsError(f"epochs={epochs}: expected a whole number from 1 on.")
+    if any(name in problem.graph for name in EDGE_VALUES):
+        raise SettingsError("the gradient attack weighs edges, and this graph has weights or attributes of its own.")
+    problem.built_in()
+    _require_weights(problem.model)
+    rows = problem.rows(targets)
+    before = problem.votes(rows)
+    attacks: list[tuple[int, Perturbation]] = []
+    with torch.random.fork_rng(devices=[]):
+        for row, ballots, allowed in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
+            torch.manual_seed(seed * 1_000_003 + row)
+            attacks.append((row, _flips(problem, row, problem.winner(ballots), allowed, victim, epochs)))
+    results = problem.results(attacks, before, f"gradient ({victim})")
+    if victim == "vote":
+        return results
+    return [replace(result, undefended=_undefended(problem, result)) for result in results]
+
+
+def _flips(problem: Problem, row: int, label: int, budget: Budget, victim: Victim, epochs: int) -> Perturbation:
+    """The pairs to flip for one target."""
+    graph, target, ids = _search_graph(problem, row, victim)
+    edges = torch.unique(graph.edge_index, dim=1)  # PRBCD would treat a second copy of an edge as its removal
+    joined = {(u, v) for u, v in edges.t().tolist()}
+    pairs = _pairs_to_flip(graph.num_nodes, joined, target, budget)
+    division = problem.built_in()
+    if victim == "vote" and target is None and isinstance(division, NodeCentric):
+        group = division.node_groups(graph)[pairs]
+        pairs = pairs[:, group[0] == group[1]]  # edges between groups are in no subgraph
+    most = 2 * problem.num_groups  # enough to move every ballot of a node
+    count = int(min(budget.add_edges + budget.delete_edges, most, pairs.size(1)))
+    if not count:
+        return Perturbation()
+    logits = _Logits(problem, graph, target, victim)
+    if victim == "model":
+        with torch.no_grad():
+            label = int(logits(graph.x, edges, torch.ones(edges.size(1))).argmax(1)[0])
+    attack = _TargetedPRBCD(logits, pairs, label, epochs)
+    flipped = attack.attack(graph.x, edges, torch.tensor([label]), count)[1]
+    added: list[tuple[Id, Id]] = []
+    deleted: list[tuple[Id, Id]] = []
+    for u, v in flipped.t().tolist():
+        (deleted if {(u, v), (v, u)} & joined else added).append((ids[u], ids[v]))
+    return Perturbation(
+        add_edges=added[: int(min(budget.add_edges, len(added)))],
+        delete_edges=deleted[: int(min(budget.delete_edges, len(deleted)))],
+    )
+
+
+def _search_graph(problem: Problem, row: int, victim: Victim) -> tuple[Data, int | None, list[Id]]:
+    """The graph to search on, the target in it, and its ids.
+
+    For the vote on a node the graph consists of the nodes that can reach it and some others as new neighbours.
+    """
+    if problem.task == "graph":
+        return problem.graph_of(row), None, problem.ids(row)
+    if victim == "model":
+        return problem.graph, row, problem.ids()
+    others = torch.randperm(problem.num_targets)[:CANDIDATES].tolist()
+    nodes = {*problem.neighbours.reaching(row), *others}
+    part = problem.part(nodes)
+    return canonical(part, problem.loops), sorted(nodes).index(row), part.node_id
+
+
+def _pairs_to_flip(count: int, joined: set[tuple[int, int]], target: int | None, budget: Budget) -> Tensor:
+    """The pairs that may be flipped: those of the target, or all of a whole graph, shape ``[2, num_pairs]``."""
+    if target is None:
+        low, high = np.triu_indices(count, 1)
+        pairs = list(zip(low.tolist(), high.tolist(), strict=True))
+    else:
+        pairs = [(min(u, target), max(u, target)) for u in range(count) if u != target]
+    allowed = [pair for pair in pairs if (budget.delete_edges if {pair, pair[::-1]} & joined else budget.add_edges)]
+    return torch.tensor(allowed, dtype=torch.int64).view(-1, 2).t()
+
+
+class _TargetedPRBCD(PRBCDAttack):  # type: ignore[misc]
+    """PRBCD that looks only at given pairs, and counts every row of the prediction as one to be flipped."""
+
+    # A copy, as the base class writes into its own.
+    coeffs: ClassVar[dict[str, Any]] = {**PRBCDAttack.coeffs, "max_final_samples": 10}
+
+    def __init__(self, model: torch.nn.Module, pairs: Tensor, label: int, epochs: int) -> None:
+        super().__init__(
+            model,
+            block_size=min(BLOCK, pairs.size(1)) + 1,
+            epochs=epochs,
+            epochs_resampling=max(1, epochs * 3 // 4),
+            loss=lambda prediction, _labels, _idx=None: _margin(prediction, label),
+            log=False,
+        )
+        self.pairs = pairs
+
+    # The methods below replace private ones of PRBCDAttack: pairs are numbered by their column in ``self.pairs``.
+
+    def _prepare(self, budget: int) -> range:
+        self.block_size = max(min(BLOCK, self.pairs.size(1)), budget) + 1
+        return super()._prepare(budget)  # type: ignore[no-any-return]
+
+    def _num_possible_edges(self, n: int, is_undirected: bool) -> int:
+        return self.pairs.size(1)
+
+    def _linear_to_triu_idx(self, n: int, lin_idx: Tensor) -> Tensor:
+        return self.pairs[:, lin_idx]
+
+    def _sample_random_block(self, budget: int = 0) -> None:
+        if self.pairs.size(1) >= self.block_size:
+            super()._sample_random_block(budget)
+            return
+        self.current_block = torch.arange(self.pairs.size(1))  # so few that all are looked at
+        self.block_edge_index = self.pairs
+        self.block_edge_weight = torch.full(self.current_block.shape, self.coeffs["eps"])
+
+    def _resample_random_block(self, budget: int) -> None:
+        if self.pairs.size(1) >= self.block_size:
+            super()._resample_random_block(budget)
+
+    def _update_edge_weights(self, budget: int, block_edge_weight: Tensor, epoch: int, gradient: Tensor) -> Tensor:
+        # PRBCD's own step size grows with the graph, which makes no sense for one target.
+        largest = float(gradient.abs().max())
+        step = 0.3 / np.sqrt(max(0, epoch - self.epochs_resampling) + 1)
+        return block_edge_weight + (step / largest if largest > 0 else 0.0) * gradient
+
+
+def _margin(scores: Tensor, label: int) -> Tensor:
+    """By how much another class leads ``label``, squashed so that ballots far from a tie count less."""
+    log_share = scores.log_softmax(dim=-1)
+    others = log_share.index_fill(1, torch.tensor([label]), -torch.inf).amax(dim=-1)
+    return torch.tanh(others - log_share[:, label]).mean()
+
+
+class _Logits(torch.nn.Module):
+    """What PRBCD differentiates: logits of the victim, with a weight on every edge."""
+
+    def __init__(self, problem: Problem, graph: Data, target: int | None, victim: Victim) -> None:
+        super().__init__()
+        self.problem, self.graph, self.target, self.victim = problem, graph, target, victim
+        self.features = Features(graph.x.to(problem.call.dtype))
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        """One row of logits of the undefended model, or one for each subgraph in which the target has an edge."""
+        return self._ballots(edge_index, edge_weight) if self.victim == "vote" else self._whole(edge_index, edge_weight)
+
+    def _whole(self, edge_index: Tensor, weight: Tensor) -> Tensor:
+        size = self.graph.num_nodes
+        batch = torch.zeros(size, dtype=torch.int64) if self.target is None else None
+        logits = _weighted(self.problem, self.features.rows(torch.arange(size)), edge_index, weight, batch)
+        return logits if self.target is None else logits[self.target : self.target + 1]
+
+    def _ballots(self, edge_index: Tensor, weight: Tensor) -> Tensor:
+        graph = Data(x=self.graph.x, edge_index=edge_index, node_key=self.graph.node_key, task=self.graph.task)
+        if self.target is None:
+            graph.batch = torch.zeros(graph.num_nodes, dtype=torch.int64)
+        division = self.problem.built_in()
+        pieces = division.pieces(graph, division.groups(graph))
+        inputs = self.features.rows(pieces.node, pieces.blank), pieces.edge_index, weight[pieces.edge]
+        if self.target is None:
+            batch = torch.unique_consecutive(pieces.cell, return_inverse=True)[1]
+            return _weighted(self.problem, *inputs, batch)
+        return _weighted(self.problem, *inputs, None)[(pieces.node == self.target) & pieces.votes]
+
+
+def _takes_weights(model: Any) -> bool:
+    return "edge_weight" in inspect.signature(getattr(model, "forward", model)).parameters
+
+
+def _require_weights(model: Any) -> None:
+    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+    if not _takes_weights(model) and not any(isinstance(module, MessagePassing) for module in modules):
+        raise ModelContractError(
+            "the gradient attack must weigh edges: give the model's forward an edge_weight argument, or "
+            'build it of PyG\'s message-passing layers. The attack "greedy" needs neither.'
+        )
+
+
+def _weighted(problem: Problem, x: Tensor, edge_index: Tensor, weight: Tensor, batch: Tensor | None) -> Tensor:
+    """Logits of the model with a weight on every edge: passed to it, or put on its layers' messages."""
+    model, weight = problem.model, weight.to(problem.call.dtype)
+    inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
+    if _takes_weights(model):
+        return model(*inputs, edge_weight=weight)  # type: ignore[no-any-return]
+    set_masks(model, weight, edge_index, apply_sigmoid=False)
+    try:
+        return model(*inputs)  # type: ignore[no-any-return]
+    finally:
+        clear_masks(model)
+
+
+@torch.no_grad()
+def _undefended(problem: Problem, result: AttackResult) -> tuple[int, int]:
+    """Label of the undefended model on the whole graph, before and after."""
+    labels = []
+    for data in (problem.data_of(result.row), result.perturbed(problem.data)):
+        graph = canonical(data, problem.loops)
+        batch = torch.zeros(graph.num_nodes, dtype=torch.int64) if problem.task == "graph" else None
+        logits = problem.call(graph.x.to(problem.call.dtype), graph.edge_index, problem.call.edge_values(graph), batch)
+        labels.append(int(logits[0 if problem.task == "graph" else result.row].argmax()))
+    return labels[0], labels[1]

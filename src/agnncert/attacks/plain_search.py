@@ -1,0 +1,343 @@
+"""Random attacks: spend the whole budget, half of it close to the target. Every other attack should beat them.
+
+The exhaustive attack: tries everything that a small budget allows on a tiny graph.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from agnncert.attacks.candidates import UnusedIds
+from agnncert.attacks.problem import Ballots, Problem
+from agnncert.attacks.results import AttackResult, best_of
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.ids import Id, encode_ids, refuse_duplicates
+from agnncert.divisions.node import NodeCentric
+from agnncert.errors import BudgetError, GraphError, SettingsError
+from agnncert.graphs.perturbation import Pair, Perturbation
+
+RowPair = tuple[int, int]
+
+
+def random(
+    problem: Problem, targets: Any, budget: Budget | Sequence[Budget], *, seed: int = 0, tries: int = 3
+) -> list[AttackResult]:
+    """Draws attacks at random and keeps the best.
+
+    Args:
+        problem: Model, data and division; any division.
+        targets: Rows, a mask, or ``None`` for all.
+        budget: What the attacker may do to each target, or one budget for each.
+        seed: Seed.
+        tries: Attacks drawn for each target.
+    """
+    if tries < 1:
+        raise SettingsError(f"tries={tries}: expected a whole number from 1 on.")
+    rows = problem.rows(targets)
+    before = problem.votes(rows)
+    shared = _Draws(problem, 0) if problem.task == "node" else None
+    attacks = []
+    for row, allowed in zip(rows.tolist(), problem.budgets(budget, rows), strict=True):
+        draws = shared or _Draws(problem, row)
+        target = row if problem.task == "node" else None
+        generator = np.random.default_rng([seed, row])
+        attacks += [(row, draws.perturbation(target, allowed, generator)) for _ in range(tries)]
+    results = problem.results(attacks, before.repeat(tries, axis=0), "random")
+    return [best_of(results[start : start + tries]) for start in range(0, len(results), tries)]
+
+
+class _Draws:
+    """Draws perturbations of one graph. ``target`` is the row of a target node, or ``None`` for the whole graph."""
+
+    def __init__(self, problem: Problem, row: int) -> None:
+        graph = problem.graph_of(row)
+        self.ids, self.has_ids = problem.ids(row), problem.has_ids(row)
+        self.keys = set(graph.node_key.tolist())
+        self.features, self.size = graph.x, len(self.ids)
+        self.most = 2 * problem.num_groups  # changes of each kind at most: more than there are ballots to move
+        self.edge_values = problem.extreme_edge_values()
+        self.pairs = sorted({(min(u, v), max(u, v)) for u, v in graph.edge_index.t().tolist()})
+        self.joined = set(self.pairs)
+        self.pairs_at: dict[int | None, list[RowPair]] = {}
+        for pair in self.pairs:
+            for end in dict.fromkeys(pair):
+                self.pairs_at.setdefault(end, []).append(pair)
+
+    def perturbation(self, target: int | None, budget: Budget, random: np.random.Generator) -> Perturbation:
+        """A random perturbation that spends as much of the budget as the graph allows."""
+
+        def at_most(amount: float) -> int:
+            return int(min(amount, self.most))
+
+        others = [node for node in self._nodes(target, random) if node != target]
+        spare = len(others) if target is not None else max(len(others) - 1, 0)  # a graph keeps one of its nodes
+        deleted = set(others[: min(at_most(budget.delete_nodes), spare)])
+        changed = [u for u in reversed(others) if u not in deleted][: at_most(budget.change_features)]
+        num_removed, num_altered = at_most(budget.delete_edges), at_most(budget.change_edges)
+        touched = self._joined_pairs(target, random, num_removed + num_altered, deleted)
+        removed, altered = touched[:num_removed], touched[num_removed:] if self.edge_values else []
+        injected, new_edges = self._injected(
+            target, at_most(budget.inject_nodes), at_most(budget.edges_per_injected), random, deleted
+        )
+        features = {self.ids[u]: self._features(random) for u in changed}
+        if budget.target_features and target is not None:
+            features[self.ids[target]] = self._features(random)
+        return Perturbation(
+            add_edges=[*self._added(target, at_most(budget.add_edges), random, deleted), *new_edges],
+            delete_edges=self._named(removed),
+            change_edges=[
+                (u, v, self.edge_values[int(random.integers(len(self.edge_values)))]) for u, v in self._named(altered)
+            ],
+            inject_nodes=injected,
+            delete_nodes=[self.ids[u] for u in sorted(deleted)],
+            change_features=features,
+        )
+
+    def _named(self, pairs: Sequence[RowPair]) -> list[Pair]:
+        return [(self.ids[u], self.ids[v]) for u, v in pairs]
+
+    def _nodes(self, target: int | None, random: np.random.Generator) -> list[int]:
+        """Neighbours of the target and other nodes in turn, each once."""
+        close = [u for pair in self.pairs_at.get(target, ()) for u in pair]
+        anyone = random.integers(0, self.size, 2 * self.most).tolist()
+        pairs = zip(random.permutation(close or anyone).tolist(), anyone, strict=False)
+        return list(dict.fromkeys([*(node for pair in pairs for node in pair), *anyone]))
+
+    def _joined_pairs(
+        self, target: int | None, random: np.random.Generator, count: int, deleted: set[int]
+    ) -> list[RowPair]:
+        """Pairs with an edge, half of them at the target."""
+        near = [pair for pair in self.pairs_at.get(target, ()) if not deleted & {*pair}]
+        far = [self.pairs[int(k)] for k in random.permutation(len(self.pairs))[:count]] if count else []
+        mixed = [near[int(k)] for k in random.permutation(len(near))[: (count + 1) // 2]]
+        return [pair for pair in dict.fromkeys([*mixed, *far]) if not deleted & {*pair}][:count]
+
+    def _added(self, target: int | None, count: int, random: np.random.Generator, deleted: set[int]) -> list[Pair]:
+        new: set[RowPair] = set()
+        for turn in range(4 * count):
+            u = int(random.integers(self.size)) if target is None or turn % 2 else target
+            v = int(random.integers(self.size))
+            pair = (min(u, v), max(u, v))
+            if len(new) < count and u != v and pair not in self.joined and not deleted & {u, v}:
+                new.add(pair)
+        return self._named(sorted(new))
+
+    def _injected(
+        self, target: int | None, count: int, most: int, random: np.random.Generator, deleted: set[int]
+    ) -> tuple[dict[Id, list[float]], list[Pair]]:
+        """Injected nodes with their features, and their edges."""
+        most = min(most, self.size - len(deleted))
+        nodes: dict[Id, list[float]] = {}
+        edges: list[Pair] = []
+        while len(nodes) < count:
+            new = int(random.integers(self.size, 2**31)) if self.has_ids else self.size + len(nodes)
+            if new in self.keys or new in nodes:
+                continue
+            nodes[new] = self._features(random)
+            drawn = random.permutation(self.size)[: most + len(deleted) + 1].tolist()
+            ends = [u for u in drawn if u not in deleted and u != target]
+            if target is not None:
+                ends = [target, *ends]
+            edges += [(new, self.ids[u]) for u in ends[:most]]
+        return nodes, edges
+
+    def _features(self, random: np.random.Generator) -> list[float]:
+        """Features of a random node, sometimes magnified."""
+        row = self.features[int(random.integers(self.size))]
+        return (row * float(random.choice([1.0, 10.0]))).tolist()  # type: ignore[no-any-return]
+
+
+ATTACKS_AT_ONCE = 500
+
+
+def exhaustive(
+    problem: Problem,
+    targets: Any,
+    budget: Budget | Sequence[Budget],
+    *,
+    features: Sequence[Sequence[float]] | None = None,
+    ids: Sequence[Id] | None = None,
+    limit: int = 20_000,
+) -> list[AttackResult]:
+    """Tries every set of edges, nodes and edges of injected nodes that the budget allows.
+
+    There are infinitely many features and ids, so these come from lists: all combinations of listed ones are tried.
+
+    Args:
+        problem: Model, data and division; a tiny graph, any division.
+        targets: Rows, a mask, or ``None`` for all.
+        budget: What the attacker may do to each target, or one budget for each.
+        features: Feature rows to give to nodes; the largest and the smallest values of the data when not given.
+        ids: Ids for injected nodes; if not given, one for each group (node-centric) or the first few unused ones.
+        limit: Refuse to try more attacks than this against one target.
+
+    Raises:
+        BudgetError: There are more attacks than ``limit``.
+    """
+    rows = problem.rows(targets)
+    before = problem.votes(rows)
+    results = []
+    for row, ballots, allowed in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
+        choices = _Choices.of(problem, row, features, ids)
+        if (count := choices.count(allowed)) > limit:
+            shown = "endless" if count == math.inf else f"{count:,.0f}"
+            raise BudgetError(
+                f"{allowed} allows {shown} attacks on this graph, more than the limit of {limit:,}: take a smaller "
+                'budget or a smaller graph, or another attack ("greedy" knows where to look).'
+            )
+        results.append(_best(problem, row, ballots, choices.attacks(allowed)))
+    return results
+
+
+def _best(problem: Problem, row: int, before: Ballots, changes: Iterator[Perturbation]) -> AttackResult:
+    """The attack that changed the label, else the one that moved the most ballots."""
+    label, tried = problem.winner(before), 0
+    score, best, best_ballots = (False, 0), Perturbation(), before
+    while batch := list(itertools.islice(changes, ATTACKS_AT_ONCE)):
+        for change, after in zip(batch, problem.recast([(row, change) for change in batch]), strict=True):
+            this = (problem.winner(after) != label, int((after != before).sum()))
+            if this > score:
+                score, best, best_ballots = this, change, after
+        tried += len(batch)
+    result = problem.results([(row, best)], before[None], "exhaustive", best_ballots[None])[0]
+    return replace(result, tried=tried)
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """What an attacker of one target can choose from."""
+
+    nodes: tuple[Id, ...]  # the target is not among them
+    target: Id | None
+    joined: tuple[Pair, ...]
+    free: tuple[Pair, ...]
+    edge_values: tuple[Any, ...]
+    features: tuple[Sequence[float], ...]
+    ids: tuple[Id, ...]
+    any_order: bool  # else ids are row numbers, to be used in their order
+
+    @classmethod
+    def of(cls, problem: Problem, row: int, features: Any, ids: Sequence[Id] | None) -> "_Choices":
+        graph, names = problem.graph_of(row), problem.ids(row)
+        arcs = {frozenset(arc) for arc in graph.edge_index.t().tolist()}
+        pairs = [(u, v) for v in range(len(names)) for u in range(v + 1)]
+        free = [(u, v) for u, v in pairs if frozenset((u, v)) not in arcs and (u != v or problem.loops)]
+        target = names[row] if problem.task == "node" else None
+        extremes = [(10 * graph.x.amax(0)).tolist(), (10 * graph.x.amin(0)).tolist()]
+        return cls(
+            nodes=tuple(name for name in names if name != target),
+            target=target,
+            joined=tuple((names[u], names[v]) for u, v in pairs if frozenset((u, v)) in arcs),
+            free=tuple((names[u], names[v]) for u, v in free),
+            edge_values=tuple(problem.extreme_edge_values()),
+            features=tuple(extremes if features is None else _checked(features, graph.x.size(1))),
+            ids=tuple(_usual_ids(problem, graph.node_key, row) if ids is None else _unused(ids, names)),
+            any_order=problem.has_ids(row),
+        )
+
+    def count(self, budget: Budget) -> float:
+        """An upper bound on the number of ``attacks``: contradictory ones, which that leaves out, are counted too."""
+        if budget.inject_nodes == math.inf:
+            return math.inf
+        each = len(self.features) * _Subsets(self._ends, budget.edges_per_injected).count()
+        injections = sum(math.comb(len(self.ids), k) * each**k for k in range(int(budget.inject_nodes) + 1))
+        return float(injections * math.prod(subsets.count() for subsets in self._changes(budget)))
+
+    def attacks(self, budget: Budget) -> Iterator[Perturbation]:
+        """All attacks within the budget, except those that change what they delete, or delete all nodes of a graph."""
+        parts = itertools.product(*self._changes(budget), self._injections(budget))
+        for add, remove, alter, drop, features, own_features, (new, links) in parts:
+            altered = {pair for pair, _ in alter}
+            named = {end for pair in (*add, *remove, *links, *altered) for end in pair} | {node for node, _ in features}
+            nothing_left = self.target is None and len(drop) == len(self.nodes)
+            if named.intersection(drop) or altered.intersection(remove) or nothing_left:
+                continue
+            yield Perturbation(
+                add_edges=[*add, *links],
+                delete_edges=remove,
+                change_edges=[(u, v, value) for (u, v), value in alter],
+                inject_nodes=new,
+                delete_nodes=drop,
+                change_features=dict((*features, *own_features)),
+            )
+
+    def _changes(self, budget: Budget) -> list["_Subsets"]:
+        """What may be done to existing nodes and edges, one kind of change after another."""
+        return [
+            _Subsets(self.free, budget.add_edges),
+            _Subsets(self.joined, budget.delete_edges),
+            _Subsets(self.joined, budget.change_edges, self.edge_values),
+            _Subsets(self.nodes, budget.delete_nodes),
+            _Subsets(self.nodes, budget.change_features, self.features),
+            _Subsets(() if self.target is None else (self.target,), budget.target_features, self.features),
+        ]
+
+    @property
+    def _ends(self) -> tuple[Id, ...]:
+        """Nodes that an injected node can be joined to."""
+        return self.nodes if self.target is None else (*self.nodes, self.target)
+
+    def _injections(self, budget: Budget) -> Iterator[tuple[dict[Id, Sequence[float]], list[Pair]]]:
+        """Injected nodes with their features, and their edges."""
+        links = list(_Subsets(self._ends, budget.edges_per_injected))
+        for count in range(int(min(budget.inject_nodes, len(self.ids))) + 1):
+            for names in itertools.combinations(self.ids, count) if self.any_order else [self.ids[:count]]:
+                for rows in itertools.product(self.features, repeat=count):
+                    for chosen in itertools.product(links, repeat=count):
+                        pairs = [(name, end) for name, ends in zip(names, chosen, strict=True) for end in ends]
+                        yield dict(zip(names, rows, strict=True)), pairs
+
+
+@dataclass(frozen=True)
+class _Subsets:
+    """All sets of at most ``most`` items; with ``values``, in all ways to give one of these to each item."""
+
+    items: Sequence[Any]
+    most: float
+    values: Sequence[Any] | None = None
+
+    @property
+    def _sizes(self) -> range:
+        return range(int(min(self.most, len(self.items))) + 1)
+
+    def count(self) -> int:
+        options = 1 if self.values is None else len(self.values)
+        return sum(math.comb(len(self.items), size) * options**size for size in self._sizes)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for chosen in itertools.chain.from_iterable(itertools.combinations(self.items, size) for size in self._sizes):
+            if self.values is None:
+                yield chosen
+            else:
+                for given in itertools.product(self.values, repeat=len(chosen)):
+                    yield tuple(zip(chosen, given, strict=True))
+
+
+def _checked(features: Sequence[Sequence[float]], width: int) -> Sequence[Sequence[float]]:
+    for row in features:
+        if len(row) != width or not np.isfinite(np.asarray(row, dtype=np.float64)).all():
+            raise GraphError(f"a feature row to inject has {len(row)} entries: expected {width} finite numbers.")
+    return features
+
+
+def _usual_ids(problem: Problem, keys: Tensor, row: int) -> list[Id]:
+    """One unused id for each group if ids decide about groups (node-centric), else the first five unused ids."""
+    if not isinstance(problem.division, NodeCentric) or problem.own_groups or not problem.has_ids(row):
+        return UnusedIds(keys, problem.has_ids(row), 5).ids.tolist()  # type: ignore[no-any-return]
+    unused = UnusedIds(keys, True, 20 * problem.num_groups)
+    _, first = np.unique(unused.node_groups(problem.division), return_index=True)
+    return unused.ids[first].tolist()  # type: ignore[no-any-return]
+
+
+def _unused(ids: Sequence[Id], names: Sequence[Id]) -> Sequence[Id]:
+    encoded, living = encode_ids(ids), set(names)
+    refuse_duplicates(encoded)
+    for name, known in zip(ids, encoded, strict=True):
+        if known in living:
+            raise BudgetError(f"the id {name!r} belongs to a living node: nodes can be injected under unused ids only.")
+    return ids

@@ -1,0 +1,1 @@
+"""The audit: may a model be certified, and against which attacks?"""

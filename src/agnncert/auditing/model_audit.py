@@ -1,0 +1,169 @@
+"""``audit``: may this module be certified, and against which attacks?
+
+The proofs need a model that is deterministic and looks at a node only through the edges that lead to it. ``audit``
+names layers that are known to be at fault, and probes the behaviour of every model on the user's own graph
+(``probes``). Probes can refute a model; they do not prove it fit. That is known only of models made of layers that were
+read (``known_layers``).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch_geometric.nn import MessagePassing
+
+from agnncert.auditing.known_layers import by_construction
+from agnncert.auditing.probes import ALL_ATTACKS, Finding, Probe
+from agnncert.divisions.base import Division, require_division
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.engine.call import Caller, require_model
+from agnncert.errors import ModelContractError
+from agnncert.graphs.graph import Task, infer_task
+
+Locality = Literal["construction", "test"]
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """The result of ``audit``.
+
+    Attributes:
+        task: "node" or "graph".
+        division: The division it was asked about, as printed.
+        findings: Everything that breaks the guarantee; empty when the model is fit.
+        deviation: Largest relative difference seen between two ways of computing the same logits.
+        tolerance: What ``certify`` always allows for such differences, 32 units of rounding; it watches each ballot for
+            larger ones.
+        locality: How it is known that the model looks no further than it may: ``"construction"`` if all its modules are
+            of classes that were read and are local as they are set (``known_layers``), ``"test"`` if it withstood
+            the probes, which can refute but not prove.
+    """
+
+    task: Task
+    division: str
+    findings: tuple[Finding, ...]
+    deviation: float
+    tolerance: float
+    locality: Locality = "test"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model is fit for every kind of attack."""
+        return not self.findings
+
+    @property
+    def needs_naive(self) -> bool:
+        """Whether subgraphs must be evaluated one at a time."""
+        return any(finding.alone for finding in self.findings)
+
+    @property
+    def fit_for(self) -> tuple[str, ...]:
+        """Kinds of attack ("edges", "nodes", "features") that a certificate for this model may speak about."""
+        serious = [f for f in self.findings if not f.alone]
+        return tuple(a for a in ALL_ATTACKS if all(a in f.leaves for f in serious))
+
+    def __str__(self) -> str:
+        if self.ok:
+            what = "changes of edges, nodes and features"
+            return f"fit for certification ({self.task} task, {self.division}) against {what}."
+        count = len(self.findings)
+        head = f"cannot certify this model, {count} {'thing breaks' if count == 1 else 'things break'} the guarantee:"
+        first, second = (max(len(getattr(f, name)) for f in self.findings) for name in ("where", "what"))
+        lines = [f"  {f.where:<{first}}  {f.what:<{second}}  {f.why}" for f in self.findings]
+        remedies = dict.fromkeys(f.remedy for f in self.findings)
+        if self.fit_for == ("edges",):
+            remedies['As it is, it is fit only for attacks on: edges (certify(..., attacks="edges")).'] = None
+        return "\n".join([head, *lines, *remedies])
+
+
+def audit(model: Any, task: Task = "node", division: Division | None = None, data: Any = None) -> AuditReport:
+    """Whether a model keeps the contract that certificates rest on.
+
+    Args:
+        model: The module.
+        task: "node" or "graph"; taken from ``data`` when given.
+        division: The division that is going to be used; ``None`` asks for the strictest.
+        data: A graph (or list of graphs) like those to be certified. Without it the number of features is
+            taken from the module's first layer.
+    """
+    return audited(model, task, division, data)[0]
+
+
+@torch.no_grad()
+def audited(
+    model: Any, task: Task = "node", division: Division | None = None, data: Any = None
+) -> tuple[AuditReport, Caller | None]:
+    """As ``audit``, and the model as it was called, unless it could not be."""
+    require_model(model)
+    if division is not None:
+        require_division(division)
+    if data is not None:
+        task = infer_task(data)
+    findings = list(_inspect(model, task, division))
+    deviation, rounding, call = 0.0, torch.finfo(torch.float32).eps, None
+    known = not findings and by_construction(model)
+    if all(finding.leaves for finding in findings):  # else no attack is left that a certificate could speak about
+        try:
+            probe = Probe(model, task, data, division, brief=known)
+            probed = list(probe.findings())
+        except ModelContractError as error:
+            if not findings and data is None:
+                raise ModelContractError(
+                    f"{error} (The number of features was guessed from the first layer: pass data= if it is another.)"
+                ) from error
+            if not findings:  # else a layer that inspection has named explains why the model cannot be run
+                raise
+        else:
+            # A failed probe that allows the same attacks as a layer named by inspection says nothing new.
+            findings += [f for f in probed if f.leaves not in [named.leaves for named in findings]]
+            deviation, rounding, call = probe.deviation, torch.finfo(probe.call.dtype).eps, probe.call
+    locality: Locality = "construction" if known and not findings else "test"
+    asked = "every division" if division is None else str(division)
+    return AuditReport(task, asked, tuple(findings), deviation, 32 * rounding, locality), call
+
+
+_MIXING_NORMS = {"PairNorm", "GraphNorm", "InstanceNorm", "InstanceNorm1d", "GraphSizeNorm", "MeanSubtractionNorm"}
+_MIXING_LAYERS = {"GPSConv", "PerformerAttention", "PolynormerAttention", "SGFormerAttention"}
+_BOTH_WAYS = {"DirGNNConv", "ChebConv", "HypergraphConv"}
+
+
+def _inspect(model: Any, task: Task, division: Division | None) -> Iterator[Finding]:
+    if not isinstance(model, torch.nn.Module):
+        return
+    edge_centric = isinstance(division, EdgeCentric)
+    leaves = ("edges",) if edge_centric else ()
+    for name, layer in model.named_modules():
+        kind, place = type(layer).__name__, name or "model"
+        batch_norm = isinstance(layer, torch.nn.modules.batchnorm._BatchNorm)
+        if getattr(layer, "cached", False) is True:
+            why = "every subgraph would reuse the first subgraph's edges"
+            yield Finding(place, f"{kind}(cached=True)", why, f"Build {kind} with cached=False.")
+        if layer.training and _drops(layer):
+            yield Finding(place, f"{kind} in training mode", "drops inputs at random", "Call model.eval() first.")
+        if batch_norm and layer.training:
+            yield Finding(place, f"{kind} in training mode", "normalises over all nodes", "Call model.eval() first.")
+        if task == "graph":
+            continue  # a subgraph that no change touches is the very same graph, so the model may mix its nodes
+        if batch_norm and not layer.track_running_stats:
+            what, remedy = f"{kind}(track_running_stats=False)", f"Build {kind} with track_running_stats=True."
+            yield Finding(place, what, "normalises over all nodes", remedy, leaves)
+        mixes = "mixes all nodes, so one change can alter every ballot"
+        if kind in _MIXING_NORMS:
+            yield Finding(place, kind, mixes, f"Replace {kind} (BatchNorm in eval mode is fine).", leaves)
+        if kind == "LayerNorm" and getattr(layer, "mode", None) == "graph":
+            yield Finding(place, 'LayerNorm(mode="graph")', mixes, 'Use LayerNorm(mode="node").', leaves)
+        if kind in _MIXING_LAYERS or "quantized.dynamic" in type(layer).__module__:
+            remedy = f"Replace {kind} by layers that pass messages along edges."
+            yield Finding(place, kind, "lets every node influence every other", remedy, leaves)
+        backwards = isinstance(layer, MessagePassing) and layer.flow == "target_to_source"
+        if not edge_centric and (kind in _BOTH_WAYS or backwards):
+            why = "also reads edges that leave a node, so one node can alter many ballots"
+            yield Finding(place, kind, why, f"Use EdgeCentric, or replace {kind}.")
+
+
+def _drops(layer: torch.nn.Module) -> bool:
+    if isinstance(layer, torch.nn.modules.dropout._DropoutNd):
+        return layer.p > 0
+    rate = getattr(layer, "dropout", 0.0)
+    return isinstance(rate, float) and rate > 0

@@ -1,0 +1,315 @@
+"""Graphs on which a model is watched: a piece of the user's own, and others with everything that an attack can bring.
+
+A scene has two *sides* that no edge joins. What is done to one side must not be seen from the other. The features of
+its nodes are numbers of rows in a table that ends with rows of poison: poisoning a node means showing another row.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.graphs.graph import BLOCK, EDGE_VALUES, WIDE, canonical, canonical_set
+
+# How much of the user's graph a scene may show, in rows and in numbers: an audit may cost a few plain forwards.
+MOST_ROWS, MOST_NUMBERS = 12288, 3 * 2**22
+LEAST_ROWS = 1024
+BRIEF_ROWS, BRIEF_NUMBERS = 256, 2**19  # where layers were read, and a look is enough
+HUGE = 1e30
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A graph as a model sees it.
+
+    Attributes:
+        rows: Row of the feature table that each node shows, shape ``[n]``.
+        edge_index: Edges, shape ``[2, m]``; sorted by the ids of their ends, as canonical graphs are.
+        values: Edge weights and attributes, by name.
+        side: Which of two unconnected sides each node is on, shape ``[n]``.
+        place: Node task: an id of each node, by which edges are sorted. Graph task: its graph, ascending.
+    """
+
+    rows: Tensor
+    edge_index: Tensor
+    values: dict[str, Tensor]
+    side: Tensor
+    place: Tensor
+
+    def edges_of(self, side: int) -> Tensor:
+        """Which edges lie on a side, as a mask."""
+        return self.side[self.edge_index[0]] == side
+
+    def selected(self, nodes: Tensor) -> "Scene":
+        """These nodes, in this order, and the edges between them in the order they have."""
+        position = torch.full_like(self.rows, -1)
+        position[nodes] = torch.arange(len(nodes))
+        moved = position[self.edge_index]
+        kept = (moved >= 0).all(0)
+        values = {name: value[kept] for name, value in self.values.items()}
+        return Scene(self.rows[nodes], moved[:, kept], values, self.side[nodes], self.place[nodes])
+
+    def sorted(self) -> "Scene":
+        """The same graph with its edges sorted by the ids of head and source."""
+        rank = torch.empty(len(self.rows), dtype=torch.int64)
+        rank[torch.argsort(self.place)] = torch.arange(len(self.rows))
+        source, head = rank[self.edge_index]
+        order = torch.argsort(head * len(self.rows) + source, stable=True)
+        values = {name: value[order] for name, value in self.values.items()}
+        return replace(self, edge_index=self.edge_index[:, order], values=values)
+
+    def joined(self, other: "Scene") -> "Scene":
+        """This scene, and behind it another one."""
+        return Scene(
+            torch.cat([self.rows, other.rows]),
+            torch.cat([self.edge_index, other.edge_index + len(self.rows)], dim=1),
+            {name: torch.cat([value, other.values[name]]) for name, value in self.values.items()},
+            torch.cat([self.side, other.side]),
+            torch.cat([self.place, other.place]),
+        )
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of features: ordinary ones, then rows that are not finite, then finite ones of all sizes."""
+
+    x: Tensor
+    ordinary: int
+    not_finite: int = 3
+
+    @classmethod
+    def of(cls, x: Tensor, generator: torch.Generator) -> "Table":
+        """The table with these ordinary rows."""
+        lines = [torch.full_like(x[:1], value) for value in (math.nan, math.inf, -math.inf, HUGE, -HUGE, 0.0)]
+        low, high = x.aminmax()  # the size of the largest number, without a second matrix of sizes
+        size = torch.maximum(-low, high).clamp(max=HUGE)
+        large = 1000 * (1 + size) * torch.randn(4, x.size(1), generator=generator).to(x.dtype)
+        return cls(torch.cat([x, *lines, large]), x.size(0))
+
+    def poison(self, count: int, finite: bool, generator: torch.Generator) -> Tensor:
+        """Numbers of rows of poison."""
+        first = self.ordinary + (self.not_finite if finite else 0)
+        last = self.x.size(0) if finite else self.ordinary + self.not_finite
+        return torch.randint(first, last, (count,), generator=generator)
+
+    def borrowed(self, count: int, generator: torch.Generator) -> Tensor:
+        """Numbers of ordinary rows."""
+        return torch.randint(0, self.ordinary, (count,), generator=generator)
+
+    def large(self, count: int, generator: torch.Generator) -> Tensor:
+        """Numbers of rows that are large and ordinary otherwise."""
+        return torch.randint(self.x.size(0) - 4, self.x.size(0), (count,), generator=generator)
+
+
+def poisoned_values(value: Tensor, finite: bool, generator: torch.Generator) -> Tensor:
+    """Other values for the same edges; numbers of kinds, which are integers, are dealt out anew."""
+    if not value.is_floating_point():
+        return value[torch.randperm(value.size(0), generator=generator)]
+    numbers = [HUGE, -HUGE, 0.0, 1e3, 1e-3] if finite else [math.nan, math.inf, -math.inf]
+    picked = torch.randint(0, len(numbers), value.shape, generator=generator)
+    return torch.tensor(numbers, dtype=value.dtype)[picked]
+
+
+def has_loops(division: Any) -> bool:
+    """Whether a division keeps self-loops."""
+    return bool(getattr(division, "self_loops", False))
+
+
+# Graphs with everything that an attack can bring
+
+Arcs = npt.NDArray[np.int64]  # one arc per row: source and head
+
+
+@cache
+def _fixed_parts(scale: int) -> dict[str, tuple[int, Arcs]]:
+    """Connected graphs without anything that is drawn: size and arcs of each."""
+    hub = 150 * scale
+    arcs = {
+        "hub": (hub, [(leaf, 0) for leaf in range(1, hub)] + [(0, leaf) for leaf in range(1, hub, 2)]),
+        "one way": (40, [(leaf, 0) for leaf in range(1, 40)]),
+        "fan": (30, [(0, leaf) for leaf in range(1, 30)]),
+        "chain": (10, [(k, k + 1) for k in range(9)]),
+        "parallel": (3, [(0, 1), (0, 1), (0, 1), (1, 0), (1, 2), (2, 1), (2, 1)]),
+        "pair": (2, [(0, 1), (1, 0)]),
+    }
+    return {name: (size, np.array(part, dtype=np.int64)) for name, (size, part) in arcs.items()}
+
+
+def _parts(generator: torch.Generator, scale: int) -> list[tuple[int, Arcs]]:
+    """Connected graphs: size and arcs of each."""
+    fixed, lone = _fixed_parts(scale), np.empty((0, 2), dtype=np.int64)
+    crowd = _drawn(60, 240 * scale, generator)
+    crowd = np.concatenate([crowd, crowd[:, ::-1]])
+    mixed = _drawn(24, 160, generator)
+    first = [fixed[name] for name in ("hub", "one way", "fan", "chain", "parallel")]
+    return [*first, (60, crowd), (24, mixed), fixed["pair"], *[(1, lone)] * 4]
+
+
+def _drawn(size: int, count: int, generator: torch.Generator) -> Arcs:
+    """Arcs between nodes at random, without loops."""
+    ends = torch.randint(0, size, (count, 2), generator=generator).numpy()
+    return np.asarray(ends[ends[:, 0] != ends[:, 1]])
+
+
+def made_up(
+    generator: torch.Generator,
+    ordinary: int,
+    values: dict[str, Tensor],
+    loops: bool = False,
+    scale: int = 1,
+    sides: int = 2,
+) -> Scene:
+    """Hubs with more neighbours than samplers take, chains, crowds, one-way arcs, parallel edges and lone nodes.
+
+    Args:
+        generator: Source of randomness.
+        ordinary: Rows of the feature table to choose from.
+        values: Edge values to choose from.
+        loops: Whether some nodes are joined to themselves.
+        scale: A larger number gives larger hubs and more edges.
+        sides: Two, each with one copy of every part, or one.
+    """
+    arcs, start, count = [], [], 0
+    for _ in range(sides):
+        start.append(count)
+        for size, part in _parts(generator, scale):
+            arcs += [part + count] if len(part) else []
+            arcs += [np.full((1, 2), count)] if loops else []
+            count += size
+    edge_index = torch.from_numpy(np.concatenate(arcs).T.copy())
+    return Scene(
+        torch.randint(0, ordinary, (count,), generator=generator),
+        edge_index,
+        picked_values(values, edge_index.size(1), generator),
+        torch.from_numpy(np.repeat(np.arange(sides), np.diff([*start, count]))),
+        torch.rand(count, generator=generator),
+    ).sorted()
+
+
+def made_up_graphs(generator: torch.Generator, ordinary: int, values: dict[str, Tensor], loops: bool = False) -> Scene:
+    """The same parts, each as a graph of its own; graphs are on either side in turn."""
+    scene = made_up(generator, ordinary, values, loops)
+    graph = connected(scene)
+    scene = replace(scene, place=graph).selected(torch.argsort(graph, stable=True))
+    return _by_graph(replace(scene, side=scene.place % 2))
+
+
+def connected(scene: Scene) -> Tensor:
+    """Connected component of every node, edges taken in both directions."""
+    size = len(scene.rows)
+    ones = torch.ones(scene.edge_index.size(1), dtype=torch.int8).numpy()
+    matrix = coo_matrix((ones, tuple(scene.edge_index.numpy())), (size, size))
+    return torch.from_numpy(connected_components(matrix, directed=False)[1]).long()
+
+
+def _by_graph(scene: Scene) -> Scene:
+    """Edges of one graph behind those of another."""
+    order = torch.argsort(scene.place[scene.edge_index[1]], stable=True)
+    values = {name: value[order] for name, value in scene.values.items()}
+    return replace(scene, edge_index=scene.edge_index[:, order], values=values)
+
+
+def picked_values(values: dict[str, Tensor], count: int, generator: torch.Generator) -> dict[str, Tensor]:
+    """Values for edges that are made up, drawn from others."""
+    return {n: v[torch.randint(0, v.size(0), (count,), generator=generator)] for n, v in values.items()}
+
+
+# The user's own graph
+
+
+def own_nodes(data: Data, division: Any, generator: torch.Generator, most: int = MOST_ROWS) -> tuple[Tensor, Scene]:
+    """A piece of the union of subgraphs that the fast engine evaluates, and the features that it shows.
+
+    Groups are drawn instead of hashed, and there may be more of them: a model must be local in every subgraph.
+
+    Args:
+        data: The user's graph.
+        division: The division that is going to be used.
+        generator: Source of randomness.
+        most: How many nodes to show, about.
+    """
+    x, arcs, values = _checked(data, has_loops(division))
+    count, total = x.size(0), arcs.size(1)
+    limit = _limit(x.size(1), most)
+    asked = getattr(division, "num_groups", 1)
+    asked = total + count if asked == math.inf else int(asked)
+    groups = max(asked, 2 * total // count + 2, 2 * total // limit + 2)
+    draw = torch.randint(0, 2**31, (count,), generator=generator)
+    edge_centric = isinstance(division, EdgeCentric)
+
+    def cells(arcs: Tensor) -> Tensor:
+        return (draw[arcs[0]] + draw[arcs[1]] if edge_centric else draw[arcs[0]]) % groups
+
+    if total > limit:
+        blocks = torch.split(arcs, BLOCK, dim=1)
+        sizes = sum(torch.bincount(cells(block), minlength=groups) for block in blocks)
+        fits = torch.cumsum(torch.as_tensor(sizes), 0) <= limit
+        inside = [fits[cells(block)].nonzero().view(-1) + k * BLOCK for k, block in enumerate(blocks)]
+        kept = torch.cat(inside)
+        arcs, values = arcs[:, kept], {n: v[kept] for n, v in values.items()}
+    arcs = arcs.long()
+    cell = cells(arcs)
+    order = torch.argsort((cell * count + arcs[1]) * count + arcs[0])
+    arcs, cell, values = arcs[:, order], cell[order], {n: v[order] for n, v in values.items()}
+    copy, where = torch.unique(cell * count + arcs, return_inverse=True)
+    shown, rows = torch.unique(copy % count, return_inverse=True)
+    if not len(copy):  # a graph without an edge
+        shown = torch.arange(min(count, limit))
+        rows, where = shown, arcs
+    place = torch.arange(len(rows), dtype=torch.float64)
+    scene = Scene(rows, where, values, torch.zeros_like(rows), place)
+    drawn = torch.randint(0, 2, (len(rows),), generator=generator)
+    return x[shown], replace(scene, side=drawn[connected(scene)])
+
+
+def own_graphs(data: Any, division: Any, generator: torch.Generator, most: int = MOST_ROWS) -> tuple[Tensor, Scene]:
+    """Some of the user's graphs in one batch, on either side in turn, and their features."""
+    chosen: list[Data] = []
+    rows = 0
+    width = int(data[0].x.size(1)) if len(data) and data[0].x is not None and data[0].x.dim() == 2 else 1
+    limit = _limit(width, most)
+    for k in torch.randperm(len(data), generator=generator).tolist():
+        if chosen and rows + data[k].num_nodes > limit:
+            break
+        chosen.append(data[k])
+        rows += data[k].num_nodes
+    joined = canonical_set(chosen, has_loops(division))
+    values = {name: joined[name] for name in EDGE_VALUES if name in joined}
+    return joined.x, Scene(torch.arange(joined.x.size(0)), joined.edge_index, values, joined.batch % 2, joined.batch)
+
+
+def brief_rows(width: int) -> int:
+    """How many nodes to show where layers were read, about."""
+    return min(LEAST_ROWS, max(BRIEF_ROWS, BRIEF_NUMBERS // max(1, width)))
+
+
+def _limit(width: int, most: int) -> int:
+    return max(min(LEAST_ROWS, most), min(most, MOST_NUMBERS // max(1, width)))
+
+
+def _checked(data: Data, loops: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Features, edges and edge values, as far as a model may see them."""
+    x, arcs = data.x, data.edge_index
+    ready = isinstance(x, Tensor) and x.dim() == 2 and x.dtype in WIDE and isinstance(arcs, Tensor)
+    inside = ready and arcs.dtype in (torch.int32, torch.int64) and arcs.dim() == 2 and x.size(0) > 0
+    inside = inside and x.device == arcs.device and not x.is_meta
+    values = {n: v for n in EDGE_VALUES if (v := getattr(data, n, None)) is not None}
+    fits = all(isinstance(v, Tensor) and v.dim() > 0 and inside and v.size(0) == arcs.size(1) for v in values.values())
+    fits = fits and all(v.dtype in WIDE or not v.is_floating_point() for v in values.values())
+    if not inside or not fits or (arcs.numel() and (int(arcs.min()) < 0 or int(arcs.max()) >= x.size(0))):
+        data = canonical(data, loops)  # says what is wrong, or casts it
+        x, arcs = data.x, data.edge_index
+        values = {n: data[n] for n in EDGE_VALUES if n in data}
+    if not loops and arcs.numel() and bool((arcs[0] == arcs[1]).any()):
+        kept = arcs[0] != arcs[1]
+        arcs, values = arcs[:, kept], {n: v[kept] for n, v in values.items()}
+    return x.cpu(), arcs.cpu(), {n: v.cpu() for n, v in values.items()}

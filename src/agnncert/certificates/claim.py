@@ -1,0 +1,430 @@
+"""Claim: what a certificate proves, in words, with everything that it rests on.
+
+The words depend on a few plain facts alone, so a verifier can write them again and compare: :func:`make_claim` for
+ballots, :func:`make_sample_claim` for random samples.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from agnncert import __version__
+from agnncert.certificates.rules import RULES, Rule
+from agnncert.certificates.voting_rule import Vote
+from agnncert.errors import CertificateError
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is proved, in which unit, under which assumptions, and what is not.
+
+    Attributes:
+        task: ``"node"`` or ``"graph"``.
+        method: Name of the defence, such as ``"agnncert"`` or ``"bi-rs"``.
+        division: The division with its settings, as printed; empty if the method divides nothing.
+        num_groups: Number of subgraphs, hence ballots per target; 0 if the method divides nothing.
+        guarantee: ``"deterministic"`` or ``"probabilistic"``.
+        unit: What one step of the radius counts.
+        covers: Changes that the statements speak about.
+        assumes: What must be true for the statements to hold.
+        not_proved: What a reader might expect, but is not proved.
+        ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
+        tolerance: Ballots whose two best scores lie closer than twice this are conceded to the attacker.
+        alpha: Error probability of a probabilistic guarantee, else None.
+        alpha_scope: What ``alpha`` is spent on: ``"each target"`` or ``"all targets together"``; else empty.
+        digests: SHA-256 of the graph, the model, the division, … by name.
+        notes: Further remarks of whoever made the certificate.
+        library_version: Version of the library that made it.
+        locality: How it is known that the model looks along edges only: by ``"construction"`` or by ``"test"``; empty
+            if nothing of the kind is assumed.
+    """
+
+    task: str
+    method: str
+    division: str
+    num_groups: int
+    guarantee: str
+    unit: str
+    covers: tuple[str, ...]
+    assumes: tuple[str, ...]
+    not_proved: tuple[str, ...]
+    ids: str = "node_id"
+    tolerance: float = 0.0
+    alpha: float | None = None
+    alpha_scope: str = ""
+    digests: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    library_version: str = ""
+    locality: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"One step of the radius: {self.unit}."]
+        for title, sentences in (
+            ("Covered:", self.covers),
+            ("Assumed:", self.assumes),
+            ("Not proved:", self.not_proved),
+            ("Notes:", self.notes),
+        ):
+            lines += [title, *(f"  - {sentence}" for sentence in sentences)] if sentences else []
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """This claim in JSON's terms; :meth:`from_json` is the way back."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, stored: Any) -> "Claim":
+        """The claim that :meth:`to_json` described.
+
+        Raises:
+            CertificateError: A field is missing, unknown, or of a wrong type.
+        """
+        expected = {f.name for f in fields(cls)}
+        if not isinstance(stored, dict) or set(stored) != expected:
+            given = sorted(stored) if isinstance(stored, dict) else type(stored).__name__
+            raise CertificateError(f"the claim has the fields {given}: expected {sorted(expected)}.")
+        for name, value in stored.items():
+            if not _FITS[name](value):
+                raise CertificateError(f'the claim\'s "{name}" is {value!r}, which makes no sense.')
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
+        return cls(**values)
+
+
+# How locality is known -> what the assumption about it goes on to say.
+LOCALITY = {
+    "": "",
+    "construction": "; known by construction: every layer was read and proved to do so",
+    "test": "; known by test, on this graph and model: tests can refute it, not prove it",
+}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+_FITS: dict[str, Any] = {
+    "task": lambda v: v in ("node", "graph"),
+    "guarantee": lambda v: v in ("deterministic", "probabilistic"),
+    "ids": lambda v: v in ("node_id", "row"),
+    "locality": lambda v: v in LOCALITY,
+    "num_groups": lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0,
+    "tolerance": lambda v: _is_number(v) and 0 <= v < float("inf"),
+    "alpha": lambda v: v is None or (_is_number(v) and 0 < v < 1),
+    "digests": lambda v: isinstance(v, dict) and all(isinstance(text, str) for text in v.values()),
+    **dict.fromkeys(("covers", "assumes", "not_proved", "notes"), _are_texts),
+    **dict.fromkeys(("method", "division", "unit", "alpha_scope", "library_version"), lambda v: isinstance(v, str)),
+}
+
+
+def make_claim(
+    *,
+    rule: str,
+    division: str,
+    num_groups: int,
+    ids: str = "node_id",
+    tolerance: float = 0.0,
+    digests: Mapping[str, str] | None = None,
+    parameters: Mapping[str, int] | None = None,
+    locality: str = "",
+    notes: tuple[str, ...] = (),
+    vote: Vote | None = None,
+) -> Claim:
+    """The claim that belongs to ballots.
+
+    Args:
+        rule: Which theorem applies, a key of :data:`~agnncert.certificates.rules.RULES`.
+        division: The division with its settings, as printed.
+        num_groups: Number of subgraphs.
+        ids: ``"node_id"`` or ``"row"``.
+        tolerance: How far apart two evaluations of a score may lie.
+        digests: SHA-256 by name; ``"model"`` is quoted in the assumptions.
+        parameters: Whole numbers of the rule.
+        locality: How it is known that the model looks along edges only; dropped where the rule does not assume it.
+        notes: Further remarks, stored as they are.
+        vote: What empty groups cast, and the prior; the plain vote when not given.
+    """
+    digests = dict(digests or {})
+    locality = locality if RULES[rule].division.whole_graph else ""
+    facts = ClaimFacts(
+        rule=RULES[rule],
+        by_row=ids == "row",
+        tolerance=tolerance,
+        model_digest=digests.get("model", ""),
+        parameters=dict(parameters or {}),
+        locality=locality,
+        vote=vote or Vote(),
+    )
+    return Claim(
+        task=facts.task,
+        method=facts.rule.division.method,
+        division=division,
+        num_groups=num_groups,
+        guarantee="deterministic",
+        unit=facts.rule.division.unit,
+        covers=tuple(facts.covers()),
+        assumes=tuple(facts.assumes()),
+        not_proved=tuple(facts.not_proved()),
+        ids=ids,
+        tolerance=tolerance,
+        digests=digests,
+        notes=notes,
+        library_version=__version__,
+        locality=locality,
+    )
+
+
+_PRICE_NAMES = {
+    "add_edges": "an added edge",
+    "delete_edges": "a deleted edge",
+    "change_edges": "a changed edge",
+    "inject_nodes": "an injected node",
+    "edges_per_injected": "an edge of an injected node",
+    "delete_nodes": "a deleted node",
+    "change_features": "a node with other features",
+    "target_features": "the target's own features",
+}
+
+
+_OWN_BALLOTS = {
+    (
+        "node",
+        False,
+    ): "One ballot is cast for each neighbour that sends the target messages, from these two nodes alone.",
+    ("node", True): "One ballot is cast for each edge of the target, from its two ends alone.",
+    ("graph", False): "One ballot is cast for each node, from its features alone.",
+    ("graph", True): "One ballot is cast for each edge, from its two ends alone.",
+}
+
+
+@dataclass(frozen=True)
+class ClaimFacts:
+    """The facts from which all sentences of a claim about ballots are written.
+
+    Attributes:
+        rule: What is known about the rule.
+        by_row: Whether row numbers stand in for ids.
+        tolerance: How far apart two evaluations of a score may lie.
+        model_digest: SHA-256 of the model, or empty.
+        parameters: Whole numbers of the rule.
+        locality: How locality is known, a key of ``LOCALITY``.
+        vote: What empty groups cast, and the prior.
+    """
+
+    rule: Rule
+    by_row: bool
+    tolerance: float
+    model_digest: str
+    parameters: dict[str, int]
+    locality: str = ""
+    vote: Vote = field(default_factory=Vote)
+
+    @property
+    def task(self) -> str:
+        """``"node"`` or ``"graph"``."""
+        return self.rule.task
+
+    @property
+    def target_features(self) -> bool:
+        """Whether the target's own features are covered; if the target is a graph, those of all its nodes are."""
+        priced = not self.rule.prices or "target_features" in self.parameters
+        return self.task == "graph" or (self.rule.target_features and priced)
+
+    @property
+    def needs_ids(self) -> bool:
+        """Whether there are no ids, but groups depend on them, so that no node may be deleted."""
+        return self.by_row and not self.rule.own_groups
+
+    def covers(self) -> Iterator[str]:
+        """The changes that are covered."""
+        if self.rule.division.whole_graph:
+            injected = (
+                "Nodes injected with any features, each with as many edges as the budget allows, or with any number."
+            )
+            yield "Edges added or deleted anywhere, and edges given another weight, attribute or number of copies."
+            yield injected + (" They are appended after the existing rows." if self.by_row else "")
+            if self.needs_ids:
+                yield "Features of other nodes changed to anything."
+            else:
+                yield "Nodes deleted with all their edges, and features of other nodes changed to anything."
+            yield "Any mix of these in one attack: ask holds_against(Budget(...))."
+        elif self.rule.division.covers:
+            yield self.rule.division.covers
+        else:
+            named = [(words, self.parameters[name]) for name, words in _PRICE_NAMES.items() if name in self.parameters]
+            prices = [f"{words} moves at most {price}" for words, price in named]
+            yield f"In ballots: {', '.join(prices)}." if prices else "Nothing beyond the unchanged graph."
+
+    def assumes(self) -> Iterator[str]:
+        """What must be true."""
+        if self.task == "node":
+            yield "The target is not deleted and keeps its id."
+        if not self.target_features:
+            yield "The target's own features are unchanged."
+        yield "An edge is an unordered pair of nodes; a new direction of an old pair counts as an added edge."
+        if self.needs_ids:
+            yield "Row numbers are the ids of the nodes: injected nodes come last, and no node is deleted."
+        elif self.by_row:
+            yield (
+                "Row numbers are the ids of the nodes: injected nodes come last. Where a deleted node shifts the rows "
+                "of others, the target is the node that it was."
+            )
+        else:
+            yield "Ids are unique and stay with their nodes; only the id of a deleted node may be used again."
+        named = f" with SHA-256 {self.model_digest}" if self.model_digest else ""
+        yield f"The model{named} and the division are the ones that cast these ballots, in evaluation mode."
+        yield from self.about_vote()
+        if self.rule.prices:
+            yield "The division's own statement of how many ballots a change moves is true."
+        elif self.rule.division.whole_graph and self.task == "node":
+            known = LOCALITY[self.locality]
+            yield f"The model predicts a node from its own features and from nodes whose messages reach it{known}."
+        elif self.rule.division.whole_graph:
+            known = LOCALITY[self.locality]
+            yield f"The model sees one subgraph at a time: the nodes of that subgraph and no others{known}."
+        if self.tolerance > 0:
+            yield (
+                f"No score moves by more than {self.tolerance:g} of the largest, or than four times as far as shaking "
+                "moves it, when the same subgraph is evaluated again, on any machine; ballots closer to a tie than "
+                "twice that are conceded to the attacker."
+            )
+        else:
+            yield "Evaluating the same subgraph again gives the same ballot, on any machine."
+
+    def about_vote(self) -> Iterator[str]:
+        """How ballots are added up, unless that is as usual."""
+        unusual = self.vote.empty not in (None, self.rule.empty[0])
+        if self.rule.own_groups:
+            yield _OWN_BALLOTS[self.task, self.rule.one_way]
+            yield "An edge that loses one of two directions, or some of its copies, is a changed edge, no deleted one."
+        if unusual and self.rule.own_groups:
+            yield (
+                f"Empty groups, of which there may be any number, would cast class {self.vote.empty}: so each ballot "
+                "that is cast takes one vote from that class."
+            )
+        elif unusual:
+            empty = "where the target has no edge that brings it a message"
+            if self.task == "graph":
+                empty = f"without {'an edge' if self.rule.uses_cover else 'a node'}"
+            cast = "no ballot" if self.vote.empty == "abstain" else f"a ballot for class {self.vote.empty}"
+            yield f"A subgraph {empty} casts {cast}, whatever the model says."
+        if self.vote.edgeless_prior:
+            yield (
+                f"The ballots of a target are added to {self.vote.edgeless_prior:,} votes for its prediction without "
+                "edges. No attack moves these: the prediction depends on the target's own features alone. Where it is "
+                "too close to a tie, they are conceded to the attacker."
+            )
+        elif self.vote.class_prior:
+            given = [f"{number:,} for class {k}" for k, number in enumerate(self.vote.class_prior) if number]
+            listed = ", ".join(given[:20]) + (f", and so on for {len(given)} classes" if len(given) > 20 else "")
+            yield f"The ballots of every target are added to votes that no attack moves: {listed}."
+        if self.vote.prior or unusual:
+            yield "What empty groups cast, the added votes and the division were fixed before any ballot was cast."
+
+    def not_proved(self) -> Iterator[str]:
+        """What is not proved."""
+        yield "That the label is correct: only that it stays the same."
+        yield "Anything about attacks on the training data: the model is taken as it is."
+        if not self.target_features:
+            yield "Changes of the target's own features: they reach every subgraph and are never certified."
+        if self.needs_ids:
+            yield "Deletion of nodes: without a node_id in the data it renames all later rows."
+        if self.rule.by_neighbours and not self.target_features:
+            yield (
+                "That the graph mattered: a radius at or above the target's degree means that the label is "
+                "the one predicted without any edges."
+            )
+        if not self.rule.division.whole_graph:
+            yield "Any change that is not listed as covered."
+
+
+def make_sample_claim(
+    *,
+    method: str,
+    noise: Mapping[str, Any],
+    task: str,
+    alpha: float,
+    scope: str,
+    ids: str = "node_id",
+    digests: Mapping[str, str] | None = None,
+    notes: tuple[str, ...] = (),
+) -> Claim:
+    """The claim that belongs to predictions counted under random noise.
+
+    Args:
+        method: Name of the defence.
+        noise: Kind and parameters of the noise, as files store them.
+        task: ``"node"`` or ``"graph"``.
+        alpha: Error probability.
+        scope: What ``alpha`` is spent on.
+        ids: As in :func:`make_claim`, like ``digests`` and ``notes``.
+    """
+    covers, assumes, not_proved = _about_deletions() if noise["kind"] == "deletions" else _about_flips(noise, task)
+    unsound = noise.get("test") == "legacy-unsound"
+    if unsound:
+        words = "Anything at all: the legacy test is unsound, and one injected node can flip labels that it certifies."
+        not_proved.insert(0, words)
+    return Claim(
+        task=task,
+        method=f"{method} (legacy-unsound)" if unsound else method,
+        division="",
+        num_groups=0,
+        guarantee="probabilistic",
+        unit=noise_unit(noise),
+        covers=tuple(covers),
+        assumes=(
+            *assumes,
+            "Samples are independent draws of the stated noise; their number was fixed before any count was seen.",
+            "The model's prediction on a noisy graph depends on that graph alone.",
+        ),
+        not_proved=(
+            *not_proved,
+            "That a new vote gives this label: it is the most probable class under noise, not one vote's outcome.",
+            "Anything about attacks on the training data.",
+        ),
+        ids=ids,
+        alpha=alpha,
+        alpha_scope=scope,
+        digests=dict(digests or {}),
+        notes=notes,
+        library_version=__version__,
+    )
+
+
+def noise_unit(noise: Mapping[str, Any]) -> str:
+    """What one step of the radius counts; for flips: edges, or feature entries if no edge is noisy."""
+    if noise["kind"] == "deletions":
+        most = noise["edges_per_injected"]
+        return f"node injected with {'any number of' if most == 'inf' else f'up to {int(most)}'} edges"
+    if not (noise["p_add"] or noise["p_delete"]):
+        return "feature entry flipped"
+    return "edge added or deleted" + (" at the target" if noise["where"] == "target row" else "")
+
+
+def _about_deletions() -> tuple[list[str], list[str], list[str]]:
+    covers = ["Nodes injected with any features and a limited number of edges each, to old or new nodes."]
+    assumes = ["A node without edges influences no other node (probed, not proved)."]
+    return covers, assumes, ["Edges added or deleted between existing nodes, deleted nodes, changed features."]
+
+
+def _about_flips(noise: Mapping[str, Any], task: str) -> tuple[list[str], list[str], list[str]]:
+    covers, assumes, not_proved = [], [], []
+    if noise["where"] == "target row":
+        covers.append("Edges added and deleted at the target.")
+        not_proved.append(
+            "Edges between other nodes: noise leaves them alone. So budgets of edges, which may lie "
+            "anywhere, do not hold; only the radius speaks, about edges at the target."
+        )
+    elif noise["p_add"] or noise["p_delete"]:
+        covers.append(f"Edges added and deleted between existing nodes{', anywhere' if task == 'node' else ''}.")
+    else:
+        not_proved.append("Changed edges.")
+    if noise["p_add_feature"] or noise["p_delete_feature"]:
+        covers.append("Entries of binary features flipped, at any node.")
+        assumes.append("Features stay 0 or 1; the defence accepts no others.")
+    else:
+        not_proved.append("Changed features.")
+    return covers, assumes, [*not_proved, "Injected and deleted nodes, changed weights of edges."]

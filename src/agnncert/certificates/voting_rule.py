@@ -1,0 +1,152 @@
+"""Vote: what an empty group casts, and the votes with which each class starts.
+
+The score of a class is its prior plus its ballots. Both settings are fixed before any ballot is seen and stand in the
+certificate, so no attack can move them.
+"""
+
+import reprlib
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+from agnncert.certificates.rules import RULES
+from agnncert.errors import CertificateError, SettingsError
+
+LARGEST_PRIOR = 2**30
+LARGEST_CLASS = 2**15 - 2
+
+
+@dataclass(frozen=True)
+class Vote:
+    """How ballots are added up; ``Vote()`` is the plain vote.
+
+    Attributes:
+        empty: What a group casts that is empty for the target (no edge brings it a message there; in the graph task,
+            the group has no edge or no node): ``"edgeless"``, the prediction without edges; ``"abstain"``; or the
+            number of a class. When not given, what the division has always done: the edgeless prediction for nodes,
+            and nothing for graphs and where features are gated.
+        prior: Votes that are there from the start: one whole number, for the target's edgeless prediction, or a list
+            with one for each class. They may be negative.
+
+    Example:
+        >>> Vote(empty="abstain", prior=5)
+        Vote(empty='abstain', prior=5)
+        >>> Vote(empty=1, prior=[0, 12]).prior
+        (0, 12)
+    """
+
+    empty: str | int | None = None
+    prior: int | tuple[int, ...] = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "empty", _empty(self.empty))
+        object.__setattr__(self, "prior", _prior(self.prior))
+
+    @property
+    def edgeless_prior(self) -> int:
+        """Votes for the edgeless prediction; 0 if the prior is the same for all targets."""
+        return self.prior if isinstance(self.prior, int) else 0
+
+    @property
+    def class_prior(self) -> tuple[int, ...]:
+        """Votes for each class, the same for all targets; empty if there are none."""
+        return self.prior if isinstance(self.prior, tuple) else ()
+
+    @property
+    def constant(self) -> int | None:
+        """The class, or -1 for nothing, that empty groups cast for all targets; None if it is the edgeless one."""
+        return None if self.empty in (None, "edgeless") else -1 if self.empty == "abstain" else int(self.empty)
+
+    def under(self, rule: str, num_classes: int) -> "Vote":
+        """This vote spelled out for a rule.
+
+        Args:
+            rule: A key of :data:`~agnncert.certificates.rules.RULES`.
+            num_classes: Number of classes.
+
+        Raises:
+            SettingsError: It makes no sense there.
+        """
+        facts = RULES[rule]
+        empty = facts.empty[0] if self.empty is None else self.empty
+        prior = 0 if isinstance(self.prior, tuple) and not any(self.prior) else self.prior
+        if ("class" if isinstance(empty, int) else empty) not in facts.empty:
+            raise SettingsError(f"Vote(empty={empty!r}): {_WHY_NOT_EMPTY.get(rule, _USUAL_REASON[facts.task])}")
+        if isinstance(empty, int) and empty >= num_classes:
+            raise SettingsError(f"Vote(empty={empty}): the classes are 0 to {num_classes - 1}.")
+        if isinstance(prior, tuple) and len(prior) != num_classes:
+            raise SettingsError(
+                f"Vote(prior=…) has {len(prior)} numbers: expected one for each of {num_classes} classes."
+            )
+        if isinstance(prior, int) and prior and not facts.edgeless_prior:
+            raise SettingsError(
+                f"Vote(prior={prior}): {_WHY_NOT_PRIOR.get(rule, _NO_EDGELESS)} Give a list, one number for each class."
+            )
+        return replace(self, empty=empty, prior=prior)
+
+    def to_json(self) -> dict[str, Any]:
+        """This vote in JSON's terms; :meth:`from_json` is the way back."""
+        return {"empty": self.empty, "prior": self.prior if isinstance(self.prior, int) else list(self.prior)}
+
+    @classmethod
+    def from_json(cls, stored: Any, rule: str, num_classes: int) -> "Vote":
+        """The vote that a file describes, which is not trusted.
+
+        Raises:
+            CertificateError: It is not how this library writes a vote under this rule.
+        """
+        try:
+            if not isinstance(stored, dict) or set(stored) != {"empty", "prior"}:
+                raise SettingsError('expected "empty" and "prior".')
+            vote = cls(**stored).under(rule, num_classes)
+            if vote.to_json() != stored or any(isinstance(value, bool) for value in _values(stored)):
+                raise SettingsError("it is not spelled out.")
+        except SettingsError as error:
+            raise CertificateError(f"the vote {reprlib.repr(stored)} makes no sense: {error}") from error
+        return vote
+
+
+_NO_EDGELESS = "there is no edgeless prediction of a graph, or in a division of which only the ballots are known."
+_WHY_NOT_PRIOR = {"gated/node": "it would follow the target's own features, which this division protects."}
+_USUAL_REASON = {
+    "node": "with one group per neighbour all other groups are empty, and nothing outweighs them. Let them abstain, "
+    "and give a prior.",
+    "graph": "a graph has no edgeless prediction: use a class, or let empty groups abstain.",
+}
+_WHY_NOT_EMPTY = {
+    "gated/node": "groups that hide the target's features cannot cast what follows from them: use a class, or abstain.",
+    **{
+        rule: "no group of this division counts as empty: all ballots are cast. Leave it out."
+        for rule in RULES
+        if rule.startswith(("gnncert", "custom"))
+    },
+}
+
+
+def _empty(empty: Any) -> str | int | None:
+    if isinstance(empty, Integral) and not isinstance(empty, bool) and 0 <= int(empty) <= LARGEST_CLASS:
+        return int(empty)
+    if empty is None or (isinstance(empty, str) and empty in ("edgeless", "abstain")):
+        return empty
+    raise SettingsError(f'Vote(empty={empty!r:.60}): expected "edgeless", "abstain" or the number of a class.')
+
+
+def _prior(prior: Any) -> int | tuple[int, ...]:
+    if _is_whole(prior):
+        return int(prior)
+    numbers = list(prior) if hasattr(prior, "__iter__") and not isinstance(prior, (str, bytes, dict)) else None
+    if numbers is None or not numbers or not all(map(_is_whole, numbers)):
+        raise SettingsError(
+            f"Vote(prior={prior!r:.60}): expected a whole number, or a list with one for each class, none beyond "
+            f"{LARGEST_PRIOR:,}."
+        )
+    return tuple(map(int, numbers))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) <= LARGEST_PRIOR
+
+
+def _values(stored: dict[str, Any]) -> list[Any]:
+    prior = stored["prior"]
+    return [stored["empty"], *(prior if isinstance(prior, list) else [prior])]

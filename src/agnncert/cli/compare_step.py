@@ -1,0 +1,131 @@
+"""What ``agnncert compare`` does: defences on one dataset, with a folder of results; or finished runs side by side."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agnncert.baselines.named import defence_named
+from agnncert.certificates.voting_rule import Vote
+from agnncert.cli.folder import RunFolder, find_run
+from agnncert.cli.inputs import class_names, file_name, fresh_model, is_module_spec, load_data
+from agnncert.cli.settings import DataSettings, ModelSettings, empty_of
+from agnncert.comparison.compared import Comparison, compare
+from agnncert.comparison.rows import Voted
+from agnncert.comparison.threat import Threat
+from agnncert.errors import SettingsError
+from agnncert.graphs.graph import infer_task
+from agnncert.progress import OnProgress
+
+SIZES = (0, 1, 5, 10, 20, 50, 100)
+_ACCURACIES = {
+    "vote": "accuracy of the vote",
+    "undefended": "accuracy, undefended",
+    "no edges": "accuracy, no edges",
+    "majority": "accuracy, majority class",
+}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison, the folder with its certificates, and the files of its tables and figures."""
+
+    folder: Path
+    comparison: Comparison
+    files: tuple[Path, ...]
+
+
+def compare_run(
+    settings: DataSettings,
+    defences: Sequence[tuple[str, Mapping[str, Any]]],
+    out: str | Path | None = None,
+    on_progress: OnProgress | None = None,
+    voting: ModelSettings | None = None,
+    **how: Any,
+) -> Compared:
+    """Trains and certifies with every defence and writes tables and figures.
+
+    After an interruption the same call goes on where it stopped; another attack on the same folder uses the
+    certificates that are there.
+
+    Args:
+        settings: Which data.
+        defences: Names of defences, each with its settings; when empty, those that cover the attack. Among the settings
+            of a division may be its vote: ``empty``, and ``prior``, a number or, for the classes, ``"0/12"``.
+        out: The folder; one below ``runs`` when not given.
+        on_progress: Called before every defence.
+        voting: Whose ``empty`` and ``prior`` hold for all divisions; the usual vote when not given.
+        **how: Arguments of :func:`agnncert.compare`.
+    """
+    threat = Threat(how["attack"], how["edges_per_injected"], how["own_features"])
+    data = load_data(settings)
+    task, name = infer_task(data), getattr(data, "name", None) or Path(settings.data).name
+    model = how["model"]
+    if is_module_spec(model):
+        own = ModelSettings(data=settings.data, model=model, set=how["model_args"], seed=settings.seed)
+        how |= {"model": lambda: fresh_model(own, data), "model_args": {}}
+    names = class_names(data)
+    how["vote"] = None if voting is None else voting.with_class_numbers(names).vote
+    chosen = [_with_vote(kind, task, values, names) for kind, values in defences] or None
+    folder = Path(out) if out is not None else Path("runs") / file_name(f"{name}-{model}-comparison")
+    comparison = compare(data, chosen, seed=settings.seed, folder=folder / "certificates", progress=on_progress, **how)
+    tau = f"-{threat.edges_per_injected:g}" if threat.kind == "injection" else ""
+    files = comparison.save(folder, file_name(f"{threat.kind}{tau}{'-own' if threat.own_features else ''}"))
+    return Compared(folder, comparison, files)
+
+
+def _with_vote(kind: str, task: str, values: Mapping[str, Any], names: Sequence[str] | None) -> Voted:
+    """A defence and, if its settings say so, its vote."""
+    settings = {name: value for name, value in values.items() if name not in ("empty", "prior")}
+    defence: Any = defence_named(kind, task, settings)
+    voted: Voted = defence
+    if len(settings) == len(values):
+        return voted
+    prior = values.get("prior", 0)
+    if isinstance(prior, str):
+        words = prior.split("/")
+        if not all(word.removeprefix("-").isdecimal() for word in words):
+            raise SettingsError(f"prior={prior}: expected a whole number, or one for each class, such as 0/12.")
+        prior = [int(word) for word in words]
+    empty = values.get("empty")
+    if isinstance(empty, str):
+        number = empty_of(empty, names)
+        empty = int(number) if number is not None and number.isdecimal() else number
+    return defence, Vote(empty, prior)
+
+
+def side_by_side(places: Sequence[str | Path]) -> tuple[list[str], list[list[Any]]]:
+    """A table of runs: its titles, and a row for each. Certified accuracies are those at the usual sizes.
+
+    Raises:
+        SettingsError: A place is not the folder of a run.
+    """
+    folders = []
+    for place in places:
+        folder = find_run(place) if Path(place).is_dir() else None
+        if folder is None:
+            raise SettingsError(f"{place} is not the folder of a run: it has no settings.toml.")
+        folders.append(folder)
+    tables = [_numbers(folder) for folder in folders]
+    sizes = [size for size in SIZES if any(f"at {size}" in table for table in tables)]
+    titles = ["data", "model", "division", "seed", *_ACCURACIES, *(f"at {s}" for s in sizes), "median radius"]
+    shown = [title for title in titles if any(title in table for table in tables)]
+    rows = [[str(f), *(t.get(name, "") for name in shown)] for f, t in zip(folders, tables, strict=True)]
+    return ["run", *shown], rows
+
+
+def _numbers(folder: RunFolder) -> dict[str, Any]:
+    rows = folder.rows()
+    if not rows:
+        raise SettingsError(f"{folder} has no results yet: run its command again to finish it.")
+    numbers: dict[str, Any] = {name: rows[-1][name] for name in ("data", "model", "division", "seed")}
+    numbers["division"] = str(numbers["division"]).replace(", key=u64le", "").replace(", hash=md5", "")
+    single = {row["measure"]: row["value"] for row in rows if row["size"] is None}
+    numbers |= {name: round(single[m], 4) for name, m in _ACCURACIES.items() if m in single}
+    numbers |= {"median radius": single["median radius"]} if "median radius" in single else {}
+    for row in rows:
+        if row["measure"] in ("certified accuracy", "certified share") and row["size"] in SIZES:
+            numbers[f"at {row['size']}"] = round(row["value"], 4)
+    if any(title.startswith("at ") for title in numbers):  # sizes beyond the last one stored: nothing is certified
+        numbers = {**{f"at {size}": 0.0 for size in SIZES if f"at {size}" not in numbers}, **numbers}
+    return numbers

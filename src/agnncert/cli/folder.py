@@ -1,0 +1,349 @@
+"""``RunFolder``: everything that one run leaves behind, each file written whole or not at all.
+
+Also what is stored there: settings as TOML, and the environment (versions and kind of machine, nothing that names it).
+
+The model card of a run folder: what the model is, what it was made from, what it can do and what not.
+"""
+
+import csv
+import io
+import json
+import logging
+import os
+import platform
+import shutil
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+from agnncert import __version__
+from agnncert.errors import AgnncertError, SettingsError
+from agnncert.report.figures import laid_out
+from agnncert.storage import write_atomic
+
+log = logging.getLogger(__name__)
+
+Row = dict[str, Any]
+
+SETTINGS = "settings.toml"
+DATA = "data.json"
+VOTE = "vote.json"
+MODEL_CARD = "MODEL_CARD.md"
+OWN_FILES = (
+    SETTINGS, DATA, VOTE, "environment.json", "weights.safetensors", "weights.json", "certificate.cert",
+    "results.jsonl", "results.csv", "report.html", "log.txt", "MODEL_CARD.md",
+)  # fmt: skip
+_FILE_ONLY = {"file_only": True}  # for the log in the folder; the screen shows such events in other words
+PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "safetensors", "scikit-learn")
+ROW_FIELDS = ("run", "step", "measure", "size", "value", "data", "model", "division", "seed", "digest")
+
+
+class RunFolder:
+    """The folder of one run."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.weights = self.path / "weights.safetensors"  # weights.json beside it describes model and training
+        self.certificate = self.path / "certificate.cert"
+        self.tables = self.path / "data"  # copies of a user's own tables, if they are not too large
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def exists(self) -> bool:
+        """Whether a run has been recorded here."""
+        return (self.path / SETTINGS).is_file()
+
+    @property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """The settings of every step so far."""
+        return read_toml(self.path / SETTINGS) if self.exists else {}
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What is known about the data: name, digest, size, names of the classes."""
+        return self.read_json(DATA)
+
+    def checkpoint(self, name: str) -> Path:
+        """Where training a model keeps its state until it has finished."""
+        return self.path / f"{name}.checkpoint"
+
+    def begin(self, step: str, table: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        """Records what is going to be done, where, and on what."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.write(SETTINGS, toml_text({**self.settings, step: table}))
+        self.write(DATA, _json(data))
+        self.write("environment.json", _json(environment()))
+
+    def forget(self, step: str) -> None:
+        """Removes what a step recorded, because what it was about has changed."""
+        if step in self.settings:
+            self.put_rows(step, [])
+            self.write(SETTINGS, toml_text({name: t for name, t in self.settings.items() if name != step}))
+
+    def differs(self, step: str, table: Mapping[str, Any], digest: str) -> list[str]:
+        """Why this folder cannot be used for a step, such as other settings or other data; empty if it can."""
+        if not self.path.exists():
+            return []
+        if not self.path.is_dir():
+            return ["it is a file"]
+        if not self.exists:
+            return ["it is not empty, and not the folder of a run"] if any(self.path.iterdir()) else []
+        known = self.settings.get(step)
+        if known is None:
+            return [f"it holds a run that began with {', '.join(self.settings)}"]
+        # Where the data lies does not matter as long as it is the same.
+        keys = [key for key in {**known, **table} if key != "root" and known.get(key) != table.get(key)]
+        changed = [f"{key} was {known.get(key, 'not set')}, now {table.get(key, 'not set')}" for key in keys]
+        return changed + ([] if self.data.get("digest") == digest else ["the data is not the same"])
+
+    def forget_checkpoints(self) -> None:
+        """Removes the states of training, once it has finished."""
+        for file in self.path.glob("*.checkpoint"):
+            file.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Removes what runs write, and nothing else."""
+        self.forget_checkpoints()
+        for name in OWN_FILES:
+            (self.path / name).unlink(missing_ok=True)
+        for file in self.path.glob("*.part"):
+            file.unlink(missing_ok=True)
+        shutil.rmtree(self.tables, ignore_errors=True)
+
+    def rows(self, step: str | None = None) -> list[Row]:
+        """Rows of results, of all steps or of one."""
+        file = self.path / "results.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        try:
+            rows = [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise SettingsError(f"{file} is damaged: {error}.") from error
+        return rows if step is None else [row for row in rows if row["step"] == step]
+
+    def put_rows(self, step: str, rows: Iterable[Row]) -> None:
+        """Stores the rows of a step in place of earlier ones, as JSON lines and as CSV."""
+        whole = [row for row in self.rows() if row["step"] != step] + [
+            {name: {"run": self.path.name, "step": step, **row}.get(name) for name in ROW_FIELDS} for row in rows
+        ]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, ROW_FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(whole)
+        self.write("results.jsonl", "".join(json.dumps(row) + "\n" for row in whole))
+        self.write("results.csv", text.getvalue())
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """A JSON file of this folder; empty if there is none."""
+        file = self.path / name
+        try:
+            return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else {}
+        except (ValueError, TypeError) as error:
+            raise SettingsError(f"{file} is damaged: {error}.") from error
+
+    def write(self, name: str, text: str) -> None:
+        """Writes a text file, all of it or nothing."""
+        write_atomic(self.path / name, text)
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Writes a log of what happens inside; adds to an interruption how to go on.
+
+        If the input was wrong, a folder that was new is removed again.
+        """
+        is_new = not self.path.exists()
+        self.path.mkdir(parents=True, exist_ok=True)
+        if (self.path / "log.txt").is_symlink():  # it may lead to any file of the user
+            raise SettingsError(f"{self.path / 'log.txt'} is a link, and nothing is written through links: remove it.")
+        handler = logging.FileHandler(self.path / "log.txt", encoding="utf-8")
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+        library = logging.getLogger("agnncert")
+        level = library.level
+        library.addHandler(handler)
+        library.setLevel(logging.INFO)
+        try:
+            yield
+        except KeyboardInterrupt:
+            for draft in self.path.glob("*.part"):
+                draft.unlink(missing_ok=True)
+            log.info("interrupted", extra=_FILE_ONLY)
+            kept = [*self.path.glob("*.checkpoint"), *(f for f in (self.weights, self.certificate) if f.exists())]
+            message = f"what was finished is in {self.path}; the same command goes on from there."
+            early = "nothing was finished yet; the same command begins anew."
+            raise KeyboardInterrupt(message if kept else early) from None
+        except Exception as error:
+            log.error("%s: %s", type(error).__name__, error, extra=_FILE_ONLY)
+            if is_new and isinstance(error, AgnncertError):
+                handler.close()
+                self.clear()
+                with suppress(OSError):  # it is kept if someone else has put something there
+                    self.path.rmdir()
+            raise
+        finally:
+            library.removeHandler(handler)
+            library.setLevel(level)
+            handler.close()
+
+
+def open_run(
+    out: str | Path | None, name: str, step: str, table: Mapping[str, Any], digest: str, fresh: bool = False
+) -> RunFolder:
+    """The folder for a step: a new one, or the one in which the same step was begun before.
+
+    Args:
+        out: The folder to use; when not given, ``runs/name``, or ``runs/name-2`` … if that holds another run.
+        name: What to call it.
+        step: The step that is to begin.
+        table: Its settings.
+        digest: Digest of its data.
+        fresh: Start anew, even if the folder holds a run.
+
+    Raises:
+        SettingsError: ``out`` holds something else.
+    """
+    if out is not None:
+        folder = RunFolder(out)
+        reasons = folder.differs(step, table, digest)
+        if reasons and (not fresh or not folder.exists):
+            hint = "choose another --out, or start anew with --fresh" if folder.exists else "choose another --out"
+            raise SettingsError(f"{folder} cannot be used for this run: {'; '.join(reasons)}. Please {hint}.")
+    else:
+        names = chain([name], (f"{name}-{number}" for number in count(2)))
+        candidates = (RunFolder(Path("runs", each)) for each in names)
+        folder = next(candidate for candidate in candidates if not candidate.differs(step, table, digest))
+    if fresh:
+        folder.clear()
+    return folder
+
+
+def find_run(path: str | Path) -> RunFolder | None:
+    """The run at ``path``, which may be its folder or any file in it."""
+    place = Path(path)
+    folder = RunFolder(place if place.is_dir() else place.parent)
+    return folder if folder.exists else None
+
+
+def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    r"""Tables of plain values as TOML.
+
+    Example:
+        >>> toml_text({"train": {"data": "cora-ml", "lr": 0.01, "set": {"num_layers": 2}}})
+        '[train]\ndata = "cora-ml"\nlr = 0.01\n\n[train.set]\nnum_layers = 2\n'
+
+    Raises:
+        SettingsError: A value is neither text, a number, yes or no, nor a list or table of these.
+    """
+    import tomli_w
+
+    try:
+        return tomli_w.dumps(tables)
+    except TypeError as error:
+        raise SettingsError(f"these settings cannot be stored: {error}.") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file.
+
+    Raises:
+        SettingsError: It cannot be read or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read {path}: {error.strerror or error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not TOML: {error}.") from error
+
+
+def environment() -> dict[str, Any]:
+    """Versions of the libraries and the kind of machine; no host name, user or path."""
+    return {
+        "agnncert": __version__,
+        "python": platform.python_version(),
+        **{name: installed for name in PACKAGES if (installed := _version(name)) is not None},
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpus": os.cpu_count(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+_INTENDED = """\
+The model is meant to vote: the certified label of a {task} is the one that most subgraphs of the graph elect
+(`ac.certify(model, data, division).label`), not the output of one pass over the whole graph. A certificate speaks about
+the graph it was made on, and says what no attack *starting from that graph* can change."""
+_LIMITS = """\
+- A certified label stays the same; it need not be correct.
+- Nothing is proved about attacks on the training data.
+- Ids must stay with their {task}s' nodes, and features must be prepared as they were here.
+- Compare the accuracies above: a model that sees no edges needs no proof. If it does as well, use that one."""
+
+_ABOUT_DATA = ("name", "task", "graphs", "nodes", "edges", "features", "classes", "digest")
+
+
+def write_card(folder: RunFolder) -> None:
+    """Writes, or writes anew, the card of a run from what its folder holds."""
+    settings, data = folder.settings, folder.data
+    made = {**settings.get("certify", {}), **settings.get("train", {})}
+    rows = [row for row in folder.rows() if row["size"] is None]
+    task = str(data.get("task", "node"))
+    parts = [
+        f"# Model card: {_plain(made.get('model', 'model'))} on {_plain(data.get('name', 'data'))}",
+        "## What it is\n\n" + _table({
+            "model": made.get("model"), **made.get("set", {}), "division": made.get("division"),
+            "subgraphs": made.get("groups"), **_vote(folder, made),
+            "seed": made.get("seed", 0), "weights": folder.weights.name,
+        }),
+        "## What it was made from\n\n" + _table(
+            {name: data.get(name) for name in _ABOUT_DATA}
+        ),
+        "## How well it does\n\n" + _table({row["measure"]: _number(row["measure"], row["value"]) for row in rows}),
+        "## What it is for\n\n" + _INTENDED.format(task=task),
+        "## What to mind\n\n" + _LIMITS.format(task=task),
+        "## How to make and check it\n\n" + "\n".join(
+            [*(f"    agnncert {step} --settings settings.toml" for step in settings), "    agnncert verify ."]
+        ),
+    ]  # fmt: skip
+    folder.write(MODEL_CARD, "\n\n".join(parts) + "\n")
+
+
+def _vote(folder: RunFolder, made: dict[str, Any]) -> dict[str, Any]:
+    """How votes are counted, if not as usual; also for which size that was chosen, and with what division."""
+    choice = folder.read_json(VOTE)
+    chosen: dict[str, Any] = next((one for one in choice.get("candidates", []) if one.get("chosen")), {})
+    vote = chosen or made
+    return {
+        "vote chosen for size": choice.get("size"),
+        "what decides": chosen.get("decides"),
+        "certified with": chosen.get("division"),
+        "empty subgraphs cast": vote.get("empty"),
+        "votes given in advance": vote.get("prior"),
+    }
+
+
+def _table(values: dict[str, Any]) -> str:
+    rows = [[_plain(name), _plain(value)] for name, value in values.items() if value is not None]
+    return laid_out("markdown", ["", ""], rows, "ll") if rows else "Nothing yet."
+
+
+def _number(measure: str, value: float) -> str:
+    return f"{100 * value:.1f} %" if "accuracy" in measure else f"{value:g}"
+
+
+def _plain(value: Any) -> str:
+    """Text on one line that Markdown takes for text: names come from the user's data."""
+    return " ".join(str(value).replace("`", "'").replace("<", "&lt;").split())

@@ -1,0 +1,702 @@
+"""A user's own model: ``package.module:factory`` found and built, and its weights put in.
+
+Turns settings into what they name: data, division, model, targets; of a new run or of an earlier one.
+
+``study_of_settings`` and ``study_of_run`` do all of it and return a ``Study`` for the runner.
+
+How long training or certification will take, and how much memory: measured on a small piece of the real work.
+"""
+
+import copy
+import importlib
+import importlib.util
+import inspect
+import logging
+import os
+import pkgutil
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from itertools import islice, product
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from agnncert.certificates.votes import IntArray
+from agnncert.certificates.voting_rule import LARGEST_CLASS, Vote
+from agnncert.cli.folder import VOTE, RunFolder
+from agnncert.cli.settings import (
+    AnySettings,
+    CertifySettings,
+    DataSettings,
+    ModelSettings,
+    TrainSettings,
+    settings_from,
+)
+from agnncert.comparison.runner import Study, part_rows, predict
+from agnncert.datasets.catalog import DATASETS
+from agnncert.datasets.columns import FORMATS
+from agnncert.datasets.load import load_dataset
+from agnncert.datasets.splits import dataset_digest
+from agnncert.datasets.tables import load_tables
+from agnncert.datasets.tu import tu_files
+from agnncert.divisions.base import Division, num_groups_in
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.named import division_named
+from agnncert.divisions.node import NodeCentric
+from agnncert.engine import fast
+from agnncert.engine.call import bind
+from agnncert.engine.features import Features
+from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
+from agnncert.graphs.disk import is_graph_folder, open_graph
+from agnncert.graphs.graph import infer_task
+from agnncert.graphs.targets import Prepared, target_rows
+from agnncert.models.build import MODELS, build_constant, build_model
+from agnncert.models.io import load_model, pretrained, pretrained_settings
+from agnncert.storage import write_atomic
+from agnncert.training.settings import FitSettings
+from agnncert.training.setup import prepare
+
+PathLike = str | os.PathLike[str]
+
+
+def is_module_spec(model: str) -> bool:
+    """Whether a model is named as ``package.module:factory`` or ``file.py:factory``."""
+    return ":" in model
+
+
+def user_model(spec: str, known: Mapping[str, Any], given: Mapping[str, Any]) -> torch.nn.Module:
+    """Builds the module that ``spec`` names.
+
+    Args:
+        spec: ``package.module:factory``, found from the current folder or among installed packages, or
+            ``file.py:factory``. The factory is a function or class; a ready module is taken as it is.
+        known: Values for parameters that the factory asks for without a default, such as ``in_channels``.
+        given: Values that the user has set.
+
+    Raises:
+        SettingsError: Module or factory cannot be found, or a setting is not one of the factory's.
+        ModelContractError: The factory fails, or returns no module.
+    """
+    place, _, name = spec.partition(":")
+    if not place or not name:
+        raise SettingsError(f'"{spec}" names no model: expected package.module:factory, such as mymodels.gcn:build.')
+    module = _from_file(Path(place)) if place.endswith(".py") else _imported(place)
+    factory = getattr(module, name, None)
+    if factory is None:
+        public = [n for n, value in vars(module).items() if not n.startswith("_") and callable(value)]
+        raise SettingsError(f'{place} has no "{name}": {did_you_mean(name, public)}')
+    if isinstance(factory, torch.nn.Module):
+        if given:
+            raise SettingsError(f"{spec} is a module that is built already: it takes no settings ({', '.join(given)}).")
+        return factory
+    if not callable(factory):
+        raise SettingsError(
+            f"{spec} is a {type(factory).__name__}: expected a function or class that returns a module."
+        )
+    arguments = _arguments(spec, factory, known, given)
+    try:
+        model = factory(**arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit(0) would otherwise pass for success
+        raise ModelContractError(f"{spec} failed: {type(error).__name__}: {error}{_where(error)}.") from error
+    if not isinstance(model, torch.nn.Module):
+        raise ModelContractError(f"{spec} returned a {type(model).__name__}: expected a torch.nn.Module.")
+    return model
+
+
+def load_weights(model: torch.nn.Module, path: PathLike) -> torch.nn.Module:
+    """Puts the weights of a safetensors file into a module; returns it in evaluation mode.
+
+    Raises:
+        ModelContractError: The file cannot be read, or its tensors do not fit; names all of them.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ModelContractError(f"there is no file {path} with weights.")
+    try:
+        stored = load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelContractError(
+            f"{path} is not a safetensors file ({error}). Write one with safetensors.torch.save_file("
+            f'model.state_dict(), "{path.stem}.safetensors"); pickles are never opened: they can run code.'
+        ) from error
+    wanted = model.state_dict()
+    wrong = [f"missing: {name}{_nearest(name, stored)}" for name in wanted if name not in stored]
+    wrong += [f"unexpected: {name}" for name in stored if name not in wanted]
+    for name in wanted:
+        if name in stored and stored[name].shape != wanted[name].shape:
+            sizes = f"{list(stored[name].shape)} in the file, {list(wanted[name].shape)} in the model"
+            wrong.append(f"of another shape: {name} is {sizes}")
+    if wrong:
+        raise ModelContractError(
+            "\n  ".join([f"the weights in {path} do not fit {type(model).__name__}:", *wrong[:20]])
+            + (f"\n  … and {len(wrong) - 20} more" if len(wrong) > 20 else "")
+        )
+    model.load_state_dict(stored)
+    return model.eval()
+
+
+def _imported(name: str) -> ModuleType:
+    here = os.getcwd()
+    if here not in sys.path:  # a console script does not look into the current folder by itself
+        sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        # Either the module that was named is missing, or another one that it imports.
+        if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
+            raise SettingsError(f"importing {name} failed: {error}{_where(error)}.") from error
+        raise SettingsError(
+            f'there is no module "{error.name}" in this folder or among the installed packages: '
+            f"{did_you_mean(error.name.rpartition('.')[2], _siblings(error.name))}"
+        ) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise SettingsError(f"importing {name} failed: {type(error).__name__}: {error}{_where(error)}.") from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        near = [str(p) for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        raise SettingsError(f"there is no file {path}: {did_you_mean(str(path), near) if near else 'give its path.'}")
+    folder = str(path.parent.resolve())
+    if folder not in sys.path:  # so that the file finds its neighbours, as a script does
+        sys.path.insert(0, folder)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        del sys.modules[path.stem]
+        raise SettingsError(f"{path} cannot be run: {type(error).__name__}: {error}{_where(error)}.") from error
+    return module
+
+
+def _siblings(missing: str) -> list[str]:
+    """Modules beside the one that is missing: in the current folder, or in its package."""
+    package, _, _ = missing.rpartition(".")
+    places: Iterable[str] = getattr(sys.modules[package], "__path__", []) if package in sys.modules else [os.getcwd()]
+    return sorted(module.name for module in pkgutil.iter_modules(list(places))) or ["none in this folder"]
+
+
+def _arguments(spec: str, factory: Any, known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        parameters = inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        return dict(given)
+    by_name = [p for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    open_ended = any(p.kind == p.VAR_KEYWORD for p in parameters.values())
+    names = [p.name for p in by_name]
+    for key in given:
+        if not open_ended and key not in names:
+            hint = did_you_mean(key, names) if names else "it takes none."
+            raise SettingsError(f'{spec} has no setting "{key}": {hint}')
+    needed = [p.name for p in by_name if p.default is p.empty and p.name not in given]
+    unknown = [name for name in needed if name not in known]
+    if unknown:
+        raise SettingsError(
+            f"{spec} needs {', '.join(unknown)}: give them, as in --set {unknown[0]}=…, or write a factory "
+            "that needs none."
+        )
+    return {**{name: known[name] for name in needed}, **given}
+
+
+def _nearest(name: str, stored: Mapping[str, Any]) -> str:
+    hint = did_you_mean(name, stored)
+    return f" ({hint.split('?')[0].replace('did you mean', 'is it')}?)" if "?" in hint else ""
+
+
+def _where(error: BaseException) -> str:
+    """File and line in which an error of a user's code arose."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if "importlib" not in file and f"{os.sep}agnncert{os.sep}" not in file:
+            place = f" ({Path(file).name}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return place
+
+
+log = logging.getLogger(__name__)
+
+MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk", "heads", "readout", "scale")
+SomeSettings = TypeVar("SomeSettings", bound=ModelSettings)
+
+LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
+PRETRAINED = "pretrained"  # in place of a file with weights: those that come with the package
+# What certifying adds to the settings of a trained run, or may choose anew.
+OWN = (
+    "division", "groups", "hash", "targets", "engine", "attacks", "tolerance", "memory", "empty", "prior",
+    "design_size", "against",
+)  # fmt: skip
+
+
+def load_data(settings: DataSettings) -> Any:
+    """The graph, or graphs, that settings name.
+
+    Raises:
+        DatasetError: There is no such dataset or folder, or its content cannot be used.
+    """
+    name, seed = settings.data, settings.seed
+    if not (settings.nodes or settings.edges or settings.graphs):
+        if name in DATASETS:
+            return load_dataset(name, root=settings.root, seed=seed)
+        if not name:
+            raise DatasetError(
+                "no data was named: give the name of a dataset, or a folder with tables of nodes and edges."
+            )
+        if not Path(name).is_dir():
+            raise DatasetError(
+                f'no dataset and no folder is called "{name}": {did_you_mean(name, DATASETS)} '
+                "Your own graph: a folder with nodes.csv and edges.csv, of write_graph, or with a TU dataset's files."
+            )
+        if is_graph_folder(name):
+            return open_graph(name)
+    columns: dict[str, Any] = {**settings.column}
+    if columns.get("label") == "none":
+        columns["label"] = None
+    return load_tables(
+        name or None, nodes=settings.nodes, edges=settings.edges, graphs=settings.graphs,
+        directed=settings.directed, features=settings.feature or None, seed=seed, name=settings.name, **columns,
+    )  # fmt: skip
+
+
+def describe(ready: Prepared, settings: DataSettings) -> dict[str, Any]:
+    """What a run folder stores about its data."""
+    data, task = ready.data, ready.task
+    graphs = data if task == "graph" else [data]
+    classes = getattr(data, "num_classes", None)
+    return {
+        "name": getattr(data, "name", None) or settings.data,
+        "task": task,
+        "digest": dataset_digest(ready),
+        "graphs": len(graphs),
+        "nodes": sum(int(graph.num_nodes) for graph in graphs),
+        "edges": sum(int(graph.num_edges) for graph in graphs),
+        "features": int(graphs[0].num_features),
+        "classes": None if classes is None else int(classes),
+        "class_names": class_names(data),
+    }
+
+
+def class_names(data: Any) -> list[str] | None:
+    """What the classes of the data are called; None if they have numbers alone."""
+    names = getattr(data, "class_names", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
+    """Keeps a user's own tables in the run folder, so that later steps need no others."""
+    if settings.data in DATASETS:
+        return
+    if settings.data and is_graph_folder(settings.data):
+        log.warning("the graph stays in %s: later steps need --root with the folder that holds it", settings.data)
+        return
+    given = {"nodes": settings.nodes, "edges": settings.edges, "graphs": settings.graphs}
+    files = {kind: Path(file) for kind, file in given.items() if file is not None}
+    for kind, suffix in product(given, FORMATS) if settings.data else ():
+        file = Path(settings.data) / f"{kind}{suffix}"
+        if kind not in files and file.is_file():
+            files[kind] = file
+    if settings.data and not files:
+        files = {path.stem: path for path in tu_files(settings.data).values()}
+    if sum(file.stat().st_size for file in files.values()) > LARGEST_COPY:
+        log.warning(
+            "the tables are too large for a copy in %s: later steps need --root with the folder of them", folder
+        )
+        return
+    folder.tables.mkdir(parents=True, exist_ok=True)
+    for kind, file in files.items():
+        copy = folder.tables / f"{kind}{file.suffix}"
+        if not copy.exists() or not copy.samefile(file):
+            write_atomic(copy, file.read_bytes())
+
+
+def make_division(settings: SomeSettings, task: str) -> tuple[SomeSettings, EdgeCentric | NodeCentric]:
+    """The division that settings name, and the settings with the usual model and division where they name none."""
+    groups: Any = settings.groups  # a whole number, or math.inf
+    division = division_named(settings.division or "node", groups, settings.hash or "md5", task)
+    chosen = {"division": settings.division or "node", "groups": division.num_groups, "hash": division.hash}
+    return replace(settings, **chosen, model=settings.model or "gcn"), division
+
+
+def fresh_model(settings: ModelSettings, data: Any) -> Any:
+    """An untrained model."""
+    name = settings.model or "gcn"
+    given: dict[str, Any] = {key: None if value == "none" else value for key, value in settings.set.items()}
+    if is_module_spec(name):
+        torch.manual_seed(settings.seed)
+        return user_model(name, _known(data), given)
+    if name not in MODELS:
+        raise SettingsError(
+            f'no model is called "{name}": {did_you_mean(name, MODELS)} Your own model: package.module:factory.'
+        )
+    for key in given:
+        if key not in MODEL_SETTINGS:
+            raise SettingsError(f'a built-in model has no setting "{key}": {did_you_mean(key, MODEL_SETTINGS)}')
+    return build_model(name, data, seed=settings.seed, **given)
+
+
+def trained_model(settings: ModelSettings, data: Any) -> Any:
+    """A model with its weights, ready to be certified."""
+    name, own = settings.model or "gcn", is_module_spec(settings.model or "")
+    if settings.weights == PRETRAINED:
+        return pretrained(settings.data)
+    if settings.weights is None and not own and name in MODELS:
+        raise SettingsError(
+            f"a {name} without weights has learned nothing: pass --weights, or train it first "
+            f"(agnncert train {settings.data} --model {name}) and certify the folder which that leaves."
+        )
+    if settings.weights is not None and not own and Path(settings.weights).with_suffix(".json").is_file():
+        return load_model(settings.weights)  # beside them is a description of the model
+    model = fresh_model(settings, data)
+    if settings.weights is not None:
+        return load_weights(model, settings.weights)
+    log.warning("no --weights were given: %s is taken as it comes", name)
+    return model.eval()
+
+
+def targets_of(ready: Prepared, part: str | None) -> IntArray:
+    """Row numbers of a part of the data; if not said, of the test part, or of all if there is none."""
+    rows = None if part == "all" else part_rows(ready, part or "test")
+    if rows is not None and len(rows):
+        return rows
+    if part not in (None, "all"):
+        raise SettingsError(f"the data has no {part} part: use --targets all.")
+    return target_rows(None, ready.total)
+
+
+def run_name(data: dict[str, Any], settings: ModelSettings) -> str:
+    """A name for the folder: what most runs differ in."""
+    model = str(settings.model).replace(".py:", "-").replace(":", "-")
+    seed = f"-seed{settings.seed}" if settings.seed else ""
+    return file_name(f"{data['name']}-{model}-{settings.division}-{settings.groups}{seed}")
+
+
+def file_name(text: str) -> str:
+    """The same text with a dash in place of what does not belong into the name of a file."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
+
+
+def _known(data: Any) -> dict[str, Any]:
+    """What a factory may ask for, under the names that PyTorch Geometric uses."""
+    if data is None:
+        return {}
+    graph = data if infer_task(data) == "node" else data[0]
+    features, classes = int(graph.num_features), getattr(data, "num_classes", None)
+    known = {"data": data, **dict.fromkeys(("in_channels", "num_features", "num_node_features"), features)}
+    return known | ({} if classes is None else {"out_channels": int(classes), "num_classes": int(classes)})
+
+
+def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study]:
+    """What settings name, as a study; and the settings with nothing left open."""
+    if settings.weights == PRETRAINED:
+        settings = _as_pretrained(settings)
+    ready = Prepared.of(load_data(settings))
+    settings = settings.with_class_numbers(class_names(ready.data))
+    settings, division = make_division(settings, ready.task)
+    return settings, _study(ready, settings, division, trained_model(settings, ready.data))
+
+
+def _as_pretrained(settings: CertifySettings) -> CertifySettings:
+    """The settings with the model that comes with the package, and with its division where they name none."""
+    about = pretrained_settings(settings.data)
+    if settings.seed != about["seed"]:
+        raise SettingsError(
+            f"the trained model for {settings.data} has seen the split of seed {about['seed']}: with --seed "
+            f"{settings.seed}, part of what it learned from would be tested. Leave out --seed, or train it anew."
+        )
+    if settings.model not in (None, about["model"]) or settings.set:
+        raise SettingsError(
+            f"the trained model for {settings.data} is a {about['model']} with settings of its own: leave out --model "
+            "and --set."
+        )
+    groups = about["groups"] if settings.division in (None, about["division"]) else None
+    return replace(
+        settings,
+        model=about["model"],
+        division=settings.division or about["division"],
+        groups=settings.groups or groups,
+    )
+
+
+def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> tuple[CertifySettings, Study]:
+    """What an earlier run worked on, as a study; and the settings with nothing left open.
+
+    Args:
+        folder: The run.
+        changes: What to certify and how, if not as before. Data must not be named; a model of the user's own must be,
+            because code that only the folder names is not imported.
+
+    Raises:
+        SettingsError: The run has not come far enough, its data has changed, ``changes`` name other data, or the folder
+            names code or files that the caller does not name.
+    """
+    changes = changes or CertifySettings()
+    foreign = [name for name in changes.given() if name not in ("data", "root", "model", *OWN)]
+    if foreign:
+        raise SettingsError(
+            f"{folder} has a model and data of its own: leave out {', '.join(f'--{n}' for n in foreign)}."
+        )
+    earlier = settings_of_folder(folder, stored_settings(folder), changes.root, changes.model)
+    shared = [entry.name for entry in fields(CertifySettings) if hasattr(earlier, entry.name)]
+    values = {name: getattr(earlier, name) for name in shared}
+    if changes.sets_vote or changes.design_size is not None:  # the vote is one thing, and chosen as a whole
+        values |= {"empty": None, "prior": None, "design_size": None}
+    elif "train" in folder.settings and values["empty"] is values["prior"] is None:
+        trained_for = getattr(earlier, "fit", {})
+        values["design_size"] = trained_for.get("design_size") or None
+        values["against"] = trained_for.get("against") if values["design_size"] else None
+    values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
+    settings = CertifySettings(**values)
+    ready = _unchanged(folder, earlier)
+    settings = settings.with_class_numbers(class_names(ready.data))
+    model = _with_weights(folder, earlier, ready.data)
+    settings, division = make_division(settings, ready.task)
+    return settings, _study(ready, settings, division, model)
+
+
+def row_origin(
+    settings: ModelSettings, division: Any, about: dict[str, Any], vote: Vote | None = None
+) -> dict[str, Any]:
+    """What every row of results says about where it comes from."""
+    known = {"data": about["name"], "digest": about["digest"], "seed": settings.seed}
+    voting = f"{division}" if vote is None else f"{division}, {vote}"
+    return {**known, "model": settings.model, "division": voting}
+
+
+def _study(ready: Prepared, settings: CertifySettings, division: Any, model: Any) -> Study:
+    return Study(ready, targets_of(ready, settings.targets), division, model, seed=settings.seed)
+
+
+def settings_of_folder(
+    folder: RunFolder, settings: SomeSettings, root: str | None = None, model: str | None = None
+) -> SomeSettings:
+    """Settings from a run folder, with nothing in them that runs code or reads files which the folder alone names.
+
+    Args:
+        folder: The run.
+        settings: What it stores.
+        root: Folder that holds the datasets. What the run folder says about it is ignored: files of datasets can
+            contain code.
+        model: The model as the caller names it. Required if the model of the run is code; this one is imported, also
+            if the folder names another.
+
+    Returns:
+        Settings that read a user's tables from their copy in the run folder.
+
+    Raises:
+        SettingsError: The model is code and ``model`` is not given, ``model`` is not the built-in model of the run, or
+            data lies neither in the run folder nor in ``root``.
+    """
+    if is_module_spec(settings.model or ""):
+        if model is None:
+            arguments = ", ".join(f"{name}={value!r}" for name, value in settings.set.items())
+            raise SettingsError(
+                f"the model of {folder} is code, which is not imported because a folder names it: {settings.model} "
+                f"with ({arguments}). If you trust that code, pass --model {settings.model}."
+            )
+        settings = replace(settings, model=model)
+    elif model not in (None, settings.model):
+        raise SettingsError(
+            f'{folder} has a model of its own, "{settings.model}", not "{model}": leave out --model, or name that one.'
+        )
+    return data_of_folder(folder, settings, root)
+
+
+def data_of_folder(folder: RunFolder, settings: AnySettings, root: str | None = None) -> AnySettings:
+    """As :func:`settings_of_folder`, for callers that use the data of a run but not its model."""
+    if folder.tables.is_dir():  # the copies lie in a folder called "data", and keep the name that the data had
+        name = settings.name or folder.data.get("name")
+        settings = replace(settings, data=str(folder.tables), nodes=None, edges=None, graphs=None, name=name)
+    _check_places(folder, settings, root)
+    return replace(settings, root=root)
+
+
+def load_run_data(folder: RunFolder, root: str | None = None) -> Any:
+    """The data of a run, which must be what it was; nothing that the folder names is run.
+
+    Raises:
+        SettingsError: The run has no data, other data by now, or data neither in its folder nor in ``root``.
+    """
+    return _unchanged(folder, data_of_folder(folder, stored_settings(folder), root)).data
+
+
+def model_of_run(folder: RunFolder, data: Any, named: ModelSettings, root: str | None = None) -> Any:
+    """The model of a run, or the one that ``named`` puts in its place: other weights, or another model with weights.
+
+    Settings of the model are those of the run, unless it is another model or ``named`` gives some.
+
+    Raises:
+        SettingsError: The model of the run is code, and ``named`` names no model.
+    """
+    stored = stored_settings(folder)
+    if named.weights is not None and named.model not in (None, stored.model):
+        return trained_model(named, data)  # nothing of it comes from the folder
+    settings = settings_of_folder(folder, stored, root, named.model)
+    model = _with_weights(folder, replace(settings, set=named.set or settings.set), data, named.weights)
+    return model if named.weights is not None else who_votes(folder, model, data)
+
+
+def who_votes(folder: RunFolder, model: Any, data: Any) -> Any:
+    """The model that casts the ballots of a run's certificate.
+
+    It is the run's own, unless the vote was chosen for a size and a constant model did as well, whose vote tells sizes
+    apart and no more.
+
+    Raises:
+        SettingsError: What the folder says about it is damaged.
+    """
+    chosen = folder.read_json(VOTE).get("constant")
+    if chosen is None:
+        return model
+    label, classes = (chosen.get(name) if isinstance(chosen, dict) else None for name in ("label", "classes"))
+    if not (isinstance(label, int) and isinstance(classes, int) and 0 <= label < classes <= LARGEST_CLASS + 1):
+        raise SettingsError(f"{folder.path / VOTE} is damaged: certify again.")
+    return build_constant(data, label, classes)
+
+
+def _with_weights(folder: RunFolder, settings: ModelSettings, data: Any, weights: str | None = None) -> Any:
+    """The model that settings name, with weights of the user's own or those of the folder."""
+    if weights is None and "train" in folder.settings:
+        if not folder.weights.is_file():
+            raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
+        return load_weights(fresh_model(settings, data), folder.weights)
+    stored = str(folder.weights) if folder.weights.is_file() else None
+    return trained_model(replace(settings, weights=weights or stored), data)
+
+
+def _unchanged(folder: RunFolder, settings: DataSettings) -> Prepared:
+    ready = Prepared.of(load_data(settings))
+    if dataset_digest(ready) != folder.data.get("digest"):
+        raise SettingsError(
+            f"the data of {folder} has changed since (its digest differs): begin a new run for the new data."
+        )
+    return ready
+
+
+def stored_settings(folder: RunFolder) -> ModelSettings:
+    """The settings of the step with which a run began."""
+    steps = folder.settings
+    for step, kind in (("train", TrainSettings), ("certify", CertifySettings)):
+        if step in steps:
+            return settings_from(kind, steps[step])
+    raise SettingsError(f"{folder} holds neither a trained model nor a certificate.")
+
+
+def _check_places(folder: RunFolder, settings: DataSettings, root: str | None) -> None:
+    """Refuses a folder that names files outside of it and of ``root``, or that holds links, for reading or writing."""
+    named = [settings.nodes, settings.edges, settings.graphs, None if settings.data in DATASETS else settings.data]
+    allowed = [Path(place).resolve() for place in (folder.path, root) if place is not None]
+    outside = [place for place in named if place and not any(map(Path(place).resolve().is_relative_to, allowed))]
+    if outside:
+        raise SettingsError(
+            f"{folder} names files outside of it: {', '.join(outside)}. If they are to be read, name the folder that "
+            "holds them with --root."
+        )
+    links = [str(place) for place in folder.path.rglob("*") if place.is_symlink()]
+    if links:
+        raise SettingsError(f"{folder} names files outside of it, by links: {', '.join(links)}. Replace them by files.")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Expected time, and memory of the whole process."""
+
+    seconds: float
+    megabytes: int
+
+    def __str__(self) -> str:
+        return f"about {duration(self.seconds)} and {self.megabytes / 1000:.1f} GB of memory"
+
+
+def estimate_training(model: torch.nn.Module, data: Any, division: Division, settings: FitSettings) -> Estimate:
+    """What ``fit`` takes if it runs through all epochs. The model itself is left as it is.
+
+    Raises:
+        AgnncertError: The model cannot be trained on this data with these settings.
+    """
+    twin = copy.deepcopy(model)
+    with torch.random.fork_rng(devices=[]):
+        setup = prepare(twin.eval(), data, division, settings)
+        twin.train()
+        steps = setup.objective.steps()
+        first = list(islice(steps, 2))
+        step = min(_seconds(work) for work in (first[0], first[-1]))
+        epoch = step * (len(first) + sum(1 for _ in steps))
+        twin.eval()
+        evaluation = _seconds(setup.score)
+    return Estimate(settings["epochs"] * (epoch + evaluation / settings["evaluate_every"]), _megabytes())
+
+
+@torch.no_grad()
+def estimate_certification(study: Study, engine: str = "fast") -> Estimate:
+    """What ``certify`` takes for a trained model and a division.
+
+    Raises:
+        AgnncertError: The data cannot be used, or the model cannot be called.
+    """
+    model, division, chosen = study.new_model(), study.division, study.chosen
+    task, graph = chosen.task, chosen.graph
+    begin = time.perf_counter()
+    call = bind(model, graph, task)
+    layout = fast.plan(graph, division, None if task == "graph" else chosen.rows, call.dtype)
+    preparation = time.perf_counter() - begin
+    whole = predict(study, model).seconds
+    if engine == "naive":
+        return Estimate(preparation + num_groups_in(division, graph) * whole, _megabytes())
+    chunks = list(layout.chunks(fast.CHUNK_ROWS))
+    if not chunks:
+        return Estimate(preparation + whole, _megabytes())
+    features = Features(graph.x.to(call.dtype), layout.sparse)
+    cells = layout.pieces.cell[chunks[0].copies]
+    batch = torch.unique_consecutive(cells, return_inverse=True)[1] if task == "graph" else None
+    first = _seconds(lambda: fast.evaluate(call, layout, features, chunks[0], batch))
+    return Estimate(preparation + whole + first * len(chunks), _megabytes())
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    Example:
+        >>> duration(0.4), duration(75), duration(7300)
+        ('1 s', '1 min 15 s', '2 h 1 min')
+    """
+    whole = max(1, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def _megabytes() -> int:
+    """The peak memory of this process so far, plus a tenth."""
+    try:
+        import resource
+        import sys
+    except ImportError:  # not on Windows
+        return 1000
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(1.1 * peak / (1_000_000 if sys.platform == "darwin" else 1000))

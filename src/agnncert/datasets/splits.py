@@ -1,0 +1,172 @@
+"""Labelled data in memory: ``GraphSet`` (a list of graphs with splits), seeded splits with the paper's proportions,
+the inductive view that hides the test nodes, and a digest that says on what data a result was obtained.
+"""
+
+import copy
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.errors import DatasetError
+from agnncert.graphs.graph import digest_by_keys, digests_beyond_keys
+from agnncert.graphs.targets import Prepared, graph_classes, prepared
+
+
+class GraphSet(list[Data]):
+    """A list of ``Data``, one per graph, with a split into training, validation and test graphs.
+
+    Attributes:
+        train, val, test: Positions of the graphs of each part, ascending, int64 tensors.
+        y: Class of every graph, shape ``[num_graphs]``; ``-1`` where unknown.
+        num_classes: Number of classes.
+        class_names: What the classes are called, where known.
+        name: Name of the dataset.
+
+    Example:
+        >>> pieces = [Data(x=torch.ones(2, 3), y=torch.tensor([k % 2])) for k in range(4)]
+        >>> graphs = GraphSet(pieces, train=[0, 1], test=[3])
+        >>> graphs
+        GraphSet(graphs, 4 graphs, 3 features, 2 classes, train/val/test 2/0/1)
+        >>> [int(g.y) for g in graphs.index_select(graphs.test)]
+        [1]
+    """
+
+    def __init__(
+        self,
+        graphs: Iterable[Data],
+        train: Sequence[int] | Tensor = (),
+        val: Sequence[int] | Tensor = (),
+        test: Sequence[int] | Tensor = (),
+        num_classes: int | None = None,
+        class_names: list[str] | None = None,
+        name: str = "graphs",
+    ) -> None:
+        super().__init__(graphs)
+        if not self:
+            raise DatasetError("a graph set needs at least one graph.")
+        self.train, self.val, self.test = (_positions(part, len(self)) for part in (train, val, test))
+        if len(torch.unique(torch.cat([self.train, self.val, self.test]))) < sum(map(len, self.split)):
+            raise DatasetError("a graph is in two parts of the split: train, val and test must not overlap.")
+        self.y = graph_classes(self)
+        self.num_classes = int(self.y.max()) + 1 if num_classes is None else num_classes
+        self.class_names = class_names
+        self.name = name
+
+    @property
+    def split(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The three parts."""
+        return self.train, self.val, self.test
+
+    @property
+    def num_features(self) -> int:
+        """Features per node."""
+        return int(self[0].num_features)
+
+    def index_select(self, index: Sequence[int] | Tensor) -> list[Data]:
+        """The graphs at these positions, as a plain list."""
+        return [self[int(k)] for k in index]
+
+    def __repr__(self) -> str:
+        parts = "/".join(str(len(part)) for part in self.split)
+        return (
+            f"GraphSet({self.name}, {len(self)} graphs, {self.num_features} features, "
+            f"{self.num_classes} classes, train/val/test {parts})"
+        )
+
+
+def _positions(part: Sequence[int] | Tensor, total: int) -> Tensor:
+    index = torch.as_tensor(np.asarray(part, dtype=np.int64)).sort().values
+    outside = index[(index < 0) | (index >= total)]
+    if len(outside):
+        raise DatasetError(f"a split names graph {int(outside[0])}, but the set has graphs 0 to {total - 1}.")
+    return index
+
+
+NODE_FRACTIONS = (0.3, 0.1, 0.6)
+GRAPH_FRACTIONS = (0.5, 0.2, 0.3)
+
+
+def stratified_split(y: Tensor, fractions: Sequence[float], seed: int) -> tuple[Tensor, ...]:
+    """Splits positions into parts so that every class is spread over the parts in the same proportions.
+
+    Args:
+        y: Classes, shape ``[n]``; negative entries are unlabelled and go nowhere.
+        fractions: Share of each part; they sum to 1.
+        seed: Which split; the same on every machine.
+
+    Returns:
+        Positions of each part, ascending. Every class has at least one member in the first part.
+
+    Example:
+        >>> train, test = stratified_split(torch.tensor([0, 0, 0, 0, 1, 1, 1, 1]), (0.5, 0.5), seed=0)
+        >>> len(train), len(test)
+        (4, 4)
+    """
+    rng = np.random.default_rng(seed)
+    labels = y.numpy()
+    parts: list[list[np.ndarray[tuple[int], np.dtype[np.int64]]]] = [[] for _ in fractions]
+    for label in np.unique(labels[labels >= 0]):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        cuts = np.rint(np.cumsum(fractions)[:-1] * len(members)).astype(int)
+        for part, piece in zip(parts, np.split(members, np.maximum(cuts, 1)), strict=True):
+            part.append(piece)
+    return tuple(torch.from_numpy(np.sort(np.concatenate([*part, np.empty(0, int)]))) for part in parts)
+
+
+def set_masks(data: Data, parts: Sequence[Tensor]) -> Data:
+    """Gives ``data`` its ``train_mask``, ``val_mask`` and ``test_mask`` from the positions of each part."""
+    for name, part in zip(("train_mask", "val_mask", "test_mask"), parts, strict=True):
+        data[name] = torch.zeros(data.num_nodes, dtype=torch.bool).index_fill_(0, part, True)
+    return data
+
+
+def inductive_view(data: Data, validation: bool = True) -> Data:
+    """The graph without its test nodes: what may be seen while training inductively.
+
+    In transductive training the test nodes are part of the training graph (without their labels), so certified accuracy
+    can be due to memorising them. In inductive training it cannot: train on this view, certify on ``data``.
+
+    Args:
+        data: A graph for node classification with ``train_mask`` and ``val_mask``.
+        validation: Whether validation nodes stay. A model that has been trained on a graph with them in it knows their
+            features, so what is chosen on them (a prior, say) suits them better than the test nodes: to choose without
+            that bias, train without them, and let them in when choosing. ``fit(..., protocol="held-out")`` does so.
+
+    Returns:
+        The subgraph of training and validation nodes. Nodes keep their ``node_id``, hence their groups.
+    """
+    if not isinstance(data, Data):
+        raise DatasetError("an inductive view is for node classification: graphs of a graph task are apart already.")
+    missing = [name for name in ("train_mask", "val_mask") if name not in data]
+    if missing:
+        raise DatasetError(f"the data has no {' and no '.join(missing)}: without a split there is no training part.")
+    seen = data.train_mask | data.val_mask if validation else data.train_mask
+    ids = getattr(data, "node_id", None)
+    if ids is None or isinstance(ids, Tensor):
+        return data.subgraph(seen)
+    unnamed = copy.copy(data)  # PyG selects from tensors only
+    del unnamed.node_id
+    view = unnamed.subgraph(seen)
+    view.node_id = [name for name, keep in zip(ids, seen.tolist(), strict=True) if keep]
+    return view
+
+
+def dataset_digest(data: Data | GraphSet | Prepared) -> str:
+    """sha256 of ids, features, edges, labels and split: of everything that the result of an experiment depends on."""
+    ready = prepared(data, compact=True)
+    data = ready.data
+    if isinstance(data, GraphSet):
+        parts = {"y": data.y, "train": data.train, "val": data.val, "test": data.test}
+    else:
+        parts = {name: data[name] for name in ("y", "train_mask", "val_mask", "test_mask") if name in data}
+    graph = ready.targets().graph
+    known = [digest_by_keys(graph), *digests_beyond_keys(graph)]
+    digest = hashlib.sha256("".join(known).encode())
+    for name, value in parts.items():
+        content = value.detach().cpu().long().numpy().astype("<i8").tobytes()
+        digest.update(f"{name}:{tuple(value.shape)};".encode() + content)
+    return digest.hexdigest()

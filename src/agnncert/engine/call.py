@@ -1,0 +1,376 @@
+"""Why a model cannot be called: each reason that can be told is told before, or in place of, torch's own words.
+
+How a module is called: what its ``forward`` takes, what it must return, and which ballots follow from its logits.
+"""
+
+import inspect
+import os
+import re
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.engine.blocks import InBlocks
+from agnncert.engine.features import IN_CACHE, LazyRows, Shake
+from agnncert.errors import AgnncertError, DivisionError, GraphError, ModelContractError
+from agnncert.graphs.graph import EDGE_VALUES, Task
+
+_ORDER = "the model comes first, then the data, then the division: certify(model, data, division)."
+_WRAPPED = (
+    "Wrap it in a module with forward(self, x, edge_index), which calls self.model(Data(x=x, edge_index=edge_index)) "
+    "if it takes a graph, or self.model(x) if it takes features alone."
+)
+
+
+def require_model(model: Any) -> None:
+    """Refuses what is no model.
+
+    Raises:
+        ModelContractError: It is a class, data, or nothing that can be called.
+    """
+    if isinstance(model, type):
+        raise ModelContractError(f"{model.__name__} is a class: pass an instance of it, {model.__name__}(…).")
+    if isinstance(model, Data) or (isinstance(model, list | tuple) and any(isinstance(part, Data) for part in model)):
+        raise ModelContractError(f"expected a torch.nn.Module, got a graph ({type(model).__name__}): {_ORDER}")
+    if not callable(model):
+        hint = f' build_model("{model}", data) makes one.' if isinstance(model, str) else ""
+        hint = " Build the module, and load these weights into it." if isinstance(model, dict) else hint
+        raise ModelContractError(f"expected a torch.nn.Module, got {type(model).__name__}.{hint}")
+
+
+def require_signature(forward: Callable[..., Any], graph: Data, task: Task, takes: tuple[str, ...]) -> None:
+    """Refuses a ``forward`` that cannot take the arguments it would be given.
+
+    Raises:
+        ModelContractError: Says which argument is missing, or is one too many.
+    """
+    try:
+        signature = inspect.signature(forward)
+    except (TypeError, ValueError):  # written in another language: what comes of it is seen when it is called
+        return
+    given = ["x", "edge_index", *(["batch"] if task == "graph" else [])]
+    try:
+        signature.bind(*given, **dict.fromkeys(takes))
+    except TypeError:
+        has = f"forward({', '.join(signature.parameters)})"
+        raise ModelContractError(f"{has}: {_misfit(signature, given, graph, task, takes)}") from None
+
+
+def _misfit(signature: inspect.Signature, given: list[str], graph: Data, task: Task, takes: tuple[str, ...]) -> str:
+    open_, kinds = inspect.Parameter.empty, inspect.Parameter
+    named = [p for p in signature.parameters.values() if p.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)]
+    places = [p for p in named if p.kind is not kinds.KEYWORD_ONLY]
+    rest = [p.name for p in named if p.default is open_ and p not in places[: len(given)] and p.name not in takes]
+    absent = [name for name in rest if name in EDGE_VALUES and name not in graph]
+    if absent:
+        return (
+            f"the model needs {' and '.join(absent)}, which the graph does not have. Give it to the data, one row for "
+            f"each edge, or a default in forward ({absent[0]}=None)."
+        )
+    if len(places) == 1:
+        return f"the model takes one argument, and would be given {', '.join(given)}. {_WRAPPED}"
+    if task == "node" and "batch" in rest:
+        return (
+            "a model of graphs, which needs batch; but one Data means that its nodes are classified. Pass a list of "
+            "Data to classify graphs."
+        )
+    if task == "graph" and len(places) == 2:
+        return (
+            "a model of nodes, which takes no batch; but a list of Data means that graphs are classified. Pass one "
+            "Data to classify its nodes, or pool over batch."
+        )
+    if rest:
+        return f"the model needs {', '.join(rest)}, which nobody gives it. Give it a default, or wrap the model."
+    return f"the model would be called with {', '.join([*given, *takes])}. Give it such a forward, or wrap it."
+
+
+def tell(error: BaseException) -> str:
+    """What went wrong inside a model, and where, in one sentence."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _OTHERS.search(f.filename)]
+    place = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}".rstrip(". ") + f"{place}."
+
+
+_OTHERS = re.compile(r"[\\/](site-packages|agnncert)[\\/]|^<")  # code that is not the user's
+
+
+def reason(model: Any, cause: BaseException, width: int, works_on_more: bool) -> str:
+    """Why a model failed on a single node.
+
+    Args:
+        model: The model.
+        cause: What it raised.
+        width: Number of features of the user's data.
+        works_on_more: Whether it can be run on two nodes that are joined.
+    """
+    if works_on_more:
+        return f"{tell(cause)} Subgraphs can be this small: the model must accept them."
+    layer = next(_widths(model), None)
+    about_size = any(word in str(cause) for word in ("shape", "size", "dimension"))
+    if about_size and layer is not None and layer[1] != width:
+        return (
+            f"{tell(cause)} The graph has {width} features, and the first layer, {layer[0]}, takes {layer[1]}: this "
+            "model was made for other data."
+        )
+    return f"{tell(cause)} It fails on two joined nodes in the same way, so the fault is not the size of the graph."
+
+
+def _widths(model: Any) -> Iterator[tuple[str, int]]:
+    """Name and number of inputs of every layer that states it."""
+    for name, layer in model.named_modules() if isinstance(model, torch.nn.Module) else ():
+        for attribute in ("in_channels", "in_features"):
+            if isinstance(width := getattr(layer, attribute, None), int) and width > 0:
+                yield f"{name or 'model'} ({type(layer).__name__})", width
+
+
+Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
+
+
+MANY_EDGES = 2**16  # whose messages are worth summing in blocks
+MAIN_MEMORY = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A model bound to one kind of graph: casts inputs to its type and passes the edge values it asks for.
+
+    Graphs stay in main memory: what one call needs travels to the model's ``device``, and its logits come back.
+
+    ``strictness`` is for comparisons with another machine: 1 asks a little more of a stable ballot, -1 a little less.
+
+    A model gets copies of its own. One that writes into its inputs (``x.relu_()``, ``edge_weight.data.clamp_()``) would
+    else alter the graph for every later call, and the user's data with it; such writes leave no trace to look for.
+    """
+
+    model: Callable[..., Any]
+    task: Task
+    takes: tuple[str, ...]
+    dtype: torch.dtype
+    num_classes: int
+    strictness: int = 0
+    takes_size: bool = False  # graph task: batch_size, the number of graphs
+    device: torch.device = MAIN_MEMORY
+    copies: bool = True  # False: inputs were made for one call, and nobody looks at them afterwards
+    _shaken: "dict[Shake, Caller]" = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __call__(
+        self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
+    ) -> Tensor:
+        """Logits, one row per node or, in the graph task, per graph of ``batch``."""
+        logits = self.run(x, edge_index, values, batch)
+        rows = x.size(0) if batch is None else int(batch[-1]) + 1
+        if logits.shape != (rows, self.num_classes):
+            raise ModelContractError(
+                f"the model returned shape {tuple(logits.shape)} for {rows} {self.task}(s), after {self.num_classes} "
+                f"classes before: expected [{rows}, {self.num_classes}]."
+            )
+        return logits
+
+    def run(self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None) -> Tensor:
+        """Calls the model; what it returns is not checked.
+
+        Raises:
+            ModelContractError: The model failed.
+        """
+        copy = self.copies
+        extra = {name: _floats_as(self.dtype, values[name]).to(self.device, copy=copy) for name in self.takes}
+        sized = {"batch_size": int(batch[-1]) + 1} if self.takes_size and batch is not None else {}
+        rows = x.on(self.device) if isinstance(x, LazyRows) else x.to(self.device, copy=copy)
+        inputs = [rows, edge_index.to(self.device, torch.int64, copy=copy)]
+        inputs += [] if batch is None else [batch.to(self.device, copy=copy)]
+        try:
+            with InBlocks() if edge_index.size(1) >= MANY_EDGES and not torch.is_grad_enabled() else nullcontext():
+                logits = self.model(*inputs, **extra, **sized)
+            return logits.to("cpu") if isinstance(logits, Tensor) else logits
+        except (AgnncertError, MemoryError):
+            raise
+        except SystemExit as error:  # else a command would end here, perhaps with the status of success
+            raise ModelContractError(f"the model ends the program (sys.exit({error.code!r}) in forward).") from error
+        except Exception as error:
+            raise ModelContractError(
+                f"the model failed on a graph of {x.size(0)} nodes and {edge_index.size(1)} edges: {tell(error)} "
+                "It must accept every graph that an attacker may make of the data: any features (not only codes that "
+                "it knows), and as few edges as none at all."
+            ) from error
+
+    def shaken(self, shake: Shake, shaken_model: Callable[[Any, Shake], Any]) -> "Caller":
+        """The same with a shaken model, which is made once."""
+        if shake not in self._shaken:
+            self._shaken[shake] = replace(self, model=shaken_model(self.model, shake))
+        return self._shaken[shake]
+
+    def edge_values(self, graph: Data, edge: Tensor | None = None) -> dict[str, Tensor]:
+        """The edge values that the model takes, of all edges or of some."""
+        for name in self.takes:
+            if name not in graph:
+                raise DivisionError(
+                    f"subgraph() left out {name}, which the graph has and the model takes: pass on that "
+                    "of the edges it keeps."
+                )
+        return {name: graph[name] if edge is None else graph[name].index_select(0, edge) for name in self.takes}
+
+
+def no_edges(graph: Data, takes: tuple[str, ...]) -> tuple[Tensor, dict[str, Tensor]]:
+    """An empty edge list and the edge values that go with it."""
+    return torch.empty(2, 0, dtype=torch.int64), {name: graph[name][:0] for name in takes}
+
+
+def bind(model: Callable[..., Any], graph: Data, task: Task, tried: Caller | None = None) -> Caller:
+    """Tries the model on one node of the (canonical) graph, and explains what does not fit.
+
+    Args:
+        model: The module.
+        graph: The graph.
+        task: "node" or "graph".
+        tried: The model as it was bound to other rows of the same data, and called: it is not tried a second time.
+
+    Raises:
+        ModelContractError: The module cannot be called as documented, or returns something else than logits.
+        GraphError: The graph has numbers that the model's type cannot hold.
+    """
+    if tried is not None:
+        _require_held(graph, tried.takes, tried.dtype)
+        return replace(tried)
+    require_model(model)
+    forward = model.forward if isinstance(model, torch.nn.Module) else model
+    names = _parameter_names(forward)
+    takes = tuple(name for name in EDGE_VALUES if name in names and name in graph)
+    dtype, device = _dtype_and_device(model, graph.x)
+    sized = task == "graph" and "batch_size" in names
+    require_signature(forward, graph, task, (*takes, *(["batch_size"] if sized else [])))
+    _require_held(graph, takes, dtype)
+    none, no_values = no_edges(graph, takes)
+    batch = torch.zeros(1, dtype=torch.int64) if task == "graph" else None
+    x = graph.x[:1].to(dtype)
+    caller = Caller(model, task, takes, dtype, num_classes=0, takes_size=sized, device=device)
+    signature = "x, edge_index, batch" if task == "graph" else "x, edge_index"
+    try:
+        with torch.no_grad():
+            logits = caller.run(x, none, no_values, batch)
+    except ModelContractError as error:
+        if isinstance(error.__cause__, SystemExit):
+            raise
+        told = reason(model, error.__cause__ or error, graph.x.size(1), _runs_on_two(caller, graph))
+        raise ModelContractError(
+            f"model({signature}) failed on a single node without edges, with {dtype} x of shape "
+            f"[1, {graph.x.size(1)}]: {told}"
+        ) from error
+    expected = f"logits of shape [num_{'graphs' if task == 'graph' else 'nodes'}, num_classes]"
+    if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.size(0) != 1 or not logits.is_floating_point():
+        result = f"shape {tuple(logits.shape)}, {logits.dtype}" if isinstance(logits, Tensor) else type(logits).__name__
+        if isinstance(logits, Tensor):
+            whole = not logits.is_floating_point()
+            hint = " Return scores instead of classes." if whole else _TWO_CLASSES if logits.shape == (1,) else ""
+        else:
+            hint = " Return the logits alone." if logits is not None else ""
+        raise ModelContractError(f"model({signature}) returned {result} for one {task}, expected {expected}.{hint}")
+    if logits.size(1) < 2:
+        raise ModelContractError(
+            f"the model has {logits.size(1)} output class; a vote needs {expected} with at least two.{_TWO_CLASSES}"
+        )
+    return Caller(model, task, takes, dtype, int(logits.size(1)), takes_size=sized, device=device)
+
+
+def _require_held(graph: Data, takes: tuple[str, ...], dtype: torch.dtype) -> None:
+    """Refuses numbers that the model's type cannot hold."""
+    for name in ("x", *takes):
+        if graph[name].dtype == dtype:
+            continue  # that it is finite was checked when the graph was
+        if not bool(torch.isfinite(_floats_as(dtype, graph[name])).all()):
+            raise GraphError(
+                f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use model.double()."
+            )
+
+
+_TWO_CLASSES = " Two classes from one score s are torch.stack([-s, s], dim=-1)."
+
+
+@torch.no_grad()
+def _runs_on_two(caller: Caller, graph: Data) -> bool:
+    """Whether a model that failed on one node can be run on two that are joined."""
+    x = graph.x[:1].to(caller.dtype).repeat(2, 1)
+    values = {name: graph[name][:1].repeat(2, *[1] * (graph[name].dim() - 1)) for name in caller.takes}
+    batch = torch.zeros(2, dtype=torch.int64) if caller.task == "graph" else None
+    try:
+        caller.run(x, torch.tensor([[0, 1], [1, 0]]), values, batch)
+    except Exception:
+        return False
+    return True
+
+
+def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, strictness: int = 0) -> Ballots:
+    """The class each row votes for, and whether the vote is beyond numerical doubt.
+
+    A vote is stable when the best class leads the next by more than twice the distance that two ways of computing the
+    same logits can lie apart: the tolerance (relative to the largest logit of the row, absolute below 1), or the
+    deviation of that row if it is larger. Machines may disagree by 4 units of rounding about the former and by an
+    eighth about the latter: ``strictness`` moves both by as much.
+    """
+    votes = [np.empty(0, dtype=np.int16)]
+    sure = [np.empty(0, dtype=bool)]
+    for part in row_blocks(logits):
+        block = logits[part]
+        best, ballot = block.max(dim=1)
+        runner_up = block.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
+        scale = row_scale(block)
+        # Comparisons with NaN are false: a logit that is not finite is never stable.
+        apart = (tolerance + strictness * 4 * torch.finfo(logits.dtype).eps) * scale
+        if deviation is not None:
+            apart = torch.maximum(apart, (1 + strictness / 8) * deviation[part])
+        votes.append(ballot.numpy().astype(np.int16))
+        sure.append(((best - runner_up > 2 * apart) & torch.isfinite(scale)).numpy())
+    return np.concatenate(votes), np.concatenate(sure)
+
+
+def row_blocks(logits: Tensor) -> Iterator[slice]:
+    """The rows in blocks that stay in the processor's cache."""
+    step = max(1, IN_CACHE // max(1, logits.size(1)))
+    return (slice(first, first + step) for first in range(0, logits.size(0), step))
+
+
+def row_scale(logits: Tensor) -> Tensor:
+    """The size of the numbers in each row, 1 at least: what errors of rounding are in proportion to."""
+    return logits.abs().amax(dim=1).clamp(min=1.0)
+
+
+def _parameter_names(forward: Callable[..., Any]) -> set[str]:
+    try:
+        return set(inspect.signature(forward).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def _floats_as(dtype: torch.dtype, value: Tensor) -> Tensor:
+    return value.to(dtype) if value.is_floating_point() else value
+
+
+def _dtype_and_device(model: Callable[..., Any], x: Tensor) -> tuple[torch.dtype, torch.device]:
+    if not isinstance(model, torch.nn.Module):
+        return x.dtype, x.device
+    first: tuple[str, torch.device] | None = None
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if torch.nn.parameter.is_lazy(tensor):
+            raise ModelContractError(
+                f"parameter {name} is not initialised yet: run the model once on the training graph first."
+            )
+        if tensor.is_meta:
+            raise ModelContractError(
+                f"the model has {name} on the meta device, so it has no weights: build it anew, or give it memory "
+                "(model.to_empty(device='cpu')), and load its weights."
+            )
+        first = first or (name, tensor.device)
+        if tensor.device != first[1]:
+            raise ModelContractError(
+                f"the model has {first[0]} on {first[1]} and {name} on {tensor.device}: bring it to one device, e.g. "
+                f"model.to('{first[1]}'). (The graph may be anywhere: what is needed travels.)"
+            )
+    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), x.dtype)
+    return dtype, x.device if first is None else first[1]

@@ -1,1 +1,0 @@
-"""Live graphs: decisions and certificates that are current after every event."""

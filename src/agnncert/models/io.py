@@ -1,0 +1,165 @@
+"""Models in files: weights in safetensors, and beside them a JSON file about them. Nothing is ever unpickled.
+
+Trained models that come with the package, so that certifying and attacking need no training.
+
+``experiments/benchmarks/pretrained.py`` makes them. A file whose digest is not the one listed here is refused.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+
+from agnncert.errors import ModelContractError, did_you_mean
+from agnncert.models.build import build_from_config
+from agnncert.storage import write_atomic
+
+FORMAT = "agnncert-model-1"
+PathLike = str | os.PathLike[str]
+
+
+def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] | None = None) -> Path:
+    """Writes the weights to ``path`` and their description to the same name with ``.json``.
+
+    Args:
+        model: Any module. A built-in one can be loaded again without being built first.
+        path: File for the weights; ``.safetensors`` is appended if it has no suffix.
+        provenance: How the weights came about (dataset, division, seed, epochs, …); anything JSON can hold.
+
+    Returns:
+        The file with the weights.
+    """
+    weights, description = _files(path)
+    blob = save_tensors(_tensors(model))
+    facts = {
+        "format": FORMAT,
+        "model": getattr(model, "config", None),
+        "weights": weights.name,
+        "sha256": hashlib.sha256(blob).hexdigest(),
+        "torch": torch.__version__,
+        "provenance": dict(provenance or {}),
+    }
+    weights.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(weights, blob)
+    write_atomic(description, json.dumps(facts, indent=2) + "\n")
+    return weights
+
+
+def load_model(path: PathLike, model: nn.Module | None = None) -> nn.Module:
+    """Loads what ``save_model`` wrote; the model is returned in evaluation mode.
+
+    Args:
+        path: The file with the weights or with their description.
+        model: A module of your own to put the weights into; not needed for a built-in one.
+
+    Raises:
+        ModelContractError: A file is missing or altered, or the weights do not fit the module; says which.
+    """
+    weights, _ = _files(path)
+    facts = load_description(path)
+    blob = _read(weights)
+    if hashlib.sha256(blob).hexdigest() != facts["sha256"]:
+        raise ModelContractError(f"{weights} is not the file that was saved: its sha256 differs from the description.")
+    if model is None:
+        if not facts["model"]:
+            raise ModelContractError(f"{weights} holds weights of a module of yours: pass it as model=...")
+        model = build_from_config(facts["model"])
+    try:
+        model.load_state_dict(load_tensors(blob))
+    except (RuntimeError, SafetensorError) as error:
+        raise ModelContractError(f"the weights in {weights} do not fit {type(model).__name__}: {error}") from error
+    return model.eval()
+
+
+def load_description(path: PathLike) -> dict[str, Any]:
+    """The JSON beside the weights: the model's settings and where the weights come from."""
+    _, description = _files(path)
+    try:
+        facts = json.loads(_read(description))
+    except ValueError as error:
+        raise ModelContractError(f"{description} is not JSON: {error}") from error
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        raise ModelContractError(f"{description} does not describe a model in a format known here ({FORMAT}).")
+    return facts
+
+
+def _files(path: PathLike) -> tuple[Path, Path]:
+    path = Path(path)
+    weights = path.with_suffix(".safetensors") if path.suffix in ("", ".json") else path
+    return weights, weights.with_suffix(".json")
+
+
+def _tensors(model: nn.Module) -> dict[str, Tensor]:
+    state = model.state_dict()
+    lazy = [name for name, value in state.items() if isinstance(value, UninitializedParameter | UninitializedBuffer)]
+    if lazy:
+        raise ModelContractError(f"{', '.join(lazy)}: not initialised yet. Run the model once before saving it.")
+    # Copies, because safetensors refuses tensors that share memory.
+    return {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelContractError(f"cannot read {path}: {error.strerror}.") from error
+
+
+FOLDER = Path(__file__).with_name("weights")
+
+# The sha256 of the weights, by the dataset that they were trained on.
+DIGESTS = {
+    "digits-knn": "a9f29ae49c3337e1a2658409ea80ef5e868fca3a7989973b3dd1a71709822fe1",
+    "proteins": "6325c824f6f329dfa60de63292aec754d649d3b40a8578b94a22193f6bf951a8",
+    "pubmed": "4a73f4ca2bccaf7082a9ebc9425d8ee573b9851ce1dbca21ba1a6c3bdfba28db",
+}
+
+
+def pretrained(dataset: str) -> nn.Module:
+    """A trained model for one of the library's datasets, in evaluation mode.
+
+    It was trained on the split of ``load_dataset(dataset, seed=0)``: on another split, nodes or graphs of its training
+    part would stand among those it is tested on. How it was trained, and with which division, is in
+    ``model.training_record``.
+
+    Args:
+        dataset: digits-knn (the demo), pubmed or proteins.
+
+    Raises:
+        ModelContractError: There is none for that dataset, or its file is not the one that belongs to this version.
+
+    Example:
+        >>> model = pretrained("digits-knn")
+        >>> model.training_record["division"]
+        'node-centric(T=60, hash=md5, key=u64le)'
+    """
+    _known(dataset)
+    weights = FOLDER / f"{dataset}.safetensors"
+    model = load_model(weights)
+    if hashlib.sha256(weights.read_bytes()).hexdigest() != DIGESTS[dataset]:
+        raise ModelContractError(f"{weights} is not the file that belongs to this version: install agnncert again.")
+    model.training_record = load_description(weights)["provenance"]["training"]
+    return model
+
+
+def pretrained_settings(dataset: str) -> dict[str, Any]:
+    """The settings of the run that made a model of the package."""
+    _known(dataset)
+    settings: dict[str, Any] = load_description(FOLDER / dataset)["provenance"]["settings"]
+    return settings
+
+
+def _known(dataset: str) -> None:
+    if dataset not in DIGESTS:
+        raise ModelContractError(
+            f'no trained model comes with the package for "{dataset}": {did_you_mean(dataset, DIGESTS)}'
+        )

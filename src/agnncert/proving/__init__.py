@@ -1,0 +1,1 @@
+"""The prover: from votes, or counts of noisy predictions, to a certificate. Never imports the verifier; no torch."""

@@ -1,0 +1,544 @@
+"""A certificate read target by target: one decision, a table of all, and what a notebook shows.
+
+Certificate: what is proved about each target, the evidence for it, and the claim in words.
+
+At the end: how a certificate is read from a file, and what ``print(certificate)`` shows.
+"""
+
+import html
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.claim import Claim
+from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
+from agnncert.certificates.ids import id_array
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
+from agnncert.certificates.voting_rule import Vote
+from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean
+from agnncert.proving.evidence import BallotEvidence, Evidence
+
+SHOWN_ROWS = 8  # in a notebook
+KINDS: dict[str, dict[str, float]] = {  # what `withstands` tells: a field of a budget, and the rest of it
+    "add_edges": {},
+    "delete_edges": {},
+    "inject_nodes": {"edges_per_injected": math.inf},
+    "delete_nodes": {},
+    "change_features": {},
+}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is proved about one target.
+
+    Attributes:
+        target: Its id.
+        row: Its row in the data.
+        label: The proved label.
+        radius: The largest attack, in steps of the claim's unit, that cannot change it; -1 if nothing is proved.
+        votes: Votes for each class, shape ``[num_classes]``.
+        truth: Its true class; None if unknown.
+        degree: Its neighbours, or edges if it is a graph; None if unknown.
+    """
+
+    target: int | str
+    row: int
+    label: int
+    radius: int
+    votes: IntArray
+    truth: int | None
+    degree: int | None
+    _certificate: "Certificate"
+    _place: int
+
+    def holds_against(self, budget: Budget) -> bool:
+        """Whether it keeps its label whatever an attacker with ``budget`` does."""
+        return bool(self._certificate.holds_against(budget)[self._place])
+
+    def largest(self, kind: str, **other_fields: Any) -> float:
+        """The most of one kind of change that it withstands; as ``Certificate.largest``, for this target."""
+        return float(self._certificate.largest(kind, **other_fields)[self._place])
+
+    @property
+    def withstands(self) -> dict[str, float]:
+        """How much it withstands of each kind of change alone; injected nodes may have any number of edges.
+
+        ``math.inf`` for any amount, -1 where nothing is proved.
+        """
+        return {kind: self.largest(kind, **rest) for kind, rest in KINDS.items()}
+
+    def __repr__(self) -> str:
+        known = "" if self.truth is None else f", truth={self.truth}"
+        return (
+            f"Decision({self.target!r}, label={self.label}, radius={self.radius}, votes={self.votes.tolist()}{known})"
+        )
+
+
+def decision_of(certificate: "Certificate", target: Any) -> Decision:
+    """The decision about the target with this id.
+
+    Raises:
+        IdError: There is no such target; names ones with similar ids.
+    """
+    place = place_of(certificate, target)
+    if place is None:
+        raise IdError(_unknown(certificate, target))
+    return Decision(
+        target=certificate.target[place : place + 1].tolist()[0],
+        row=int(certificate.row[place]),
+        label=int(certificate.label[place]),
+        radius=int(certificate.radius[place]),
+        votes=certificate.counts[place],
+        truth=int(certificate.truth[place]) if certificate.truth is not None and certificate.labelled[place] else None,
+        degree=None if certificate.degree is None else int(certificate.degree[place]),
+        _certificate=certificate,
+        _place=place,
+    )
+
+
+def place_of(certificate: "Certificate", target: Any) -> int | None:
+    """Position of a target among all; None if there is none with this id, or this is no id."""
+    try:
+        wanted = id_array([target.item() if hasattr(target, "item") else target]).tolist()[0]
+    except (AgnncertError, TypeError, ValueError):
+        return None
+    return certificate.place.get(wanted)
+
+
+def _unknown(certificate: "Certificate", target: Any) -> str:
+    near = get_close_matches(str(target), [str(one) for one in certificate.target.tolist()], n=3, cutoff=0.6)
+    hint = f" Similar: {', '.join(near)}." if near else ""
+    return f"the certificate has no target {target!r:.60}: it has {certificate.num_targets:,}, by their ids.{hint}"
+
+
+def frame_of(certificate: "Certificate") -> Any:
+    """A pandas table, one row per target."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise SettingsError('to_pandas needs pandas: pip install "agnncert[data]".') from None
+    columns: dict[str, Any] = {"label": certificate.label, "radius": certificate.radius}
+    if certificate.truth is not None:
+        columns["truth"] = pd.array(np.where(certificate.labelled, certificate.truth, 0), dtype="Int64")
+        columns["truth"][~certificate.labelled] = pd.NA
+    if certificate.degree is not None:
+        columns["degree"] = certificate.degree
+    if (certificate.new_neighbours >= 0).any():
+        columns["new_neighbours"] = certificate.new_neighbours
+    columns |= {f"votes_{k}": votes for k, votes in enumerate(certificate.counts.T)}
+    return pd.DataFrame(columns, index=pd.Index(certificate.target, name="target"))
+
+
+def html_of(certificate: "Certificate", title: str) -> str:
+    """A small table for notebooks: what it is about, and the first targets."""
+    correct: BoolArray = certificate.labelled & (certificate.label == certificate.truth)
+    names = ["target", "label", *(["truth"] if certificate.truth is not None else []), "radius", "votes"]
+    rows = []
+    for k in range(min(SHOWN_ROWS, certificate.num_targets)):
+        one = decision_of(certificate, certificate.target[k : k + 1].tolist()[0])
+        truth = ["–" if one.truth is None else f"{one.truth}{'' if correct[k] else ' ✗'}"] if "truth" in names else []
+        radius = "none" if one.radius < 0 else f"{one.radius:,}"
+        rows.append([one.target, one.label, *truth, radius, " : ".join(str(count) for count in one.votes.tolist())])
+    rest = certificate.num_targets - len(rows)
+    more = f"<p>… and {rest:,} more: <code>to_pandas()</code>, <code>certificate[id]</code></p>" if rest else ""
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    lines = html.escape(title).replace("\n", "<br>")
+    return f"<div><p>{lines}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+
+
+INF = float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Proved labels: one row per target, and answers about any budget.
+
+    ``certificate["user-7"]`` is the decision about one target, by its id; ``len`` counts the targets, and going
+    through a certificate gives their ids.
+
+    Attributes:
+        claim: What is proved, in which unit, under which assumptions.
+        evidence: What everything below is derived from.
+        target: Ids of the targets, not row numbers, shape ``[n]``: an array of int64 if that holds all of them, else of
+            Python's integers and strings. The decimal text of an integer is that integer.
+        row: Row of each target in the data it was made from; the position when not given, shape ``[n]``.
+        truth: True class of each target, negative where it is unknown, shape ``[n]``; None if none was given.
+        degree: Neighbours of each target node, or edges of each target graph, if known, shape ``[n]``.
+        label: The proved label, shape ``[n]``.
+        radius: The largest attack, in steps of ``claim.unit``, that cannot change it; -1 if nothing is proved.
+    """
+
+    claim: Claim
+    evidence: Evidence
+    target: npt.NDArray[Any]
+    row: IntArray = None  # type: ignore[assignment]
+    truth: IntArray | None = None
+    degree: IntArray | None = None
+    label: IntArray = field(init=False, repr=False)
+    radius: IntArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        label, radius = self.evidence.label_and_radius()
+        values = {
+            "target": as_ids(self.target),
+            "row": np.arange(len(label)) if self.row is None else np.asarray(self.row, dtype=np.int64),
+            "truth": None if self.truth is None else np.asarray(self.truth, dtype=np.int64),
+            "degree": None if self.degree is None else np.asarray(self.degree, dtype=np.int64),
+            "label": label,
+            "radius": radius,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
+        for name in ("target", "row", "truth", "degree"):
+            value = getattr(self, name)
+            if value is not None and value.shape != (self.num_targets,):
+                raise CertificateError(
+                    f'"{name}" has shape {value.shape}: expected one entry for each target, ({self.num_targets},).'
+                )
+        if isinstance(self.evidence, BallotEvidence):
+            ballots = self.evidence
+            facts = {"task": ballots.task, "ids": ballots.ids, "num_groups": ballots.votes.num_groups}
+            for name, value in facts.items():
+                claimed = getattr(self.claim, name)
+                if claimed != value:
+                    raise CertificateError(f"the claim says {name}={claimed!r}, the ballots say {value!r}.")
+        for name in ("target", "row"):
+            values = getattr(self, name)
+            if values.dtype == np.int64:
+                ordered = np.sort(values)  # np.unique takes many times as long
+                if not (ordered[1:] == ordered[:-1]).any():
+                    continue
+            seen: set[Any] = set()
+            for value in values.tolist():
+                if value in seen:
+                    raise CertificateError(f'"{name}" names {value!r:.60} more than once: each target counts once.')
+                seen.add(value)
+
+    @property
+    def num_targets(self) -> int:
+        """Number of targets."""
+        return self.evidence.num_targets
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """Votes per target and class, those of a prior included, shape ``[n, num_classes]``; counted when asked for."""
+        return self.evidence.counts
+
+    @property
+    def labelled(self) -> BoolArray:
+        """Which targets have a true class, shape ``[n]``: accuracies are shares of these."""
+        return np.zeros(self.num_targets, dtype=bool) if self.truth is None else self.truth >= 0
+
+    @cached_property
+    def structure_radius(self) -> IntArray:
+        """As ``radius``, against edges and nodes added and deleted alone: nothing given other features or values.
+
+        The same as ``radius`` unless every neighbour has a group of its own, where a neighbour that comes or goes
+        costs half of what one that is altered may cost. Shape ``[n]``.
+        """
+        ballots = self.evidence if isinstance(self.evidence, BallotEvidence) else None
+        alone = None if ballots is None else ballots.structure_radius()
+        return self.radius if alone is None else alone
+
+    @property
+    def vote(self) -> Vote | None:
+        """What empty groups cast, and the prior; None if there are no ballots but random samples."""
+        return self.evidence.vote if isinstance(self.evidence, BallotEvidence) else None
+
+    @overload
+    def certified_accuracy(self, truth: Any = None, sizes: float = 0) -> float: ...
+    @overload
+    def certified_accuracy(self, truth: Any, sizes: Sequence[float] | npt.NDArray[Any]) -> FloatArray: ...
+    @overload
+    def certified_accuracy(self, *, sizes: Sequence[float] | npt.NDArray[Any]) -> FloatArray: ...
+    def certified_accuracy(self, truth: Any = None, sizes: Any = 0) -> Any:
+        """Fraction of targets whose label is correct and proved against attacks of each size.
+
+        Targets without a true class do not count, neither as correct nor as wrong.
+
+        Args:
+            truth: True classes of all rows of the data (such as ``data.y``), or one for each target; the
+                labels stored with the certificate when not given. A tensor, an array or a list; negative: unknown.
+            sizes: One size or several, in steps of ``claim.unit``.
+
+        Returns:
+            A number for one size, an array for several.
+
+        Raises:
+            SettingsError: No true class is known, or there are not as many as rows or targets.
+        """
+        if not self.num_targets:
+            raise SettingsError("the certificate has no targets, so no share of them is correct.")
+        classes = self._truth_of_targets(truth)
+        correct, known = self.label == classes, int((classes >= 0).sum())
+        if not known:
+            raise SettingsError(f"none of the {self.num_targets} targets has a true class: nothing can be correct.")
+        wanted = np.asarray(sizes, dtype=np.float64)
+        share = (correct[:, None] & (self.radius[:, None] >= wanted.reshape(-1))).sum(axis=0) / known
+        return share.reshape(wanted.shape) if wanted.ndim else float(share[0])
+
+    def _truth_of_targets(self, truth: Any) -> IntArray:
+        if truth is None:
+            if self.truth is None:
+                raise SettingsError("this certificate holds no true classes: pass them, for example data.y.")
+            return self.truth
+        given = np.asarray(truth).reshape(-1)
+        if len(given) > self.row.max(initial=-1):
+            return np.asarray(given[self.row])
+        if len(given) == self.num_targets:
+            return given
+        raise SettingsError(
+            f"{len(given)} true classes were given for {self.num_targets} targets in rows up to "
+            f"{self.row.max(initial=-1)}: pass one for each target, or one for each row of the data."
+        )
+
+    def holds_against(self, budget: Budget) -> BoolArray:
+        """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``.
+
+        A field of the budget that nothing is proved about makes the answer False, never an optimistic guess.
+
+        Example: ``cert.holds_against(Budget(add_edges=3, delete_edges=math.inf))``.
+        """
+        _require_budget(budget)
+        return self.evidence.holds(budget)
+
+    def largest(self, kind: str, **other_fields: Any) -> FloatArray:
+        """The most of one kind of change that each target withstands, shape ``[n]``.
+
+        Args:
+            kind: A field of :class:`Budget` that counts something, such as ``"inject_nodes"``.
+            **other_fields: The rest of the budget, such as ``edges_per_injected=math.inf``.
+
+        Returns:
+            Whole numbers; ``math.inf`` where any amount is withstood, -1 where not even the rest of the budget is.
+        """
+        if kind not in COUNTS:
+            raise BudgetError(f'cannot search the largest "{kind}": {did_you_mean(str(kind), COUNTS)}')
+        if kind in other_fields:
+            raise BudgetError(f'"{kind}" is what is searched for, so it cannot be given as well.')
+        return self.evidence.largest(kind, Budget().but(**other_fields))
+
+    def broken_at_most(self, budget: Budget, targets: Any = None) -> int:
+        """How many targets *one* attacked graph can break at most; see the evidence's method for the details.
+
+        Args:
+            budget: What the attacker may do, all of it in one graph. With ``target_features=False`` no target is
+                deleted or given other features.
+            targets: Count only these: a mask or positions among the targets; all when not given. To count the correct
+                labels that are lost, pass ``cert.label == truth``.
+        """
+        _require_budget(budget)
+        if targets is None:
+            return self.evidence.broken_at_most(budget)
+        among = np.zeros(self.num_targets, dtype=bool)
+        chosen = np.asarray(targets)
+        if chosen.dtype == bool and chosen.shape != among.shape:
+            raise SettingsError(f"a mask of shape {chosen.shape} was given for {self.num_targets} targets.")
+        among[chosen] = True
+        return self.evidence.broken_at_most(budget, among)
+
+    @cached_property
+    def new_neighbours(self) -> FloatArray:
+        """New neighbours that each target withstands together with unlimited deletions and changes, shape ``[n]``.
+
+        Unlimited are: deleted and changed edges, changed features of other nodes, and deleted nodes (if nodes have
+        ids). ``math.inf`` where any number is withstood, -1 where nothing of this is proved, as always for whole
+        graphs.
+        """
+        if self.claim.task == "graph":
+            return np.full(self.num_targets, -1.0)
+        return self.evidence.largest("add_edges", everything_but_additions(self.claim.ids))
+
+    def save(self, path: str | Path, budgets: Iterable[Budget] | None = None) -> None:
+        """Writes the certificate to one file, which ``ac.load_certificate`` and ``agnncert verify`` read.
+
+        Args:
+            path: Where to write; an existing file is replaced once the new one is complete.
+            budgets: Budgets about which the file states, besides labels and radii, which targets hold and how many can
+                break; a few usual ones when not given. A loaded certificate answers about any budget.
+
+        Raises:
+            CertificateError: The file cannot be written.
+        """
+        stated = usual_budgets(self.claim) if budgets is None else tuple(budgets)
+        for budget in stated:
+            _require_budget(budget)
+        holds, broken, largest = self.evidence.answers(stated, everything_but_additions(self.claim.ids))
+        if self.claim.task != "graph" and "new_neighbours" not in vars(self):
+            object.__setattr__(self, "new_neighbours", largest)  # a cached property: not to be searched for twice
+        arrays = {name: getattr(self, name) for name in ("target", *PER_TARGET, *KNOWN)}
+        arrays["holds"] = holds
+        if isinstance(self.evidence, BallotEvidence):
+            arrays["structure_radius"] = self.evidence.structure_radius()
+        contents = Contents(
+            kind=self.evidence.kind,
+            settings=self.evidence.settings(),
+            claim=self.claim,
+            budgets=stated,
+            broken_at_most=broken,
+            evidence=self.evidence.tensors(),
+            arrays={name: array for name, array in arrays.items() if array is not None},
+        )
+        write_contents(path, contents)
+
+    def to_pandas(self) -> Any:
+        """A pandas table, one row per target: label, radius, what is known about it, and its votes."""
+        return frame_of(self)
+
+    @cached_property
+    def place(self) -> dict[Any, int]:
+        """Position of each target by its id."""
+        return {target: k for k, target in enumerate(self.target.tolist())}
+
+    def __len__(self) -> int:
+        return self.num_targets
+
+    def __bool__(self) -> bool:
+        return True  # also without targets: a certificate is a statement, not a container that may be empty
+
+    def __getitem__(self, target: Any) -> Decision:
+        return decision_of(self, target)
+
+    def __contains__(self, target: object) -> bool:
+        return place_of(self, target) is not None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.target.tolist())
+
+    def _repr_html_(self) -> str:
+        return html_of(self, str(self).split("\nOne step")[0])
+
+    def __repr__(self) -> str:
+        made_by = self.claim.division or self.claim.method
+        return f"Certificate({self.num_targets} {self.claim.task} targets, {made_by})"
+
+    def __str__(self) -> str:
+        return summary(self)
+
+
+def _require_budget(budget: object) -> None:
+    if not isinstance(budget, Budget):
+        raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
+
+
+def everything_but_additions(ids: str) -> Budget:
+    """Unlimited deletions and changes; deleted nodes only if nodes keep their ids."""
+    deleted = INF if ids == "node_id" else 0
+    return Budget(delete_edges=INF, change_edges=INF, delete_nodes=deleted, change_features=INF)
+
+
+def usual_budgets(claim: Claim) -> tuple[Budget, ...]:
+    """The budgets that a file makes statements about when none are given."""
+    if claim.guarantee != "deterministic":
+        return ()
+    return (
+        everything_but_additions(claim.ids),
+        Budget(add_edges=10, delete_edges=10, change_features=1),
+        Budget(inject_nodes=1, edges_per_injected=INF),
+        Budget(inject_nodes=5, edges_per_injected=20),
+        Budget(add_edges=100),
+    )
+
+
+def load_certificate(path: str | Path) -> Certificate:
+    """Reads a certificate. Labels and radii are derived again and compared with the stored ones.
+
+    Raises:
+        CertificateError: The file is not a certificate, was altered or cut short, or is of another version.
+    """
+    return certificate_of(read_contents(path), path)
+
+
+def certificate_of(contents: Contents, path: str | Path) -> Certificate:
+    """The certificate that a file describes; ``path`` is named in errors.
+
+    Raises:
+        CertificateError: The evidence makes no sense, or labels and radii do not follow from it.
+    """
+    try:
+        evidence = _evidence_class(contents.kind).load(contents.evidence, contents.settings)
+        known: dict[str, Any] = {name: contents.arrays.get(name) for name in ("row", *KNOWN)}
+        certificate = Certificate(contents.claim, evidence, contents.arrays["target"], **known)
+    except AgnncertError as error:
+        raise CertificateError(f"{path}: {error}") from error
+    for name in ("label", "radius", "structure_radius"):
+        stated = contents.arrays.get(name)
+        if stated is not None and not np.array_equal(getattr(certificate, name), stated):
+            raise CertificateError(f"{path}: the stored {name}s are not the ones that follow from the votes.")
+    return certificate
+
+
+def _evidence_class(kind: str) -> type[Evidence]:
+    if kind == BallotEvidence.kind:
+        return BallotEvidence
+    from agnncert.proving.samples import SampleEvidence  # brings scipy, which ballots do not need
+
+    return SampleEvidence
+
+
+def as_ids(target: Any) -> npt.NDArray[Any]:
+    """Ids as certificates hold them.
+
+    Raises:
+        CertificateError: They are neither integers nor strings.
+    """
+    # numpy would make floats of large integers, one type of mixed ones, and cut NULs off the end of text.
+    ids = target if isinstance(target, Sequence) else np.asarray(target)
+    if isinstance(ids, np.ndarray) and ids.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    try:
+        return id_array(ids)
+    except IdError as error:
+        raise CertificateError(f"targets have ids that are none, expected integers or strings: {error}") from error
+
+
+def summary(certificate: Certificate) -> str:
+    """A certificate in words and a few numbers."""
+    claim = certificate.claim
+    made_by = f"{claim.method}, {claim.division}" if claim.division else claim.method
+    targets = f"{certificate.num_targets:,} {claim.task}{'' if certificate.num_targets == 1 else 's'}"
+    guarantee = "deterministic: no attack within the budget can change a certified label"
+    if claim.alpha is not None:
+        guarantee = f"probabilistic: wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
+    lines = [f"Certificate of {targets} in {certificate.counts.shape[1]} classes ({made_by})"]
+    numbers = _numbers(certificate) if certificate.num_targets else []
+    lines += [f"  {title:<15} {text}" for title, text in [("guarantee", guarantee), *numbers]]
+    return "\n".join([*lines, str(claim)])
+
+
+def _numbers(certificate: Certificate) -> list[tuple[str, str]]:
+    unproved = int((certificate.radius < 0).sum())
+    lines = [("radius", _spread(certificate.radius))]
+    if certificate.labelled.any():
+        known = int(certificate.labelled.sum())
+        which = "the targets" if known == certificate.num_targets else f"the {known:,} targets whose class is known"
+        share = float((certificate.label == certificate.truth).sum()) / known
+        lines.insert(0, ("correct labels", f"{share:.1%} of {which}"))
+    if unproved:
+        lines.append(("unproved", f"{unproved:,} of them: too close to a tie to be sure of the label itself"))
+    if (certificate.new_neighbours >= 0).any():
+        rest = "with any deletions and any features of other nodes"
+        lines.append(("new neighbours", f"{_spread(certificate.new_neighbours)}, {rest}"))
+    return lines
+
+
+def _spread(values: IntArray | FloatArray) -> str:
+    low, middle, high = np.sort(values)[[0, (len(values) - 1) // 2, -1]]
+    return f"median {_amount(middle)}, smallest {_amount(low)}, largest {_amount(high)}"
+
+
+def _amount(value: float) -> str:
+    return "any number" if np.isinf(value) else "none" if value < 0 else f"{value:,.0f}"

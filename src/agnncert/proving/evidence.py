@@ -1,0 +1,360 @@
+"""Evidence: what a certificate is derived from, whatever the defence.
+
+A :class:`~agnncert.proving.certificate.Certificate` is evidence plus a claim in words. All its statements (labels,
+radii, budgets, collective bounds) are derived from its evidence, and a file stores the evidence, so that a reader can
+derive them again. Two kinds exist:
+
+    BallotEvidence (here)                  one ballot per target and subgraph; deterministic
+    SampleEvidence (samples/evidence.py)   class counts under random noise; holds with a stated probability
+"""
+
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.rules import RULES
+from agnncert.certificates.votes import Ballots, BoolArray, FloatArray, IntArray, Votes
+from agnncert.proving.per_neighbour import (
+    OWN_GROUPS,
+    new_needed,
+    own_groups_radius,
+    structure_radius,
+    touches_needed,
+    withstands_touches,
+)
+from agnncert.proving.theorems import (
+    Amounts,
+    Facts,
+    Prior,
+    Reach,
+    Tally,
+    certified_radius,
+    largest_amount,
+    most_affordable,
+    neighbours_needed,
+    reach_of,
+    tally,
+    withstands,
+)
+
+
+class Evidence(ABC):
+    """What the statements about ``n`` targets are derived from.
+
+    Attributes:
+        kind: Name of this kind of evidence in files.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def num_targets(self) -> int:
+        """Number of targets ``n``."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> IntArray:
+        """Votes, or samples, per target and class, shape ``[n, num_classes]``."""
+
+    @abstractmethod
+    def label_and_radius(self) -> tuple[IntArray, IntArray]:
+        """The label of each target and its certified radius, each of shape ``[n]``.
+
+        A radius of -1 means that nothing is certified, not even the label of the unattacked graph.
+        """
+
+    @abstractmethod
+    def holds(self, budget: Budget) -> BoolArray:
+        """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``.
+
+        A budget that the defence proves nothing about gives False. Must be monotone: where a budget does not hold, no
+        larger one does.
+        """
+
+    @abstractmethod
+    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
+        """How many targets one attacked graph can break at most.
+
+        Args:
+            budget: What the attacker may do, all of it in one graph.
+            among: Count only these targets, shape ``[n]``; all when not given.
+        """
+
+    def answers(self, budgets: Sequence[Budget], rest: Budget) -> tuple[BoolArray, tuple[int, ...], FloatArray]:
+        """All that a file states besides labels and radii.
+
+        Args:
+            budgets: The budgets that it makes statements about.
+            rest: What the attacker may do besides adding edges.
+
+        Returns:
+            As :meth:`holds` for each budget, shape ``[len(budgets), n]``; as :meth:`broken_at_most` for each; and as
+            :meth:`largest` of ``add_edges`` on top of ``rest``.
+        """
+        holds = np.array([self.holds(budget) for budget in budgets], dtype=bool).reshape(len(budgets), self.num_targets)
+        return holds, tuple(self.broken_at_most(budget) for budget in budgets), self.largest("add_edges", rest)
+
+    @abstractmethod
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """Every array that :meth:`load` needs, by name; a file stores them as they are."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Everything else that :meth:`load` needs, in JSON's terms (numbers, strings, lists, dicts)."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Evidence from :meth:`tensors` and :meth:`settings`; they come from a file and are not trusted.
+
+        Raises:
+            CertificateError: They are not what this kind of evidence consists of.
+        """
+
+    def holds_each(self, rest: Budget, field: str, amounts: FloatArray) -> BoolArray:
+        """As :meth:`holds`, but ``field`` of the budget differs by target, ``amounts`` of shape ``[n]``.
+
+        This version asks :meth:`holds` once for each distinct amount; override it where that is slow.
+        """
+        answer = np.zeros(self.num_targets, dtype=bool)
+        for amount in np.unique(amounts):
+            here = amounts == amount
+            answer[here] = self.holds(rest.but(**{field: float(amount)}))[here]
+        return answer
+
+    def largest(self, field: str, rest: Budget) -> FloatArray:
+        """The largest amount of ``field`` that each target withstands on top of ``rest``, shape ``[n]``.
+
+        ``math.inf`` where any amount is withstood, -1 where not even ``rest`` alone is.
+        """
+        return largest_amount(lambda amounts: self.holds_each(rest, field, amounts), self.num_targets)
+
+
+AT_ONCE = min(4, os.cpu_count() or 1)  # threads that answer for a file
+CELLS_AT_ONCE = 2**17  # targets times classes to look at together: they stay in the processor's cache
+
+
+@dataclass(frozen=True)
+class BallotEvidence(Ballots, Evidence):
+    """Ballots, and the answers that the theorem of their rule gives; fields as in :class:`Ballots`."""
+
+    kind: ClassVar[str] = "ballots"
+
+    @property
+    def counts(self) -> IntArray:
+        """All votes as cast, and the prior, shape ``[n, num_classes]``."""
+        counts = np.zeros((self.num_targets, self.votes.num_classes), dtype=np.int64)
+        for part in self._parts():
+            counts[part] = _part_of(self.votes, part).counts + Prior.of(self, part).votes
+        return counts
+
+    def label_and_radius(self) -> tuple[IntArray, IntArray]:
+        """Winner of each vote, and how many ballots may change before another class can win."""
+        label, radius = (np.zeros(self.num_targets, dtype=np.int64) for _ in range(2))
+
+        def decide(part: slice, counted: Tally, facts: Facts) -> None:
+            label[part] = counted.label
+            radius[part] = own_groups_radius(counted, facts) if self._own_groups else certified_radius(counted)
+
+        self._for_each_block(decide)
+        return label, radius
+
+    def structure_radius(self) -> IntArray | None:
+        """What is withstood of edges and nodes added and deleted alone, ``[n]``; None where that is the radius."""
+        if not self._own_groups:
+            return None
+        radius = np.zeros(self.num_targets, dtype=np.int64)
+        for part, counted, facts in self._blocks():
+            radius[part] = structure_radius(counted, facts)
+        return radius
+
+    @property
+    def _own_groups(self) -> bool:
+        return RULES[self.rule].own_groups
+
+    def holds(self, budget: Budget) -> BoolArray:
+        """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
+        answer = np.zeros(self.num_targets, dtype=bool)
+        for part, counted, facts in self._blocks():
+            answer[part] = self._withstands(counted, Amounts.of(budget), facts)
+        return answer
+
+    def _withstands(self, counted: Tally, attack: Amounts, facts: Facts) -> BoolArray:
+        if self._own_groups:
+            return withstands_touches(counted, OWN_GROUPS[self.rule](attack, facts), facts)
+        return withstands(counted, self._reach(attack, facts))
+
+    def largest(self, field: str, rest: Budget) -> FloatArray:
+        """The largest amount of ``field`` that each target withstands on top of ``rest``, shape ``[n]``."""
+        answer = np.zeros(self.num_targets)
+        for part, counted, facts in self._blocks():
+            answer[part] = self._largest(counted, facts, field, rest)
+        return answer
+
+    def _largest(self, counted: Tally, facts: Facts, field: str, rest: Budget) -> FloatArray:
+        deletes_all = rest.delete_edges == math.inf and not (rest.inject_nodes or rest.target_features)
+        if field == "add_edges" and deletes_all and RULES[self.rule].by_neighbours and not self._own_groups:
+            # Whatever is reached moves anyway, and an edge that is added counts as a new neighbour and no otherwise.
+            return neighbours_needed(counted, self._reach(Amounts.of(rest.but(add_edges=math.inf)), facts)) - 1
+
+        def holds(amounts: FloatArray) -> BoolArray:
+            return self._withstands(counted, Amounts.of(rest, field, amounts), facts)
+
+        return largest_amount(holds, len(counted.label))
+
+    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
+        """How many targets one attacked graph can break at most.
+
+        Node task: all targets are in one attacked graph and share its new edges: an added edge gives a new neighbour to
+        two targets at most, an injected node to as many as it has edges. All other changes count in full for every
+        target. With ``target_features=False`` no target is deleted or given other features. With
+        ``target_features=True`` targets may be among the deleted nodes and the nodes with changed features, of which
+        there may then be one more than ``change_features`` says. Where every neighbour has a group of its own, a change
+        at a pair touches its two ends only, so that deleted and changed ones are shared out too.
+
+        Graph task: every target is a graph of its own, so one attacked graph breaks one target or none.
+
+        Args:
+            budget: What the attacker may do.
+            among: Count only these targets, shape ``[n]``; all when not given.
+        """
+        among = np.ones(self.num_targets, dtype=bool) if among is None else among
+        fails, prices, touches = ~self.holds(budget), np.zeros(self.num_targets), np.zeros(self.num_targets)
+        if self.task == "node":
+            for part, counted, facts in self._blocks():
+                prices[part] = self._prices(counted, facts, budget)
+                touches[part] = self._touch_prices(counted, facts, budget)
+        return self._broken(budget, fails & among, prices[among], touches[among])
+
+    def answers(self, budgets: Sequence[Budget], rest: Budget) -> tuple[BoolArray, tuple[int, ...], FloatArray]:
+        """All that a file states besides labels and radii; ballots are counted once."""
+        shape = len(budgets), self.num_targets
+        holds, prices, touches = np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape)
+        largest = np.zeros(self.num_targets)
+
+        def answer(part: slice, counted: Tally, facts: Facts) -> None:
+            largest[part] = self._largest(counted, facts, "add_edges", rest)
+            for k, budget in enumerate(budgets):
+                holds[k, part] = self._withstands(counted, Amounts.of(budget), facts)
+                if self.task == "node":
+                    prices[k, part] = self._prices(counted, facts, budget)
+                if self.hubs is not None:
+                    touches[k, part] = self._touch_prices(counted, facts, budget)
+
+        self._for_each_block(answer)
+        broken = [self._broken(b, ~holds[k], prices[k], touches[k]) for k, b in enumerate(budgets)]
+        return holds, tuple(broken), largest
+
+    def _broken(self, budget: Budget, fails: BoolArray, prices: FloatArray, touches: FloatArray) -> int:
+        """How many targets one attacked graph breaks, given which do not hold one by one, and what each costs."""
+        if self.task == "graph":
+            return int(fails.any())
+        touched = 0.0
+        if budget.target_features:  # a deleted target counts as broken; one with new features, unless it holds
+            touched = budget.delete_nodes + min(budget.change_features + 1, float(fails.sum()))
+            budget = _sparing_targets(budget)
+        broken = most_affordable(prices, 2 * budget.add_edges + budget.injected_edges)
+        if self.hubs is not None and not touched:  # a change at one pair touches its two ends and no other target
+            edges = budget.add_edges + budget.delete_edges + budget.change_edges
+            hubs = self.hubs[: int(min(len(self.hubs), budget.delete_nodes + budget.change_features))]
+            all_touches = 2 * edges + budget.injected_edges + float(hubs.sum())
+            broken = min(broken, most_affordable(touches, all_touches))
+        return int(min(len(prices), touched + broken))
+
+    def _prices(self, counted: Tally, facts: Facts, budget: Budget) -> FloatArray:
+        """The fewest new neighbours with which each target breaks; inf if nothing within the budget breaks it."""
+        attack = Amounts.of(_sparing_targets(budget))
+        if self._own_groups:
+            return new_needed(counted, OWN_GROUPS[self.rule](attack, facts), facts)
+        reach = self._reach(attack, facts)
+        if RULES[self.rule].by_neighbours:
+            return neighbours_needed(counted, reach)
+        return np.where(withstands(counted, reach), np.inf, 0.0)  # no edge has to be shared: all may move at once
+
+    def _touch_prices(self, counted: Tally, facts: Facts, budget: Budget) -> FloatArray:
+        """The fewest new, lost and altered neighbours with which each target breaks, where that is of interest."""
+        if self.hubs is None:
+            return np.zeros(len(counted.label))
+        attack = Amounts.of(_sparing_targets(budget))
+        return touches_needed(counted, OWN_GROUPS[self.rule](attack, facts), facts)
+
+    def _reach(self, attack: Amounts, facts: Facts) -> Reach:
+        return reach_of(self.rule, attack, facts, stable_ids=self.ids == "node_id")
+
+    def _blocks(self) -> Iterator[tuple[slice, Tally, Facts]]:
+        """The targets, some at a time: which ones, their votes counted, and what a theorem needs to know."""
+        for part in self._parts():
+            yield part, *self._block(part)
+
+    def _for_each_block(self, work: Callable[[slice, Tally, Facts], None]) -> None:
+        """Has work done on blocks as from :meth:`_blocks`, several at once: numpy lets other threads run."""
+        if self.num_targets * self.votes.num_classes <= CELLS_AT_ONCE:
+            for block in self._blocks():
+                work(*block)
+            return
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda part: work(part, *self._block(part)), self._parts()))
+
+    def _parts(self) -> list[slice]:
+        step = max(1, CELLS_AT_ONCE // self.votes.num_classes)
+        return [slice(k, min(k + step, self.num_targets)) for k in range(0, self.num_targets, step)]
+
+    def _block(self, part: slice) -> tuple[Tally, Facts]:
+        votes = _part_of(self.votes, part)
+        first, last = self.cover_ptr[part.start], self.cover_ptr[part.stop]
+        facts = Facts(
+            num_reached=_num_reached(votes),
+            cover_ptr=self.cover_ptr[part.start : part.stop + 1] - first,
+            cover=self.cover[first:last],
+            parameters=self.parameters,
+            **self._of_pairs(votes, part),
+        )
+        return tally(votes, Prior.of(self, part)), facts
+
+    def _of_pairs(self, votes: Votes, part: slice) -> dict[str, Any]:
+        """What a theorem needs to know where every neighbour has a group of its own."""
+        known: dict[str, Any] = {"absent": -1 if self.vote.constant is None else self.vote.constant}
+        if self.one_way is not None:
+            listed = slice(self.votes.indptr[part.start], self.votes.indptr[part.stop])
+            stable = votes.stable & self.one_way[listed]
+            known["one_way"] = votes.tally(stable, np.zeros(votes.num_targets, dtype=bool))
+            known["one_way_size"] = np.bincount(votes.owner[stable], minlength=votes.num_targets)
+        return known
+
+
+def _sparing_targets(budget: Budget) -> Budget:
+    """What the attacker may do to other targets, if some of the targets themselves may be altered."""
+    if not budget.target_features:
+        return budget
+    return budget.but(target_features=False, change_features=budget.change_features + 1)
+
+
+def _num_reached(votes: Votes) -> IntArray:
+    """Reached ballots of each target; all of the listed ones, as a rule."""
+    if votes.reached.all():
+        return np.diff(votes.indptr)
+    return np.bincount(votes.owner[votes.reached], minlength=votes.num_targets)
+
+
+def _part_of(votes: Votes, part: slice) -> Votes:
+    """The votes of consecutive targets."""
+    listed = slice(votes.indptr[part.start], votes.indptr[part.stop])
+    return replace(
+        votes,
+        default=votes.default[part],
+        default_stable=votes.default_stable[part],
+        indptr=votes.indptr[part.start : part.stop + 1] - votes.indptr[part.start],
+        group=votes.group[listed],
+        ballot=votes.ballot[listed],
+        stable=votes.stable[listed],
+        reached=votes.reached[listed],
+    )

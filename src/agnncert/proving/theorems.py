@@ -1,0 +1,528 @@
+"""The prior of a vote: with how many votes each class starts, target by target.
+
+``recount`` does this a second time, in code that imports nothing from here.
+
+The theorems: how many ballots an attack can move, and which moves cannot change the winner. Pure functions.
+
+**The vote.** A target's ballots fall into three tiers, by how hard they are to move:
+
+    reached     the graph as it is reaches them; anything may move them
+    unreached   listed, but the graph has no edge there; edges between old nodes may not suffice
+    unlisted    nothing is there; something must be added first
+
+A division's theorem turns an attacker's budget into three nested limits (:class:`Reach`): at most ``all`` ballots move,
+at most ``beyond_reached`` of them outside the first tier, at most ``unlisted`` in the third.
+
+To make class k beat the winner a, a moved ballot gains 2 if it was for a, 0 if it was for k already, and 1 otherwise
+(also if it abstained). The best choice under nested limits is greedy, so the gain has a closed form: the number of
+ballots that gain 2 and can move, plus the number of ballots that gain at least 1 and can move. The label holds if for
+no k the gain exceeds the margin. For given votes and limits this is exact.
+
+Ballots that are not stable (another machine might round them to another class) are conceded before anything else: they
+count for every rival and cannot be moved any further.
+
+**The divisions.** One short function per division and task turns a budget into a :class:`Reach`. In their docstrings,
+v is the target and S_v the subgraphs in which v has an edge that can bring it a message. A *node* of the budget is a
+deleted node or one with changed features; v itself is never deleted.
+
+``recount`` does all of this a second time, in code that imports nothing from here.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.rules import RULES
+from agnncert.certificates.votes import Ballots, BoolArray, FloatArray, IntArray, Votes
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Votes that are there before any ballot is cast, and that no attack can move.
+
+    Attributes:
+        certain: For each class, the same on every machine, shape ``[n, C]`` or ``[n, 1]``.
+        followed: For each target's edgeless prediction, where another machine may see another one, ``[n, C]``.
+        in_doubt: How many those are, shape ``[n]``.
+    """
+
+    certain: IntArray
+    followed: IntArray
+    in_doubt: IntArray
+
+    @classmethod
+    def none(cls, num_targets: int) -> "Prior":
+        """No votes."""
+        nothing = np.zeros((num_targets, 1), dtype=np.int64)
+        return cls(nothing, nothing, np.zeros(num_targets, dtype=np.int64))
+
+    @classmethod
+    def of(cls, ballots: Ballots, part: slice) -> "Prior":
+        """The prior of some targets."""
+        n, vote = part.stop - part.start, ballots.vote
+        own_constant = RULES[ballots.rule].own_groups and vote.constant is not None and vote.constant >= 0
+        if not vote.class_prior and not own_constant and ballots.edgeless is None:
+            return cls.none(n)
+        certain, followed = (np.zeros((n, ballots.votes.num_classes), dtype=np.int64) for _ in range(2))
+        in_doubt = np.zeros(n, dtype=np.int64)
+        if vote.class_prior:
+            certain += np.array(vote.class_prior)
+        if own_constant:
+            # Empty groups are beyond number: what counts is how many of them are not empty.
+            certain[:, vote.constant] -= ballots.votes.num_groups
+        if ballots.edgeless is not None and ballots.edgeless_stable is not None:
+            stable = ballots.edgeless_stable[part]
+            for votes, where in ((certain, stable), (followed, ~stable)):
+                votes[np.flatnonzero(where), ballots.edgeless[part][where]] += vote.edgeless_prior
+            in_doubt[~stable] = abs(vote.edgeless_prior)
+        return cls(certain, followed, in_doubt)
+
+    @property
+    def votes(self) -> IntArray:
+        """All of them as seen here."""
+        return self.certain + self.followed
+
+
+LARGEST_AMOUNT = 2**31  # the search for the largest amount stops here, so answers can be too small, never too large
+
+REACHED, UNREACHED, UNLISTED = range(3)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Stable votes by tier, and what a rival lacks; ``n`` targets, ``C`` classes.
+
+    Attributes:
+        num_groups: Ballots per target.
+        label: Winner of all ballots as cast, ties to the smaller class, shape ``[n]``.
+        votes: Stable votes per tier and class, shape ``[3, n, C]``.
+        size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
+        standing: Stable votes per class, of all tiers, shape ``[n, C]``.
+        margin: How far each class is from winning: score of the winner minus score of the class (priors and stable
+            votes), minus what is conceded, minus 1 if the class wins ties. Negative if that decides, ``[n, C]``.
+    """
+
+    num_groups: int
+    label: IntArray
+    votes: IntArray
+    size: IntArray
+    standing: IntArray
+    margin: IntArray
+
+    @property
+    def is_label(self) -> BoolArray:
+        """Marks each target's own label among the classes, shape ``[n, C]``; all other classes are rivals."""
+        return np.asarray(np.arange(self.margin.shape[1]) == self.label[:, None])
+
+    @cached_property
+    def rivals(self) -> "Rivals":
+        """The rivals that matter: whoever has a stable vote and, of all others, the one closest to winning."""
+        matters, everyone = self.standing > 0, np.arange(len(self.label))
+        matters[everyone, self.label] = True  # for now: it is no rival, so it must not be the idle one either
+        closest = np.where(matters, np.iinfo(np.int64).max, self.margin).argmin(axis=1)
+        matters[everyone, closest] = True
+        matters[everyone, self.label] = False
+        owner, rival = matters.nonzero()
+        for_label = self.votes[:, everyone, self.label]
+        others = self.size[:, owner] - self.votes[:, owner, rival]
+        return Rivals(owner, self.margin[owner, rival], for_label.astype(np.float64), others.astype(np.float64))
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """Classes that may win instead of a target's label, ``r`` of them.
+
+    Attributes:
+        owner: Whose rival it is, shape ``[r]``.
+        margin: As in :class:`Tally`, shape ``[r]``.
+        for_label: Stable ballots of each target for its label, by tier, shape ``[3, n]``.
+        others: Stable ballots of the owner that are not for the rival, by tier, shape ``[3, r]``.
+    """
+
+    owner: IntArray
+    margin: IntArray
+    for_label: FloatArray
+    others: FloatArray
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How many ballots of each target an attacker can move, in three nested limits, each of shape ``[n]``.
+
+    Attributes:
+        all: Ballots moved in total.
+        beyond_reached: Ballots moved among the unreached and the unlisted.
+        unlisted: Ballots moved among the unlisted.
+        covered: False where the division proves nothing about the attack.
+    """
+
+    all: FloatArray
+    beyond_reached: FloatArray
+    unlisted: FloatArray
+    covered: BoolArray
+
+    def limit(self, movable: IntArray | FloatArray, of: Any = ...) -> FloatArray:
+        """How many of these ballots can move at once.
+
+        Args:
+            movable: Ballots per tier, shape ``[3, n]``, or ``[3, r]``.
+            of: Whose ballots these are, shape ``[r]``; when not given, those of each target.
+        """
+        unlisted = np.minimum(movable[UNLISTED], self.unlisted[of])
+        beyond = np.minimum(movable[UNREACHED] + unlisted, self.beyond_reached[of])
+        return np.asarray(np.minimum(movable[REACHED] + beyond, self.all[of]), dtype=np.float64)
+
+
+def tally(votes: Votes, prior: Prior | None = None) -> Tally:
+    """Counts the votes by tier, adds the prior, and concedes what is unstable."""
+    n, classes, owner = votes.num_targets, votes.num_classes, votes.owner
+    cell, voting = owner * classes + votes.ballot, votes.ballot >= 0
+
+    def counted(listed: BoolArray) -> IntArray:
+        chosen = listed & voting
+        cells = cell if chosen.all() else cell[chosen]
+        return np.bincount(cells, minlength=n * classes).reshape(n, classes)
+
+    by_tier, size = np.zeros((3, n, classes), dtype=np.int64), np.zeros((3, n), dtype=np.int64)
+    for tier, listed in ((REACHED, votes.stable & votes.reached), (UNREACHED, votes.stable & ~votes.reached)):
+        if listed.any():
+            by_tier[tier], size[tier] = counted(listed), np.bincount(owner[listed], minlength=n)
+    sure = np.flatnonzero(votes.default_stable & (votes.default >= 0))
+    by_tier[UNLISTED, sure, votes.default[sure]] = votes.num_unlisted[sure]
+    size[UNLISTED] = np.where(votes.default_stable, votes.num_unlisted, 0)
+    as_cast = by_tier[REACHED] + by_tier[UNREACHED] + by_tier[UNLISTED]
+    if not votes.stable.all():
+        as_cast += counted(~votes.stable)
+    unsure = np.flatnonzero(~votes.default_stable & (votes.default >= 0))
+    as_cast[unsure, votes.default[unsure]] += votes.num_unlisted[unsure]
+    return weighed(votes.num_groups, as_cast, by_tier, size, prior or Prior.none(votes.num_targets))
+
+
+def weighed(num_groups: int, cast: IntArray, by_tier: IntArray, size: IntArray, prior: Prior) -> Tally:
+    """Adds the prior to votes that were counted, and concedes what is unstable.
+
+    Args:
+        num_groups: Ballots per target.
+        cast: All votes as cast, per class, shape ``[n, C]``.
+        by_tier: Stable votes per tier and class, shape ``[3, n, C]``.
+        size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
+        prior: Votes that are there from the start.
+    """
+    label = (cast + prior.votes).argmax(axis=1)  # ties go to the smaller class …
+    standing = by_tier[REACHED] + by_tier[UNREACHED] + by_tier[UNLISTED]
+    conceded = num_groups - size.sum(axis=0)
+    wins_ties = np.arange(cast.shape[1]) < label[:, None]  # … so these rivals need one ballot less
+    # A prior in doubt may be for any class: at worst all of it for the rival and none for the winner, or, if it is
+    # negative, the other way round.
+    score = standing + prior.certain
+    own = np.take_along_axis(score, label[:, None], axis=1)
+    margin = own - (conceded + prior.in_doubt)[:, None] - score
+    margin -= wins_ties
+    return Tally(num_groups, label, by_tier, size, standing, margin)
+
+
+def certified_radius(tally: Tally) -> IntArray:
+    """How many ballots, whichever, may change before another class can win, shape ``[n]``.
+
+    Of x changed ballots all gain a rival 1 unless they were for it, and those that were for the winner gain 1 more. So
+    the radius is the largest x with margin >= min(x, ballots for the winner) + min(x, ballots not for the rival). As
+    long as ballots for the winner last, that is half the margin, rounded down (paper, equation for the certified
+    perturbation size); without a prior it always is. It is exact: some change of one ballot more elects another class.
+    -1 means that nothing is certified, because what is conceded may decide. Where nothing can elect another class,
+    every ballot may change.
+    """
+    own = np.take_along_axis(tally.standing, tally.label[:, None], axis=1)
+    others = tally.size.sum(axis=0)[:, None] - tally.standing
+    radius = np.maximum(tally.margin // 2, tally.margin - np.minimum(own, others))
+    radius[tally.is_label | (tally.margin >= own + others)] = tally.num_groups  # nobody can gain as much
+    return np.asarray(np.maximum(radius.min(axis=1), -1))
+
+
+def withstands(tally: Tally, reach: Reach) -> BoolArray:
+    """Whether each target keeps its label whichever ballots within ``reach`` change, shape ``[n]``."""
+    rivals = tally.rivals
+    gain_two = reach.limit(rivals.for_label)
+    gain_one = reach.limit(rivals.others, rivals.owner)
+    withstood = np.ones(len(tally.label), dtype=bool)
+    withstood[rivals.owner[rivals.margin < gain_two[rivals.owner] + gain_one]] = False
+    return reach.covered & withstood
+
+
+def neighbours_needed(tally: Tally, reach: Reach) -> FloatArray:
+    """The fewest ballots beyond the reached ones that must move before a target can break, shape ``[n]``.
+
+    Zero where the reached ballots suffice, ``inf`` where the label holds against all of ``reach``.
+    Meant for divisions of the node task, where each ballot beyond the reached ones costs a new neighbour.
+
+    With x of them, min(x, room) ballots beyond the reached ones gain a rival 1, and as many of those for the winner 1
+    more, each kind with a room of its own. So the gain grows by 2 until the smaller room is used up, then by 1 until
+    the larger one is.
+    """
+    rivals = tally.rivals
+    by_two, room_two = _beyond(reach, rivals.for_label)
+    by_one, room_one = _beyond(reach, rivals.others, rivals.owner)
+    missing = rivals.margin + 1 - by_two[rivals.owner] - by_one
+    smaller, larger = np.minimum(room_two[rivals.owner], room_one), np.maximum(room_two[rivals.owner], room_one)
+    half = np.ceil(missing / 2)
+    needed = np.maximum(np.where(half <= smaller, half, missing - smaller), 0)
+    breaks = missing <= smaller + larger
+    cheapest = np.full(len(tally.label), np.inf)
+    np.minimum.at(cheapest, rivals.owner[breaks], needed[breaks])
+    return np.where(reach.covered, cheapest, 0.0)
+
+
+def _beyond(reach: Reach, movable: FloatArray, of: Any = ...) -> tuple[FloatArray, FloatArray]:
+    """How many of these ballots can move if none beyond the reached ones does, and how many more if these may."""
+    whole = reach.all[of]
+    reached = np.minimum(movable[REACHED], whole)
+    beyond = np.minimum(
+        movable[UNREACHED] + np.minimum(movable[UNLISTED], reach.unlisted[of]), reach.beyond_reached[of]
+    )
+    return reached, np.minimum(beyond, whole - reached)
+
+
+def most_affordable(prices: FloatArray, money: float) -> int:
+    """The largest number of items that can be bought with this money.
+
+    Example:
+        >>> most_affordable(np.array([3.0, 0.0, 2.0, np.inf]), 4)
+        2
+    """
+    finite = np.sort(prices[np.isfinite(prices)])
+    return int((np.cumsum(finite) <= money).sum())
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """A budget whose fields may differ by target: each count is an array that broadcasts to ``[n]``."""
+
+    add_edges: FloatArray
+    delete_edges: FloatArray
+    change_edges: FloatArray
+    inject_nodes: FloatArray
+    edges_per_injected: FloatArray
+    delete_nodes: FloatArray
+    change_features: FloatArray
+    target_features: bool
+
+    @classmethod
+    def of(cls, budget: Budget, field: str | None = None, amounts: FloatArray | None = None) -> "Amounts":
+        """The budget, with ``field`` replaced by one amount for each target."""
+        values: dict[str, Any] = {name: np.asarray(getattr(budget, name), dtype=np.float64) for name in COUNTS}
+        if field is not None:
+            values[field] = amounts
+        return cls(**values, target_features=budget.target_features)
+
+    @property
+    def edges(self) -> FloatArray:
+        """Edges added, deleted or changed, those of injected nodes not counted."""
+        return self.add_edges + self.delete_edges + self.change_edges
+
+    @property
+    def nodes(self) -> FloatArray:
+        """Nodes deleted or given other features."""
+        return self.delete_nodes + self.change_features
+
+    @property
+    def injected_edges(self) -> FloatArray:
+        """All edges of injected nodes together."""
+        return times(self.inject_nodes, self.edges_per_injected)
+
+    @property
+    def joined_nodes(self) -> FloatArray:
+        """Injected nodes that have an edge at all."""
+        return np.minimum(self.inject_nodes, self.injected_edges)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a theorem needs to know about ``n`` targets besides their votes.
+
+    Attributes:
+        num_reached: Reached ballots of each target, shape ``[n]``.
+        cover_ptr: Row of target ``j`` in ``cover`` is ``cover_ptr[j]:cover_ptr[j + 1]``, shape ``[n + 1]``.
+        cover: Entry k - 1 of a row bounds the ballots that the worst k nodes reach; the last one holds for more nodes.
+        parameters: Whole numbers that a division's theorem refers to.
+        absent: The class that empty groups cast, -1 if they abstain; only of interest where neighbours have groups of
+            their own.
+        one_way: Stable ballots per class of pairs that have one direction only, shape ``[n, C]``.
+        one_way_size: All stable ballots of such pairs, shape ``[n]``.
+    """
+
+    num_reached: IntArray
+    cover_ptr: IntArray
+    cover: npt.NDArray[np.int32]
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    absent: int = -1
+    one_way: IntArray | None = None
+    one_way_size: IntArray | None = None
+
+    def covered_by(self, nodes: FloatArray) -> FloatArray:
+        """The most ballots that this many nodes reach, shape ``[n]``."""
+        entry = np.minimum(nodes, np.diff(self.cover_ptr)).astype(np.int64)
+        table = np.append(self.cover, 0)  # no nodes, or an empty row: nothing is reached
+        return table[np.where(entry > 0, self.cover_ptr[:-1] + entry - 1, -1)].astype(np.float64)
+
+
+def times(a: FloatArray, b: FloatArray) -> FloatArray:
+    """The product, where zero times infinity is zero; in floating point it is NaN."""
+    a, b = np.broadcast_arrays(a, b)
+    return np.multiply(a, b, where=(a > 0) & (b > 0), out=np.zeros(a.shape))
+
+
+def edge_centric_node(attack: Amounts, facts: Facts) -> Reach:
+    """A changed edge alters its subgraph; a changed node those subgraphs in which it reaches v (paper, Theorem 4).
+
+    A ballot outside S_v is the prediction from v's features alone until v gains an edge in that subgraph, and each such
+    subgraph takes a new neighbour of its own. So nodes injected with any degree, unlimited deletions and any features
+    of other nodes leave those ballots as they are, as long as v gains no neighbour.
+    """
+    neighbours = attack.joined_nodes + attack.add_edges
+    moved = attack.injected_edges + attack.edges + facts.covered_by(attack.nodes)
+    return _reach(facts, moved, neighbours, neighbours)
+
+
+def node_centric_node(attack: Amounts, facts: Facts) -> Reach:
+    """An edge, or a node of any degree, alters one ballot of v (paper, Theorems 7 to 9).
+
+    All edges leaving a node are in that node's subgraph, so it sends v messages in no other. An edge between groups
+    carries messages to its two ends only. Ballots outside S_v: as in :func:`edge_centric_node`.
+    """
+    neighbours = attack.joined_nodes + attack.add_edges
+    moved = attack.joined_nodes + attack.edges + np.minimum(attack.nodes, facts.num_reached)
+    return _reach(facts, moved, neighbours, neighbours)
+
+
+def gated_node(attack: Amounts, facts: Facts) -> Reach:
+    """Node-centric, features visible in a node's own group only: v's own features alter one ballot more.
+
+    Besides S_v only the ballot of v's own group is cast; it is listed but not reached. The others abstain.
+    """
+    own = float(attack.target_features)
+    others = node_centric_node(attack, facts)
+    return _reach(facts, others.all + own, others.beyond_reached + own, others.unlisted)
+
+
+def edge_centric_graph(attack: Amounts, facts: Facts) -> Reach:
+    """A subgraph holds the edges of its group and their ends; an empty one changes only by a new edge."""
+    new_edges = attack.injected_edges + attack.add_edges
+    moved = attack.injected_edges + attack.edges + facts.covered_by(attack.nodes)
+    return _reach(facts, moved, new_edges, new_edges)
+
+
+def node_centric_graph(attack: Amounts, facts: Facts) -> Reach:
+    """A subgraph holds the nodes of its group and the edges among them; edges between groups are in no subgraph.
+
+    A subgraph without a node changes only by an injected one. A subgraph with a single node (without self-loops) holds
+    no edge, so only injected, deleted or altered nodes change it.
+    """
+    nodes = attack.inject_nodes + attack.nodes
+    return _reach(facts, nodes + attack.edges, nodes, attack.inject_nodes)
+
+
+def gnncert_edges(attack: Amounts, facts: Facts) -> Reach:
+    """GNNCert-E: edges are divided, every subgraph has all nodes. Only edges are covered."""
+    covered = (attack.nodes == 0) & (attack.inject_nodes == 0)
+    return _reach(facts, attack.edges, attack.edges, attack.edges, covered)
+
+
+def gnncert_features(attack: Amounts, facts: Facts) -> Reach:
+    """GNNCert-N: features are divided, every subgraph has all edges. Only features are covered."""
+    nodes = attack.change_features + float(attack.target_features)
+    covered = (attack.edges == 0) & (attack.delete_nodes == 0) & (attack.inject_nodes == 0)
+    return _reach(facts, nodes, nodes, nodes, covered)
+
+
+def gnncert_both(attack: Amounts, facts: Facts) -> Reach:
+    """GNNCert-EN: a grid of edge and feature groups. An edge alters a row, a changed node a column."""
+    rows, columns = facts.parameters["edge_groups"], facts.parameters["feature_groups"]
+    edges = np.minimum(attack.edges, rows)
+    nodes = np.minimum(attack.change_features + float(attack.target_features), columns)
+    moved = nodes * rows + edges * columns - nodes * edges
+    covered = (attack.delete_nodes == 0) & (attack.inject_nodes == 0)
+    return _reach(facts, moved, moved, moved, covered)
+
+
+def custom(attack: Amounts, facts: Facts) -> Reach:
+    """A user's own division, which states how many ballots one unit of each budget field moves at most.
+
+    ``edges_per_injected`` is the price of one edge of an injected node. What has no price is not covered.
+    """
+    units = {name: getattr(attack, name) for name in COUNTS} | {
+        "edges_per_injected": attack.injected_edges,
+        "target_features": np.asarray(float(attack.target_features)),
+    }
+    moved, covered = np.zeros(len(facts.num_reached)), np.ones(len(facts.num_reached), dtype=bool)
+    for name, amount in units.items():
+        if name in facts.parameters:
+            moved = moved + times(amount, np.asarray(float(facts.parameters[name])))
+        else:
+            covered = covered & (amount == 0)
+    return _reach(facts, moved, moved, moved, covered)
+
+
+def _reach(facts: Facts, moved: FloatArray, beyond: FloatArray, unlisted: FloatArray, covered: Any = True) -> Reach:
+    shape = facts.num_reached.shape
+    moved, beyond, unlisted = (np.broadcast_to(limit, shape) for limit in (moved, beyond, unlisted))
+    return Reach(moved, beyond, unlisted, np.broadcast_to(np.asarray(covered), shape))
+
+
+THEOREMS: dict[str, Callable[[Amounts, Facts], Reach]] = {
+    "edge-centric/node": edge_centric_node,
+    "node-centric/node": node_centric_node,
+    "gated/node": gated_node,
+    "edge-centric/graph": edge_centric_graph,
+    "node-centric/graph": node_centric_graph,
+    "gnncert-e/node": gnncert_edges,
+    "gnncert-n/node": gnncert_features,
+    "gnncert-en/node": gnncert_both,
+    "gnncert-e/graph": gnncert_edges,
+    "gnncert-n/graph": gnncert_features,
+    "gnncert-en/graph": gnncert_both,
+    "custom/node": custom,
+    "custom/graph": custom,
+}
+
+
+def reach_of(rule: str, attack: Amounts, facts: Facts, stable_ids: bool) -> Reach:
+    """The ballots that ``attack`` can move; not covered where the rule proves nothing about it.
+
+    Args:
+        rule: A key of :data:`THEOREMS`.
+        attack: What the attacker may do.
+        facts: What is known about the targets.
+        stable_ids: Whether nodes keep their identity when others are deleted; row numbers do not.
+    """
+    reach = THEOREMS[rule](attack, facts)
+    covered = reach.covered & (RULES[rule].target_features or not attack.target_features)
+    return replace(reach, covered=covered & (stable_ids | (attack.delete_nodes == 0)))
+
+
+def largest_amount(holds: Callable[[FloatArray], BoolArray], num_targets: int) -> FloatArray:
+    """The largest whole amount for which each target's test holds; ``inf`` if all do, -1 if none does.
+
+    Args:
+        holds: The test, monotone, taking an amount for each target, shape ``[n]``.
+        num_targets: Number of targets ``n``.
+
+    Example:
+        >>> largest_amount(lambda amounts: amounts <= np.array([5.0, -1.0, np.inf]), 3)
+        array([ 5., -1., inf])
+    """
+    low = np.where(holds(np.zeros(num_targets)), 0.0, -1.0)
+    low[(low == 0) & holds(np.full(num_targets, np.inf))] = np.inf
+    high = np.where(low == 0, 1.0, low)  # from here on low holds; the search goes on for targets with low < high
+    while (growing := (low < high) & holds(np.maximum(high, 0)) & (high < LARGEST_AMOUNT)).any():
+        low = np.where(growing, high, low)
+        high = np.where(growing, 2 * high, high)
+    while (unsure := high > low + 1).any():
+        middle = np.where(unsure, np.floor((np.where(unsure, low, 0) + np.where(unsure, high, 0)) / 2), low)
+        good = unsure & holds(np.where(unsure, middle, 0))
+        low = np.where(good, middle, low)
+        high = np.where(unsure & ~good, middle, high)
+    return low

@@ -1,0 +1,517 @@
+"""The one drawer of curves: certified accuracy over the size of an attack, in figures legible without colours.
+
+A figure is a list of panels; a panel holds curves, and levels to compare them with. The names of curves stand beside
+them, or in a legend below where they are many or long.
+
+The one writer of tables, as text, Markdown, LaTeX or CSV.
+
+Files for papers: ``save_figures`` draws the curves of a certificate, ``save_tables`` writes its numbers.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tabulate import TableFormat, tabulate
+
+from agnncert.errors import missing
+from agnncert.report.page import accuracy_table, degree_chart
+from agnncert.report.summary import ReportContext, Summary, summarise
+from agnncert.report.text import added_words, share_word, step_words, structure_words
+
+if TYPE_CHECKING:
+    from agnncert.proving.certificate import Certificate
+
+# Okabe and Ito's colours; each curve also has a dash and a marker of its own. Grey is for what needs no proof.
+_CURVES: tuple[dict[str, Any], ...] = (
+    {"color": "#0072B2", "linestyle": "-", "marker": "o"},
+    {"color": "#D55E00", "linestyle": (0, (5, 1.5)), "marker": "s"},
+    {"color": "#009E73", "linestyle": (0, (2, 1.2)), "marker": "^"},
+    {"color": "#AA4499", "linestyle": (0, (6, 1.5, 1.5, 1.5)), "marker": "D"},
+    {"color": "#8A6D00", "linestyle": (0, (1, 1)), "marker": "v"},
+    {"color": "#56B4E9", "linestyle": (0, (8, 2)), "marker": "P"},
+    {"color": "#E69F00", "linestyle": (0, (4, 1, 1, 1, 1, 1)), "marker": "X"},
+    {"color": "#7F3C8D", "linestyle": (0, (3, 3)), "marker": "*"},
+)
+_LEVELS: dict[str, dict[str, Any]] = {
+    "undefended": {"color": "#000000", "linestyle": (0, (6, 3))},
+    "mlp": {"color": "#444444", "linestyle": (0, (1, 2))},
+    "edgeless": {"color": "#444444", "linestyle": (0, (7, 2, 1, 2))},
+    "majority": {"color": "#777777", "linestyle": (0, (3, 1, 1, 1, 1, 1))},
+    "bag_of_nodes": {"color": "#444444", "linestyle": (0, (1, 2))},
+}
+_STYLE = {
+    "font.size": 8,
+    "font.family": "sans-serif",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.titlesize": 8,
+    "axes.titlelocation": "left",
+    "lines.markersize": 3,
+    "legend.frameon": False,
+    "legend.fontsize": 6,
+    "legend.handlelength": 3,
+    "legend.columnspacing": 1,
+    "svg.hashsalt": "agnncert",  # the same numbers give the same file
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+}
+_APART = 0.062  # least distance between two labels in the margin, in units of the vertical axis
+_LEGEND_LINE = 0.13  # height of one line of a legend, in inches
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Certified accuracy over size: the mean over seeds, and the range.
+
+    Attributes:
+        label: What it is called.
+        look: Number of a colour, dash and marker, so that a curve can look the same in all panels of a figure.
+        sizes: Sizes, ascending.
+        mean: The value at each size.
+        low: The lowest value at each size; None without a range.
+        high: The highest value at each size, likewise.
+        dash: A dash to use instead of the look's own.
+        steps: What is drawn between two sizes: the value of the larger one (``"pre"``), which certified accuracy never
+            falls below, or that of the smaller one (``"post"``).
+        envelope: Whether each size has a classifier of its own. Then points are drawn, hollow, and hardly a line
+            between them, because no single classifier has this curve.
+    """
+
+    label: str
+    look: int
+    sizes: Sequence[float]
+    mean: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    dash: str | None = None
+    steps: str = "pre"
+    envelope: bool = False
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Colour and dash, as matplotlib takes them."""
+        look = _CURVES[self.look % len(_CURVES)]
+        return {"color": look["color"], "linestyle": self.dash or look["linestyle"]}
+
+    @property
+    def marker(self) -> str:
+        """Matplotlib's letter for the marker."""
+        return str(_CURVES[self.look % len(_CURVES)]["marker"])
+
+
+@dataclass(frozen=True)
+class Level:
+    """An accuracy that does not depend on a size, drawn as a horizontal line: of a model without a certificate."""
+
+    kind: str
+    label: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes.
+
+    Attributes:
+        title: What stands above it.
+        curves: The curves.
+        levels: Levels to compare them with.
+        logarithmic: Whether sizes are drawn on a logarithmic axis, from the first to the last one of the first curve.
+        divide: A size to mark with an upright line.
+    """
+
+    title: str
+    curves: Sequence[Curve]
+    levels: Sequence[Level] = ()
+    logarithmic: bool = False
+    divide: float | None = None
+
+
+def draw_panels(
+    panels: Sequence[Panel],
+    path: Path,
+    x_label: str,
+    about: str = "",
+    *,
+    y_label: str = "certified accuracy",
+    columns: int = 2,
+    width: float = 3.5,
+    legend: bool = False,
+) -> Path:
+    """Draws panels row by row as one file, and returns its path.
+
+    Args:
+        panels: What to draw.
+        path: The file, ``.svg``, ``.pdf`` or ``.png``; its folder is made if it is missing.
+        x_label: What the size counts.
+        about: The figure in words, stored in an SVG file for those who cannot see it.
+        y_label: What is drawn over the size.
+        columns: Panels in a row.
+        width: Width of a panel, in inches.
+        legend: Whether curves and levels are named in a legend below, instead of beside each one.
+
+    Raises:
+        MissingPackage: matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+        from matplotlib.lines import Line2D
+    except ModuleNotFoundError as error:
+        raise missing(error.name, "drawing figures") from None
+    rows = -(-len(panels) // columns)
+    named = _named(panels) if legend else {}
+    with mpl.rc_context(_STYLE):
+        height = 2.3 * rows + 0.2 + _LEGEND_LINE * -(-len(named) // 2)
+        figure = Figure(figsize=(width * columns, height), layout="constrained", dpi=200)
+        for number, panel in enumerate(panels):
+            axes = figure.add_subplot(rows, columns, number + 1)
+            _draw(axes, panel)
+            if not legend:
+                _label(axes, panel)
+            if number % columns == 0:
+                axes.set_ylabel(y_label)
+            if number >= len(panels) - columns:
+                axes.set_xlabel(x_label)
+        if len(named) > 1:
+            handles = [Line2D([], [], **look) for look in named.values()]
+            figure.legend(handles, list(named), loc="outside lower center", ncols=2)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata=_metadata(path, about))
+    return path
+
+
+def _metadata(path: Path, about: str) -> dict[str, str | None] | None:
+    """What the file says about itself; no date, so that the same numbers give the same file."""
+    if path.suffix == ".svg":
+        return {"Date": None, "Creator": None, "Title": path.stem, "Description": about or None}
+    return {"CreationDate": None} if path.suffix == ".pdf" else None
+
+
+def _draw(axes: Any, panel: Panel) -> None:
+    end = _last_size(panel)
+    if panel.logarithmic:
+        axes.set_xscale("log")
+        axes.set_xlim(panel.curves[0].sizes[0], panel.curves[0].sizes[-1])
+    else:
+        axes.set_xlim(0, 1.1 * end)
+    axes.set_ylim(0, 1.02)
+    axes.set_title(panel.title)
+    for level in panel.levels:
+        axes.axhline(level.value, linewidth=0.9, **_LEVELS[level.kind])
+    if panel.divide is not None:
+        axes.axvline(panel.divide, color="black", linewidth=0.6, linestyle=(0, (3, 3)))
+    for number, curve in enumerate(panel.curves):
+        _draw_curve(axes, curve)
+        if not panel.logarithmic:
+            marked = _marked(curve.sizes, end, number / len(panel.curves))
+            if curve.envelope:
+                marked = [k for k, size in enumerate(curve.sizes) if size <= axes.get_xlim()[1]]
+            x, y = ([values[k] for k in marked] for values in (curve.sizes, curve.mean))
+            filling = {"markerfacecolor": "white"} if curve.envelope else {}
+            axes.plot(x, y, curve.marker, color=curve.line["color"], **filling)
+
+
+def _draw_curve(axes: Any, curve: Curve) -> None:
+    x, mean, low, high = _steps(curve, axes.get_xlim()[1])
+    if curve.envelope:
+        axes.plot(curve.sizes, curve.mean, linewidth=0.4, color=curve.line["color"], linestyle=":")
+        return
+    axes.plot(x, mean, drawstyle=f"steps-{curve.steps}", linewidth=1.4, **curve.line)
+    if low != high:
+        axes.fill_between(x, low, high, step=curve.steps, color=curve.line["color"], alpha=0.2, linewidth=0)
+
+
+def _named(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
+    """How each curve and level of a legend looks."""
+    looks = {c.label: {"marker": c.marker, **_stroke(c)} for panel in panels for c in panel.curves}
+    return looks | {v.label: {"linewidth": 0.9, **_LEVELS[v.kind]} for panel in panels for v in panel.levels}
+
+
+def _stroke(curve: Curve) -> dict[str, Any]:
+    """How the line of a curve looks in a legend."""
+    if curve.envelope:
+        return {"linewidth": 0.4, "markerfacecolor": "white", "color": curve.line["color"], "linestyle": ":"}
+    return {"linewidth": 1.4, **curve.line}
+
+
+def _label(axes: Any, panel: Panel) -> None:
+    end = _last_size(panel)
+    for number in range(len(panel.curves)):
+        _label_curve(axes, panel, number, end)
+    _label_levels(axes, panel.levels)
+
+
+def _label_curve(axes: Any, panel: Panel, number: int, end: float) -> None:
+    """Names a curve where it falls through a height of its own, beside those that fall nearby."""
+    curve, count = panel.curves[number], len(panel.curves)
+    color = curve.line["color"]
+    width = axes.get_xlim()[1]
+    height = curve.mean[0] * (count - number) / (count + 1)
+    if curve.mean[-1] >= height:  # it does not fall that far: its label goes below its end
+        height = curve.mean[-1] - 0.05
+    fall = _fall(curve, height)
+    left = fall > 0.7 * width
+    nearby = (
+        [fall] if left else [f for f in (_fall(c, height) for c in panel.curves) if fall <= f < fall + 0.15 * width]
+    )
+    axes.annotate(
+        curve.label,
+        xy=(fall, height), xytext=(max(nearby) + (-0.03 if left else 0.03) * end, height), color=color, fontsize=7,
+        va="center", ha="right" if left else "left",
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
+        arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": color, "shrinkA": 0, "shrinkB": 0},
+    )  # fmt: skip
+
+
+def _fall(curve: Curve, height: float) -> float:
+    """The largest size at which a curve is as high as this."""
+    return max((size for size, value in zip(curve.sizes, curve.mean, strict=True) if value >= height), default=0)
+
+
+def _steps(curve: Curve, end: float) -> tuple[list[float], ...]:
+    """Sizes, mean, low and high, without sizes at which nothing changes and without those beyond the end."""
+    ranges = curve.mean if curve.low is None else curve.low, curve.mean if curve.high is None else curve.high
+    points = list(zip(curve.sizes, curve.mean, *ranges, strict=True))
+    inside = [point for k, point in enumerate(points) if k == 0 or points[k - 1][0] < end]
+    beside = 1 if curve.steps == "pre" else -1
+    last = len(inside) - 1
+    kept = [point for k, point in enumerate(inside) if k in (0, last) or inside[k + beside][1:] != point[1:]]
+    return tuple([float(point[c]) for point in kept] for c in range(4))
+
+
+def _marked(sizes: Sequence[float], end: float, shift: float) -> list[int]:
+    """Positions of about six evenly spread sizes; ``shift`` keeps the markers of coinciding curves apart."""
+    wanted = [end * (k + shift) / 6 for k in range(6)]
+    return sorted({min(range(len(sizes)), key=lambda i: abs(sizes[i] - w)) for w in wanted})
+
+
+def _last_size(panel: Panel) -> float:
+    """The first size at which nothing is certified any more."""
+    ends = [
+        next((size for size, value in zip(c.sizes, c.high or c.mean, strict=True) if value <= 0), c.sizes[-1])
+        for c in panel.curves
+    ]
+    return max([5.0, *map(float, ends)])
+
+
+def _label_levels(axes: Any, levels: Sequence[Level]) -> None:
+    """Names the levels in the right margin, moved apart where they would overlap."""
+    ordered = sorted(levels, key=lambda level: level.value)
+    for level, place in zip(ordered, spaced([level.value for level in ordered], _APART), strict=True):
+        axes.annotate(
+            f"{level.label} {level.value:.2f}",
+            xy=(1.0, level.value), xytext=(1.04, place), xycoords=("axes fraction", "data"),
+            textcoords=("axes fraction", "data"), va="center", fontsize=6.5, color=_LEVELS[level.kind]["color"],
+            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "#777777", "shrinkA": 0, "shrinkB": 0},
+        )  # fmt: skip
+
+
+def spaced(values: Sequence[float], apart: float) -> list[float]:
+    """Ascending places near ascending values, none nearer to the next than ``apart``.
+
+    Example:
+        >>> [round(v, 2) for v in spaced([0.5, 0.5, 0.9], 0.1)]
+        [0.45, 0.55, 0.9]
+    """
+    clusters: list[list[float]] = []
+    for value in values:
+        clusters.append([value])
+        while len(clusters) > 1 and _reach(clusters[-2], apart)[1] + apart > _reach(clusters[-1], apart)[0]:
+            last = clusters.pop()
+            clusters[-1] += last
+    return [_reach(c, apart)[0] + apart * k for c in clusters for k in range(len(c))]
+
+
+def _reach(cluster: list[float], apart: float) -> tuple[float, float]:
+    """Lowest and highest place of labels that are centred on the mean of their values."""
+    centre, half = sum(cluster) / len(cluster), apart * (len(cluster) - 1) / 2
+    return centre - half, centre + half
+
+
+FORMATS = ("text", "markdown", "csv", "latex")
+
+
+def laid_out(format: str, titles: Sequence[str], rows: Iterable[Sequence[Any]], sides: str = "") -> str:
+    """A table in one of :data:`FORMATS`.
+
+    Args:
+        format: The format.
+        titles: One title per column.
+        rows: One cell per column.
+        sides: One letter per column, "l" or "r"; when not given, columns of numbers go to the right.
+
+    Example:
+        >>> print(laid_out("text", ["name", "size"], [["a", "10"], ["bc", "7"]]))
+        name  size
+        a       10
+        bc       7
+        >>> print(laid_out("markdown", ["name", "size"], [["a", "10"], ["bc", "7"]]))
+        | name | size |
+        |---|---:|
+        | a | 10 |
+        | bc | 7 |
+    """
+    rows = list(rows)
+    if format == "csv":
+        return "\n".join(_csv_line(row) for row in [titles, *rows])
+    aligned = ["right" if side == "r" else "left" for side in sides or _sides(titles, rows)]
+    if format == "text":  # titles as a first row: tabulate makes a column wider than its header
+        return str(tabulate([titles, *rows], tablefmt="plain", disable_numparse=True, colalign=aligned))
+    rows = rows or [[""] * len(titles)]  # an empty line, or tabulate would forget the columns
+    layout = _MARKDOWN if format == "markdown" else "latex"
+    table = str(tabulate(rows, titles, layout, disable_numparse=True, colalign=aligned))
+    return table.replace("–", "--").replace("\u00a0", "~") if format == "latex" else table
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
+    # The writer quotes what its own end of line has in it, and a lone "\r" in an id must be quoted too.
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    return text.getvalue().removesuffix("\r\n")
+
+
+def _sides(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """For each column, "r" if it holds numbers, else "l"."""
+    numbers = (bool(rows) and all(row[k][:1].isdigit() for row in rows) for k in range(len(titles)))
+    return "".join("r" if number else "l" for number in numbers)
+
+
+def _markdown_row(cells: Sequence[str], _widths: Sequence[int], _sides: Sequence[str]) -> str:
+    escaped = (cell.strip().replace("|", r"\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
+
+
+def _markdown_rule(_widths: Sequence[int], sides: Sequence[str]) -> str:
+    return f"|{'|'.join('---:' if side == 'right' else '---' for side in sides)}|"
+
+
+# Unlike tabulate's own, without blanks that align columns: one long cell would change every line of a committed page.
+_MARKDOWN = TableFormat(
+    lineabove=None,
+    linebelowheader=_markdown_rule,
+    linebetweenrows=None,
+    linebelow=None,
+    headerrow=_markdown_row,
+    datarow=_markdown_row,
+    padding=0,
+    with_header_hide=None,
+)
+
+
+def save_figures(
+    certificate: "Certificate", folder: str | Path, context: ReportContext | None = None
+) -> tuple[Path, ...]:
+    """Writes certified accuracy over the size, and over size divided by degree, each as SVG and PDF.
+
+    Args:
+        certificate: What to draw.
+        folder: Where to write; made if it is missing.
+        context: As for :func:`~agnncert.report.build_report`. Without degrees the second figure is left out.
+
+    Returns:
+        The files written.
+
+    Raises:
+        MissingPackage: matplotlib is not installed.
+        SettingsError: The context does not fit the certificate.
+    """
+    summary = summarise(certificate, context)
+    figures = [("certified_accuracy", _over_size(summary), f"size of the attack ({step_words(summary)[1]})")]
+    chart = degree_chart(summary)
+    if chart is not None:
+        xs, ys = ([point[c] for point in chart["points"]] for c in "xy")
+        curve = Curve(share_word(summary), 0, xs, ys)
+        panel = Panel("", [curve], logarithmic=True, divide=1 if chart["ceiling"] else None)
+        figures.append(("certified_accuracy_over_degree", panel, chart["ratio_word"]))
+    return tuple(
+        draw_panels(
+            [panel], Path(folder) / f"{name}.{kind}", x_label, y_label=share_word(summary), columns=1, legend=True
+        )
+        for name, panel, x_label in figures
+        for kind in ("svg", "pdf")
+    )
+
+
+def _over_size(summary: Summary) -> Panel:
+    """Every whole size is on these curves, so a value is drawn up to the next one, as on the page."""
+    certified, added = summary.certified, summary.certified_additions
+    curves = [Curve(share_word(summary), 0, certified.size.tolist(), certified.share.tolist(), steps="post")]
+    if summary.certified_structure is not None:
+        sizes, shares = summary.certified_structure.size.tolist(), summary.certified_structure.share.tolist()
+        curves.append(Curve(structure_words(summary), 2, sizes, shares, steps="post"))
+    if added is not None:
+        curves.append(Curve(added_words(summary), 5, added.size.tolist(), added.share.tolist(), steps="post"))
+    if summary.context.size_only:
+        sizes, shares = zip(*sorted(summary.context.size_only), strict=True)
+        curves.append(Curve("size alone (envelope)", 4, sizes, shares, envelope=True))
+    if summary.context.attacked:
+        # An attack that works at one size works at every larger one.
+        sizes, left = zip(*sorted(summary.context.attacked), strict=True)
+        curves.append(Curve("under attack", 1, sizes, left, steps="post"))
+    return Panel("", curves, [Level(*reference) for reference in summary.references])
+
+
+def save_tables(
+    certificate: "Certificate", folder: str | Path, context: ReportContext | None = None
+) -> tuple[Path, ...]:
+    """Writes the certified accuracy at every size and all targets as CSV, and a short table as LaTeX.
+
+    Args:
+        certificate: What to write down.
+        folder: Where to write; made if it is missing.
+        context: As for :func:`~agnncert.report.build_report`.
+
+    Returns:
+        The files written: ``certified_accuracy.csv``, ``certified_accuracy.tex``, ``targets.csv``.
+
+    Raises:
+        SettingsError: The context does not fit the certificate.
+    """
+    summary = summarise(certificate, context)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    short = accuracy_table(summary)
+    titles = ["size", *short["names"]]
+    texts = {
+        "certified_accuracy.csv": laid_out("csv", *_by_size(summary)),
+        "certified_accuracy.tex": laid_out("latex", titles, short["rows"], "r" * len(titles)),
+        "targets.csv": laid_out("csv", *_by_target(summary)),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(f"{text}\n", encoding="utf-8", newline="")
+    return tuple(folder / name for name in texts)
+
+
+def _by_size(summary: Summary) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Titles and rows: the curves, size by size."""
+    curve, added = summary.certified, summary.certified_additions
+    columns = {"size": curve.size.astype(int).tolist(), share_word(summary).replace(" ", "_"): curve.share.tolist()}
+    if summary.certified_structure is not None:
+        columns["added_or_deleted_only"] = summary.certified_structure.share.tolist()
+    if added is not None:
+        columns[_added_title(summary)] = added.share.tolist()
+    return list(columns), list(zip(*columns.values(), strict=True))
+
+
+def _by_target(summary: Summary) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Titles and rows: what is known about each target."""
+    certificate = summary.certificate
+    columns = {"target": certificate.target.tolist(), "label": certificate.label.tolist()}
+    known = {"truth": summary.truth, "degree": summary.degree, "radius": certificate.radius}
+    for name, values in {**known, "structure_radius": summary.structure}.items():
+        if values is not None:
+            columns[name] = values.tolist()
+    if summary.added is not None:
+        columns[_added_title(summary)] = [n if n == float("inf") else int(n) for n in summary.added.tolist()]
+    columns |= {f"votes_{k}": votes.tolist() for k, votes in enumerate(certificate.counts.T)}
+    return list(columns), list(zip(*columns.values(), strict=True))
+
+
+def _added_title(summary: Summary) -> str:
+    return "new_neighbours" if summary.certificate.claim.task == "node" else "injected_nodes"

@@ -1,3 +1,0 @@
-from .loop import Step as Step
-from .loop import fit as fit
-from .settings import Weights as Weights

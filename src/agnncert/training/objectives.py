@@ -1,0 +1,600 @@
+"""What all training objectives share: what the loop asks of them, and how losses are weighed and added up.
+
+Many graphs, whole or subgraphs, side by side in one disconnected graph.
+
+The training objective of a node classifier on a graph and all its subgraphs, for the price of a few plain steps.
+
+The sum over T subgraphs is exact. It is computed as three terms: the whole graph, the ballots of nodes that have an
+edge in a subgraph (all these subgraphs side by side), and the edgeless prediction, which every other ballot of a node
+equals. The product of all features with the first layer is formed and differentiated once per step.
+
+The training objective of a graph classifier on graphs and their non-empty subgraphs, in mini-batches of graphs.
+
+Training objectives for GNNCert's divisions, whose subgraphs have all nodes, and for noisy graphs.
+
+Each subgraph costs a pass over the whole graph, so each step samples a few that stand for all. With the objective
+"paper", the gradient of a step is an unbiased estimate of the gradient of the paper's sum over T + 1 graphs.
+
+Training for a smoothing defence: each step sees the graph, or its batch of graphs, under noise sampled anew.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from agnncert.baselines.smoothing import Smoothing
+from agnncert.divisions.base import Division, has_own_groups, num_groups_in
+from agnncert.engine import fast
+from agnncert.engine.call import Caller, no_edges
+from agnncert.engine.features import Features, SparseRows
+from agnncert.errors import SettingsError
+from agnncert.graphs.graph import one_graph
+from agnncert.training.settings import FitSettings, Weights
+
+# One training step: adds its gradient to the parameters and returns its loss.
+TrainingStep = Callable[[], float]
+
+# How fast the loss of a vote falls with the margin: one tenth of the ballots counts as much as 1 in a logit. All values
+# from 5 to 30 did equally well on AIDS and PROTEINS.
+SHARPNESS = 10.0
+
+
+class Objective(Protocol):
+    """What the training loop asks of an objective."""
+
+    def steps(self) -> Iterator[TrainingStep]:
+        """The steps of one epoch; each adds its gradient to the parameters and returns its loss."""
+
+
+def class_weights(y: Tensor, call: Caller) -> Tensor:
+    """Weights, 1 on average, that let every class count the same.
+
+    Without them a rare class loses every vote that is close.
+    """
+    count = torch.bincount(y, minlength=call.num_classes).to(call.dtype)
+    return len(y) / (torch.count_nonzero(count) * count.clamp(min=1))
+
+
+def row_losses(logits: Tensor, y: Tensor, class_weight: Tensor | None = None) -> Tensor:
+    """The cross entropy of each row by itself, shape ``[len(y)]``."""
+    return F.cross_entropy(logits, y, class_weight, reduction="none")
+
+
+def vote_losses(logits: Tensor, owner: Tensor, y: Tensor, class_weight: Tensor | None = None) -> Tensor:
+    """Loss of the vote that the ballots of each graph cast together, shape ``[len(y)]``; 0 without a ballot.
+
+    Ballots that see two or three edges are rarely sure of anything, and the loss of each by itself teaches all of them
+    to name the commonest class. What decides is their mean.
+
+    Args:
+        logits: One row per ballot.
+        owner: Whose ballot it is, a position in ``y``.
+        y: Labels.
+        class_weight: How much each class counts, if not all the same.
+    """
+    num_ballots = torch.bincount(owner, minlength=len(y))
+    shares = logits.new_zeros(len(y), logits.size(1)).index_add(0, owner, logits.softmax(1))
+    shares = shares / num_ballots.clamp(min=1)[:, None]
+    losses = row_losses(SHARPNESS * shares, y, class_weight)
+    return torch.where(num_ballots > 0, losses, 0)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How much the loss on whole graphs and the loss on subgraphs, all or some of them, count.
+
+    Attributes:
+        full: Factor of the loss on whole graphs.
+        ballots: Factor of the loss on subgraphs.
+        num_sampled: Subgraphs per step (and graph).
+        class_weight: How much each class counts, if not all the same.
+        scale: How many subgraphs each of them stands for in the paper's sum, T / ``num_sampled``; ``None`` where they
+            are averaged.
+        by_vote: Graph task: whether the loss is that of the vote of all these subgraphs of a graph.
+    """
+
+    full: float
+    ballots: float
+    num_sampled: int
+    class_weight: Tensor | None
+    scale: float | None = None
+    by_vote: bool = False
+
+    @classmethod
+    def of(cls, call: Caller, y: Tensor, num_groups: int, usually_sampled: int, settings: FitSettings) -> "Terms":
+        """The terms that the settings of ``fit`` ask for.
+
+        Args:
+            call: The model.
+            y: Labels to train on.
+            num_groups: Subgraphs T of a graph.
+            usually_sampled: How many of them a step looks at if the settings do not say it.
+            settings: From ``checked``.
+
+        Raises:
+            SettingsError: Both terms have weight 0.
+        """
+        by_vote = settings["objective"] == "vote"
+        weights = Weights(full=0) if by_vote else settings["weights"] or Weights()
+        if not (weights.full or weights.ballots):
+            raise SettingsError(
+                f"{weights}: there is no edgeless term for graphs, nor for GNNCert: weigh another term."
+            )
+        num_sampled = min(settings["groups_per_step"] or usually_sampled, num_groups)
+        scale = num_groups / num_sampled if settings["objective"] == "paper" else None
+        per_class = class_weights(y, call) if settings["balance_classes"] else None
+        return cls(weights.full, weights.ballots, num_sampled, per_class, scale, by_vote)
+
+    def losses(self, logits: Tensor, y: Tensor) -> Tensor:
+        """One loss per row."""
+        return row_losses(logits, y, self.class_weight)
+
+    def graph_loss(self, logits: Tensor, owner: Tensor, y: Tensor) -> Tensor:
+        """Mean loss of some graphs on their subgraphs.
+
+        Args:
+            logits: One row per subgraph.
+            owner: Whose subgraph it is, a position in ``y``.
+            y: Labels of the graphs.
+        """
+        if self.by_vote:
+            losses = vote_losses(logits, owner, y, self.class_weight)
+        elif self.scale is None:
+            losses = self.losses(logits, y[owner]) / torch.bincount(owner)[owner]
+        else:
+            losses = self.losses(logits, y[owner]) * self.scale
+        return self.ballots * losses.sum() / len(y)
+
+
+def backward_each(terms: Iterable[Tensor]) -> float:
+    """Calls ``backward`` on each term as it comes, so that only one is in memory at a time; returns their sum."""
+    total = 0.0
+    for loss in terms:
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += float(loss.detach())
+    return total
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Whole graphs or subgraphs side by side, ordered by the training graph that they belong to.
+
+    Attributes:
+        owner: Training graph of each copy of a node, ascending.
+        cell: Which of the graphs side by side the copy belongs to, ascending.
+        node: Which node it is a copy of.
+        edge_index: Edges between copies, in the order of their owners.
+        edge: Which edge of the joined graphs each of these edges is.
+    """
+
+    owner: Tensor
+    cell: Tensor
+    node: Tensor
+    edge_index: Tensor
+    edge: Tensor
+
+    @cached_property
+    def _edge_owner(self) -> Tensor:
+        return self.owner[self.edge_index[0]]
+
+    def part(self, graphs: Tensor, wanted: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """The part that belongs to some training graphs (ascending); only the ``wanted`` copies, if given.
+
+        Returns:
+            Positions of its copies of nodes, positions of its edges, and ``edge_index`` between these copies.
+        """
+        copies = runs(self.owner, graphs)
+        arcs = runs(self._edge_owner, graphs)
+        if wanted is not None:
+            copies, arcs = copies[wanted[copies]], arcs[wanted[self.edge_index[0, arcs]]]
+        place = torch.empty(len(self.owner), dtype=torch.int64)
+        place[copies] = torch.arange(len(copies))
+        return copies, arcs, place[self.edge_index[:, arcs]]
+
+
+def runs(owner: Tensor, wanted: Tensor) -> Tensor:
+    """All positions at which one of the ``wanted`` owners stands in the sorted sequence ``owner``."""
+    first = torch.searchsorted(owner, wanted)
+    length = torch.searchsorted(owner, wanted, right=True) - first
+    shift = torch.cumsum(length, 0) - length
+    return torch.repeat_interleave(first - shift, length) + torch.arange(int(length.sum()))
+
+
+@dataclass(frozen=True)
+class NodeObjective:
+    """Loss of a node classifier on the graph and, if it is divided, on all its subgraphs.
+
+    Attributes:
+        call: The model, bound to the graph.
+        graph: The canonical graph.
+        y: Label of every node.
+        rows: Nodes to train on.
+        layout: All subgraphs side by side, or ``None`` to train on the whole graph only.
+        sparse: The features in compressed rows, if they are sparse.
+        factors: Of the mean loss on the whole graph, of the loss of each copy of a node in a subgraph, and of the loss
+            of each node's edgeless prediction.
+        class_weight: How much each class counts, if not all the same.
+    """
+
+    call: Caller
+    graph: Data
+    y: Tensor
+    rows: Tensor
+    layout: fast.Plan | None
+    sparse: SparseRows | None
+    factors: tuple[float, Tensor, Tensor]
+    class_weight: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls, call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Division | None, settings: FitSettings
+    ) -> "NodeObjective":
+        """The objective for a division that offers ``pieces``, or (``None``) for the whole graph alone.
+
+        "paper" sums the mean losses on the graph and on each of its T subgraphs; a ballot that abstains has no loss.
+        "balanced" averages each of the three terms by itself: over the nodes, over the ballots that see an edge, and
+        over the ballots that see none.
+
+        Raises:
+            SettingsError: Nothing is left to train on.
+        """
+        weights = settings["weights"] or Weights()
+        per_class = class_weights(y[rows], call) if settings["balance_classes"] else None
+        if division is None:
+            none, sparse = torch.empty(0), SparseRows.of(graph.x.to(call.dtype))
+            return cls(call, graph, y, rows, None, sparse, (1.0, none, none), per_class)
+        layout = fast.plan(graph, division, rows.numpy(), call.dtype)
+        if layout.pieces.blank is not None and not (weights.full or weights.ballots):
+            raise SettingsError(
+                f"{weights}: where features are gated a ballot without an edge abstains: weigh another term."
+            )
+        factors = _factors(layout, rows, division, settings["objective"], weights, call.dtype)
+        return cls(call, graph, y, rows, layout, layout.sparse, factors, per_class)
+
+    def steps(self) -> Iterator[TrainingStep]:
+        """One step on all nodes."""
+        yield self.backward
+
+    def backward(self) -> float:
+        """Adds the gradient of the objective to the parameters; returns its value."""
+        features = Features(self.graph.x.to(self.call.dtype), self.sparse, cut=True)
+        loss = backward_each(self._terms(features))
+        features.finish_backward()
+        return loss
+
+    def _terms(self, features: Features) -> Iterator[Tensor]:
+        full, ballots, edgeless = self.factors
+        y = self.y[self.rows]
+        if full:
+            values = self.call.edge_values(self.graph)
+            logits = self.call(features.rows(torch.arange(self.graph.num_nodes)), self.graph.edge_index, values)
+            yield full * row_losses(logits[self.rows], y, self.class_weight).mean()
+        if self.layout is None:
+            return
+        if bool(edgeless.any()):
+            logits = self.call(features.rows(self.rows), *no_edges(self.graph, self.call.takes))
+            yield edgeless @ row_losses(logits, y, self.class_weight)
+        if bool(ballots.any()):
+            for chunk in self.layout.chunks(fast.CHUNK_ROWS):
+                counted = ballots[chunk.copies]
+                used = counted.nonzero().view(-1)
+                if len(used) == 0:
+                    continue
+                logits = fast.evaluate(self.call, self.layout, features, chunk)[used]
+                target = self.y[self.layout.pieces.node[chunk.copies][used]]
+                yield counted[used] @ row_losses(logits, target, self.class_weight)
+
+
+def _factors(
+    layout: fast.Plan, rows: Tensor, division: Division, objective: str | None, weights: Weights, dtype: torch.dtype
+) -> tuple[float, Tensor, Tensor]:
+    """Factors of the three terms; see ``NodeObjective.factors``."""
+    pieces = layout.pieces
+    is_trained_on = torch.zeros(layout.graph.num_nodes, dtype=torch.bool)
+    is_trained_on[rows] = True
+    listed = (pieces.votes & is_trained_on[pieces.node]).to(dtype)
+    count = torch.zeros(layout.graph.num_nodes, dtype=dtype).index_add_(0, pieces.node, listed)
+    gated = pieces.blank is not None  # then a ballot without an edge abstains, and nothing is trained on it
+    if gated:
+        unlisted = torch.zeros(len(rows), dtype=dtype)
+    elif has_own_groups(division):  # empty groups abstain, but the prior votes for the edgeless prediction
+        unlisted = torch.ones(len(rows), dtype=dtype)
+    else:
+        unlisted = division.num_groups - count[rows]
+    if objective == "paper":
+        parts = listed / len(rows), unlisted / len(rows)
+    else:
+        parts = listed / listed.sum().clamp(min=1), unlisted / unlisted.sum().clamp(min=1)
+    return weights.full, weights.ballots * parts[0], weights.edgeless * parts[1]
+
+
+@dataclass(frozen=True)
+class GraphObjective:
+    """Loss of a graph classifier on graphs and, if they are divided, on all their non-empty subgraphs.
+
+    Attributes:
+        call: The model, bound to the graphs.
+        joined: The training graphs, joined into one disconnected graph.
+        y: Label of every training graph.
+        wholes: The training graphs side by side.
+        cells: Their non-empty subgraphs side by side, or ``None`` to train on whole graphs only.
+        num_groups: Subgraphs per graph.
+        terms: How much the losses count, and how many groups, sampled anew, a step looks at.
+        batch_size: Graphs per step.
+    """
+
+    call: Caller
+    joined: Data
+    y: Tensor
+    wholes: SideBySide
+    cells: SideBySide | None
+    num_groups: int
+    terms: Terms
+    batch_size: int
+
+    @classmethod
+    def of(
+        cls, call: Caller, joined: Data, y: Tensor, division: Division | None, settings: FitSettings
+    ) -> "GraphObjective":
+        """The objective for a division that offers ``pieces``, or (``None``) for whole graphs alone.
+
+        "paper" adds up the losses on a graph and on each of its non-empty subgraphs; "balanced" adds the loss on the
+        graph and the mean loss on its non-empty subgraphs; "vote" is the loss of the vote that these cast together.
+        All are averaged over graphs.
+
+        Raises:
+            SettingsError: All terms have weight 0.
+        """
+        nodes, arcs = torch.arange(joined.num_nodes), torch.arange(joined.num_edges)
+        wholes = SideBySide(joined.batch, joined.batch, nodes, joined.edge_index, arcs)
+        if division is None:
+            terms = Terms(1.0, 0.0, 0, class_weights(y, call) if settings["balance_classes"] else None)
+            return cls(call, joined, y, wholes, None, 0, terms, settings["batch_size"])
+        groups = num_groups_in(division, joined)
+        if has_own_groups(division):  # small graphs have few: a sample of all numbers would hardly look at them
+            settings = {**settings, "groups_per_step": None}
+        terms = Terms.of(call, y, groups, groups, settings)
+        pieces = division.pieces(joined, division.groups(joined))  # type: ignore[attr-defined]
+        owner = torch.div(pieces.cell, groups, rounding_mode="floor")
+        cells = SideBySide(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
+        return cls(call, joined, y, wholes, cells, groups, terms, settings["batch_size"])
+
+    def steps(self) -> Iterator[TrainingStep]:
+        """A step for each batch of graphs, in random order."""
+        for batch in torch.split(torch.randperm(len(self.y)), self.batch_size):
+            yield lambda batch=batch: self.backward(batch.sort().values)  # type: ignore[misc]
+
+    def backward(self, graphs: Tensor) -> float:
+        """Adds the gradient of the mean loss of some graphs (ascending); returns that loss."""
+        nodes = runs(self.joined.batch, graphs)
+        place = torch.empty(self.joined.num_nodes, dtype=torch.int64)
+        place[nodes] = torch.arange(len(nodes))
+        features = Features(self.joined.x[nodes].to(self.call.dtype), cut=True)
+        loss = backward_each(self._terms(graphs, features, place))
+        features.finish_backward()
+        return loss
+
+    def _terms(self, graphs: Tensor, features: Features, place: Tensor) -> Iterator[Tensor]:
+        if self.terms.full:
+            owner, logits = self._logits(self.wholes, self.wholes.part(graphs), features, place)
+            yield self.terms.full * self.terms.losses(logits, self.y[owner]).mean()
+        if self.cells is None or not self.terms.ballots:
+            return
+        part = self.cells.part(graphs, self._sampled(self.cells))
+        if len(part[0]) == 0:
+            return
+        owner, logits = self._logits(self.cells, part, features, place)
+        yield self.terms.graph_loss(logits, torch.searchsorted(graphs, owner), self.y[graphs])
+
+    def _sampled(self, cells: SideBySide) -> Tensor | None:
+        """Whether each copy of a node is in a group that this step looks at; ``None`` if it looks at all groups."""
+        if self.terms.num_sampled == self.num_groups:
+            return None
+        is_sampled = torch.zeros(self.num_groups, dtype=torch.bool)
+        is_sampled[torch.randperm(self.num_groups)[: self.terms.num_sampled]] = True
+        return is_sampled[cells.cell % self.num_groups]
+
+    def _logits(
+        self, graphs: SideBySide, part: tuple[Tensor, Tensor, Tensor], features: Features, place: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """For each graph (whole or subgraph) of a part: the training graph it belongs to, and its logits."""
+        copies, arcs, edge_index = part
+        cell, batch = torch.unique_consecutive(graphs.cell[copies], return_inverse=True)
+        values = self.call.edge_values(self.joined, graphs.edge[arcs])
+        logits = self.call(features.rows(place[graphs.node[copies]]), edge_index, values, batch)
+        owner = torch.empty_like(cell)
+        owner[batch] = graphs.owner[copies]
+        return owner, logits
+
+
+GROUPS_PER_STEP = 8
+
+
+@dataclass(frozen=True)
+class SampledNodeObjective:
+    """Loss of a node classifier on the graph and on some of its subgraphs, sampled anew for each step.
+
+    Attributes:
+        call: The model, bound to the graph.
+        graph: The canonical graph.
+        y: Label of every node.
+        rows: Nodes to train on.
+        division: GNNCert-E, -N or -EN.
+        groups: Group of every edge.
+        terms: How much the losses count.
+    """
+
+    call: Caller
+    graph: Data
+    y: Tensor
+    rows: Tensor
+    division: Division
+    groups: Tensor
+    terms: Terms
+
+    @classmethod
+    def of(
+        cls, call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Division, settings: FitSettings
+    ) -> "SampledNodeObjective":
+        """The paper's sum, or ("balanced") the mean over sampled subgraphs of their mean loss."""
+        terms = Terms.of(call, y[rows], division.num_groups, GROUPS_PER_STEP, settings)
+        return cls(call, graph, y, rows, division, division.groups(graph), terms)
+
+    def steps(self) -> Iterator[TrainingStep]:
+        """One step on all nodes."""
+        yield self.backward
+
+    def backward(self) -> float:
+        """Adds the gradient of the objective on sampled subgraphs to the parameters; returns its value."""
+        return backward_each(self._terms())
+
+    def _terms(self) -> Iterator[Tensor]:
+        terms = self.terms
+        if terms.full:
+            yield terms.full * self._losses(self.graph).mean()
+        if not terms.ballots:
+            return
+        for index in torch.randperm(self.division.num_groups)[: terms.num_sampled].tolist():
+            losses = self._losses(self.division.subgraph(self.graph, self.groups, index))
+            if terms.scale is None:
+                yield terms.ballots * (losses.mean() / terms.num_sampled)
+            else:
+                yield terms.ballots * (losses.sum() * terms.scale / len(self.rows))
+
+    def _losses(self, part: Data) -> Tensor:
+        logits = self.call(part.x.to(self.call.dtype), part.edge_index, self.call.edge_values(part))
+        return self.terms.losses(logits[self.rows], self.y[self.rows])
+
+
+@dataclass(frozen=True)
+class SampledGraphObjective:
+    """Loss of a graph classifier on graphs and on some subgraphs of each, sampled anew for each step.
+
+    Attributes:
+        call: The model, bound to the graphs.
+        graphs: The training graphs.
+        groups: Group of every edge, for each of them.
+        y: Label of every training graph.
+        division: GNNCert-E, -N or -EN, or what samples noise.
+        terms: How much the losses count.
+        batch_size: Graphs per step.
+    """
+
+    call: Caller
+    graphs: tuple[Data, ...]
+    groups: tuple[Tensor, ...]
+    y: Tensor
+    division: Division
+    terms: Terms
+    batch_size: int
+
+    @classmethod
+    def of(
+        cls, call: Caller, joined: Data, y: Tensor, division: Division, settings: FitSettings
+    ) -> "SampledGraphObjective":
+        """The paper's sum, the mean over a graph's sampled subgraphs ("balanced"), or the loss of their vote ("vote").
+
+        Empty subgraphs are left out.
+        """
+        terms = Terms.of(call, y, division.num_groups, GROUPS_PER_STEP, settings)
+        graphs = tuple(one_graph(joined, k) for k in range(len(y)))
+        return cls(call, graphs, tuple(map(division.groups, graphs)), y, division, terms, settings["batch_size"])
+
+    def steps(self) -> Iterator[TrainingStep]:
+        """A step for each batch of graphs, in random order."""
+        for batch in torch.split(torch.randperm(len(self.y)), self.batch_size):
+            yield lambda batch=batch: self.backward(batch)  # type: ignore[misc]
+
+    def backward(self, batch: Tensor) -> float:
+        """Adds the gradient of the mean loss of some graphs to the parameters; returns that loss."""
+        terms, loss = self.terms, torch.zeros(())
+        if terms.full:
+            logits = self._logits([self.graphs[k] for k in batch.tolist()])
+            loss = loss + terms.full * terms.losses(logits, self.y[batch]).mean()
+        owner, parts = self._sample(batch) if terms.ballots else (torch.empty(0, dtype=torch.int64), [])
+        if parts:
+            loss = loss + terms.graph_loss(self._logits(parts), owner, self.y[batch])
+        if loss.requires_grad:
+            loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach())
+
+    def _sample(self, batch: Tensor) -> tuple[Tensor, list[Data]]:
+        """Sampled subgraphs that have a node; and for each, the position in the batch of the graph it belongs to."""
+        owner, parts = [], []
+        for position, k in enumerate(batch.tolist()):
+            for index in torch.randperm(self.division.num_groups)[: self.terms.num_sampled].tolist():
+                part = self.division.subgraph(self.graphs[k], self.groups[k], index)
+                if part.x.size(0):
+                    owner.append(position)
+                    parts.append(part)
+        return torch.tensor(owner, dtype=torch.int64), parts
+
+    def _logits(self, parts: Sequence[Data]) -> Tensor:
+        sizes = torch.tensor([part.x.size(0) for part in parts])
+        starts = (torch.cumsum(sizes, 0) - sizes).tolist()
+        x = torch.cat([part.x for part in parts]).to(self.call.dtype)
+        edge_index = torch.cat([part.edge_index + start for part, start in zip(parts, starts, strict=True)], dim=1)
+        values = [self.call.edge_values(part) for part in parts]
+        joined = {name: torch.cat([value[name] for value in values]) for name in self.call.takes}
+        batch = torch.repeat_interleave(torch.arange(len(parts)), sizes)
+        return self.call(x, edge_index, joined, batch)
+
+
+@dataclass(frozen=True)
+class NoisyNodeObjective:
+    """Loss of a node classifier on one noisy graph per step.
+
+    Attributes:
+        plain: The same loss on the graph as it is.
+        defence: Samples the noise.
+    """
+
+    plain: NodeObjective
+    defence: Smoothing
+
+    def steps(self) -> Iterator[TrainingStep]:
+        """One step on all nodes."""
+        yield self.backward
+
+    def backward(self) -> float:
+        """Adds the gradient of the loss under noise to the parameters; returns that loss."""
+        graph = self.defence.noisy(self.plain.graph)
+        sparse = self.plain.sparse
+        if graph.x is not self.plain.graph.x:
+            sparse = SparseRows.of(graph.x.to(self.plain.call.dtype))
+        return replace(self.plain, graph=graph, sparse=sparse).backward()
+
+
+def noisy_graphs(
+    call: Caller, joined: Data, y: Tensor, defence: Smoothing, settings: FitSettings
+) -> SampledGraphObjective:
+    """Loss of a graph classifier on one noisy version of each graph per step."""
+    terms = Terms(0.0, 1.0, 1, class_weights(y, call) if settings["balance_classes"] else None)
+    graphs = tuple(one_graph(joined, k) for k in range(len(y)))
+    groups = tuple(graph.edge_index[0] for graph in graphs)  # of the right shape; noise has no groups
+    return SampledGraphObjective(call, graphs, groups, y, _NoiseAsDivision(defence), terms, settings["batch_size"])
+
+
+class _NoiseAsDivision:
+    """A smoothing defence that acts like a division: its only subgraph is a noisy version of the graph."""
+
+    num_groups = 1
+
+    def __init__(self, defence: Smoothing) -> None:
+        self.defence = defence
+
+    def groups(self, graph: Data) -> Tensor:
+        return torch.zeros(graph.num_edges, dtype=torch.int64)
+
+    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
+        noisy: Data = self.defence.noisy(graph)
+        return noisy
+
+    def votes_moved(self, change: object, graph: Data, target: int | None) -> int:
+        return 1

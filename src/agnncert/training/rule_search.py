@@ -1,0 +1,396 @@
+"""Which constants of a vote certify most at given sizes: a search over tables of ballots, without model or graph.
+
+A class starts with its prior, and a group that is empty for the target casts a constant. Both are whole numbers that no
+attack can move, so they may be chosen freely, on targets whose labels are known. Everything here is counting: a table
+says how many ballots each target has for each class, and how many groups are empty.
+
+**Why a sweep is enough.** Let y be the true class of a target, P the prior and c(k) its ballots for k. It is right, and
+certified at size r, if for every rival k
+
+    P_y - P_k  >=  min(r, c(y)) + min(r, T - c(k)) + c(k) - c(y) + [k < y] + conceded  =:  need_k
+
+(``proof.theorems``; where every neighbour has a group of its own, ``proof.own_groups`` has others in the place of the
+first two terms), and ``need`` does not depend on P. So as one P_j grows, a target of class j becomes certified at one
+value and stays so, and a target of another class ceases to be certified at one value. The best P_j is found by
+sorting these values. With two classes only P_1 - P_0 matters, and the sweep finds the best prior there is. With more,
+classes take turns until none gains; that can end in a local optimum.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from agnncert.certificates.votes import ABSTAIN, Ballots, BoolArray, FloatArray, IntArray, Votes
+from agnncert.training.settings import Against
+
+Empty = int | Literal["abstain", "edgeless"]
+
+_ROUNDS = 8  # of all classes taking turns; two or three are the rule
+
+
+@dataclass(frozen=True)
+class BallotTable:
+    """The ballots of ``n`` targets, counted, and their true classes.
+
+    Attributes:
+        num_groups: Number of groups T.
+        counts: Stable ballots per class in groups that are not empty for the target, shape ``[n, C]``.
+        empty: Number of groups that are, shape ``[n]``.
+        conceded: Ballots that are not stable, which count for every rival, shape ``[n]``.
+        truth: True classes, shape ``[n]``.
+        weight: How much each target counts, shape ``[n]``; they add up to 1.
+        edgeless: The prediction without edges, shape ``[n]``; graphs have none and abstain.
+        edgeless_stable: Whether it is stable, shape ``[n]``.
+        twos: If every neighbour has a group of its own: ballots that one change can turn from one class to another, per
+            class, shape ``[n, C]``. All of them if anything may change, hardly any if neighbours only come and go.
+    """
+
+    num_groups: int
+    counts: IntArray
+    empty: IntArray
+    conceded: IntArray
+    truth: IntArray
+    weight: FloatArray
+    edgeless: IntArray
+    edgeless_stable: BoolArray
+    twos: IntArray | None = None
+
+    @classmethod
+    def of(cls, votes: Votes, truth: IntArray) -> "BallotTable":
+        """The table of ballots as ``certify`` casts them without constants; every target counts the same."""
+        unlisted = np.zeros(votes.num_targets, dtype=bool)
+        unstable = np.bincount(votes.owner[~votes.stable], minlength=votes.num_targets)
+        return cls(
+            num_groups=votes.num_groups,
+            counts=votes.tally(votes.stable, unlisted),
+            empty=votes.num_unlisted,
+            conceded=unstable.astype(np.int64),
+            truth=np.asarray(truth, dtype=np.int64),
+            weight=np.full(votes.num_targets, 1 / max(1, votes.num_targets)),
+            edgeless=votes.default.astype(np.int64),
+            edgeless_stable=votes.default_stable,
+        )
+
+    @classmethod
+    def of_graphs(cls, num_groups: int, counts: IntArray, truth: IntArray) -> "BallotTable":
+        """The table of graphs whose ballots have been counted already, all of them taken as stable."""
+        none, sure = np.zeros(len(truth), dtype=np.int64), np.ones(len(truth), dtype=bool)
+        weight = np.full(len(truth), 1 / max(1, len(truth)))
+        return cls(num_groups, counts, num_groups - counts.sum(axis=1), none, truth, weight, none + ABSTAIN, sure)
+
+    @classmethod
+    def of_own_groups(cls, ballots: Ballots, truth: IntArray, against: Against) -> "BallotTable":
+        """The table where every neighbour, pair or node has a group of its own.
+
+        Args:
+            ballots: Ballots as ``certify`` casts them, with what is known about their pairs.
+            truth: True classes.
+            against: "any" change, or "structure": edges and nodes added and deleted alone.
+        """
+        votes, table = ballots.votes, cls.of(ballots.votes, truth)
+        twos = table.counts
+        if against == "structure":  # a second direction of a pair that has one counts as an added edge
+            turned = votes.stable & (
+                np.zeros(len(votes.stable), dtype=bool) if ballots.one_way is None else ballots.one_way
+            )
+            twos = votes.tally(turned, np.zeros(votes.num_targets, dtype=bool))
+        known: dict[str, Any] = {}
+        if ballots.edgeless is not None:
+            known = {"edgeless": ballots.edgeless.astype(np.int64), "edgeless_stable": ballots.edgeless_stable}
+        return replace(table, twos=twos, **known)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return int(self.counts.shape[1])
+
+    def rows(self, index: IntArray | BoolArray) -> "BallotTable":
+        """Some of the targets, each counting the same."""
+        arrays: dict[str, Any] = {
+            field.name: getattr(self, field.name)[index]
+            for field in fields(BallotTable)
+            if field.name != "num_groups" and getattr(self, field.name) is not None
+        }
+        arrays["weight"] = np.full(len(arrays["truth"]), 1 / max(1, len(arrays["truth"])))
+        return replace(self, **arrays)
+
+    def voting(self, label: int) -> "BallotTable":
+        """The same groups if every one that is not empty voted for ``label``: what the size alone tells."""
+        counts = np.zeros_like(self.counts)
+        counts[:, label] = self.num_groups - self.empty
+        twos = None
+        if self.twos is not None:
+            twos = np.zeros_like(self.counts)
+            twos[:, label] = self.twos.sum(axis=1) + self.conceded
+        return replace(self, counts=counts, conceded=np.zeros_like(self.conceded), twos=twos)
+
+    def filled(self, empty: Empty) -> tuple[IntArray, IntArray]:
+        """Ballots per class, those of empty groups included, and ballots conceded; shapes ``[n, C]`` and ``[n]``."""
+        cast, stable = self.edgeless, self.edgeless_stable
+        if empty != "edgeless":
+            cast = np.full(len(self.truth), ABSTAIN if empty == "abstain" else empty)
+            stable = np.ones(len(self.truth), dtype=bool)
+        counts = self.counts.copy()
+        known = np.flatnonzero(stable & (cast >= 0))
+        # Of empty groups beyond number, what counts is how many are not empty.
+        filled = 0 if self.twos is None else self.num_groups
+        counts[known, cast[known]] += self.empty[known] - filled
+        return counts, self.conceded + np.where(stable, 0, self.empty)
+
+
+def joined(tables: Sequence[BallotTable]) -> BallotTable:
+    """Several tables of the same model and division as one; each table counts the same, whatever its length."""
+    most = max(table.num_groups for table in tables)  # with groups of their own, as many as the largest graph needs
+    tables = [replace(table, num_groups=most, empty=table.empty + most - table.num_groups) for table in tables]
+    arrays: dict[str, Any] = {
+        field.name: np.concatenate([getattr(table, field.name) for table in tables])
+        for field in fields(BallotTable)
+        if field.name != "num_groups" and getattr(tables[0], field.name) is not None
+    }
+    arrays["weight"] /= len(tables)
+    return replace(tables[0], **arrays)
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What empty groups cast, and the votes with which each class starts; and how that does.
+
+    Attributes:
+        empty: A class, ``"abstain"`` or ``"edgeless"``.
+        prior: Votes for each class; or one number, the votes for the edgeless prediction.
+        score: Mean certified accuracy at the sizes for which they were chosen.
+    """
+
+    empty: Empty
+    prior: tuple[int, ...] | int
+    score: float
+
+
+def window(size: int) -> tuple[int, ...]:
+    """The sizes over which the accuracy is averaged to choose for one size.
+
+    Neighbours make the choice steadier: at a single size a handful of targets on the brink decide.
+
+    Example:
+        >>> window(0), window(1), window(5)
+        ((0, 1), (0, 1, 2), (4, 5, 6))
+    """
+    return tuple(range(max(0, size - 1), size + 2))
+
+
+def needs(table: BallotTable, empty: Empty, size: int) -> IntArray:
+    """By how much the prior of the true class must exceed that of every class, shape ``[n, C]``; 0 for its own."""
+    counts, conceded = table.filled(empty)
+    own = np.take_along_axis(counts, table.truth[:, None], axis=1)
+    wins_ties = np.arange(table.num_classes) < table.truth[:, None]
+    if table.twos is None:
+        movable = table.num_groups - conceded[:, None]
+        gain = np.minimum(size, own) + np.minimum(size, movable - counts)
+    else:
+        gain = _gain_of_own_groups(table, table.twos, empty, size)
+    need = gain + counts - own + wins_ties + conceded[:, None]
+    np.put_along_axis(need, table.truth[:, None], 0, axis=1)
+    return np.asarray(need)
+
+
+def _gain_of_own_groups(table: BallotTable, twos: IntArray, empty: Empty, size: int) -> IntArray:
+    """The most that ``size`` changes gain each rival where every neighbour has a group of its own, shape ``[n, C]``.
+
+    As in ``proof.own_groups.own_groups_radius``: each gains 1, and 2 where it turns a ballot; where empty groups cast
+    the winner, every new ballot gains 2; where they cast the rival, new ones gain nothing.
+    """
+    truth = table.truth[:, None]
+    own, turned = (np.take_along_axis(part, truth, axis=1) for part in (table.counts, twos))
+    others = (table.num_groups - table.empty - table.conceded)[:, None] - table.counts
+    absent = empty if isinstance(empty, int) else ABSTAIN
+    is_rival = np.arange(table.num_classes) == absent
+    usual = np.where(is_rival, np.minimum(size, own) + np.minimum(size, others), size + np.minimum(size, turned))
+    return np.where(truth == absent, 2 * size, usual)
+
+
+def certified(table: BallotTable, empty: Empty, prior: tuple[int, ...] | int, size: int) -> BoolArray:
+    """Which targets are right, and certified at a size, shape ``[n]``."""
+    need = needs(table, empty, size)
+    if isinstance(prior, tuple):
+        lead = np.asarray(prior)[table.truth][:, None] - np.asarray(prior)
+    else:
+        lead = _edgeless_lead(table, prior)
+    return np.asarray((lead >= need).all(axis=1))
+
+
+def certified_accuracy(table: BallotTable, constants: Constants, size: int) -> float:
+    """Share of the targets, by weight, that are right and certified at a size."""
+    return float(table.weight @ certified(table, constants.empty, constants.prior, size))
+
+
+def _edgeless_lead(table: BallotTable, prior: int) -> IntArray:
+    """Prior of the true class minus prior of each class, if the prior is for the edgeless prediction."""
+    classes = np.arange(table.num_classes)
+    for_edgeless = (classes == table.edgeless[:, None]).astype(np.int64)
+    right = (table.edgeless == table.truth).astype(np.int64)[:, None]
+    sure = prior * (right - for_edgeless)
+    # An unstable prediction may be any class: its votes are conceded to every rival.
+    doubtful = np.where(classes == table.truth[:, None], 0, -abs(prior))
+    return np.where(table.edgeless_stable[:, None], sure, doubtful)
+
+
+def constant_answer(table: BallotTable, label: int, sizes: Iterable[int]) -> Constants:
+    """Always the same class: its prior is more than all ballots together, so no attack of any size changes it.
+
+    Where new neighbours bring new ballots it takes as many of them as the largest target has to outvote it.
+    """
+    prior = [0] * table.num_classes
+    prior[label] = table.num_groups + 1 if table.twos is None else 2 * table.num_groups + 1
+    found = Constants(label if table.twos is None else "abstain", tuple(prior), 0.0)
+    return _scored(table, found, tuple(sizes))
+
+
+def majority(table: BallotTable) -> int:
+    """The commonest class, by weight; ties go to the smaller number."""
+    return int(np.bincount(table.truth, table.weight, minlength=table.num_classes).argmax())
+
+
+def best_constants(table: BallotTable, sizes: Sequence[int], empties: Sequence[Empty] | None = None) -> Constants:
+    """Constants, the same for all targets, with the best mean certified accuracy at some sizes.
+
+    The constant answer is one of the candidates and wins ties; after it, abstaining, then the smaller class.
+
+    Args:
+        table: Ballots and true classes.
+        sizes: Perturbation sizes.
+        empties: What empty groups may cast; everything when not given.
+    """
+    best = constant_answer(table, majority(table), sizes)
+    for empty in empties if empties is not None else ("abstain", *range(table.num_classes)):
+        found = _best_prior(table, empty, tuple(sizes), best.prior if isinstance(best.prior, tuple) else ())
+        if found.score > best.score + 1e-12:
+            best = found
+    return best
+
+
+def best_edgeless_prior(table: BallotTable, sizes: Sequence[int], empty: Empty) -> Constants:
+    """The best number of votes for the edgeless prediction (node task); ties go to the larger number.
+
+    The more votes, the nearer to the prediction without edges, which no change of edges can move.
+    """
+    first, last, weight = [], [], []
+    right = table.edgeless == table.truth
+    for size in sizes:
+        need = needs(table, empty, size)
+        rival = np.arange(table.num_classes) != table.truth[:, None]
+        at_edgeless = np.take_along_axis(need, table.edgeless[:, None], axis=1)[:, 0]
+        others = np.where(rival & (np.arange(table.num_classes) != table.edgeless[:, None]), need, _NEVER_NEEDED)
+        low = np.where(right, np.where(rival, need, _NEVER_NEEDED).max(axis=1), 0)
+        high = np.where(right, _UNLIMITED, np.where(others.max(axis=1) <= 0, -at_edgeless, -1))
+        doubtful = ~table.edgeless_stable
+        low = np.where(doubtful, 0, low)
+        high = np.where(doubtful, -np.where(rival, need, _NEVER_NEEDED).max(axis=1), high)
+        first.append(np.maximum(low, 0))
+        last.append(high)
+        weight.append(table.weight)
+    values, score = _sweep(np.concatenate(first), np.concatenate(last), np.concatenate(weight) / len(sizes), least=0)
+    top = np.flatnonzero(score >= score.max() - 1e-12)[-1]
+    has_end = top < len(values) - 1  # if not, more votes than all ballots together do as well as any number
+    prior = int(values[top + 1]) - 1 if has_end else max(int(values[top]), table.num_groups + 1)
+    return _scored(table, Constants(empty, prior, 0.0), tuple(sizes))
+
+
+def size_only(table: BallotTable, sizes: Sequence[int]) -> tuple[int, Constants]:
+    """The best answer that knows how many groups are filled and nothing else: their class, and the constants.
+
+    A control: what certifies no more than this has learnt nothing about the graphs but their size. Empty groups vote:
+    where they abstain, a filled one that is emptied costs as much, and one that is filled less than it could.
+    """
+    classes = range(table.num_classes)
+    found = [(label, best_constants(table.voting(label), sizes, list(classes))) for label in classes]
+    return max(found, key=lambda pair: (pair[1].score, -pair[0]))
+
+
+_UNLIMITED = 2**40
+_NEVER_NEEDED = -(2**40)
+
+
+def _best_prior(table: BallotTable, empty: Empty, sizes: tuple[int, ...], other_start: tuple[int, ...]) -> Constants:
+    """The best prior for one way to treat empty groups; for more than two classes, from two starting points."""
+    need = [needs(table, empty, size) for size in sizes]
+    starts = [np.zeros(table.num_classes, dtype=np.int64)]
+    if table.num_classes > 2 and other_start:
+        starts.append(np.array(other_start, dtype=np.int64))
+    found = [_scored(table, Constants(empty, prior, 0.0), sizes) for prior in _ascents(table, need, starts)]
+    return max(found, key=lambda constants: constants.score)
+
+
+def _ascents(table: BallotTable, need: list[IntArray], starts: list[IntArray]) -> Iterator[tuple[int, ...]]:
+    turns = [1] if table.num_classes == 2 else list(range(table.num_classes))
+    for start in starts:
+        prior, best = start.copy(), -1.0
+        for _ in range(1 if len(turns) == 1 else _ROUNDS):
+            before = best
+            for j in turns:
+                value, score = _best_value(table, need, prior, j)
+                if score > best + 1e-12:
+                    prior[j], best = value, score
+            if best <= before + 1e-12:
+                break
+        yield tuple(int(value) for value in prior - prior.min())
+
+
+def _best_value(table: BallotTable, need: list[IntArray], prior: IntArray, j: int) -> tuple[int, float]:
+    """The best prior of class j while the others stay, and its score."""
+    first, last = [], []
+    own = prior[table.truth]
+    is_own = table.truth == j
+    for lacking in need:
+        lead = lacking + prior  # what the prior of the true class must reach, because of each class
+        others = lead.copy()
+        others[np.arange(len(own)), table.truth] = _NEVER_NEEDED
+        others[:, j] = _NEVER_NEEDED
+        reached = others.max(axis=1)
+        first.append(np.where(is_own, reached, _NEVER_NEEDED))
+        last.append(np.where(is_own, _UNLIMITED, np.where(reached <= own, own - lacking[:, j], _NEVER_NEEDED - 1)))
+    weight = np.tile(table.weight, len(need)) / len(need)
+    values, score = _sweep(np.concatenate(first), np.concatenate(last), weight)
+    return longest_middle(values, score), float(score.max())
+
+
+def _sweep(
+    first: IntArray, last: IntArray, weight: FloatArray, least: int | None = None
+) -> tuple[IntArray, FloatArray]:
+    """Every whole number at which the total weight of intervals ``first..last`` changes, and the weight from there on.
+
+    Args:
+        first: First number at which each item counts.
+        last: Last number.
+        weight: How much it counts.
+        least: Smallest number allowed.
+    """
+    alive = first <= last
+    first, last, weight = first[alive], last[alive], weight[alive]
+    steps = np.concatenate([first, last + 1])
+    change = np.concatenate([weight, -weight])
+    bounded = np.abs(steps) < _UNLIMITED // 2
+    floor = int(steps[bounded].min()) - 1 if bounded.any() else 0
+    floor = floor if least is None else max(least, floor)
+    steps = np.clip(steps, floor, None)
+    keep = steps < _UNLIMITED // 2
+    values, where = np.unique(np.append(steps[keep], floor), return_inverse=True)
+    score = np.cumsum(np.bincount(where, np.append(change[keep], 0.0), minlength=len(values)))
+    return np.asarray(values, dtype=np.int64), np.asarray(score, dtype=np.float64)
+
+
+def longest_middle(values: IntArray, score: FloatArray) -> int:
+    """The middle of the longest run of best values: as far as possible from where the score falls."""
+    best = score >= score.max() - 1e-12
+    ends = np.append(values[1:] - 1, values[-1])  # each value stands for all numbers up to the next one
+    runs = np.split(np.arange(len(values)), np.flatnonzero(~(best[1:] & best[:-1])) + 1)
+    spans = [(int(values[run[0]]), int(ends[run[-1]])) for run in runs if best[run[0]]]
+    first, last = max(spans, key=lambda span: (span[1] - span[0], -span[0]))
+    return (first + last) // 2
+
+
+def _scored(table: BallotTable, constants: Constants, sizes: tuple[int, ...]) -> Constants:
+    """The constants with their score, counted without the sweep."""
+    score = float(np.mean([certified_accuracy(table, constants, size) for size in sizes]))
+    return replace(constants, score=score)

@@ -1,0 +1,173 @@
+"""Checks what a certificate file says: is every statement the one that follows from the evidence in the file?
+
+Statements are derived again by ``recount`` (ballots) and ``recount_samples`` (random samples), and the claim is
+written again from its facts. Nothing here or there imports what made the statements.
+"""
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.certificates.claim import Claim, make_claim, make_sample_claim
+from agnncert.certificates.file import Contents
+from agnncert.certificates.rules import RULES, why_not
+from agnncert.certificates.votes import Ballots
+from agnncert.verifier import recount
+from agnncert.verifier.recount_samples import bound_classes, check_samples, check_work, holds, right_radius
+
+# What a claim says that its evidence does not imply: whoever has the graph and the model can check it.
+_TAKEN_AS_STATED = ("digests", "notes", "library_version")
+AT_ONCE = min(4, os.cpu_count() or 1)  # threads that count ballots again
+
+
+def check_contents(contents: Contents) -> tuple[list[str], list[str]]:
+    """What is wrong with a file's statements, and what was checked.
+
+    Raises:
+        CertificateError: The evidence is damaged or contradicts itself, so that nothing can be derived from it.
+    """
+    wrong = _check_ballots(contents) if contents.kind == "ballots" else _check_samples(contents)
+    n, stated = len(contents.arrays["target"]), len(contents.budgets)
+    checked = ["the claim, word for word", f"label, radius and new neighbours of {n:,} targets"]
+    return wrong, checked + ([f"{stated} stated budgets"] if stated else [])
+
+
+def _check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[str]:
+    for name in set(claim.digests) - digests:
+        yield f"the claim has a digest of {name!r}, which nobody could check"
+    for text in (*claim.notes, claim.library_version):
+        if text.splitlines() not in ([], [text]):
+            yield f"a remark has several lines, and might pass for another part of the claim: {text!r:.99}"
+    for name, value in vars(expected).items():
+        if name not in _TAKEN_AS_STATED and getattr(claim, name) != value:
+            yield f'the claim\'s "{name}" is not what its evidence allows it to say'
+
+
+def _check_targets(contents: Contents, num_targets: int) -> Iterator[str]:
+    if len(contents.arrays["target"]) != num_targets:
+        yield f"there are {len(contents.arrays['target'])} targets, but evidence about {num_targets}"
+    for name in ("target", "row"):
+        if _repeats(contents.arrays[name]):
+            yield f'"{name}" names a target twice'
+    if (contents.arrays["row"] < 0).any():
+        yield "a target is in a negative row"
+
+
+def _repeats(values: npt.NDArray[Any]) -> bool:
+    if values.dtype != np.int64:
+        return len(set(values.tolist())) < len(values)
+    ordered = np.sort(values)
+    return bool((ordered[1:] == ordered[:-1]).any())
+
+
+def _check_ballots(contents: Contents) -> list[str]:
+    ballots, claim = Ballots.load(contents.evidence, contents.settings), contents.claim
+    expected = make_claim(
+        rule=ballots.rule,
+        division=claim.division,
+        num_groups=ballots.votes.num_groups,
+        ids=ballots.ids,
+        tolerance=claim.tolerance,
+        digests=claim.digests,
+        parameters=ballots.parameters,
+        locality=claim.locality,
+        vote=ballots.vote,
+    )
+    wrong = [
+        *_check_targets(contents, ballots.num_targets),
+        *_check_claim(claim, expected, {"graph", "model", "division"}),
+    ]
+    wrong += _check_division(claim, ballots)
+    if ("structure_radius" in contents.arrays) != RULES[ballots.rule].own_groups:
+        wrong.append("a radius against structure alone is stated exactly where every neighbour has a group of its own")
+    return wrong or _check_votes(contents, ballots)
+
+
+def _check_division(claim: Claim, ballots: Ballots) -> Iterator[str]:
+    reason = why_not(ballots.rule, claim.division, ballots.votes.num_groups, dict(ballots.parameters))
+    if reason:
+        yield reason
+    named = claim.digests.get("division")
+    if named is not None and named != hashlib.sha256(claim.division.encode()).hexdigest():
+        yield "the digest of the division is not that of the division that is named"
+
+
+def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:
+    """Derives every statement again, some targets at a time."""
+    shape = len(contents.budgets), ballots.num_targets
+    prices, touch_prices, fails = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
+
+    def wrong_in(part: slice) -> dict[str, int]:
+        piles = recount.sort_part(ballots, part)
+        stored = {name: contents.arrays[name][part] for name in ("label", "radius", "new_neighbours")}
+        bad = {
+            "label": stored["label"] != piles.label,
+            "radius": stored["radius"] != piles.radius(),
+            "number of new neighbours": ~recount.right_neighbours(piles, stored["new_neighbours"]),
+        }
+        alone = piles.structure_radius()
+        if alone is not None:
+            bad["structure radius"] = contents.arrays["structure_radius"][part] != alone
+        for i, budget in enumerate(contents.budgets):
+            holds, prices[i, part], touches = recount.statements(piles, budget)
+            if touches is not None:
+                touch_prices[i, part] = touches
+            fails[i, part] = ~holds
+            bad[f"answer for {budget}"] = contents.arrays["holds"][i, part] != holds
+        return {name: int(where.sum()) for name, where in bad.items()}
+
+    wrong: Counter[str] = Counter()
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # numpy lets other threads run while it works
+        for found in pool.map(wrong_in, recount.parts_of(ballots)):
+            wrong.update(found)
+    reasons = [_of_targets(name, number, "ballots") for name, number in wrong.items() if number]
+    for i, budget in enumerate(contents.budgets):
+        if contents.broken_at_most[i] != recount.broken(ballots, budget, prices[i], fails[i], touch_prices[i]):
+            reasons.append(f"the stated number of targets that {budget} can break does not follow from the ballots")
+    return reasons
+
+
+def _check_samples(contents: Contents) -> list[str]:
+    check_samples(contents.evidence, contents.settings)
+    settings, claim = contents.settings, contents.claim
+    selection, estimation = (contents.evidence[name].astype(np.int64) for name in ("selection", "estimation"))
+    noise, alpha, num_targets = settings["noise"], settings["alpha"], len(estimation)
+    check_work(noise, contents.budgets, num_targets)
+    expected = make_sample_claim(
+        method=settings["method"],
+        noise=noise,
+        task=settings["task"],
+        alpha=alpha,
+        scope=settings["scope"],
+        ids=claim.ids,
+    )
+    wrong = [*_check_targets(contents, num_targets), *_check_claim(claim, expected, {"graph", "model"})]
+    if wrong:
+        return wrong
+    # What one attacked graph can break speaks about all targets at once, whatever the scope.
+    together = bound_classes(selection, estimation, alpha / max(num_targets, 1))
+    one_by_one = settings["scope"] == "each target"
+    bounds = bound_classes(selection, estimation, alpha) if one_by_one else together
+    bad = {
+        "label": contents.arrays["label"] != bounds.label,
+        "radius": ~right_radius(noise, bounds, contents.arrays["radius"]),
+        "number of new neighbours": contents.arrays["new_neighbours"] != -1,  # noise never covers unlimited changes
+    }
+    for i, budget in enumerate(contents.budgets):
+        bad[f"answer for {budget}"] = contents.arrays["holds"][i] != holds(noise, bounds, budget)
+    reasons = [_of_targets(name, int(where.sum()), "samples") for name, where in bad.items() if where.any()]
+    for budget, stated in zip(contents.budgets, contents.broken_at_most, strict=True):
+        fails = ~holds(noise, together, budget)
+        if stated != (fails.any() if settings["task"] == "graph" else fails.sum()):
+            reasons.append(f"the stated number of targets that {budget} can break does not follow from the samples")
+    return reasons
+
+
+def _of_targets(name: str, number: int, evidence: str) -> str:
+    return f"the {name} of {number:,} targets does not follow from the {evidence}"

@@ -1,0 +1,193 @@
+"""The part of the recount for divisions that give every neighbour, pair or node a group of its own (``T=inf``).
+
+Shares no code with ``own_groups``, and works differently: instead of closed formulas it tries the numbers at which a
+gain bends, and searches radii and prices by bisection.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.certificates.votes import Ballots
+
+if TYPE_CHECKING:
+    from agnncert.verifier.recount import Piles
+
+Numbers = npt.NDArray[Any]
+
+BEYOND_ALL = 2.0**40  # more changes than there can be ballots and votes in a prior
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What happens to the ballots of each target.
+
+    At most ``new`` ballots come to be, ``removed`` ones go and ``altered`` ones may become anything, of the last two
+    ``both`` together; of the new ones at most ``turned`` are second directions of pairs that have one. ``covered`` is
+    False where nothing is proved.
+    """
+
+    new: Numbers
+    removed: Numbers
+    altered: Numbers
+    both: Numbers
+    turned: Numbers
+    covered: Numbers
+
+
+def has_own_groups(ballots: Ballots) -> bool:
+    """Whether every neighbour, pair or node has a group of its own."""
+    return ballots.rule.startswith("per-")
+
+
+def changes(piles: "Piles", attack: dict[str, Numbers], division: str, task: str, covered: bool) -> Changes:
+    """What each change does to the one ballot that it is about; a node of a graph is in a ballot for each of its pairs.
+
+    A pair that is added is a new ballot or, if it has one direction and ballots belong to pairs, alters one.
+    """
+    brought = product(attack["inject_nodes"], attack["edges_per_injected"])
+    new = attack["add_edges"] + np.minimum(brought, attack["inject_nodes"])
+    removed = attack["delete_edges"] + attack["delete_nodes"]
+    altered = attack["change_edges"] + attack["change_features"]
+    both, turned = removed + altered, np.zeros(len(piles.label))
+    if division == "per-pair":
+        turned = attack["add_edges"]
+    if task == "graph" and division == "per-neighbour":
+        new, removed, altered = attack["inject_nodes"], attack["delete_nodes"], attack["change_features"]
+        both = removed + altered
+    elif task == "graph":
+        gone, other = attack["delete_nodes"], attack["change_features"]
+        new = attack["add_edges"] + brought
+        altered = attack["change_edges"] + covered_by(piles, other)
+        both = attack["delete_edges"] + attack["change_edges"] + covered_by(piles, gone + other)
+        removed = both  # as many as are not altered
+    return Changes(new, removed, altered, both, turned, np.full(len(turned), covered))
+
+
+def absent(piles: "Piles") -> tuple[Numbers, Numbers]:
+    """Whether empty groups cast the label, and whether they cast the rival, shape ``[r]`` each."""
+    cast = piles.ballots.vote.empty
+    if not isinstance(cast, int):
+        return np.zeros(len(piles.owner), dtype=bool), np.zeros(len(piles.owner), dtype=bool)
+    return piles.label[piles.owner] == cast, piles.rival == cast
+
+
+def gain(piles: "Piles", changes: Changes) -> Numbers:
+    """The most that each rival gains on the winner, shape ``[r]``.
+
+    Tries how many of the winner's ballots are altered, and how many go or stay: what is gained bends at a few numbers
+    only, so one of these is best.
+    """
+    two, one = piles.two[0], piles.one[0]
+    limits = (changes.removed, changes.altered, changes.both)
+    removed, altered, both = (np.minimum(part[piles.owner], two + one) for part in limits)
+    of_label, of_rival = absent(piles)
+    best = np.zeros(len(piles.owner))
+    bends = (0, two, altered, altered - one, two - removed, two - both + altered, both - one - removed, both - altered)
+    for bend in bends:
+        mine = np.clip(bend, 0, np.minimum(two, altered))
+        others = np.minimum(altered - mine, one)
+        left = np.minimum(removed, both - mine - others)
+        mine_gone = np.minimum(left, two - mine)
+        others_gone = np.minimum(left - mine_gone, one - others)
+        # What is gone votes as an empty group does: for nobody, for the winner, or for the rival.
+        gone = np.where(of_label, 0, np.where(of_rival, 2 * mine_gone + others_gone, mine_gone))
+        best = np.maximum(best, 2 * mine + others + gone)
+    worth = np.where(of_label, 2, np.where(of_rival, 0, 1))
+    turned = changes.turned[piles.owner]
+    return np.asarray(best + product(changes.new[piles.owner], worth) + _by_turning(piles, turned, worth, both))
+
+
+def _by_turning(piles: "Piles", turned: Numbers, worth: Numbers, both: Numbers) -> Numbers:
+    """What is gained on top if added edges alter pairs that have one direction, instead of adding ballots.
+
+    Only what is not removed or altered anyway, ``both`` in number, gains more by being turned.
+    """
+    winners, others = piles.one_way
+    in_all = piles.two[0] + piles.one[0]
+    by_winners = np.clip(np.minimum(turned, winners), 0, np.maximum(piles.two[0] - both, 0))
+    by_all = np.clip(np.minimum(turned, winners + others), 0, np.maximum(in_all - both, 0))
+    return np.asarray(np.where(worth < 2, by_winners, 0) + np.where(worth < 1, by_all, 0))
+
+
+def radius(piles: "Piles", altering: bool) -> Numbers:
+    """How many changes, whichever, each target withstands; with or without those that alter a ballot. ``[n]``."""
+    most = np.full(len(piles.label), piles.ballots.votes.num_groups)
+
+    def breaks(number: Numbers) -> Numbers:
+        return _gain_of_any(piles, number, altering) > piles.lead
+
+    first = _first(breaks, len(piles.owner))
+    ends = np.isfinite(first)
+    np.minimum.at(most, piles.owner[ends], first[ends].astype(np.int64) - 1)
+    return np.asarray(np.maximum(most, -1))
+
+
+def _gain_of_any(piles: "Piles", number: Numbers, altering: bool) -> Numbers:
+    """The most that each rival gains by so many changes, all of which may be of the kind that gains most."""
+    of_label, of_rival = absent(piles)
+    touching = altering | of_rival  # if empty groups cast the rival, a ballot that goes is as good as altered
+    twos = np.where(touching, piles.two[0], piles.one_way[0])
+    ones = np.where(touching, piles.one[0], piles.one_way[1])
+    twos, ones = np.where(of_label, math.inf, twos), np.where(of_rival, ones, math.inf)
+    first = np.minimum(number, twos)
+    return np.asarray(2 * first + np.minimum(number - first, ones))
+
+
+def new_needed(piles: "Piles", full: Changes) -> Numbers:
+    """The fewest new neighbours with which each target breaks if all else is spent on it; infinite if none do."""
+
+    def breaks(number: Numbers) -> Numbers:
+        new, turned = np.minimum(full.new, number), np.minimum(full.turned, number)
+        fewer = Changes(new, full.removed, full.altered, full.both, turned, full.covered)
+        return ~piles.holds(fewer)
+
+    return _first(breaks, len(piles.label))
+
+
+def touches_needed(piles: "Piles", full: Changes) -> Numbers:
+    """The fewest changes at a target that may break it, if those come first that may gain two; infinite if none do."""
+    of_label, of_rival = absent(piles)
+    altered, both, new, turned = (part[piles.owner] for part in (full.altered, full.both, full.new, full.turned))
+    twos = np.where(of_rival, both, altered) + np.minimum(turned, piles.one_way[0])
+    twos = np.minimum(twos, piles.two[0])
+    twos = twos + np.where(of_label, new, 0)
+    wins = piles.wins(full)
+
+    def breaks(number: Numbers) -> Numbers:
+        return np.asarray(wins & (number + np.minimum(number, twos) > piles.lead))
+
+    cheapest = np.where(full.covered, math.inf, 0.0)
+    np.minimum.at(cheapest, piles.owner, _first(breaks, len(piles.owner)))
+    return cheapest
+
+
+def _first(breaks: Callable[[Numbers], Numbers], size: int) -> Numbers:
+    """The least number, from 0 on, at which each of some monotone tests is true; infinite if none is. By bisection."""
+    low, high = np.full(size, -1.0), np.full(size, BEYOND_ALL)
+    never = ~breaks(high)
+    while (unsure := high - low > 1).any():
+        middle = np.where(unsure, np.floor((low + high) / 2), high)
+        true = breaks(middle)
+        low, high = np.where(unsure & ~true, middle, low), np.where(unsure & true, middle, high)
+    return np.where(never, math.inf, high)
+
+
+def product(a: Numbers, b: Numbers) -> Numbers:
+    """The product; nothing of infinitely many is nothing."""
+    none = (a == 0) | (b == 0)
+    return np.where(none, 0.0, np.where(none, 1.0, a) * np.where(none, 1.0, b))
+
+
+def covered_by(piles: "Piles", nodes: Numbers) -> Numbers:
+    """How many ballots that many nodes reach at worst: one row of the cover table per target."""
+    ends = piles.ballots.cover_ptr[piles.targets.start : piles.targets.stop + 1]
+    rows = piles.ballots.cover[ends[0] : ends[-1]]  # of these targets: the whole table may be long
+    entry = np.minimum(nodes, np.diff(ends)).astype(np.int64)  # 0 if there are no nodes, or nothing to reach
+    some, covered = entry > 0, np.zeros(len(entry))
+    covered[some] = rows[(ends[:-1] - ends[0] + entry - 1)[some]]
+    return covered

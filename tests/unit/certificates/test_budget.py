@@ -1,0 +1,60 @@
+"""Budgets: what they accept, and how they read."""
+
+import math
+
+import numpy as np
+import pytest
+
+from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.errors import AgnncertError, BudgetError
+
+
+def test_everything_is_zero_unless_said_otherwise():
+    assert all(getattr(Budget(), name) == 0 for name in COUNTS)
+    assert Budget().target_features is False
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("value", [-1, 0.5, math.nan, -math.inf, "3", None, True, 1 + 0j])
+def test_amounts_that_no_attacker_can_have_are_refused_by_name(name, value):
+    with pytest.raises(BudgetError, match=rf"Budget\({name}=.*whole number from 0 on, or math.inf"):
+        Budget(**{name: value})
+
+
+@pytest.mark.parametrize("value", [0, 3, 3.0, math.inf, 10**12])
+def test_whole_numbers_and_infinity_are_accepted(value):
+    assert Budget(add_edges=value).add_edges == value
+
+
+@pytest.mark.parametrize("value", [1, 0, None, "yes", math.inf])
+def test_target_features_is_yes_or_no(value):
+    with pytest.raises(BudgetError, match=r"target_features=.*True or False"):
+        Budget(target_features=value)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "each", "edges"),
+    [(0, math.inf, 0), (math.inf, 0, 0), (2, 3, 6), (2, math.inf, math.inf), (math.inf, 1, math.inf)],
+)
+def test_injected_nodes_bring_their_edges_and_none_bring_none(nodes, each, edges):
+    assert Budget(inject_nodes=nodes, edges_per_injected=each).injected_edges == edges
+
+
+def test_fields_can_be_replaced_and_unknown_ones_are_met_with_the_nearest():
+    assert Budget(add_edges=2).but(delete_edges=3) == Budget(add_edges=2, delete_edges=3)
+    with pytest.raises(AgnncertError, match='unknown budget field "ad_edges": did you mean "add_edges"'):
+        Budget().but(ad_edges=1)
+    with pytest.raises(BudgetError, match="add_edges=-1"):
+        Budget().but(add_edges=-1)
+
+
+def test_it_prints_as_it_is_written_and_shows_only_what_is_set():
+    budget = Budget(add_edges=3, delete_nodes=math.inf, target_features=True)
+    assert repr(budget) == "Budget(add_edges=3, delete_nodes=inf, target_features=True)"
+    assert eval(repr(budget), {"Budget": Budget, "inf": math.inf}) == budget
+    assert repr(Budget()) == "Budget()"
+
+
+def test_numbers_of_numpy_count_as_numbers():
+    assert Budget(add_edges=np.float64(2), delete_edges=np.int32(3)) == Budget(add_edges=2, delete_edges=3)
+    assert type(Budget(add_edges=np.int64(2)).add_edges) is int

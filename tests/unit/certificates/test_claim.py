@@ -1,0 +1,111 @@
+"""The words of a claim: they say exactly what the evidence answers, for ballots and for samples."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.claim import Claim, make_claim
+from agnncert.certificates.rules import RULES
+from agnncert.errors import CertificateError
+from agnncert.proving.noise import DeletionNoise, FlipNoise
+from agnncert.proving.samples import SampleEvidence, sample_claim
+
+from ...support.certificates import certificate_of, random_evidence
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+@pytest.fixture
+def cert(rng):
+    return certificate_of(random_evidence(rng, "edge-centric/node"))
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("ids", ["node_id", "row"])
+def test_the_words_of_every_rule_say_exactly_what_its_answers_say(rule, ids, rng):
+    """The claim must not promise what holds_against refuses, nor the other way round."""
+    proof = random_evidence(rng, rule, ids=ids, unstable=0)
+    claim = certificate_of(proof).claim
+    own = proof.holds(Budget(target_features=True)).any()
+    assert ("The target's own features are unchanged." in claim.assumes) == (not own and claim.task == "node")
+    deleted = proof.holds(Budget(delete_nodes=1)).any()
+    if RULES[rule].own_groups:  # groups are told without ids
+        assert any("deleted with all" in words for words in claim.covers)
+        assert deleted
+    elif rule.startswith(("edge-centric", "node-centric", "gated")):
+        assert any("deleted with all" in words for words in claim.covers) == deleted == (ids == "node_id")
+    assert any("Row numbers" in words for words in claim.assumes) == (ids == "row")
+    assert len(claim.unit) > 10
+    assert claim.task == rule.split("/")[1]
+
+
+def test_a_claim_survives_json(cert):
+    stored = json.loads(json.dumps(cert.claim.to_json()))
+    assert Claim.from_json(stored) == cert.claim
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("task", "edge"), ("num_groups", -1), ("num_groups", 1.5), ("tolerance", math.nan), ("alpha", 1.0), ("covers", "all"),
+     ("digests", ["x"]), ("guarantee", "certain"), ("ids", None), ("division", 3)],
+)  # fmt: skip
+def test_a_senseless_claim_is_refused(cert, field, value):
+    with pytest.raises(CertificateError, match=field):
+        Claim.from_json(cert.claim.to_json() | {field: value})
+
+
+def test_a_claim_with_missing_or_unknown_fields_is_refused(cert):
+    stored = cert.claim.to_json()
+    with pytest.raises(CertificateError, match="fields"):
+        Claim.from_json(stored | {"extra": 1})
+    del stored["unit"]
+    with pytest.raises(CertificateError, match="fields"):
+        Claim.from_json(stored)
+    with pytest.raises(CertificateError, match="fields"):
+        Claim.from_json([1])
+
+
+def test_without_a_tolerance_evaluations_must_agree_exactly():
+    claim = make_claim(rule="node-centric/node", division="d", num_groups=3)
+    assert any("the same ballot" in words for words in claim.assumes)
+    assert claim.library_version
+
+
+COUNTS = np.array([[90, 10]])
+
+
+def claim_of(noise, **more):
+    return sample_claim(SampleEvidence("defence", noise, COUNTS, COUNTS, 0.05, **more))
+
+
+def test_a_claim_tells_its_error_probability_and_what_it_is_spent_on():
+    claim = claim_of(DeletionNoise(0.8, 0.9), scope="all targets together")
+    assert (claim.guarantee, claim.alpha, claim.alpha_scope) == ("probabilistic", 0.05, "all targets together")
+
+
+@pytest.mark.parametrize(
+    ("noise", "covered", "not_covered"),
+    [
+        (FlipNoise(0.2, 0.2), "between existing nodes, anywhere", "Changed features."),
+        (FlipNoise(0.2, 0.2, where="target row"), "at the target", "Edges between other nodes"),
+        (FlipNoise(p_add_feature=0.2, num_features=3), "binary features", "Changed edges."),
+        (DeletionNoise(0.8, 0.9), "Nodes injected", "Edges added or deleted"),
+        (DeletionNoise(0.8, 0.9, "legacy-unsound"), "Nodes injected", "Anything at all"),
+    ],
+)
+def test_a_claim_tells_what_the_noise_covers_and_what_not(noise, covered, not_covered):
+    claim = claim_of(noise)
+    assert covered in claim.covers[0]
+    assert not_covered in claim.not_proved[0]
+    assert claim.unit == noise.unit
+
+
+def test_a_claim_survives_a_file():
+    claim = claim_of(FlipNoise(0.01, 0.4, 0.1, 0.2, num_features=3), task="graph")
+    assert Claim.from_json(claim.to_json()) == claim

@@ -1,0 +1,43 @@
+"""Which rule goes with which division, as far as a file tells."""
+
+import pytest
+
+from agnncert.certificates.rules import EDGES_ONLY, RULES, why_not
+from agnncert.divisions.base import rule_of
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
+from agnncert.divisions.node import NodeCentric
+
+DIVISIONS = [
+    EdgeCentric(7), EdgeCentric(7, "sha1", self_loops=True), NodeCentric(7, "blake2b"), NodeCentric(7, self_loops=True),
+    NodeCentric(7, gate_features=True), NodeCentric(7, "sha256", gate_features=True, self_loops=True),
+    GNNCertE(7), GNNCertN(7), GNNCertEN(3, 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("task", ["node", "graph"])
+@pytest.mark.parametrize("division", DIVISIONS, ids=str)
+def test_a_division_has_one_rule(division, task):
+    right, parameters = rule_of(division, task)
+    assert why_not(right, str(division), division.num_groups, parameters) == ""
+    assert "does not have" in why_not(right, str(division), division.num_groups + 1, parameters)
+    assert "does not have" in why_not(right, str(division), division.num_groups, {**parameters, "more": 1})
+    for rule in RULES:
+        if rule.endswith(task) and rule != right:
+            assert why_not(rule, str(division), division.num_groups, parameters)
+
+
+def test_edges_alone_can_be_certified_edge_centric():
+    text = str(EdgeCentric(7))
+    assert why_not("custom/node", text, 7, EDGES_ONLY) == ""
+    assert why_not("custom/node", text, 7, {**EDGES_ONLY, "add_edges": 0})
+    assert why_not("custom/node", str(NodeCentric(7)), 7, EDGES_ONLY)
+    assert why_not("custom/graph", text, 7, EDGES_ONLY)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "mine", "edge-centric(T=7, hash=md5, key=u64le) ", "edge-centric(T=07, hash=md5, key=u64le)"]
+)
+def test_what_is_not_built_in_is_somebodys_own(text):
+    assert why_not("custom/node", text, 7, {"add_edges": 1}) == ""
+    assert "not built in" in why_not("edge-centric/node", text, 7, {})

@@ -1,0 +1,113 @@
+"""Settings of a run: the table that is stored, and the way back."""
+
+import pytest
+
+from agnncert.cli.folder import read_toml, toml_text
+from agnncert.cli.settings import CertifySettings, TrainSettings, options_of, settings_from
+from agnncert.errors import SettingsError
+from agnncert.training.settings import SETTINGS
+
+# As folders of runs have it that were made when inner tables were written on one line.
+OLD = """
+[train]
+data = "digits-knn"
+directed = false
+seed = 3
+model = "gcn"
+set = { num_layers = 2, dropout = 0.2 }
+division = "node"
+groups = 40
+epochs = 10
+lr = 0.01
+protocol = "transductive"
+patience = 0
+references = false
+"""
+
+
+def test_a_table_of_an_old_run_is_read_and_written_again_unchanged(tmp_path) -> None:
+    (tmp_path / "old.toml").write_text(OLD, encoding="utf-8")
+    table = read_toml(tmp_path / "old.toml")["train"]
+    settings = settings_from(TrainSettings, table)
+    assert settings.fit == {"epochs": 10, "lr": 0.01, "protocol": "transductive", "patience": 0}
+    assert (settings.seed, settings.references, settings.set["num_layers"]) == (3, False, 2)
+    assert settings.table() == table
+    (tmp_path / "new.toml").write_text(toml_text({"train": settings.table()}), encoding="utf-8")
+    assert read_toml(tmp_path / "new.toml")["train"] == table
+
+
+def test_no_patience_is_stored_as_zero_and_never_stops_training() -> None:
+    assert settings_from(TrainSettings, {"patience": 0, "seed": 4}).fit_arguments() == {"patience": None, "seed": 4}
+
+
+def test_every_setting_of_fit_that_has_a_help_is_one_of_training() -> None:
+    options = options_of(TrainSettings)
+    assert {name for name, setting in SETTINGS.items() if setting.help} <= set(options)
+    assert options["lr"].type is float
+    assert options["objective"].type is str
+    assert options["protocol"].default == "transductive"
+    assert options["epochs"].default is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "said"),
+    [
+        (TrainSettings, {"epohcs": 3}, 'unknown setting "epohcs": did you mean "epochs"'),
+        (TrainSettings, {"epochs": 0}, "epochs=0: expected a whole number from 1 on"),
+        (TrainSettings, {"patience": -1}, "patience=-1"),
+        (CertifySettings, {"epochs": 3}, 'unknown setting "epochs"'),
+        (CertifySettings, {"engine": "fats"}, 'did you mean "fast"'),
+    ],
+)
+def test_a_wrong_table_is_refused(kind, table, said) -> None:
+    with pytest.raises(SettingsError, match=said):
+        settings_from(kind, table)
+
+
+def test_only_what_differs_from_the_defaults_counts_as_given() -> None:
+    assert settings_from(CertifySettings, {"engine": "fast", "groups": 5, "feature": ["a"]}).given() == [
+        "feature", "groups",
+    ]  # fmt: skip
+    assert TrainSettings(fit={"lr": 0.1}).given() == ["lr"]
+
+
+NAMES = ["safe", "toxic", "a=b"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "empty", "prior"),
+    [
+        ({"empty": "toxic"}, "1", None),
+        ({"empty": "abstain", "prior": "toxic=12"}, "abstain", "0,12,0"),
+        ({"empty": "0", "prior": "a=b=-3, safe=2"}, "0", "2,0,-3"),
+        ({"empty": "edgeless", "prior": "5"}, "edgeless", "5"),
+        ({"prior": "1,2,3"}, None, "1,2,3"),
+    ],
+)
+def test_classes_in_a_vote_may_be_called_by_name(typed, empty, prior) -> None:
+    settings = CertifySettings(**typed).with_class_numbers(NAMES)
+    assert (settings.empty, settings.prior) == (empty, prior)
+    assert settings.vote is not None
+
+
+@pytest.mark.parametrize(
+    ("typed", "names", "said"),
+    [
+        (
+            {"empty": "toxc"},
+            NAMES,
+            'no class is called "toxc": did you mean "toxic"? Valid: safe, toxic, a=b, edgeless',
+        ),
+        ({"prior": "toxin=3"}, NAMES, 'no class is called "toxin": did you mean "toxic"? Valid: safe, toxic, a=b.'),
+        ({"prior": "toxic=3,toxic=4"}, NAMES, 'the class "toxic" is called twice'),
+        ({"prior": "toxic=many"}, NAMES, '"toxic=many" is not of the form CLASS=N'),
+        ({"prior": "toxic=3,4"}, NAMES, '"4" is not of the form CLASS=N'),
+        ({"empty": "toxic"}, None, "have numbers alone: use these, or edgeless or abstain"),
+    ],
+)
+def test_a_name_that_no_class_has_is_refused_with_those_that_there_are(typed, names, said) -> None:
+    settings = CertifySettings(**typed)
+    assert settings.sets_vote
+    with pytest.raises(SettingsError) as refused:
+        settings.with_class_numbers(names)
+    assert said in str(refused.value)

@@ -1,0 +1,105 @@
+"""Which ballots are cast again, and that a ballot of another class is noticed."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
+from agnncert.engine.call import bind
+from agnncert.engine.cast import cast
+from agnncert.engine.recheck import choose_ballots, choose_few, differing
+from agnncert.graphs.graph import canonical, canonical_set
+
+from ...support.graphs import random_data
+from ...support.models import build
+
+
+@pytest.fixture(params=["node", "graph"])
+def voted(request):
+    data = [random_data(seed, smallest=8, density=0.4) for seed in range(3)]
+    graph = canonical(data[0]) if request.param == "node" else canonical_set(data)
+    rows = np.arange(graph.num_nodes if request.param == "node" else 3)
+    call, division = bind(build("sage", request.param), graph, request.param), NodeCentric(4)
+    return cast(call, graph, division, rows)[0], call, graph, division, rows
+
+
+def test_ballots_that_are_right_do_not_differ_and_wrong_ones_do(voted):
+    votes, call, graph, division, rows = voted
+    everything = choose_ballots(votes, np.inf, np.random.default_rng(0))
+    assert len(everything) == len(rows) * 4
+    assert not differing(votes, everything, call, graph, division, rows)[0].size
+    wrong = replace(votes, ballot=(votes.ballot + 1) % votes.num_classes)
+    found, again = differing(wrong, everything, call, graph, division, rows)
+    assert found.size == votes.stable.sum()
+    assert (again == votes.dense().reshape(-1)).all()
+
+
+def test_a_few_ballots_are_some_dozens_at_the_price_of_few_passes(voted):
+    votes, _, graph, _, rows = voted
+    pairs = choose_few(votes, "batch" in graph, np.random.default_rng(0))
+    assert len(np.unique(pairs[:, 1])) <= 3 or "batch" in graph
+    assert len(pairs) >= min(24, len(rows))
+    assert len(np.unique(pairs, axis=0)) == len(pairs)
+
+
+def test_ballots_without_any_edge_can_be_cast_again():
+    data = random_data(0, smallest=6, density=0.0)
+    graph, division, rows = canonical(data), EdgeCentric(3), np.arange(2)
+    call = bind(build("gcn", "node"), graph, "node")
+    votes = cast(call, graph, division, rows)[0]
+    assert not differing(votes, choose_few(votes, False, np.random.default_rng(0)), call, graph, division, rows)[0].size
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, 11, 12, 13, 100])
+def test_as_many_ballots_are_chosen_as_were_asked_for(voted, number):
+    votes, *_, rows = voted
+    for seed in range(5):
+        pairs = choose_ballots(votes, number, np.random.default_rng(seed))
+        assert len(np.unique(pairs, axis=0)) == len(pairs) == min(number, 4 * len(rows))
+
+
+@pytest.fixture(params=["node", "graph"])
+def voted_alone(request):
+    """One group for each edge."""
+    data = [random_data(seed, smallest=8, density=0.4) for seed in range(3)]
+    graph = canonical(data[0]) if request.param == "node" else canonical_set(data)
+    rows = np.arange(graph.num_nodes if request.param == "node" else 3)
+    call, division = bind(build("sage", request.param), graph, request.param), EdgeCentric(math.inf)
+    return cast(call, graph, division, rows)[0], call, graph, division, rows
+
+
+def test_where_neighbours_have_groups_of_their_own_all_that_is_cast_is_cast_again(voted_alone):
+    votes, call, graph, division, rows = voted_alone
+    everything = choose_ballots(votes, math.inf, np.random.default_rng(0), own_groups=True)
+    listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
+    chosen = {(int(v), int(g)) for v, g in everything}
+    assert listed <= chosen
+    free = set(np.flatnonzero(votes.num_unlisted).tolist())
+    assert {v for v, _ in chosen - listed} == free, "one empty group for each target that has one"
+    assert len(chosen) == len(listed) + len(free)
+    assert not differing(votes, everything, call, graph, division, rows)[0].size
+    wrong = replace(votes, ballot=(votes.ballot + 1) % votes.num_classes)
+    assert differing(wrong, everything, call, graph, division, rows)[0].size == votes.stable.sum()
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, 12, 33])
+def test_some_of_them_are_mostly_ballots_that_are_cast(voted_alone, number):
+    votes, *_ = voted_alone
+    listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
+    pairs = choose_ballots(votes, number, np.random.default_rng(1), own_groups=True)
+    number = min(number, len(listed) + int((votes.num_unlisted > 0).sum()))
+    assert len(np.unique(pairs, axis=0)) == len(pairs) == number
+    assert sum((int(v), int(g)) in listed for v, g in pairs) >= min(len(listed), number - number // 4)
+
+
+def test_a_few_of_them_are_some_dozens_too(voted_alone):
+    votes, _, graph, _, rows = voted_alone
+    on_graphs = "batch" in graph
+    pairs = choose_few(votes, on_graphs, np.random.default_rng(0), own_groups=True, num_nodes=len(rows))
+    listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
+    assert sum((int(v), int(g)) in listed for v, g in pairs) >= min(24, len(listed))
+    few = choose_few(votes, on_graphs, np.random.default_rng(0), own_groups=True, num_nodes=10**7)
+    assert on_graphs or len(np.unique(few[:, 1])) == 3

@@ -1,0 +1,104 @@
+"""Shares of ranges of groups: cast in any pieces and any order, they merge into the same votes."""
+
+import itertools
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
+from agnncert.engine import cover as coverage
+from agnncert.engine import fast
+from agnncert.engine import ranges as sharing
+from agnncert.engine.call import bind
+from agnncert.engine.cast import cast
+from agnncert.engine.ranges import Shuffle, cast_share, covers, merged
+from agnncert.graphs.graph import canonical, canonical_set
+
+from ...support.graphs import random_data
+from ...support.models import build
+
+NODE = canonical(random_data(5, smallest=12, largest=12, density=0.4))
+GRAPHS = canonical_set([random_data(seed, smallest=5, density=0.5) for seed in range(4)])
+CASES = [
+    ("node", EdgeCentric(9)),
+    ("node", NodeCentric(9)),
+    ("node", NodeCentric(9, gate_features=True)),
+    ("graph", EdgeCentric(9)),
+    ("graph", NodeCentric(9)),
+]
+CUTS = [[0, 9], [0, 4, 9], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [0, 8, 9]]
+
+
+def shares_of(task, division, cuts, rows):
+    graph = NODE if task == "node" else GRAPHS
+    call, shuffle = bind(build("gcn", task), graph, task), Shuffle(graph, division, rows)
+    with torch.no_grad():
+        features = fast.features_of(call, graph)
+        ranges = [range(a, b) for a, b in itertools.pairwise(cuts)]
+        return [cast_share(call, shuffle, groups, features, 1e-6) for groups in ranges], shuffle
+
+
+@pytest.mark.parametrize("max_pairs", [0, 30, 10**6])
+@pytest.mark.parametrize("cuts", CUTS, ids=len)
+@pytest.mark.parametrize(("task", "division"), CASES, ids=str)
+def test_however_groups_are_cut_and_shares_come_in_the_votes_are_the_same(monkeypatch, task, division, cuts, max_pairs):
+    monkeypatch.setattr(coverage, "MAX_PAIRS", max_pairs)
+    monkeypatch.setattr(coverage, "PAIRS_AT_ONCE", 5)
+    graph = NODE if task == "node" else GRAPHS
+    rows = np.array([7, 2, 5]) if task == "node" else np.arange(4)
+    votes, (ptr, table) = cast(bind(build("gcn", task), graph, task), graph, division, rows, tolerance=1e-6)
+    shares, shuffle = shares_of(task, division, cuts, rows)
+    shares = pickle.loads(pickle.dumps(shares[::-1]))
+    listing = merged(shares, shuffle)
+    for name in ("indptr", "group", "ballot", "stable", "reached"):
+        assert np.array_equal(getattr(listing, name), getattr(votes, name)), name
+        assert getattr(listing, name).dtype == getattr(votes, name).dtype
+    assert all(np.array_equal(a, b) for a, b in zip(covers(shares, shuffle, listing), (ptr, table), strict=True))
+
+
+@pytest.mark.parametrize("cuts", CUTS, ids=len)
+@pytest.mark.parametrize(("task", "division"), CASES, ids=str)
+def test_many_ballots_are_merged_block_by_block_into_the_same_votes(monkeypatch, task, division, cuts):
+    rows = np.arange(12 if task == "node" else 4)
+    shares, shuffle = shares_of(task, division, cuts, rows)
+    whole, blocks = merged(shares, shuffle), []
+    monkeypatch.setattr(sharing, "LARGE_GROUP", 1)
+    monkeypatch.setattr(sharing, "TARGETS_AT_ONCE", 3)
+    plain = sharing._blocks
+    monkeypatch.setattr(sharing, "_blocks", lambda *given: blocks.append(plain(*given)) or blocks[-1])
+    parts = merged(shares, shuffle)
+    assert len(blocks[0]) == (len(rows) + 2) // 3
+    for name in ("indptr", "group", "ballot", "stable", "reached"):
+        assert np.array_equal(getattr(whole, name), getattr(parts, name)), name
+
+
+def test_small_components_are_chosen_over_all_groups_together(monkeypatch):
+    tables = []
+    for max_pairs in range(0, 60):
+        monkeypatch.setattr(coverage, "MAX_PAIRS", max_pairs)
+        division, rows = EdgeCentric(9), np.arange(12)
+        whole = coverage.node_cover(division.pieces(NODE, division.groups(NODE)), rows, 12)
+        shares, shuffle = shares_of("node", division, CUTS[2], rows)
+        parts = covers(shares, shuffle, merged(shares, shuffle))
+        assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
+        tables.append(whole[1].tolist())
+    assert len({tuple(table) for table in tables}) > 3
+
+
+@pytest.mark.parametrize("wrong", [slice(1, None), slice(0, 2), slice(0, 0)], ids=str)
+def test_a_missing_share_is_refused(wrong):
+    shares, shuffle = shares_of("node", NodeCentric(9), [0, 3, 6, 9], np.arange(12))
+    with pytest.raises(ValueError, match="each group must be in one of them"):
+        merged(shares[wrong], shuffle)
+
+
+def test_a_share_that_is_there_twice_is_refused():
+    shares, shuffle = shares_of("node", NodeCentric(9), [0, 3, 6, 9], np.arange(12))
+    with pytest.raises(ValueError, match="each group must be in one of them"):
+        merged([*shares, shares[1]], shuffle)
+    with pytest.raises(ValueError, match="each group must be in one of them"):
+        merged([shares[0], replace(shares[1], groups=range(2, 6)), shares[2]], shuffle)

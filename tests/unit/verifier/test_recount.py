@@ -1,0 +1,173 @@
+"""The recount agrees with the library on everything, in code of its own."""
+
+import ast
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agnncert import verdict as verifier
+from agnncert.certificates.rules import RULES
+from agnncert.certificates.votes import Ballots, Votes
+from agnncert.verdict import verify
+from agnncert.verifier import check, recount, recount_samples
+from agnncert.verifier.recount import limits, sort_ballots
+
+from ...support.certificates import certificate_of, random_budget, random_evidence, random_vote
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("ids", ["node_id", "row"])
+def test_the_recount_agrees_with_the_library_on_every_answer(rule, ids, rng):
+    proof = random_evidence(rng, rule, num_targets=60, ids=ids, unstable=0.1)
+    label, radius = proof.label_and_radius()
+    (piles,) = sort_ballots(proof)
+    assert piles.label.tolist() == label.tolist()
+    assert piles.radius().tolist() == radius.tolist()
+    held = 0
+    for _ in range(60):
+        budget = random_budget(rng)
+        answer = proof.holds(budget)
+        assert piles.holds(limits(piles, budget)).tolist() == answer.tolist(), budget
+        held += answer.sum()
+    assert held > 20
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("num_classes", [2, 3, 9])
+def test_the_recount_agrees_whatever_the_vote(rule, num_classes, rng, tmp_path):
+    held = 0
+    for _ in range(6 if RULES[rule].own_groups else 12):  # the former have many more kinds of moves to go through
+        vote = random_vote(rng, rule, num_classes)
+        proof = random_evidence(rng, rule, num_targets=40, num_classes=num_classes, unstable=0.1, vote=vote)
+        label, radius = proof.label_and_radius()
+        (piles,) = sort_ballots(proof)
+        assert piles.label.tolist() == label.tolist() == proof.counts.argmax(axis=1).tolist()
+        assert piles.radius().tolist() == radius.tolist(), vote
+        for _ in range(8):
+            budget = random_budget(rng)
+            answer = proof.holds(budget)
+            assert piles.holds(limits(piles, budget)).tolist() == answer.tolist(), (vote, budget)
+            held += answer.sum()
+            held_again, price, touches = recount.statements(piles, budget)
+            assert held_again.tolist() == answer.tolist()
+            assert price.tolist() == recount.prices(piles, budget).tolist()
+            assert recount.broken(proof, budget, price, ~answer, touches) == proof.broken_at_most(budget), (
+                vote,
+                budget,
+            )
+        alone, stated = piles.structure_radius(), proof.structure_radius()
+        assert (alone is None) == (stated is None) == (not RULES[rule].own_groups)
+        assert alone is None or alone.tolist() == stated.tolist()
+    assert held > 20
+    certificate_of(proof).save(tmp_path / "a.cert", [random_budget(rng) for _ in range(5)])
+    assert verify(tmp_path / "a.cert").holds
+
+
+def random_limits(rng, n: int, sizes=(0, 1, 2, 5, math.inf)) -> recount.Limits:
+    unlisted, middle, inner = (rng.choice(sizes, n) for _ in range(3))
+    return recount.Limits(unlisted + middle + inner, unlisted + middle, unlisted, np.ones(n, dtype=bool))
+
+
+@pytest.mark.parametrize("num_classes", [1, 2, 3, 7, 30])
+def test_the_recount_finds_the_same_worst_attack_as_trying_everything(num_classes, rng):
+    """Piles suffice: against all splits of the moved ballots over the tiers, for every class there is."""
+    proof = random_evidence(rng, "node-centric/graph", 40, num_groups=8, num_classes=num_classes, unstable=0.1)
+    (piles,) = sort_ballots(proof)
+    held = 0
+    for _ in range(20):
+        bound = random_limits(rng, proof.num_targets)
+        answer = [withstands_all_splits(proof.votes, j, bound) for j in range(proof.num_targets)]
+        assert piles.holds(bound).tolist() == answer
+        held += sum(answer)
+    assert 0 < held < 800 or num_classes == 1
+
+
+def withstands_all_splits(votes, j: int, bound) -> bool:
+    """Every class against every split, from a table with a cell for each subgraph."""
+    ballot, stable, tier = table(votes, j)
+    cast = [int((ballot == k).sum()) for k in range(votes.num_classes)]
+    label = cast.index(max(cast))
+    for k in set(range(votes.num_classes)) - {label}:
+        lead = int((stable & (ballot == label)).sum()) - int((stable & (ballot == k)).sum()) - int((~stable).sum())
+        worth = np.where(ballot == label, 2, np.where(ballot == k, 0, 1))
+        gains = [sorted(worth[stable & (tier == t)].tolist(), reverse=True) for t in range(3)]
+        for moved in itertools.product(*[range(len(gain) + 1) for gain in gains]):
+            allowed = sum(moved) <= bound.all[j] and sum(moved[1:]) <= bound.beyond[j] and moved[2] <= bound.unlisted[j]
+            gain = sum(sum(pile[:m]) for pile, m in zip(gains, moved, strict=True))
+            if allowed and gain > lead - (k < label):
+                return False
+    return True
+
+
+def table(votes, j: int):
+    """Ballot, stability and tier of target ``j`` in each subgraph."""
+    listed = slice(votes.indptr[j], votes.indptr[j + 1])
+    ballot, stable = np.full(votes.num_groups, votes.default[j]), np.full(votes.num_groups, votes.default_stable[j])
+    tier = np.full(votes.num_groups, 2)
+    ballot[votes.group[listed]], stable[votes.group[listed]] = votes.ballot[listed], votes.stable[listed]
+    tier[votes.group[listed]] = np.where(votes.reached[listed], 0, 1)
+    return ballot, stable, tier
+
+
+@pytest.mark.parametrize("rule", ["edge-centric/node", "node-centric/node", "gated/node"])
+def test_prices_are_those_found_by_trying_one_new_neighbour_more_each_time(rule, rng):
+    proof = random_evidence(rng, rule, num_targets=80, num_groups=30, num_classes=4, unstable=0.01)
+    (piles,) = sort_ballots(proof)
+    seen = set()
+    for _ in range(60):
+        budget = random_budget(rng).but(target_features=False)
+        full, price = limits(piles, budget), np.full(80, math.inf)
+        for x in range(proof.votes.num_groups, -1, -1):
+            beyond, unlisted = np.minimum(full.beyond, x), np.minimum(full.unlisted, x)
+            price[~piles.holds(recount.Limits(full.all, beyond, unlisted, full.covered))] = x
+        assert recount.prices(piles, budget).tolist() == price.tolist(), budget
+        seen |= set(price.tolist())
+    assert len(seen) > 2
+
+
+def test_subgraphs_and_classes_that_no_ballot_names_cost_nothing():
+    """Two targets, 2**24 subgraphs, 32,767 classes: the winner leads the smallest class without votes."""
+    votes = Votes(
+        2**24,
+        32_767,
+        default=np.array([5, 0], dtype=np.int16),
+        default_stable=np.ones(2, dtype=bool),
+        indptr=np.array([0, 2, 2]),
+        group=np.array([7, 2**24 - 1], dtype=np.int32),
+        ballot=np.array([3, 32_766], dtype=np.int16),
+        stable=np.ones(2, dtype=bool),
+        reached=np.ones(2, dtype=bool),
+    )
+    (piles,) = sort_ballots(
+        Ballots(votes, "node-centric/node", np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int32))
+    )
+    assert piles.label.tolist() == [5, 0]
+    assert len(piles.owner) == 3  # of the first target 0, and 3, which stands for 32766 too; of the second 1
+    # Class 3 has one vote and wins ties against class 5; nobody voted for class 1, which does not beat class 0 in a tie.
+    assert piles.radius().tolist() == [(2**24 - 2 - 1 - 1) // 2, 2**24 // 2]
+
+
+def test_targets_are_recounted_in_blocks_with_the_same_verdict(rng, tmp_path, monkeypatch):
+    cert = certificate_of(random_evidence(rng, "edge-centric/node", num_targets=40))
+    cert.save(tmp_path / "a.cert")
+    monkeypatch.setattr(recount, "BALLOTS_AT_ONCE", 50)  # four targets at a time
+    assert verify(tmp_path / "a.cert").holds
+
+
+def test_the_recount_shares_no_code_with_the_rules():
+    """What is imported through others, the contracts in pyproject.toml forbid."""
+    for module in (recount, recount_samples, check, verifier):
+        tree = ast.parse(Path(module.__file__).read_text())
+        named = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
+        assert not named & {f"agnncert.proving.{name}" for name in ("theorems", "evidence", "certificate", "samples")}
+        calls = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        if module is recount:
+            assert not calls & {"label_and_radius", "holds_each", "tally", "counts"}
