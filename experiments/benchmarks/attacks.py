@@ -33,9 +33,9 @@ FEWER = 80  # attacked beyond it
 # Votes with a prior: dataset, division, vote. Constants for graphs are those that choose_vote finds for size 2. The
 # committed rows of MUTAG are of models that were trained for size 2, by an objective that the library no longer has.
 VOTES = [
-    ("cora-ml", ac.NodeCentric(INF), ac.Vote(prior=4)),
-    ("cora-ml", ac.EdgeCentric(INF), ac.Vote(prior=4)),
-    ("cora-ml", ac.NodeCentric(30), ac.Vote(empty="abstain", prior=4)),
+    ("cora-ml", ac.NodeCentric(INF), ac.VotingRule(prior=4)),
+    ("cora-ml", ac.EdgeCentric(INF), ac.VotingRule(prior=4)),
+    ("cora-ml", ac.NodeCentric(30), ac.VotingRule(empty="abstain", prior=4)),
     ("mutag", ac.NodeCentric(300), 2),
     ("mutag", ac.EdgeCentric(100), 2),
 ]
@@ -106,7 +106,7 @@ class Arena:
         state = options.models / f"{dataset}-{type(division).__name__}-{division.num_groups}.state"
         self.model = ac.fit(model, self.data, division, checkpoint=state, **fit_args)
         if isinstance(vote, int):  # a design size
-            choice = ac.choose_vote(self.model, self.data, division, vote, candidates=[division.num_groups])
+            choice = ac.choose_voting_rule(self.model, self.data, division, vote, candidates=[division.num_groups])
             vote = max((one for one in choice.candidates if one.label is None), key=lambda one: one.score).vote
         self.vote = vote
         total = len(self.data) if self.task == "graph" else self.data.num_nodes
@@ -176,7 +176,7 @@ def plans_of(arena: Arena):  # type: ignore[no-untyped-def]
 def one_by_one(arena: Arena, store: Store) -> None:
     """Every target with a budget of its own: what it withstands, and (fewer of them) a little more."""
     for attack, field, rest in plans_of(arena):
-        largest = arena.certificate.largest(field, **rest)
+        largest = arena.certificate.max_certified(field, **rest)
         if attack == "exhaustive":
             largest = np.where(largest <= 1, largest, -1)
         cases = [(beyond, np.flatnonzero((largest >= 0) & (largest < INF))) for beyond in BEYOND]
@@ -228,7 +228,7 @@ def hubs(arena: Arena, store: Store) -> None:
 
 def gradient(arena: Arena, store: Store) -> None:
     """PRBCD on the vote beyond what is certified, and on the undefended model with three edges."""
-    largest = arena.certificate.largest("add_edges")
+    largest = arena.certificate.max_certified("add_edges")
     chosen = np.flatnonzero((largest >= 0) & (largest < INF))[:GRADIENT_TARGETS]
     rows = arena.rows[chosen]
     for beyond in BEYOND:
@@ -351,7 +351,7 @@ def names(row: dict) -> list[str]:  # type: ignore[type-arg]
 
 def short(row: dict) -> str:  # type: ignore[type-arg]
     division = row["division"].split(", hash")[0].removesuffix(")") + ")"
-    return f"{division}, {row['vote'].removeprefix('Vote')}" if "vote" in row else division
+    return f"{division}, {row['vote'].removeprefix('VotingRule')}" if "vote" in row else division
 
 
 def share(row: dict | None) -> str:  # type: ignore[type-arg]

@@ -67,7 +67,7 @@ def networks(data: Any, seed: int) -> Iterator[Row]:
             cert = ac.certify(model, data, kind(number), targets=data.test)
             spent = time.process_time() - begin
             yield {"method": f"{letter}{number}", **curves(cert, y), **seconds, "certify_seconds": spent}
-        choice = ac.choose_vote(model, data, kind(GROUPS[-1]), DESIGN, candidates=DESIGN_GROUPS)
+        choice = ac.choose_voting_rule(model, data, kind(GROUPS[-1]), DESIGN, candidates=DESIGN_GROUPS)
         cert = ac.certify(choice.model, data, choice.division, targets=data.test, vote=choice.vote)
         yield {"method": f"{letter} designed", "chosen": choice.best.name, "division": str(choice.division),
                "vote": choice.vote.to_json(), **curves(cert, y)}  # fmt: skip

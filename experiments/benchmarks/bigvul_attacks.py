@@ -82,8 +82,8 @@ class Voter:
 def limits(cert: Any) -> dict[str, Any]:
     """How many statements may be inserted, deleted or replaced, each alone."""
     return {
-        "inserted": cert.largest("inject_nodes", edges_per_injected=float("inf"), **FREE),
-        "deleted": cert.largest("delete_nodes", **FREE),
+        "inserted": cert.max_certified("inject_nodes", edges_per_injected=float("inf"), **FREE),
+        "deleted": cert.max_certified("delete_nodes", **FREE),
         "replaced": cert.radius,
     }
 

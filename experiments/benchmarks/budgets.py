@@ -36,7 +36,7 @@ def accuracy(model, data) -> float:  # type: ignore[no-untyped-def]
 def statements(cert: ac.Certificate) -> dict[str, object]:
     right = cert.label == cert.truth
     neighbours = cert.new_neighbours
-    injected = {tau: cert.largest("inject_nodes", edges_per_injected=tau) for tau in (5, 20, INF)}
+    injected = {tau: cert.max_certified("inject_nodes", edges_per_injected=tau) for tau in (5, 20, INF)}
     unlimited = ac.Budget(delete_edges=INF, change_edges=INF, delete_nodes=INF, change_features=INF)
 
     def share(holds: np.ndarray) -> float:  # type: ignore[type-arg]

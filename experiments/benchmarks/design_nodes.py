@@ -38,9 +38,9 @@ DIVISION = ac.NodeCentric(math.inf)
 TRAINED_FOR = 2
 # Of the terms of the objective: on these the edgeless one, with more weight, did better on validation nodes.
 WEIGHTS = {
-    "cora-ml": ac.Weights(edgeless=3.0),
-    "citeseer": ac.Weights(edgeless=3.0),
-    "pubmed": ac.Weights(edgeless=3.0),
+    "cora-ml": ac.LossWeights(edgeless=3.0),
+    "citeseer": ac.LossWeights(edgeless=3.0),
+    "pubmed": ac.LossWeights(edgeless=3.0),
 }
 
 
@@ -55,7 +55,7 @@ def training_graph(data: Any) -> Any:
 def table_of(model: torch.nn.Module, data: Any, mask: torch.Tensor) -> BallotTable:
     """Ballots of neighbours, and the predictions without edges."""
     rows = np.flatnonzero(mask.numpy())
-    evidence: Any = ac.certify(model, data, DIVISION, rows, vote=ac.Vote(prior=1)).evidence
+    evidence: Any = ac.certify(model, data, DIVISION, rows, vote=ac.VotingRule(prior=1)).evidence
     table = BallotTable.of(evidence.votes, data.y.numpy()[rows])
     return replace(table, edgeless=evidence.edgeless.astype(np.int64), edgeless_stable=evidence.edgeless_stable)
 
@@ -83,7 +83,7 @@ def best_prior(table: BallotTable, size: int) -> tuple[int, float]:
     return best[1], best[0]
 
 
-def trained(graph: Any, name: str, seed: int, kind: str, weights: ac.Weights | None = None) -> Any:
+def trained(graph: Any, name: str, seed: int, kind: str, weights: ac.LossWeights | None = None) -> Any:
     """A model as the recipe of the dataset for votes with a prior has it; an MLP learns without a division.
 
     Features are scaled once and not in every step; the scaling is put into the model afterwards.
@@ -111,7 +111,7 @@ def accuracy(model: Any, data: Any) -> float:
 
 
 def votes(
-    data: Any, name: str, protocol: str, seed: int, weights: ac.Weights | None, fallback: bool
+    data: Any, name: str, protocol: str, seed: int, weights: ac.LossWeights | None, fallback: bool
 ) -> Iterator[dict[str, Any]]:
     """Rows of one dataset, protocol and seed."""
     begin = time.perf_counter()
@@ -143,7 +143,7 @@ def votes(
 
 def held_against_certificate(model: Any, data: Any, prior: int, structure: Any, anything: Any) -> None:
     """Asserts that the certificate itself says the same."""
-    certificate = ac.certify(model, data, DIVISION, data.test_mask, vote=ac.Vote(prior=prior))
+    certificate = ac.certify(model, data, DIVISION, data.test_mask, vote=ac.VotingRule(prior=prior))
     right = certificate.label == data.y.numpy()[data.test_mask.numpy()]
     for counted, proved in ((structure, certificate.structure_radius), (anything, certificate.radius)):
         assert np.array_equal(counted, np.where(right, proved, -1))
@@ -169,7 +169,7 @@ def main() -> None:
         about["without_edges"] = None if alone == "gcn" else alone
         weights = WEIGHTS.get(name)
         if options.edgeless is not None:
-            weights, about["edgeless_weight"] = ac.Weights(edgeless=options.edgeless), options.edgeless
+            weights, about["edgeless_weight"] = ac.LossWeights(edgeless=options.edgeless), options.edgeless
         if any(all(row.get(field) == value for field, value in about.items()) for row in done):
             continue
         data = ac.load_dataset(name, root=options.data, seed=seed)

@@ -34,7 +34,13 @@ NODE = [
 GRAPH = [
     ac.EdgeCentric(5), ac.NodeCentric(4), ac.EdgeCentric(INF), ac.NodeCentric(INF), ac.NodeCentric(4, self_loops=True),
 ]  # fmt: skip
-VOTES = [None, ac.Vote("abstain", [0, 2, 1]), ac.Vote(1, [1, 0, 0]), ac.Vote("abstain", 3), ac.Vote(prior=4)]
+VOTES = [
+    None,
+    ac.VotingRule("abstain", [0, 2, 1]),
+    ac.VotingRule(1, [1, 0, 0]),
+    ac.VotingRule("abstain", 3),
+    ac.VotingRule(prior=4),
+]
 
 
 def layered(name, data, seed):  # type: ignore[no-untyped-def]

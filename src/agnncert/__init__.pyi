@@ -8,7 +8,7 @@ from .auditing.model_audit import AuditReport as AuditReport
 from .auditing.model_audit import audit as audit
 from .certificates.budget import Budget as Budget
 from .certificates.claim import Claim as Claim
-from .certificates.voting_rule import Vote as Vote
+from .certificates.voting_rule import VotingRule as VotingRule
 from .certifier import certify as certify
 from .comparison.compared import Comparison as Comparison
 from .comparison.compared import compare as compare
@@ -50,8 +50,8 @@ from .report.figures import save_figures as save_figures
 from .report.figures import save_tables as save_tables
 from .report.page import build_report as build_report
 from .report.summary import ReportContext as ReportContext
-from .training.choose_rule import choose_vote as choose_vote
+from .training.choose_rule import choose_voting_rule as choose_voting_rule
 from .training.loop import fit as fit
-from .training.settings import Weights as Weights
+from .training.settings import LossWeights as LossWeights
 from .verdict import Verdict as Verdict
 from .verdict import verify as verify

@@ -15,8 +15,8 @@ from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.claim import make_claim
 from agnncert.certificates.rules import EDGES_ONLY
 from agnncert.certificates.votes import Votes, under_vote
-from agnncert.certificates.voting_rule import Vote
-from agnncert.divisions.base import Division, has_own_groups, num_groups_in, require_division, rule_of
+from agnncert.certificates.voting_rule import VotingRule
+from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, require_division, rule_of
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine.call import Caller, bind, require_model
 from agnncert.engine.cast import EngineName, cast
@@ -43,7 +43,7 @@ def certify(
     targets: Any = None,
     engine: EngineName = "fast",
     *,
-    vote: Vote | None = None,
+    vote: VotingRule | None = None,
     attacks: Attacks = "any",
     tolerance: float | None = None,
     memory_limit: int | None = None,
@@ -67,7 +67,7 @@ def certify(
             one of the defences that vote over random changes, such as ``ac.baselines.BiRS()``.
         targets: Mask or row numbers of the nodes (graphs) to certify; all when not given.
         engine: "fast" or "naive"; the ballots are the same.
-        vote: What empty groups of a division cast, and votes that are there from the start; ``Vote()`` when not given.
+        vote: What empty groups of a division cast, and votes that are there from the start; ``VotingRule()`` when not given.
         attacks: "any", or "edges": with ``EdgeCentric``, a model that mixes all nodes can still be certified against
             changes of edges alone.
         tolerance: How far two computations of a logit may lie apart at least, relative to the largest; that of the
@@ -154,7 +154,7 @@ def assemble(
     tolerance: float,
     locality: str,
     digest: str,
-    vote: Vote | None = None,
+    vote: VotingRule | None = None,
 ) -> Certificate:
     """The certificate that follows from ballots.
 
@@ -193,10 +193,10 @@ def assemble(
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
 
-def _vote(given: Any) -> Vote:
-    if given is None or isinstance(given, Vote):
-        return given or Vote()
-    raise SettingsError(f'vote={given!r:.60}: expected a Vote, such as Vote(empty="abstain", prior=5).')
+def _vote(given: Any) -> VotingRule:
+    if given is None or isinstance(given, VotingRule):
+        return given or VotingRule()
+    raise SettingsError(f'vote={given!r:.60}: expected a Vote, such as VotingRule(empty="abstain", prior=5).')
 
 
 def _require_tolerance(tolerance: Any) -> None:
@@ -225,7 +225,7 @@ def _tolerance(given: float | None, report: AuditReport) -> float:
 def _look_again(votes: Votes, call: Caller, chosen: Targets, division: Division, shuffle: Shuffle | None) -> None:
     """Casts some of the ballots again by the plain engine, on the very graph that is certified."""
     random = np.random.default_rng(int(chosen.digest[:16], 16))  # the same for the same graph, and nobody's choice
-    own_groups, num_nodes = has_own_groups(division), int(chosen.graph.num_nodes)
+    own_groups, num_nodes = is_per_neighbour(division), int(chosen.graph.num_nodes)
     pairs = choose_few(votes, chosen.task == "graph", random, own_groups, num_nodes)
     differ, again = differing(votes, pairs, call, chosen.graph, division, chosen.places, shuffle)
     if differ.size:
@@ -280,7 +280,7 @@ def _falls_back_to_edges(report: AuditReport, division: Division, attacks: Attac
         raise ModelContractError(str(report))
     if report.fit_for == ("edges", "nodes", "features"):
         return False
-    fixed = isinstance(division, EdgeCentric) and not has_own_groups(division)  # else ballots come and go with edges
+    fixed = isinstance(division, EdgeCentric) and not is_per_neighbour(division)  # else ballots come and go with edges
     if attacks == "edges" and "edges" in report.fit_for and fixed:
         return True
     raise ModelContractError(str(report))

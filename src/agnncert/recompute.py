@@ -20,7 +20,7 @@ from agnncert.certificates.file import Contents
 from agnncert.certificates.rules import RULES
 from agnncert.certificates.votes import ABSTAIN, Ballots, Votes, under_vote
 from agnncert.certifier import EdgesOnly
-from agnncert.divisions.base import Division, has_own_groups, num_groups_in, rule_of
+from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, rule_of
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.named import parse_division
 from agnncert.engine.call import Caller, bind
@@ -129,11 +129,11 @@ def _check_ballots(
 
     here = recast(call, claim.tolerance)
     found.wrong += _wrong_ballots(evidence, here, call, recast, claim.tolerance, report.tolerance)
-    number = len(evidence.votes.group) if has_own_groups(division) else evidence.num_targets * division.num_groups
+    number = len(evidence.votes.group) if is_per_neighbour(division) else evidence.num_targets * division.num_groups
     found.checked.append(f"the model, and all {number:,} ballots, cast again")
     tell(1.0)
     if ballots and not found.wrong:
-        pairs = choose_ballots(here, ballots, np.random.default_rng(seed), has_own_groups(division))
+        pairs = choose_ballots(here, ballots, np.random.default_rng(seed), is_per_neighbour(division))
         log.info("casting %d ballots once more, one subgraph at a time", len(pairs))
         differ, again = differing(here, pairs, call, chosen.graph, division, chosen.places)
         if differ.size:

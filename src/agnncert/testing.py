@@ -15,15 +15,15 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.certificates.budget import COUNTS
-from agnncert.certificates.voting_rule import Vote
-from agnncert.divisions.base import Division, has_own_groups, num_groups_in, rule_of
+from agnncert.certificates.voting_rule import VotingRule
+from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, rule_of
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 
 
 def check_division(
-    division: Division, task: Task = "node", trials: int = 200, seed: int = 0, vote: Vote | None = None
+    division: Division, task: Task = "node", trials: int = 200, seed: int = 0, vote: VotingRule | None = None
 ) -> None:
     """Tries to catch a division breaking its promise.
 
@@ -47,7 +47,7 @@ def check_division(
                 f"{type(division).__name__} has no method {method}(): a division needs groups, subgraph "
                 "and votes_moved."
             )
-    vote = vote or Vote()
+    vote = vote or VotingRule()
     least = max(2, len(vote.class_prior), 0 if vote.constant is None else vote.constant + 1)
     vote = vote.under(rule_of(division, task)[0], least)
     random = np.random.default_rng(seed)
@@ -55,7 +55,7 @@ def check_division(
         graph = random_graph(random)
         _check_groups(division, graph, task)
         change = random_change(graph, random)
-        if not has_own_groups(division):  # else groups are numbered anew, and are known by what is in them
+        if not is_per_neighbour(division):  # else groups are numbered anew, and are known by what is in them
             _check_growth(division, graph, change, task)
         _check_promise(division, graph, change, task, vote)
 
@@ -127,7 +127,7 @@ def random_change(graph: Data, random: np.random.Generator, units: int | None = 
 
 
 def views(
-    division: Division, data: Data, task: Task, vote: Vote | None = None
+    division: Division, data: Data, task: Task, vote: VotingRule | None = None
 ) -> Iterator[tuple[int | None, dict[Any, str]]]:
     """What every target can see in each subgraph, as text; a target is named by its key, a graph by ``None``.
 
@@ -156,7 +156,7 @@ def views(
 def _names(division: Division, graph: Data, groups: torch.Tensor) -> list[Any]:
     """What each subgraph is known by, whatever happens elsewhere."""
     number = num_groups_in(division, graph)
-    if not has_own_groups(division):
+    if not is_per_neighbour(division):
         return list(range(number))
     if not rule_of(division, "node")[0].startswith("per-pair"):  # one for each node, in their order
         return list(graph.node_key.tolist()[:number])
@@ -167,7 +167,7 @@ def _names(division: Division, graph: Data, groups: torch.Tensor) -> list[Any]:
 class _Emptiness:
     """Says whether a subgraph is empty for a target, so that it casts what the vote says instead of a prediction."""
 
-    def __init__(self, division: Division, vote: Vote | None) -> None:
+    def __init__(self, division: Division, vote: VotingRule | None) -> None:
         rule = rule_of(division, "node")[0]
         self.counts = vote is not None and vote.constant is not None and not rule.startswith(("custom", "gnncert"))
         self.both_ways = rule.startswith(("edge-centric", "per-pair"))
@@ -238,7 +238,7 @@ def _group_of_arcs(division: Division, data: Data, task: Task) -> dict[tuple[int
     return {(u, v): g for (u, v), g in zip(keys, division.groups(graph).tolist(), strict=True)}
 
 
-def _check_promise(division: Division, data: Data, change: Perturbation, task: Task, vote: Vote) -> None:
+def _check_promise(division: Division, data: Data, change: Perturbation, task: Task, vote: VotingRule) -> None:
     after = dict(views(division, change.apply(data), task, vote))
     graph = _canonical(data, task)
     for row, (target, seen) in enumerate(views(division, data, task, vote)):

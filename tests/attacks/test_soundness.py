@@ -27,7 +27,7 @@ SPENDS = {
 def budgets_of(certificate: Certificate, kind: str, more: int) -> list[ac.Budget]:
     """The largest certified budget of each target, and ``more``."""
     field, rest = SPENDS[kind]
-    largest = np.clip(certificate.largest(field, **rest), 0, 20)
+    largest = np.clip(certificate.max_certified(field, **rest), 0, 20)
     return [ac.Budget(**{field: int(size) + more}, **rest) for size in largest]
 
 
@@ -72,7 +72,7 @@ def test_mixed_attacks_of_any_kind_never_refute_a_certificate(arena: dict[str, A
 
 def test_one_step_beyond_the_certified_number_injection_breaks_most_targets(arena: dict[str, Any]) -> None:
     certificate = arena["certificate"]
-    largest = certificate.largest("inject_nodes", edges_per_injected=1)
+    largest = certificate.max_certified("inject_nodes", edges_per_injected=1)
     budgets = [ac.Budget(inject_nodes=int(size) + 1, edges_per_injected=1) for size in largest]
     results = greedy(arena["problem"], None, budgets, kind="injection", features=arena["features"])
     assert np.mean([result.succeeded for result in results]) > 0.6
@@ -108,7 +108,7 @@ def test_a_certificate_that_promises_three_steps_too_many_is_refuted(arena: dict
         ("injection", "inject_nodes", {"edges_per_injected": 1}),
         ("greedy", "add_edges", {"change_features": 1}),
     ]:
-        largest = np.clip(honest.largest(field, **rest), 0, 9)
+        largest = np.clip(honest.max_certified(field, **rest), 0, 9)
         budgets = [ac.Budget(**{field: int(size) + 3}, **rest) for size in largest]
         refuted = attack(arena["model"], arena["data"], budget=budgets, kind=kind, certificate=boast).violations
         assert len(refuted) > 0, kind

@@ -10,7 +10,7 @@ import pytest
 
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.rules import RULES
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.report import page as build
 from agnncert.report.summary import summarise
 
@@ -21,16 +21,16 @@ from ..support.synthetic import made_up_certificate
 pytestmark = pytest.mark.browser
 
 AT_THE_CONTROLS = {
-    "edge-centric/node": Vote(),
-    "gated/node": Vote(),
-    "node-centric/graph": Vote(),
-    "gnncert-en/graph": Vote(),
-    "custom/node": Vote(),
-    "node-centric/node": Vote(1, [0, 3, -2]),
-    "edge-centric/graph": Vote(1, [2, 6, 0]),
-    "per-neighbour/node": Vote("abstain", 4),
-    "per-pair/node": Vote(2, 5),
-    "per-pair/graph": Vote("abstain", [0, 5, 1]),
+    "edge-centric/node": VotingRule(),
+    "gated/node": VotingRule(),
+    "node-centric/graph": VotingRule(),
+    "gnncert-en/graph": VotingRule(),
+    "custom/node": VotingRule(),
+    "node-centric/node": VotingRule(1, [0, 3, -2]),
+    "edge-centric/graph": VotingRule(1, [2, 6, 0]),
+    "per-neighbour/node": VotingRule("abstain", 4),
+    "per-pair/node": VotingRule(2, 5),
+    "per-pair/graph": VotingRule("abstain", [0, 5, 1]),
 }
 
 # What the page's own scripts make of a payload, without a page around it.
@@ -61,7 +61,7 @@ def as_json(budget: Budget) -> dict[str, Any]:
 
 
 def said_by_evidence(certificate: Any, budget: Budget, field: str, turn: int) -> dict[str, Any]:
-    most = np.zeros(0) if turn % 4 else certificate.evidence.largest(field, budget.but(**{field: 0}))[:3]
+    most = np.zeros(0) if turn % 4 else certificate.evidence.max_certified(field, budget.but(**{field: 0}))[:3]
     return {
         "holds": certificate.holds_against(budget).astype(int).tolist(),
         "broken": certificate.broken_at_most(budget),
@@ -74,7 +74,7 @@ def test_the_scripts_of_the_page_count_what_the_library_counts(browser: Any) -> 
     rng = np.random.default_rng(0)
     cases, expected = [], []
     for rule in [name for name in RULES for _ in range(12 if RULES[name].hubs else 3)]:
-        vote = Vote() if rng.random() < 0.2 else random_vote(rng, rule)
+        vote = VotingRule() if rng.random() < 0.2 else random_vote(rng, rule)
         shape = {
             "unstable": float(rng.choice([0.0, 0.03])),
             "doubtful": 0.2,
@@ -168,10 +168,12 @@ def test_one_target_withstands_what_largest_says(tmp_path: Path, open_page: Any)
     certificate, _ = made_up_certificate(np.random.default_rng(4), "edge-centric/node", 25, 20, 3, mean_degree=4.0)
     page = open_page(report(tmp_path, certificate))
     asked = {
-        "Edges added": certificate.largest("add_edges"),
-        "Edges deleted": certificate.largest("delete_edges"),
-        "Nodes deleted": certificate.largest("delete_nodes"),
-        "Nodes injected, with any number of edges": certificate.largest("inject_nodes", edges_per_injected=math.inf),
+        "Edges added": certificate.max_certified("add_edges"),
+        "Edges deleted": certificate.max_certified("delete_edges"),
+        "Nodes deleted": certificate.max_certified("delete_nodes"),
+        "Nodes injected, with any number of edges": certificate.max_certified(
+            "inject_nodes", edges_per_injected=math.inf
+        ),
     }
     for row in range(0, 25, 4):
         page.locator("#choose-id").fill(str(certificate.target[row]))

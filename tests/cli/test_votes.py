@@ -53,7 +53,7 @@ def test_one_group_per_neighbour_with_a_prior_from_training_to_repetition(agnnce
     attacked = told(agnncert("attack", folder, "--sizes", "2,9", "--sample", 8, "--json"))
     assert attacked["violations"] == 0
     assert sum(each["fallen_others"] for each in attacked["rounds"]) > 0, "the attack broke nothing: it shows nothing"
-    assert "Vote(empty='abstain', prior=3)" in agnncert("compare", folder).out
+    assert "VotingRule(empty='abstain', prior=3)" in agnncert("compare", folder).out
 
 
 def test_a_trained_run_is_certified_with_another_vote_and_attacked_as_it_was_certified(agnncert, trained) -> None:
@@ -64,7 +64,7 @@ def test_a_trained_run_is_certified_with_another_vote_and_attacked_as_it_was_cer
     assert told(answer)["violations"] == 0
     rows = [json.loads(line) for line in (trained / "results.jsonl").read_text().splitlines()]
     divisions = {row["division"] for row in rows if row["step"] == "attack"}
-    assert divisions == {"edge-centric(T=9, hash=md5, key=u64le), Vote(empty=1, prior=(2, 0))"}
+    assert divisions == {"edge-centric(T=9, hash=md5, key=u64le), VotingRule(empty=1, prior=(2, 0))"}
 
 
 def test_classes_are_called_by_the_names_that_the_data_gives_them(agnncert) -> None:
@@ -101,7 +101,7 @@ def test_a_vote_is_chosen_for_a_size_and_the_answer_by_size_alone_is_certified_w
     assert agnncert("certify", folder, "--no-report").status == 0
     assert not (folder / "vote.json").exists()
     plain = ac.load_certificate(folder / "certificate.cert")
-    assert plain.vote == ac.Vote("abstain")
+    assert plain.vote == ac.VotingRule("abstain")
     assert plain.claim.digests["model"] != certificate.claim.digests["model"]
     assert agnncert("verify", folder, "--ballots", 5).status == 0
 

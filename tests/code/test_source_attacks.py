@@ -41,8 +41,8 @@ def ballot_of(found):
 def test_no_worst_edit_within_a_certificate_changes_a_verdict_and_one_more_insertion_does(world):
     found, texts, cert = world
     amounts = {
-        "inserted": cert.largest("inject_nodes", edges_per_injected=math.inf, **FREE),
-        "deleted": cert.largest("delete_nodes", **FREE),
+        "inserted": cert.max_certified("inject_nodes", edges_per_injected=math.inf, **FREE),
+        "deleted": cert.max_certified("delete_nodes", **FREE),
         "replaced": cert.radius,
     }
     within, beyond, ballot = [], [], ballot_of(found)

@@ -90,7 +90,7 @@ def lonely_targets(num_targets: int, num_groups: int):
 
 def test_added_edges_are_shared_out_two_targets_each():
     proof = lonely_targets(10, 8)  # margin 8: a target needs 5 new neighbours before class 1 leads
-    assert proof.largest("add_edges", Budget()).tolist() == [4.0] * 10
+    assert proof.max_certified("add_edges", Budget()).tolist() == [4.0] * 10
     assert [proof.broken_at_most(Budget(add_edges=e)) for e in (4, 5, 7, 8, 25, 100)] == [0, 2, 2, 3, 10, 10]
 
 

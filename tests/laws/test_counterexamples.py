@@ -75,7 +75,7 @@ def test_own_features_move_every_ballot_so_they_are_not_covered(division):
     evidence = evidence_of(votes, rule)
     assert evidence.holds(Budget())[0]
     assert not evidence.holds(Budget(target_features=True)).any()
-    assert (evidence.largest("add_edges", Budget(target_features=True)) == -1).all()
+    assert (evidence.max_certified("add_edges", Budget(target_features=True)) == -1).all()
 
 
 def evidence_of(votes, rule, ids="node_id"):

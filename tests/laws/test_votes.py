@@ -9,7 +9,7 @@ import pytest
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.votes import ABSTAIN
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.verifier.recount import limits, sort_ballots
 
@@ -50,10 +50,10 @@ def test_no_mixed_attack_flips_a_certified_label_whatever_the_vote(rule):
 # What an attacker can do with given votes, exactly
 
 
-def some_votes() -> list[Vote]:
+def some_votes() -> list[VotingRule]:
     numbers = (-3, -1, 0, 1, 2, 4)
     lists = [list(prior) for prior in itertools.product((-1, 0, 2), repeat=CLASSES)]
-    return [Vote("abstain", prior) for prior in [*numbers, *lists]]
+    return [VotingRule("abstain", prior) for prior in [*numbers, *lists]]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -67,7 +67,7 @@ def test_the_radius_is_exact_for_every_vote(size):
 
 def test_half_the_margin_would_be_too_small_with_a_prior():
     """One abstaining ballot against two votes from the start: it may do what it wants."""
-    proof = all_reached(Table((ABSTAIN,), (True,)), Vote("abstain", [0, 0, 2]))
+    proof = all_reached(Table((ABSTAIN,), (True,)), VotingRule("abstain", [0, 0, 2]))
     assert proof.label_and_radius()[1].tolist() == [1]
 
 
@@ -75,7 +75,7 @@ def test_unstable_ballots_and_an_unstable_prior_are_conceded_exactly():
     rng, certified, missed = random.Random(3), 0, 0
     for _ in range(800):
         size = rng.choice([1, 2, 3, 4])
-        vote = Vote("abstain", rng.choice([-2, -1, 1, 2, 3, 4]))
+        vote = VotingRule("abstain", rng.choice([-2, -1, 1, 2, 3, 4]))
         table = Table(
             tuple(rng.choice([0, 0, 0, 1, 2, ABSTAIN]) for _ in range(size)),
             tuple(rng.random() < 0.8 for _ in range(size)),
@@ -106,7 +106,7 @@ def sort_and_ask(proof: BallotEvidence, budget: Budget) -> bool:
 
 def test_a_subgraph_that_wakes_up_far_from_the_target_changes_nothing():
     """v, p, q and two groups, no edge: everything is empty. A node is injected at p in group 0 and at q in group 1."""
-    kind, vote = KINDS["edge-centric/node"], Vote("abstain", [0, 2, 0])
+    kind, vote = KINDS["edge-centric/node"], VotingRule("abstain", [0, 2, 0])
     graph = tiny.Tiny(dict.fromkeys(range(3), 0), {}, dict.fromkeys(range(3), 0), {}, num_groups=2)
     joined = {(1, 3): (True, True, 0), (2, 3): (True, True, 0)}
     attacked = dataclasses.replace(
@@ -124,13 +124,13 @@ def test_a_subgraph_that_wakes_up_far_from_the_target_changes_nothing():
 
 def test_a_node_that_the_target_only_speaks_to_can_still_empty_its_group():
     """0 -> 1 is the only edge: 0 hears nothing, but has an edge. Without node 1 it has none, and the group is empty."""
-    kind, vote = KINDS["edge-centric/node"], Vote(1, [1, 0, 0])
+    kind, vote = KINDS["edge-centric/node"], VotingRule(1, [1, 0, 0])
     graph = tiny.Tiny({0: 0, 1: 0}, {(0, 1): (True, False, 0)}, {0: 0, 1: 0}, {(0, 1): 0}, 1, directed=True)
     gone = dataclasses.replace(graph, features={0: 0}, pairs={})
     assert views_under(vote, kind, graph, 0) != views_under(vote, kind, gone, 0) == [None]
     table = Table((0,), (True,), edgeless=0)
-    assert table.breaks(Vote(1, [0, 0, 0]), frozenset({0}))
-    weak = Vote(1, [0, 0, 0])
+    assert table.breaks(VotingRule(1, [0, 0, 0]), frozenset({0}))
+    weak = VotingRule(1, [0, 0, 0])
     honest = evidence(weak, kind, graph, [0], [table])
     assert honest.holds(Budget(delete_nodes=1)).tolist() == [False]
     # A cover table that follows arcs as messages do would not count node 1, and certify what that deletion breaks.
@@ -180,12 +180,12 @@ def abstentions_cannot_wake(vote, kind, graph, targets, tables):
 
 
 MUTANTS = {
-    "a prior in doubt taken as immovable": ("node-centric/node", Vote("abstain", 3), immovable_prior_in_doubt),
-    "a negative prior in doubt taken as immovable": ("edge-centric/node", Vote(2, -2), immovable_prior_in_doubt),
-    "unstable ballots taken as stable": ("edge-centric/node", Vote("abstain", 2), nothing_unstable),
-    "the tie lost": ("edge-centric/graph", Vote(1, [2, 0, 2]), one_vote_too_many),
-    "empty groups that cannot wake": ("edge-centric/node", Vote("abstain", [0, 1, 1]), abstentions_cannot_wake),
-    "empty groups of a graph that cannot wake": ("node-centric/graph", Vote("abstain", [1, 0, 0]), abstentions_cannot_wake),
+    "a prior in doubt taken as immovable": ("node-centric/node", VotingRule("abstain", 3), immovable_prior_in_doubt),
+    "a negative prior in doubt taken as immovable": ("edge-centric/node", VotingRule(2, -2), immovable_prior_in_doubt),
+    "unstable ballots taken as stable": ("edge-centric/node", VotingRule("abstain", 2), nothing_unstable),
+    "the tie lost": ("edge-centric/graph", VotingRule(1, [2, 0, 2]), one_vote_too_many),
+    "empty groups that cannot wake": ("edge-centric/node", VotingRule("abstain", [0, 1, 1]), abstentions_cannot_wake),
+    "empty groups of a graph that cannot wake": ("node-centric/graph", VotingRule("abstain", [1, 0, 0]), abstentions_cannot_wake),
 }  # fmt: skip
 
 
@@ -218,7 +218,7 @@ def test_waking_by_subgraph_instead_of_by_target_is_caught(monkeypatch):
         graph = tiny.random_tiny(rng, 3, 2, directed=False, loops=False)
         graph = dataclasses.replace(graph, pairs={})  # the proof has no place for ballots of such groups
         cell = Cell(inject=1, edges_each=2)
-        false += run_cell(Vote("abstain", [0, 2, 0]), KINDS["edge-centric/node"], graph, cell, rng).false
+        false += run_cell(VotingRule("abstain", [0, 2, 0]), KINDS["edge-centric/node"], graph, cell, rng).false
     assert false
 
 

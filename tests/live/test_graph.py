@@ -26,7 +26,7 @@ NODE = [
     ac.NodeCentric(INF), ac.EdgeCentric(5, self_loops=True), ac.NodeCentric(4, self_loops=True),
 ]  # fmt: skip
 GRAPH = [ac.EdgeCentric(5), ac.NodeCentric(4), ac.EdgeCentric(INF), ac.NodeCentric(INF)]
-VOTES = [None, ac.Vote("abstain", [0, 2, 1]), ac.Vote(1, [1, 0, 0])]
+VOTES = [None, ac.VotingRule("abstain", [0, 2, 1]), ac.VotingRule(1, [1, 0, 0])]
 
 
 def looped():
@@ -86,7 +86,7 @@ class Changing(RuleBasedStateMachine):
     """Events one by one, at the will of hypothesis; the end is compared with ``certify``."""
 
     @initialize(
-        division=st.sampled_from(NODE), vote=st.sampled_from([*VOTES, ac.Vote("abstain", 3)]), known=st.booleans()
+        division=st.sampled_from(NODE), vote=st.sampled_from([*VOTES, ac.VotingRule("abstain", 3)]), known=st.booleans()
     )
     def begin(self, division, vote, known):
         if division.rule == "node-centric" and division.gate_features and vote is not None and vote.edgeless_prior:
@@ -262,7 +262,7 @@ def test_what_cannot_be_kept_current_is_refused():
     graph, model = random_graph(6, 6), node_model()
     with pytest.raises(DivisionError, match="event by event"):
         agnncert_live.LiveGraph(model, graph, ac.baselines.GNNCertE(4))
-    with pytest.raises(SettingsError, match="expected a Vote"):
+    with pytest.raises(SettingsError, match="expected a VotingRule"):
         agnncert_live.LiveGraph(model, graph, ac.EdgeCentric(4), 5)
     with pytest.raises(GraphError, match="no graph to begin with"):
         agnncert_live.LiveGraph(model, None, ac.EdgeCentric(4))

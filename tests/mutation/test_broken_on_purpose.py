@@ -12,7 +12,7 @@ import torch
 
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.divisions import base, edge, node
-from agnncert.divisions.base import Pieces
+from agnncert.divisions.base import DisjointUnion
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine import cast as engines
@@ -178,7 +178,7 @@ def change_pieces(patch, division, alter):
 
 
 def lose_a_copy(patch, division=EdgeCentric):
-    def alter(pieces: Pieces) -> Pieces:
+    def alter(pieces: DisjointUnion) -> DisjointUnion:
         votes = pieces.votes.clone()
         votes[votes.nonzero().view(-1)[-1:]] = False
         return replace(pieces, votes=votes)
@@ -206,7 +206,7 @@ def prune_too_much(patch):
         inside = keep[pieces.edge_index].all(0)
         position = torch.cumsum(keep, 0) - 1
         blank = None if pieces.blank is None else pieces.blank[keep]
-        return Pieces(
+        return DisjointUnion(
             pieces.cell[keep], pieces.node[keep], position[pieces.edge_index[:, inside]], pieces.edge[inside],
             pieces.votes[keep], pieces.reached[keep], blank,
         )  # fmt: skip

@@ -69,7 +69,7 @@ def attacks_keep_ids() -> None:
 
 
 def certificates_keep_ids() -> None:
-    assert targets.Prepared.of(star(STRANGE)).targets().ids.tolist() == STRANGE
+    assert targets.CanonicalData.of(star(STRANGE)).targets().ids.tolist() == STRANGE
     evidence = random_evidence(np.random.default_rng(0), "gated/node", num_targets=len(STRANGE))
     with TemporaryDirectory() as folder:
         made = certificate_of(evidence, target=STRANGE)

@@ -10,7 +10,7 @@ import pytest
 
 from agnncert import certifier
 from agnncert.certificates.votes import ABSTAIN
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import AgnncertError, DivisionError
 from agnncert.proving import evidence as proving
@@ -31,7 +31,7 @@ def priors(rule="node-centric/node", empty="abstain", prior=3):
     for _ in range(25):
         graph = tiny.random_tiny(rng, 3, 3, directed=False, loops=False)
         for cell in (Cell(), Cell(add=1), Cell(delete=1)):
-            score = voted.run_cell(Vote(empty, prior), KINDS[rule], graph, cell, rng, unstable=0.2)
+            score = voted.run_cell(VotingRule(empty, prior), KINDS[rule], graph, cell, rng, unstable=0.2)
             assert not score.false, score.examples[0]
 
 
@@ -41,7 +41,7 @@ def neighbours(rule, cell, empty="abstain", prior=1):
     for _ in range(60):
         graph = tiny.random_tiny(rng, rng.choice([3, 4]), 1, directed=True, loops=False)
         graph = replace(graph, features={u: 10 * u for u in graph.features})
-        score = own_groups.run_cell(Vote(empty, prior), rule, graph, cell, rng, unstable=0.15)
+        score = own_groups.run_cell(VotingRule(empty, prior), rule, graph, cell, rng, unstable=0.15)
         assert not score.false, score.examples[0]
 
 
@@ -58,7 +58,7 @@ def prior_radius():
     """The radius with a prior is exact, counted in either way."""
     for prior in itertools.product((-1, 0, 2), repeat=3):
         for ballots in itertools.product(range(ABSTAIN, 3), repeat=2):
-            voted.check_radius(ballots, Vote("abstain", list(prior)))
+            voted.check_radius(ballots, VotingRule("abstain", list(prior)))
 
 
 # The mistakes

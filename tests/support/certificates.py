@@ -8,7 +8,7 @@ from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.claim import make_claim
 from agnncert.certificates.rules import RULES
 from agnncert.certificates.votes import ABSTAIN, Votes, under_vote
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
 
@@ -23,7 +23,7 @@ def random_evidence(
     num_classes: int = 3,
     ids: str = "node_id",
     unstable: float = 0.05,
-    vote: Vote | None = None,
+    vote: VotingRule | None = None,
 ) -> BallotEvidence:
     """Evidence under a rule; labels lean to one class, so that something is certified."""
     all_listed = rule.startswith(("gnncert", "custom"))
@@ -74,7 +74,7 @@ def random_evidence(
     return BallotEvidence(votes, rule, np.cumsum([0, *map(len, rows)]), cover, ids, parameters, vote, **prior, **extra)
 
 
-def random_vote(rng: np.random.Generator, rule: str, num_classes: int = 3) -> Vote:
+def random_vote(rng: np.random.Generator, rule: str, num_classes: int = 3) -> VotingRule:
     """A vote that fits the rule; priors may be negative, and often tie."""
     options = [choice for choice in RULES[rule].empty if choice != "class"]
     if "class" in RULES[rule].empty:
@@ -82,7 +82,7 @@ def random_vote(rng: np.random.Generator, rule: str, num_classes: int = 3) -> Vo
     prior = rng.integers(-3, 6, num_classes).tolist()
     if RULES[rule].edgeless_prior and rng.random() < 0.6:
         prior = int(rng.integers(-3, 8))
-    return Vote(options[rng.integers(len(options))], prior)
+    return VotingRule(options[rng.integers(len(options))], prior)
 
 
 def grid(num_groups: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ import numpy as np
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.claim import Claim, make_claim, make_sample_claim
 from agnncert.certificates.file import FORMAT, VERSION, Contents, read_contents, write_contents
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import AgnncertError
 from agnncert.proving import certificate as proving
 from agnncert.proving.certificate import Certificate
@@ -209,7 +209,7 @@ def rewritten_claim(draft: Draft) -> Claim:
     given = {name: facts[name] for name in wanted if name in facts}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     if "vote" in given:
-        given["vote"] = Vote.from_json(given["vote"], settings["rule"], settings["num_classes"])
+        given["vote"] = VotingRule.from_json(given["vote"], settings["rule"], settings["num_classes"])
     return write(**given)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from agnncert.baselines.deletions import BiRS
 from agnncert.baselines.flips import RS, SparseRS
 from agnncert.certificates.file import OPTIONAL
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.named import parse_division
 from agnncert.errors import AgnncertError
 from agnncert.verdict import Verdict, verify
@@ -139,7 +139,7 @@ def _stated(draft: Draft) -> dict[str, Any]:
     stated = {"budgets": [statement["budget"] for statement in draft.header["statements"]]}
     if draft.header["kind"] == "ballots":
         told = draft.settings  # of its rule and classes nothing is told to certify: they follow from the division
-        vote = Vote.from_json(told["vote"], told["rule"], told["num_classes"]) if "vote" in told else None
+        vote = VotingRule.from_json(told["vote"], told["rule"], told["num_classes"]) if "vote" in told else None
         stated |= {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"]}
         return stated | ({} if vote is None else {"vote": vote.to_json()})
     counts = {name: int(draft[place][:1].sum()) or 1 for name, place in (("n0", "selection"), ("n", "estimation"))}
@@ -166,7 +166,7 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
         if asked["tolerance"] != world.least_tolerance:
             given = {"tolerance": asked["tolerance"]}
         if "vote" in asked:
-            given["vote"] = Vote(**asked["vote"])
+            given["vote"] = VotingRule(**asked["vote"])
         case = replace(case, settings={name: value for name, value in case.settings.items() if name == "attacks"})
     certificate = case.certify(rows or world.honest.arrays["row"][:1], **given)
     draft = drafted(certificate, tuple(budget_of(stored) for stored in asked["budgets"]))

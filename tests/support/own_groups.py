@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agnncert.certificates.votes import ABSTAIN, Votes
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.evidence import BallotEvidence
 
 from . import tiny
@@ -42,17 +42,17 @@ class Ballots:
     edgeless: int = 0
     edgeless_stable: bool = True
 
-    def priors(self, vote: Vote) -> list[list[int]]:
+    def priors(self, vote: VotingRule) -> list[list[int]]:
         """Every prior that some machine may see, the one that was seen first."""
         if vote.class_prior:
             return [list(vote.class_prior)]
         doubtful = [] if self.edgeless_stable else range(CLASSES)
         return [[vote.edgeless_prior * (k == f0) for k in range(CLASSES)] for f0 in (self.edgeless, *doubtful)]
 
-    def label(self, vote: Vote) -> int:
+    def label(self, vote: VotingRule) -> int:
         return winner(list(self.cast.values()), self.priors(vote)[0], vote)
 
-    def breaks(self, vote: Vote, lost: frozenset, altered: frozenset, new: int) -> bool:
+    def breaks(self, vote: VotingRule, lost: frozenset, altered: frozenset, new: int) -> bool:
         """Whether another class wins if the worst happens to altered, new and unstable ballots, and to the prior."""
         label = self.label(vote)
         for k in range(CLASSES):
@@ -62,17 +62,17 @@ class Ballots:
         return False
 
 
-def winner(ballots: list[int], prior: list[int], vote: Vote) -> int:
+def winner(ballots: list[int], prior: list[int], vote: VotingRule) -> int:
     scores = [prior[k] + ballots.count(k) - len(ballots) * (k == vote.constant) for k in range(CLASSES)]
     return scores.index(max(scores))
 
 
-def random_vote(rng: random.Random, rule: str) -> Vote:
+def random_vote(rng: random.Random, rule: str) -> VotingRule:
     empty = rng.choice(["abstain", "abstain", 0, 1, 2])
     numbers = [-1, 0, 1, 1, 2, 3, 5]
     if rule.endswith("/node") and rng.random() < 0.6:
-        return Vote(empty, rng.choice(numbers))
-    return Vote(empty, [rng.choice(numbers) for _ in range(CLASSES)])
+        return VotingRule(empty, rng.choice(numbers))
+    return VotingRule(empty, [rng.choice(numbers) for _ in range(CLASSES)])
 
 
 def random_ballots(rng: random.Random, rule: str, graph: Tiny, target: int, unstable: float) -> Ballots:
@@ -94,7 +94,7 @@ def hubs(rule: str, graph: Tiny, targets: list[int]) -> list[int]:
     return sorted((count for count in counts if count), reverse=True)
 
 
-def evidence(vote: Vote, rule: str, graph: Tiny, targets: list[int], tables: list[Ballots]) -> BallotEvidence:
+def evidence(vote: VotingRule, rule: str, graph: Tiny, targets: list[int], tables: list[Ballots]) -> BallotEvidence:
     """One row for each target."""
     names = [list(table.cast) for table in tables]
     constant = ABSTAIN if vote.constant is None else vote.constant
@@ -142,7 +142,7 @@ def change_of(clean: Views, attacked: Views) -> Change:
 
 
 def run_cell(
-    vote: Vote,
+    vote: VotingRule,
     rule: str,
     graph: Tiny,
     cell: Cell,

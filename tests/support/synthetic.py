@@ -7,7 +7,7 @@ import numpy as np
 from agnncert.certificates.claim import Claim, make_claim
 from agnncert.certificates.rules import RULES
 from agnncert.certificates.votes import ABSTAIN, Votes, under_vote
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.noise import FlipNoise
@@ -89,11 +89,11 @@ def random_evidence(
     num_groups: int,
     num_classes: int,
     ids: str = "node_id",
-    vote: Vote | None = None,
+    vote: VotingRule | None = None,
     **shape: Any,
 ) -> tuple[BallotEvidence, np.ndarray]:
     """Evidence under ``rule``, and the degree of each target."""
-    vote = (vote or Vote()).under(rule, num_classes)
+    vote = (vote or VotingRule()).under(rule, num_classes)
     follows = bool(vote.edgeless_prior)
     votes, degree = random_votes(rng, rule, num_targets, num_groups, num_classes, edgeless=follows, **shape)
     votes, extra = under_vote(votes, vote)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agnncert.certificates.votes import ABSTAIN, Votes
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.verifier.recount import sort_ballots
 
@@ -30,17 +30,17 @@ class Table:
     edgeless: int = 0
     edgeless_stable: bool = True
 
-    def priors(self, vote: Vote) -> list[list[int]]:
+    def priors(self, vote: VotingRule) -> list[list[int]]:
         """Every prior that some machine may see, the one that was seen first."""
         if vote.class_prior:
             return [list(vote.class_prior)]
         doubtful = [] if self.edgeless_stable else range(CLASSES)
         return [[vote.edgeless_prior * (k == f0) for k in range(CLASSES)] for f0 in (self.edgeless, *doubtful)]
 
-    def label(self, vote: Vote) -> int:
+    def label(self, vote: VotingRule) -> int:
         return winner(self.ballots, self.priors(vote)[0])
 
-    def breaks(self, vote: Vote, moved: frozenset[int]) -> bool:
+    def breaks(self, vote: VotingRule, moved: frozenset[int]) -> bool:
         """Whether another class wins if moved and unstable ballots are the worst, and an unstable prior too."""
         label = self.label(vote)
         return any(
@@ -55,7 +55,7 @@ def winner(ballots, prior) -> int:
     return scores.index(max(scores))
 
 
-def views_under(vote: Vote, kind: Kind, graph: Tiny, target: int) -> list:
+def views_under(vote: VotingRule, kind: Kind, graph: Tiny, target: int) -> list:
     """What each ballot is a function of: nothing, where the group is empty for the target and casts a constant."""
     views = kind.views(graph, target)
     if vote.empty == "edgeless" or (vote.empty is None and kind.is_node_task):
@@ -63,17 +63,17 @@ def views_under(vote: Vote, kind: Kind, graph: Tiny, target: int) -> list:
     return [None if tier == 2 else view for view, tier in zip(views, tiers(kind, graph, target), strict=True)]
 
 
-def random_vote(rng: random.Random, kind: Kind) -> Vote:
+def random_vote(rng: random.Random, kind: Kind) -> VotingRule:
     """A vote that fits the rule; priors are small, may be negative, and often tie."""
     plain_node = kind.rule in ("edge-centric/node", "node-centric/node")
     empty = rng.choice(["abstain", 0, 1, 2] + (["edgeless"] * 2 if plain_node else []))
     numbers = [-2, -1, 0, 1, 1, 2, 3, 5]
     if plain_node and rng.random() < 0.6:
-        return Vote(empty, rng.choice(numbers))
-    return Vote(empty, [rng.choice(numbers) for _ in range(CLASSES)])
+        return VotingRule(empty, rng.choice(numbers))
+    return VotingRule(empty, [rng.choice(numbers) for _ in range(CLASSES)])
 
 
-def random_table(rng: random.Random, vote: Vote, kind: Kind, graph: Tiny, target: int, unstable: float) -> Table:
+def random_table(rng: random.Random, vote: VotingRule, kind: Kind, graph: Tiny, target: int, unstable: float) -> Table:
     """Ballots that some in-local function casts under this vote."""
     lean = rng.randrange(CLASSES)
 
@@ -100,7 +100,7 @@ def cover(kind: Kind, graph: Tiny, target: int, num_reached: int) -> list[int]:
     return cover_row(kind, both_ways, target, num_reached)
 
 
-def evidence(vote: Vote, kind: Kind, graph: Tiny, targets: list[int], tables: list[Table]) -> BallotEvidence:
+def evidence(vote: VotingRule, kind: Kind, graph: Tiny, targets: list[int], tables: list[Table]) -> BallotEvidence:
     """One row for each target."""
     levels = [tiers(kind, graph, v) for v in targets]
     flat = [(j, i) for j, level in enumerate(levels) for i, tier in enumerate(level) if tier < 2]
@@ -127,7 +127,7 @@ def evidence(vote: Vote, kind: Kind, graph: Tiny, targets: list[int], tables: li
 
 
 def run_cell(
-    vote: Vote,
+    vote: VotingRule,
     kind: Kind,
     graph: Tiny,
     cell: Cell,
@@ -188,7 +188,7 @@ def run(kind: Kind, seed: int, graphs: int, cells: int, **options) -> Score:
 # Given votes
 
 
-def all_reached(table: Table, vote: Vote) -> BallotEvidence:
+def all_reached(table: Table, vote: VotingRule) -> BallotEvidence:
     """A node-centric vote in which all ballots are reached."""
     size = len(table.ballots)
     votes = Votes(
@@ -210,7 +210,7 @@ def all_reached(table: Table, vote: Vote) -> BallotEvidence:
     return BallotEvidence(votes, "node-centric/node", *none, vote=vote, **(followed if vote.edgeless_prior else {}))
 
 
-def check_radius(ballots: tuple[int, ...], vote: Vote, edgeless: int = 0) -> int:
+def check_radius(ballots: tuple[int, ...], vote: VotingRule, edgeless: int = 0) -> int:
     """The radius is exact, in both halves: one more changed ballot may elect another class, and not one less."""
     size = len(ballots)
     table = Table(ballots, (True,) * size, edgeless)

@@ -11,7 +11,7 @@ from agnncert.baselines.deletions import BiRS
 from agnncert.baselines.flips import RS, SparseRS
 from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from agnncert.errors import ModelContractError, SettingsError
-from agnncert.graphs.targets import Prepared
+from agnncert.graphs.targets import CanonicalData
 from agnncert.progress import Progress
 
 from ..support.graphs import random_data
@@ -41,7 +41,7 @@ def test_a_random_defence_certifies_as_its_own_method_does(graph, defence) -> No
 
 @pytest.mark.parametrize("division", DIVISIONS, ids=str)
 def test_prepared_data_gives_the_same_certificate(graph, division, tmp_path) -> None:
-    ready = Prepared.of(graph)
+    ready = CanonicalData.of(graph)
     for name, data in (("plain", graph), ("ready", ready), ("again", ready)):
         ac.certify(node_model(), data, division, [1, 2, 8]).save(tmp_path / name)
     assert (tmp_path / "plain").read_bytes() == (tmp_path / "ready").read_bytes() == (tmp_path / "again").read_bytes()

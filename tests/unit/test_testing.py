@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import DivisionError, NotCovered, SettingsError
@@ -37,16 +37,16 @@ def test_built_in_divisions_keep_their_promise(division, task):
 @pytest.mark.parametrize("task", ["node", "graph"])
 @pytest.mark.parametrize("division", [EdgeCentric(math.inf), NodeCentric(math.inf)], ids=str)
 def test_one_group_per_neighbour_keeps_its_promise(division, task):
-    check_division(division, task, trials=FEW // 2, vote=Vote(empty=1, prior=[0, 3]))
+    check_division(division, task, trials=FEW // 2, vote=VotingRule(empty=1, prior=[0, 3]))
 
 
 @pytest.mark.parametrize(
     ("division", "vote"),
     [
-        (EdgeCentric(5), Vote(empty="abstain", prior=2)),
-        (EdgeCentric(5, self_loops=True), Vote(empty=0)),
-        (NodeCentric(5), Vote(empty=2, prior=-1)),
-        (NodeCentric(5, gate_features=True), Vote(empty=1)),
+        (EdgeCentric(5), VotingRule(empty="abstain", prior=2)),
+        (EdgeCentric(5, self_loops=True), VotingRule(empty=0)),
+        (NodeCentric(5), VotingRule(empty=2, prior=-1)),
+        (NodeCentric(5, gate_features=True), VotingRule(empty=1)),
     ],
     ids=str,
 )
@@ -76,14 +76,14 @@ class OneAtMost(NodeCentric):
 @pytest.mark.parametrize("division", [SharedGroups(math.inf), ForgetsPairs(math.inf), OneAtMost(3)], ids=repr)
 def test_broken_promises_are_caught_with_votes_and_groups_of_their_own(division):
     with pytest.raises(DivisionError, match="but votes_moved promised"):
-        check_division(division, trials=200, vote=Vote(empty="abstain"))
+        check_division(division, trials=200, vote=VotingRule(empty="abstain"))
 
 
 def test_a_vote_that_makes_no_sense_is_refused():
-    for division, vote in ((NodeCentric(math.inf), Vote(empty="edgeless")), (Mine(), Vote(empty=1))):
+    for division, vote in ((NodeCentric(math.inf), VotingRule(empty="edgeless")), (Mine(), VotingRule(empty=1))):
         with pytest.raises(SettingsError):
             check_division(division, vote=vote)
-    check_division(Mine(), trials=5, vote=Vote(prior=[0, 5]))
+    check_division(Mine(), trials=5, vote=VotingRule(prior=[0, 5]))
 
 
 class Mine:

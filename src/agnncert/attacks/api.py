@@ -13,7 +13,7 @@ from agnncert.attacks.problem import Problem
 from agnncert.attacks.results import AttackReport, AttackResult, best_of
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.votes import IntArray
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.divisions.base import Division
 from agnncert.divisions.named import parse_division
@@ -33,7 +33,7 @@ def attack(
     targets: Any = None,
     certificate: Certificate | None = None,
     seed: int = 0,
-    vote: Vote | None = None,
+    vote: VotingRule | None = None,
 ) -> AttackReport:
     """Tries to change voted labels within a budget.
 

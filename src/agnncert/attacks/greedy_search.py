@@ -69,7 +69,7 @@ def greedy(
     if kind in FIELDS:
         budgets = [Budget(**{name: getattr(allowed, name) for name in FIELDS[kind]}) for allowed in budgets]
     if problem.own_groups:
-        return greedy_own_groups(problem, rows, budgets, kind, seed, num_rivals)
+        return greedy_per_neighbour(problem, rows, budgets, kind, seed, num_rivals)
     before = problem.votes(rows)
     features = AdversarialFeatures.of(problem, seed) if features is None else features
     moves = NodeMoves(problem, features) if problem.task == "node" else GraphMoves(problem, features, seed)
@@ -195,7 +195,7 @@ class Step:
     change: dict[str, Any]
 
 
-def greedy_own_groups(
+def greedy_per_neighbour(
     problem: Problem, rows: IntArray, budgets: Sequence[Budget], kind: str, seed: int, num_rivals: int
 ) -> list[AttackResult]:
     """Attacks every target by itself; arguments as those of ``greedy``."""

@@ -18,8 +18,8 @@ from agnncert.attacks.results import AttackResult, cost_of
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id, encode_id
 from agnncert.certificates.votes import IntArray, Votes, under_vote
-from agnncert.certificates.voting_rule import Vote
-from agnncert.divisions.base import Division, has_own_groups, num_groups_in, rule_of
+from agnncert.certificates.voting_rule import VotingRule
+from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, rule_of
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import bind
@@ -62,7 +62,7 @@ class Problem:
         call: The model, bound to it.
     """
 
-    def __init__(self, model: Any, data: Any, division: Division, vote: Vote | None = None) -> None:
+    def __init__(self, model: Any, data: Any, division: Division, vote: VotingRule | None = None) -> None:
         if getattr(model, "training", False):
             raise ModelContractError(
                 "the model is in training mode, where labels change by themselves: call model.eval()."
@@ -77,8 +77,8 @@ class Problem:
         self.graph = canonical(data, self.loops) if self.task == "node" else canonical_set(data, self.loops)
         self.call = bind(model, self.graph, self.task)
         self._ids = _ids_of(data) if self.task == "node" else []
-        self.vote = (vote or Vote()).under(rule_of(division, self.task)[0], self.call.num_classes)
-        self.own_groups = has_own_groups(division)
+        self.vote = (vote or VotingRule()).under(rule_of(division, self.task)[0], self.call.num_classes)
+        self.own_groups = is_per_neighbour(division)
 
     @property
     def num_targets(self) -> int:

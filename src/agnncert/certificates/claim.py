@@ -10,7 +10,7 @@ from typing import Any
 
 from agnncert import __version__
 from agnncert.certificates.rules import RULES, Rule
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError
 
 
@@ -131,7 +131,7 @@ def make_claim(
     parameters: Mapping[str, int] | None = None,
     locality: str = "",
     notes: tuple[str, ...] = (),
-    vote: Vote | None = None,
+    vote: VotingRule | None = None,
 ) -> Claim:
     """The claim that belongs to ballots.
 
@@ -156,7 +156,7 @@ def make_claim(
         model_digest=digests.get("model", ""),
         parameters=dict(parameters or {}),
         locality=locality,
-        vote=vote or Vote(),
+        vote=vote or VotingRule(),
     )
     return Claim(
         task=facts.task,
@@ -220,7 +220,7 @@ class ClaimFacts:
     model_digest: str
     parameters: dict[str, int]
     locality: str = ""
-    vote: Vote = field(default_factory=Vote)
+    vote: VotingRule = field(default_factory=VotingRule)
 
     @property
     def task(self) -> str:

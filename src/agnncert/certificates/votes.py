@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.rules import RULES
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError, SettingsError, did_you_mean
 
 FloatArray = npt.NDArray[np.float64]
@@ -111,7 +111,7 @@ DTYPES = {
 }
 EDGELESS = {"edgeless": np.int16, "edgeless_stable": np.bool_}  # there if a prior follows them
 OF_PAIRS = {"one_way": np.bool_, "hubs": np.int32}  # there if the rule names them
-MOST_OWN_GROUPS = 2**31 - 1  # where every neighbour has one, as many as an array of int32 can number
+MOST_PER_NEIGHBOUR = 2**31 - 1  # where every neighbour has one, as many as an array of int32 can number
 SIZES = {"num_groups": 2**24, "num_classes": np.iinfo(np.int16).max}  # largest numbers that a verifier accepts
 LARGEST_PARAMETER = 2**53  # whole numbers up to here are exact in floating point
 
@@ -144,7 +144,7 @@ class Ballots:
     cover: npt.NDArray[np.int32]
     ids: str = "node_id"
     parameters: Mapping[str, int] = field(default_factory=dict)
-    vote: Vote = field(default_factory=Vote)
+    vote: VotingRule = field(default_factory=VotingRule)
     edgeless: npt.NDArray[np.int16] | None = None
     edgeless_stable: BoolArray | None = None
     one_way: BoolArray | None = None
@@ -193,7 +193,7 @@ class Ballots:
             raise CertificateError(f"settings are {reprlib.repr(dict(settings))}: expected {', '.join(expected)}.")
         sizes = {name: settings[name] for name in SIZES}
         _check_sizes(settings["rule"], sizes)
-        vote = Vote.from_json(settings["vote"], settings["rule"], settings["num_classes"])
+        vote = VotingRule.from_json(settings["vote"], settings["rule"], settings["num_classes"])
         names = _expected(settings["rule"], vote)
         if sorted(tensors) != sorted(names):
             raise CertificateError(f"arrays are {reprlib.repr(sorted(tensors))}: expected {', '.join(sorted(names))}.")
@@ -210,20 +210,20 @@ class Ballots:
         )
 
 
-def _expected(rule: str, vote: Vote) -> dict[str, Any]:
+def _expected(rule: str, vote: VotingRule) -> dict[str, Any]:
     """Names and types of the arrays that belong to ballots."""
     of_pairs = {name: dtype for name, dtype in OF_PAIRS.items() if getattr(RULES[rule], name)}
     return DTYPES | (EDGELESS if vote.edgeless_prior else {}) | of_pairs
 
 
-def _vote_under(ballots: Ballots) -> Vote:
+def _vote_under(ballots: Ballots) -> VotingRule:
     try:
         return ballots.vote.under(ballots.rule, ballots.votes.num_classes)
     except SettingsError as error:
         raise CertificateError(f"the vote does not fit the rule: {error}") from error
 
 
-def under_vote(votes: Votes, vote: Vote) -> tuple[Votes, dict[str, npt.NDArray[Any]]]:
+def under_vote(votes: Votes, vote: VotingRule) -> tuple[Votes, dict[str, npt.NDArray[Any]]]:
     """Ballots as a vote counts them, and the edgeless predictions if its prior follows them.
 
     Args:
@@ -241,7 +241,7 @@ def _check_sizes(rule: Any, sizes: Mapping[str, Any]) -> None:
     if not isinstance(rule, str) or rule not in RULES:
         raise CertificateError(f"unknown rule {reprlib.repr(rule)}: {did_you_mean(str(rule)[:40], RULES)}")
     for what, most in SIZES.items():
-        most = MOST_OWN_GROUPS if what == "num_groups" and RULES[rule].own_groups else most
+        most = MOST_PER_NEIGHBOUR if what == "num_groups" and RULES[rule].own_groups else most
         if not _is_whole(sizes[what]) or not 1 <= sizes[what] <= most:
             given = reprlib.repr(sizes[what])
             raise CertificateError(f"{what} is {given}: expected a whole number from 1 to {most:,}.")

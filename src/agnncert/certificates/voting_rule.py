@@ -17,8 +17,8 @@ LARGEST_CLASS = 2**15 - 2
 
 
 @dataclass(frozen=True)
-class Vote:
-    """How ballots are added up; ``Vote()`` is the plain vote.
+class VotingRule:
+    """How ballots are added up; ``VotingRule()`` is the plain vote.
 
     Attributes:
         empty: What a group casts that is empty for the target (no edge brings it a message there; in the graph task,
@@ -57,7 +57,7 @@ class Vote:
         """The class, or -1 for nothing, that empty groups cast for all targets; None if it is the edgeless one."""
         return None if self.empty in (None, "edgeless") else -1 if self.empty == "abstain" else int(self.empty)
 
-    def under(self, rule: str, num_classes: int) -> "Vote":
+    def under(self, rule: str, num_classes: int) -> "VotingRule":
         """This vote spelled out for a rule.
 
         Args:
@@ -71,16 +71,16 @@ class Vote:
         empty = facts.empty[0] if self.empty is None else self.empty
         prior = 0 if isinstance(self.prior, tuple) and not any(self.prior) else self.prior
         if ("class" if isinstance(empty, int) else empty) not in facts.empty:
-            raise SettingsError(f"Vote(empty={empty!r}): {_WHY_NOT_EMPTY.get(rule, _USUAL_REASON[facts.task])}")
+            raise SettingsError(f"VotingRule(empty={empty!r}): {_WHY_NOT_EMPTY.get(rule, _USUAL_REASON[facts.task])}")
         if isinstance(empty, int) and empty >= num_classes:
-            raise SettingsError(f"Vote(empty={empty}): the classes are 0 to {num_classes - 1}.")
+            raise SettingsError(f"VotingRule(empty={empty}): the classes are 0 to {num_classes - 1}.")
         if isinstance(prior, tuple) and len(prior) != num_classes:
             raise SettingsError(
-                f"Vote(prior=…) has {len(prior)} numbers: expected one for each of {num_classes} classes."
+                f"VotingRule(prior=…) has {len(prior)} numbers: expected one for each of {num_classes} classes."
             )
         if isinstance(prior, int) and prior and not facts.edgeless_prior:
             raise SettingsError(
-                f"Vote(prior={prior}): {_WHY_NOT_PRIOR.get(rule, _NO_EDGELESS)} Give a list, one number for each class."
+                f"VotingRule(prior={prior}): {_WHY_NOT_PRIOR.get(rule, _NO_EDGELESS)} Give a list, one number for each class."
             )
         return replace(self, empty=empty, prior=prior)
 
@@ -89,7 +89,7 @@ class Vote:
         return {"empty": self.empty, "prior": self.prior if isinstance(self.prior, int) else list(self.prior)}
 
     @classmethod
-    def from_json(cls, stored: Any, rule: str, num_classes: int) -> "Vote":
+    def from_json(cls, stored: Any, rule: str, num_classes: int) -> "VotingRule":
         """The vote that a file describes, which is not trusted.
 
         Raises:
@@ -128,7 +128,7 @@ def _empty(empty: Any) -> str | int | None:
         return int(empty)
     if empty is None or (isinstance(empty, str) and empty in ("edgeless", "abstain")):
         return empty
-    raise SettingsError(f'Vote(empty={empty!r:.60}): expected "edgeless", "abstain" or the number of a class.')
+    raise SettingsError(f'VotingRule(empty={empty!r:.60}): expected "edgeless", "abstain" or the number of a class.')
 
 
 def _prior(prior: Any) -> int | tuple[int, ...]:
@@ -137,7 +137,7 @@ def _prior(prior: Any) -> int | tuple[int, ...]:
     numbers = list(prior) if hasattr(prior, "__iter__") and not isinstance(prior, (str, bytes, dict)) else None
     if numbers is None or not numbers or not all(map(_is_whole, numbers)):
         raise SettingsError(
-            f"Vote(prior={prior!r:.60}): expected a whole number, or a list with one for each class, none beyond "
+            f"VotingRule(prior={prior!r:.60}): expected a whole number, or a list with one for each class, none beyond "
             f"{LARGEST_PRIOR:,}."
         )
     return tuple(map(int, numbers))

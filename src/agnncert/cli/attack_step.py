@@ -11,7 +11,7 @@ import numpy as np
 from agnncert.attacks.api import KINDS, attack
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.inputs import row_origin, study_of_run, who_votes
 from agnncert.cli.report_step import UNDER_ATTACK, report_run
@@ -152,12 +152,12 @@ def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) ->
     return tuple(_round(size, correct, total, certified[size], chosen[size], fallen[size]) for size in certified)
 
 
-def _vote_of(certificate: Certificate) -> Vote | None:
+def _vote_of(certificate: Certificate) -> VotingRule | None:
     """The vote of a certificate; None if it is the usual one, about which results say nothing."""
     evidence = certificate.evidence
     if not isinstance(evidence, BallotEvidence):
         return None
-    return None if evidence.vote == Vote().under(evidence.rule, evidence.votes.num_classes) else evidence.vote
+    return None if evidence.vote == VotingRule().under(evidence.rule, evidence.votes.num_classes) else evidence.vote
 
 
 def _sample(correct: BoolArray, certified: dict[int, BoolArray], settings: AttackSettings) -> dict[int, IntArray]:

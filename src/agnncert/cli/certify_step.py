@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.votes import IntArray
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.folder import VOTE, Row, RunFolder, find_run, open_run, write_card
 from agnncert.cli.inputs import (
     OWN,
@@ -30,7 +30,7 @@ from agnncert.errors import SettingsError
 from agnncert.models.io import save_model
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
-from agnncert.training.choose_rule import VoteChoice, choose_vote
+from agnncert.training.choose_rule import RuleChoice, choose_voting_rule
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ def certify_run(
     return Certified(folder, certificate, seconds, page, sentences)
 
 
-def _choose(study: Study, settings: CertifySettings, folder: RunFolder) -> tuple[Study, Vote | None]:
+def _choose(study: Study, settings: CertifySettings, folder: RunFolder) -> tuple[Study, VotingRule | None]:
     """What votes, and how votes are counted: as it is set, or chosen on validation for a size.
 
     A choice is written to the run folder, where later steps find it.
@@ -119,13 +119,13 @@ def _choose(study: Study, settings: CertifySettings, folder: RunFolder) -> tuple
             "may come out too large (train with --protocol held-out)"
         )
     division, how = study.division, {"against": settings.against or "any", "protocol": protocol}
-    choice = choose_vote(study.new_model(), study.data, division, settings.design_size, **how)  # type: ignore[arg-type]
+    choice = choose_voting_rule(study.new_model(), study.data, division, settings.design_size, **how)  # type: ignore[arg-type]
     log.info("%s", choice)
     folder.write(VOTE, json.dumps(_choice_table(choice), indent=2) + "\n")
     return replace(study, defence=choice.division, model=choice.model), choice.vote
 
 
-def _choice_table(choice: VoteChoice) -> dict[str, Any]:
+def _choice_table(choice: RuleChoice) -> dict[str, Any]:
     """A choice in JSON's terms; ``constant`` describes the model that votes, if it is not that of the run."""
     best = choice.best
     constant = None if best.label is None else {"label": best.label, "classes": len(best.vote.class_prior)}
@@ -146,7 +146,7 @@ def _certify(
     folder: RunFolder,
     origin: Row,
     on_progress: OnProgress | None,
-    vote: Vote | None,
+    vote: VotingRule | None,
     workers: Workers | None,
 ) -> tuple[Certificate, float]:
     model = study.new_model()

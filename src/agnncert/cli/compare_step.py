@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agnncert.baselines.named import defence_named
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.inputs import class_names, file_name, fresh_model, is_module_spec, load_data
 from agnncert.cli.settings import DataSettings, ModelSettings, empty_of
@@ -91,7 +91,7 @@ def _with_vote(kind: str, task: str, values: Mapping[str, Any], names: Sequence[
     if isinstance(empty, str):
         number = empty_of(empty, names)
         empty = int(number) if number is not None and number.isdecimal() else number
-    return defence, Vote(empty, prior)
+    return defence, VotingRule(empty, prior)
 
 
 def side_by_side(places: Sequence[str | Path]) -> tuple[list[str], list[list[Any]]]:

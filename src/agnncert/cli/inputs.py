@@ -29,7 +29,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from agnncert.certificates.votes import IntArray
-from agnncert.certificates.voting_rule import LARGEST_CLASS, Vote
+from agnncert.certificates.voting_rule import LARGEST_CLASS, VotingRule
 from agnncert.cli.folder import VOTE, RunFolder
 from agnncert.cli.settings import (
     AnySettings,
@@ -56,7 +56,7 @@ from agnncert.engine.features import Features
 from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.disk import is_graph_folder, open_graph
 from agnncert.graphs.graph import infer_task
-from agnncert.graphs.targets import Prepared, target_rows
+from agnncert.graphs.targets import CanonicalData, target_rows
 from agnncert.models.build import MODELS, build_constant, build_model
 from agnncert.models.io import load_model, pretrained, pretrained_settings
 from agnncert.storage import write_atomic
@@ -276,7 +276,7 @@ def load_data(settings: DataSettings) -> Any:
     )  # fmt: skip
 
 
-def describe(ready: Prepared, settings: DataSettings) -> dict[str, Any]:
+def describe(ready: CanonicalData, settings: DataSettings) -> dict[str, Any]:
     """What a run folder stores about its data."""
     data, task = ready.data, ready.task
     graphs = data if task == "graph" else [data]
@@ -371,7 +371,7 @@ def trained_model(settings: ModelSettings, data: Any) -> Any:
     return model.eval()
 
 
-def targets_of(ready: Prepared, part: str | None) -> IntArray:
+def targets_of(ready: CanonicalData, part: str | None) -> IntArray:
     """Row numbers of a part of the data; if not said, of the test part, or of all if there is none."""
     rows = None if part == "all" else part_rows(ready, part or "test")
     if rows is not None and len(rows):
@@ -407,7 +407,7 @@ def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study
     """What settings name, as a study; and the settings with nothing left open."""
     if settings.weights == PRETRAINED:
         settings = _as_pretrained(settings)
-    ready = Prepared.of(load_data(settings))
+    ready = CanonicalData.of(load_data(settings))
     settings = settings.with_class_numbers(class_names(ready.data))
     settings, division = make_division(settings, ready.task)
     return settings, _study(ready, settings, division, trained_model(settings, ready.data))
@@ -472,7 +472,7 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
 
 
 def row_origin(
-    settings: ModelSettings, division: Any, about: dict[str, Any], vote: Vote | None = None
+    settings: ModelSettings, division: Any, about: dict[str, Any], vote: VotingRule | None = None
 ) -> dict[str, Any]:
     """What every row of results says about where it comes from."""
     known = {"data": about["name"], "digest": about["digest"], "seed": settings.seed}
@@ -480,7 +480,7 @@ def row_origin(
     return {**known, "model": settings.model, "division": voting}
 
 
-def _study(ready: Prepared, settings: CertifySettings, division: Any, model: Any) -> Study:
+def _study(ready: CanonicalData, settings: CertifySettings, division: Any, model: Any) -> Study:
     return Study(ready, targets_of(ready, settings.targets), division, model, seed=settings.seed)
 
 
@@ -581,8 +581,8 @@ def _with_weights(folder: RunFolder, settings: ModelSettings, data: Any, weights
     return trained_model(replace(settings, weights=weights or stored), data)
 
 
-def _unchanged(folder: RunFolder, settings: DataSettings) -> Prepared:
-    ready = Prepared.of(load_data(settings))
+def _unchanged(folder: RunFolder, settings: DataSettings) -> CanonicalData:
+    ready = CanonicalData.of(load_data(settings))
     if dataset_digest(ready) != folder.data.get("digest"):
         raise SettingsError(
             f"the data of {folder} has changed since (its digest differs): begin a new run for the new data."

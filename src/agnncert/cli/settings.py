@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypeVar, get_type_hints
 
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.named import AGNNCERT
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.training.settings import SETTINGS, checked
@@ -158,7 +158,7 @@ class ModelSettings(DataSettings):
         return not plain or "=" in (self.prior or "")
 
     @property
-    def vote(self) -> Vote | None:
+    def vote(self) -> VotingRule | None:
         """The vote that is set; None if it is the usual one.
 
         Raises:
@@ -167,7 +167,7 @@ class ModelSettings(DataSettings):
         if not self.sets_vote:
             return None
         empty: Any = int(self.empty) if self.empty is not None and self.empty.isdecimal() else self.empty
-        return Vote(empty, 0 if self.prior is None else prior_of(self.prior))
+        return VotingRule(empty, 0 if self.prior is None else prior_of(self.prior))
 
     def with_class_numbers(self, names: Sequence[str] | None) -> Self:
         """The same settings with the numbers of classes in place of their names.

@@ -23,7 +23,7 @@ from agnncert.cli.settings import TrainSettings
 from agnncert.comparison.runner import Study, accuracy, fit_model, predict
 from agnncert.comparison.threat import UNDEFENDED
 from agnncert.divisions.base import Division
-from agnncert.graphs.targets import Prepared
+from agnncert.graphs.targets import CanonicalData
 from agnncert.models.io import save_model
 from agnncert.progress import OnProgress
 from agnncert.training.recipes import advice_if_worse, usual_arguments
@@ -66,7 +66,7 @@ class Training:
     """What the models of one run share: settings, data, the folder of their checkpoints, and the callback."""
 
     settings: TrainSettings
-    ready: Prepared
+    ready: CanonicalData
     folder: RunFolder
     on_progress: OnProgress | None
 
@@ -111,7 +111,7 @@ def train_run(
         fresh: Start anew even if the folder holds this run already.
         on_progress: Called after every epoch.
     """
-    ready = Prepared.of(load_data(settings))
+    ready = CanonicalData.of(load_data(settings))
     about = describe(ready, settings)
     settings = _resolved(settings.with_class_numbers(about["class_names"]), ready)
     settings, _ = make_division(settings, ready.task)
@@ -135,7 +135,7 @@ def train_run(
     return Trained(folder, settings, measured)
 
 
-def _resolved(settings: TrainSettings, ready: Prepared) -> TrainSettings:
+def _resolved(settings: TrainSettings, ready: CanonicalData) -> TrainSettings:
     """The settings with what is usual for the data where they leave something open."""
     task = ready.task
     model_args, fit_args = usual_arguments(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.comparison.controls import SIZE_ONLY, SizedGraphs
 from agnncert.comparison.rows import (
     Entry,
@@ -225,7 +225,7 @@ def compare(
     attack: str = "edges",
     sizes: Iterable[int] | None = None,
     *,
-    vote: Vote | None = None,
+    vote: VotingRule | None = None,
     design_size: int | Sequence[int] | None = None,
     edges_per_injected: float = math.inf,
     own_features: bool = False,
@@ -258,7 +258,7 @@ def compare(
         attack: ``"edges"``, ``"injection"``, ``"features"`` or ``"edges and features"``.
         sizes: Attack sizes; what a size counts is in ``Comparison.threat.unit``.
         vote: What empty groups cast, and votes that are there from the start, for all divisions.
-        design_size: Have ``choose_vote`` choose these on validation, for ``EdgeCentric`` and ``NodeCentric``.
+        design_size: Have ``choose_voting_rule`` choose these on validation, for ``EdgeCentric`` and ``NodeCentric``.
             Of several sizes each has a row, and all together an envelope. A size counts here as in ``radius`` (where
             features stay, ``structure_radius``).
         edges_per_injected: Edges per injected node; ``math.inf`` for any number.

@@ -227,7 +227,7 @@ class SizedGraphs:
 
 
 def size_rule(data: Any, size: int, counts: Counted = "edges", spans: Spans = by_radius) -> SizeRule:
-    """The best class by size alone for a design size, as ``choose_vote`` chooses votes.
+    """The best class by size alone for a design size, as ``choose_voting_rule`` chooses votes.
 
     It is chosen on training and validation graphs, each part counting the same, by its mean certified accuracy at the
     size and the two beside it; a constant wins ties.

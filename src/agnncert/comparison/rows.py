@@ -18,7 +18,7 @@ import numpy as np
 from agnncert.baselines.named import defence_named
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.votes import BoolArray, under_vote
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.comparison.controls import ABOUT, SIZE_ONLY, Counted, GraphSizes, SizedGraphs, by_budgets, size_rule
 from agnncert.comparison.runner import Defence, Outcome, Study, part_rows, run
 from agnncert.comparison.threat import BAG_OF_NODES, BY_SIZE, GRAPH_FREE, MAJORITY, NO_EDGES, UNDEFENDED, Threat
@@ -36,14 +36,14 @@ Row = dict[str, Any]
 ENVELOPE = "chosen for each size"
 
 
-def vote_in_words(vote: Vote | None) -> str:
+def vote_in_words(vote: VotingRule | None) -> str:
     """A vote as a table shows it; empty if it is the usual one.
 
     Example:
         >>> vote_in_words(Vote(empty="abstain", prior=5)), vote_in_words(Vote(empty=1, prior=[0, 12]))
         ('empty abstain, prior 5', 'empty 1, prior 0/12')
     """
-    if vote is None or vote == Vote():
+    if vote is None or vote == VotingRule():
         return ""
     prior = str(vote.prior) if isinstance(vote.prior, int) else "/".join(map(str, vote.prior))
     return f"prior {prior}" if vote.empty is None else f"empty {vote.empty}, prior {prior}"
@@ -241,7 +241,7 @@ def bag_row(
 
 def _under(evidence: BallotEvidence, constants: Any) -> BallotEvidence:
     """The same ballots, added up with other constants."""
-    vote = Vote(constants.empty, constants.prior).under(evidence.rule, evidence.votes.num_classes)
+    vote = VotingRule(constants.empty, constants.prior).under(evidence.rule, evidence.votes.num_classes)
     return replace(evidence, votes=under_vote(evidence.votes, vote)[0], vote=vote)
 
 
@@ -271,7 +271,7 @@ def envelope_row(rows: Mapping[int, Row], sizes: tuple[int, ...], name: str) -> 
 
 log = logging.getLogger(__name__)
 
-Voted: TypeAlias = Defence | tuple[Division, Vote]
+Voted: TypeAlias = Defence | tuple[Division, VotingRule]
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ class Entry:
 
 
 def entries_of(
-    study: Study, chosen: Mapping[str, tuple[Defence, Vote | None]], threat: Threat, designs: Sequence[int]
+    study: Study, chosen: Mapping[str, tuple[Defence, VotingRule | None]], threat: Threat, designs: Sequence[int]
 ) -> list[Entry]:
     """What to run for each defence: once, or once for each design size.
 
@@ -331,8 +331,8 @@ def _can_choose(defence: Any) -> bool:
 
 
 def with_vote(
-    chosen: Mapping[str, tuple[Defence, Vote | None]], vote: Vote, everywhere: bool
-) -> dict[str, tuple[Defence, Vote | None]]:
+    chosen: Mapping[str, tuple[Defence, VotingRule | None]], vote: VotingRule, everywhere: bool
+) -> dict[str, tuple[Defence, VotingRule | None]]:
     """The defences with a vote where they have none; usual ones that are not ours stay as they are."""
     wanted = {
         name: own if own is not None else vote if everywhere or isinstance(defence, EdgeCentric | NodeCentric) else None
@@ -363,7 +363,7 @@ def checked_designs(sizes: int | Sequence[int] | None) -> tuple[int, ...]:
     return tuple(sorted(set(given)))
 
 
-def named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[Defence, Vote | None]]:
+def named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[Defence, VotingRule | None]]:
     """Each defence by name, with its vote if it came with one.
 
     Raises:
@@ -372,8 +372,8 @@ def named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[De
     given = defences if isinstance(defences, Mapping) else {_full_name(defence): defence for defence in defences}
     listed = {name: defence if isinstance(defence, tuple) else (defence, None) for name, defence in given.items()}
     for name, (defence, *votes) in listed.items():
-        if len(votes) != 1 or not isinstance(votes[0], Vote | None):
-            raise SettingsError(f'"{name}": expected a defence, or a pair of a division and its Vote.')
+        if len(votes) != 1 or not isinstance(votes[0], VotingRule | None):
+            raise SettingsError(f'"{name}": expected a defence, or a pair of a division and its VotingRule.')
         known = (GRAPH_FREE, UNDEFENDED, MAJORITY)
         if not hasattr(defence, "subgraph") and not hasattr(defence, "noisy") and defence not in known:
             raise SettingsError(
@@ -386,7 +386,7 @@ def named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[De
 def _full_name(defence: Voted) -> str:
     if not isinstance(defence, tuple):
         return _name(defence)
-    votes = [vote_in_words(vote) for vote in defence[1:] if isinstance(vote, Vote)]
+    votes = [vote_in_words(vote) for vote in defence[1:] if isinstance(vote, VotingRule)]
     return ", ".join([_name(defence[0]), *votes]) if defence else "()"
 
 

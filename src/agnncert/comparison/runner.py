@@ -18,7 +18,7 @@ import torch
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.votes import IntArray
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.comparison.threat import GRAPH_FREE, MAJORITY, UNDEFENDED
 from agnncert.datasets.splits import dataset_digest
@@ -27,12 +27,12 @@ from agnncert.engine.call import bind
 from agnncert.engine.digest import model_digest
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import Task
-from agnncert.graphs.targets import Prepared, Targets, target_rows
+from agnncert.graphs.targets import CanonicalData, Targets, target_rows
 from agnncert.models.build import build_model
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.storage import write_atomic
-from agnncert.training.choose_rule import choose_vote, require_choice
+from agnncert.training.choose_rule import choose_voting_rule, require_choice
 from agnncert.training.loop import fit
 from agnncert.training.recipes import usual_arguments
 from agnncert.training.settings import Against
@@ -58,10 +58,10 @@ class Study:
         seed: Seed of weights, training and samples.
         vote: What empty groups of a division cast, and its prior; as usual if ``None``.
         design_size: Have the vote chosen on validation for this size; ``None`` if it is given, or as usual.
-        against: What that size counts, as ``choose_vote`` says.
+        against: What that size counts, as ``choose_voting_rule`` says.
     """
 
-    ready: Prepared
+    ready: CanonicalData
     targets: IntArray
     defence: Defence = UNDEFENDED
     model: BaseModel = "gcn"
@@ -69,7 +69,7 @@ class Study:
     fit_args: Mapping[str, Any] = field(default_factory=dict)
     samples: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
-    vote: Vote | None = None
+    vote: VotingRule | None = None
     design_size: int | None = None
     against: Against = "any"
 
@@ -166,7 +166,7 @@ def make_study(
     **rest: Any,
 ) -> Study:
     """A study in which what is not given is as usual: the test part as targets, and the recipe of the dataset."""
-    ready = Prepared.of(data)
+    ready = CanonicalData.of(data)
     rows = part_rows(ready, "test") if targets is None else target_rows(targets, ready.total)
     if rows is None or not len(rows):
         raise SettingsError("there are no targets: a comparison needs at least one.")
@@ -179,7 +179,7 @@ def make_study(
     )  # fmt: skip
 
 
-def part_rows(ready: Prepared, part: str) -> IntArray | None:
+def part_rows(ready: CanonicalData, part: str) -> IntArray | None:
     """Rows of the ``"train"``, ``"val"`` or ``"test"`` part of the data; None if it has no such part."""
     rows = getattr(ready.data, part if ready.task == "graph" else f"{part}_mask", None)
     return None if rows is None else target_rows(rows, ready.total)
@@ -369,7 +369,7 @@ def _without_edges(study: Study, model: torch.nn.Module) -> dict[str, Any]:
 def _with_chosen_vote(study: Study, model: torch.nn.Module) -> tuple[Study, torch.nn.Module, str]:
     """The study with the vote that is best for its design size, the model that casts it, and what decides."""
     division: Any = study.defence
-    choice = choose_vote(
+    choice = choose_voting_rule(
         model, study.data, division, study.design_size or 0, candidates=[division.num_groups], against=study.against,
         protocol=study.fit_args.get("protocol", "transductive"),
     )  # fmt: skip

@@ -86,7 +86,7 @@ class Threat:
 
     @property
     def against(self) -> Against:
-        """What ``choose_vote`` is to choose for: "structure" if features stay as they are."""
+        """What ``choose_voting_rule`` is to choose for: "structure" if features stay as they are."""
         return "any" if "features" in self.kind else "structure"
 
     def leaves_graph_free(self, task: str) -> bool:

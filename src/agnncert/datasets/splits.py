@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from agnncert.errors import DatasetError
 from agnncert.graphs.graph import digest_by_keys, digests_beyond_keys
-from agnncert.graphs.targets import Prepared, graph_classes, prepared
+from agnncert.graphs.targets import CanonicalData, graph_classes, prepared
 
 
 class GraphSet(list[Data]):
@@ -155,7 +155,7 @@ def inductive_view(data: Data, validation: bool = True) -> Data:
     return view
 
 
-def dataset_digest(data: Data | GraphSet | Prepared) -> str:
+def dataset_digest(data: Data | GraphSet | CanonicalData) -> str:
     """sha256 of ids, features, edges, labels and split: of everything that the result of an experiment depends on."""
     ready = prepared(data, compact=True)
     data = ready.data

@@ -56,7 +56,7 @@ class Division(Protocol):
 
 
 @dataclass(frozen=True)
-class Pieces:
+class DisjointUnion:
     """All subgraphs at once, as one disjoint union of ``p`` copies of nodes and ``m`` edges, ordered by cell.
 
     A *cell* is one subgraph: its group in the node task, ``graph * num_groups + group`` in the graph task. Copies that
@@ -88,21 +88,21 @@ def rule_of(division: Division, task: Task) -> tuple[str, dict[str, int]]:
     rule = getattr(type(division), "rule", None)
     if rule is None:
         return f"custom/{task}", dict(getattr(division, "unit_costs", {}))
-    if has_own_groups(division):
+    if is_per_neighbour(division):
         return {"edge-centric": f"per-pair/{task}", "node-centric": f"per-neighbour/{task}"}[rule], {}
     if rule == "node-centric" and task == "node" and getattr(division, "gate_features", False):
         rule = "gated"
     return f"{rule}/{task}", dict(getattr(division, "parameters", {}))
 
 
-def has_own_groups(division: Any) -> bool:
+def is_per_neighbour(division: Any) -> bool:
     """Whether every neighbour has a group of its own: ``num_groups=math.inf``."""
     return bool(division.num_groups == math.inf)
 
 
 def num_groups_in(division: Any, graph: Data) -> int:
     """How many subgraphs a graph is divided into; in a joined set, the most that one of its graphs is."""
-    return division.groups_in(graph) if has_own_groups(division) else division.num_groups  # type: ignore[no-any-return]
+    return division.groups_in(graph) if is_per_neighbour(division) else division.num_groups  # type: ignore[no-any-return]
 
 
 def number_within(graph: Data, owner: Tensor) -> Tensor:

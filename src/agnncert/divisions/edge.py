@@ -9,11 +9,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.divisions.base import (
-    Pieces,
+    DisjointUnion,
     check_settings,
     disjoint_union,
-    has_own_groups,
     is_graph_task,
+    is_per_neighbour,
     num_groups_in,
     number_within,
     require_covered,
@@ -50,18 +50,18 @@ class EdgeCentric:
     rule: ClassVar[str] = "edge-centric"
 
     def __post_init__(self) -> None:
-        if not has_own_groups(self):
+        if not is_per_neighbour(self):
             check_settings(self, "num_groups")
 
     def __str__(self) -> str:
         loops = ", self-loops kept" if self.self_loops else ""
-        if has_own_groups(self):
+        if is_per_neighbour(self):
             return f"edge-centric(T=inf{loops})"
         return f"edge-centric(T={self.num_groups}, hash={self.hash}, key=u64le{loops})"
 
     def groups(self, graph: Data) -> Tensor:
         """Group of every directed edge; both directions of a pair share it."""
-        if has_own_groups(self):
+        if is_per_neighbour(self):
             return self._pairs(graph)[1]
         keys, groups = node_keys(graph), torch.empty(graph.edge_index.size(1), dtype=torch.int64)
         for start in range(0, len(groups), BLOCK):
@@ -89,7 +89,9 @@ class EdgeCentric:
             return with_edges(graph, inside)
         return with_nodes_and_edges(graph, torch.unique(graph.edge_index[:, inside]), inside)
 
-    def pieces(self, graph: Data, groups: Tensor, edges: Tensor | None = None, within: range | None = None) -> Pieces:
+    def pieces(
+        self, graph: Data, groups: Tensor, edges: Tensor | None = None, within: range | None = None
+    ) -> DisjointUnion:
         """The disjoint union of all subgraphs, or of some.
 
         Args:
@@ -105,13 +107,13 @@ class EdgeCentric:
         cell, node, edge_index, edge = disjoint_union(graph, cells, edges=edges)
         # An endpoint counts whichever way the edge points: a model that also reads outgoing edges is then covered.
         everyone = torch.ones_like(cell, dtype=torch.bool)
-        return Pieces(cell, node, edge_index, edge, votes=everyone, reached=everyone)
+        return DisjointUnion(cell, node, edge_index, edge, votes=everyone, reached=everyone)
 
     def moved_groups(self, change: Perturbation, graph: Data, target: int | None) -> set[int]:
         """Groups whose ballot ``change`` can alter: those of touched edges and of all edges of touched nodes."""
         require_covered(change, graph, target, target_features=False)
         nodes, keys = touched_nodes(change), node_keys(graph)
-        if has_own_groups(self):
+        if is_per_neighbour(self):
             return self._moved_pairs(change, graph, target, nodes)
         at_nodes = torch.isin(keys, torch.tensor(sorted(nodes), dtype=torch.int64))[graph.edge_index].any(0)
         moved = set(self.groups(graph)[at_nodes].tolist())

@@ -9,11 +9,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.divisions.base import (
-    Pieces,
+    DisjointUnion,
     check_settings,
     disjoint_union,
-    has_own_groups,
     is_graph_task,
+    is_per_neighbour,
     num_groups_in,
     number_within,
     require_covered,
@@ -53,7 +53,7 @@ class NodeCentric:
     rule: ClassVar[str] = "node-centric"
 
     def __post_init__(self) -> None:
-        if not has_own_groups(self):
+        if not is_per_neighbour(self):
             check_settings(self, "num_groups")
         elif self.gate_features or self.self_loops:
             raise DivisionError(
@@ -62,7 +62,7 @@ class NodeCentric:
             )
 
     def __str__(self) -> str:
-        if has_own_groups(self):
+        if is_per_neighbour(self):
             return "node-centric(T=inf)"
         loops = ", self-loops kept" if self.self_loops else ""
         gated = ", gated features" if self.gate_features else ""
@@ -70,7 +70,7 @@ class NodeCentric:
 
     def node_groups(self, graph: Data) -> Tensor:
         """Group of every node, shape ``[num_nodes]``; its row in its graph if every node has its own."""
-        if has_own_groups(self):
+        if is_per_neighbour(self):
             return number_within(graph, torch.arange(graph.num_nodes))
         keys = node_keys(graph).numpy().view(np.uint64)
         return torch.from_numpy(hashing.node_groups(keys, self.num_groups, self.hash))
@@ -99,7 +99,9 @@ class NodeCentric:
             part.abstain = ~(own | has_edge)
         return part
 
-    def pieces(self, graph: Data, groups: Tensor, edges: Tensor | None = None, within: range | None = None) -> Pieces:
+    def pieces(
+        self, graph: Data, groups: Tensor, edges: Tensor | None = None, within: range | None = None
+    ) -> DisjointUnion:
         """The disjoint union of all subgraphs, or of some.
 
         Args:
@@ -119,11 +121,11 @@ class NodeCentric:
         has_edge = torch.zeros_like(cell, dtype=torch.bool)
         has_edge[edge_index[1]] = True
         if own is None:
-            return Pieces(cell, node, edge_index, edge, votes=has_edge, reached=has_edge)
+            return DisjointUnion(cell, node, edge_index, edge, votes=has_edge, reached=has_edge)
         home = own[node] == cell
-        return Pieces(cell, node, edge_index, edge, votes=has_edge | home, reached=has_edge, blank=~home)
+        return DisjointUnion(cell, node, edge_index, edge, votes=has_edge | home, reached=has_edge, blank=~home)
 
-    def _graph_pieces(self, graph: Data, groups: Tensor, edges: Tensor | None, within: range | None) -> Pieces:
+    def _graph_pieces(self, graph: Data, groups: Tensor, edges: Tensor | None, within: range | None) -> DisjointUnion:
         of_node = self.node_groups(graph)
         cell_of_node = graph.batch * num_groups_in(self, graph) + of_node
         nodes = _within(of_node, within)
@@ -136,16 +138,16 @@ class NodeCentric:
         cell = cell_of_node[node]
         _, where, sizes = torch.unique_consecutive(cell, return_inverse=True, return_counts=True)
         # A lone node has no edge to lose or gain, unless it may be joined to itself.
-        reached = sizes[where] >= (1 if self.self_loops or has_own_groups(self) else 2)
+        reached = sizes[where] >= (1 if self.self_loops or is_per_neighbour(self) else 2)
         everyone = torch.ones_like(cell, dtype=torch.bool)
-        return Pieces(cell, node, position[graph.edge_index[:, edge]], edge, votes=everyone, reached=reached)
+        return DisjointUnion(cell, node, position[graph.edge_index[:, edge]], edge, votes=everyone, reached=reached)
 
     def moved_groups(self, change: Perturbation, graph: Data, target: int | None) -> set[int]:
         """Groups whose ballot ``change`` can alter for ``target``."""
         require_covered(change, graph, target, target_features=self.gate_features)
         own_key = None if target is None else int(node_keys(graph)[target])
         nodes, pairs = touched_nodes(change), touched_pairs(change)
-        if has_own_groups(self):  # rows move when nodes are deleted, so a group is named by the key of its node
+        if is_per_neighbour(self):  # rows move when nodes are deleted, so a group is named by the key of its node
             return nodes | {v if own_key == u else u for u, v in pairs if own_key in (u, v)}
         keys = [*nodes, *(key for pair in pairs for key in pair)]
         hashed = hashing.node_groups(np.array(keys, dtype=np.int64).view(np.uint64), self.num_groups, self.hash)

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.divisions.base import Pieces, has_own_groups, is_graph_task, num_groups_in
+from agnncert.divisions.base import DisjointUnion, is_graph_task, is_per_neighbour, num_groups_in
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine.fast import components
 
@@ -43,7 +43,7 @@ class SmallComponents:
     node: npt.NDArray[np.int32]
 
 
-def small_components(pieces: Pieces) -> SmallComponents:
+def small_components(pieces: DisjointUnion) -> SmallComponents:
     """The small components of some subgraphs.
 
     Which ones are small is decided over all subgraphs together, smallest first. Those that go beyond the limit among
@@ -58,7 +58,7 @@ def small_components(pieces: Pieces) -> SmallComponents:
     return SmallComponents(size[small].astype(np.int32), node.astype(np.int32))
 
 
-def node_cover(pieces: Pieces, rows: IntArray, num_nodes: int) -> Cover:
+def node_cover(pieces: DisjointUnion, rows: IntArray, num_nodes: int) -> Cover:
     """Cover table of each target: ``cover[ptr[j] + k - 1]`` bounds the ballots that k nodes reach.
 
     Args:
@@ -91,7 +91,7 @@ def cover_of_nodes(parts: Sequence[SmallComponents], target_of: npt.NDArray[np.i
     return _ragged(owner, reach, cap, base)
 
 
-def graph_cover(pieces: Pieces, batch: torch.Tensor) -> Cover:
+def graph_cover(pieces: DisjointUnion, batch: torch.Tensor) -> Cover:
     """Cover table of each graph: a node reaches the subgraphs in which it has an edge."""
     reach = np.bincount(pieces.node.numpy(), minlength=len(batch))
     cell = torch.unique_consecutive(pieces.cell)
@@ -180,7 +180,7 @@ def pair_facts(
         indptr: Where the listed ballots of each target begin.
         group: Group of each listed ballot.
     """
-    if not has_own_groups(division):
+    if not is_per_neighbour(division):
         return {}
     facts: dict[str, npt.NDArray[Any]] = {}
     if isinstance(division, EdgeCentric):

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.certificates.votes import ABSTAIN, IntArray
-from agnncert.divisions.base import Division, Pieces, is_graph_task
+from agnncert.divisions.base import DisjointUnion, Division, is_graph_task
 from agnncert.engine.call import Ballots, Caller, no_edges
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.rounding import guarded
@@ -37,7 +37,7 @@ class Plan:
     """
 
     graph: Data
-    pieces: Pieces
+    pieces: DisjointUnion
     sparse: SparseRows | None
     tell: Tell | None = None
 
@@ -221,7 +221,7 @@ def _batch(layout: Plan, chunk: Chunk) -> Tensor:
     return batch
 
 
-def components(pieces: Pieces) -> IntArray:
+def components(pieces: DisjointUnion) -> IntArray:
     """Connected component of every copy in the union, edges taken in both directions."""
     source, head = pieces.edge_index.numpy()
     ones, size = np.ones(len(source), dtype=np.int8), len(pieces.cell)
@@ -229,14 +229,14 @@ def components(pieces: Pieces) -> IntArray:
     return label.astype(np.int64)  # type: ignore[no-any-return]
 
 
-def near_targets(pieces: Pieces, graph: Data, rows: IntArray) -> Pieces:
+def near_targets(pieces: DisjointUnion, graph: Data, rows: IntArray) -> DisjointUnion:
     """Without the parts of a union that are connected to no target, if targets are few enough for that to pay."""
     if is_graph_task(graph) or 2 * len(rows) >= graph.num_nodes:
         return pieces
     return _near(pieces, torch.from_numpy(rows))
 
 
-def _near(pieces: Pieces, targets: Tensor) -> Pieces:
+def _near(pieces: DisjointUnion, targets: Tensor) -> DisjointUnion:
     """The part of a union that lies in one component with some copy of a target."""
     label = torch.from_numpy(components(pieces))
     wanted = torch.zeros(int(label.max()) + 1 if len(label) else 0, dtype=torch.bool)
@@ -245,7 +245,7 @@ def _near(pieces: Pieces, targets: Tensor) -> Pieces:
     keep_edge = keep[pieces.edge_index[0]]
     position = torch.cumsum(keep, 0) - 1
     blank = None if pieces.blank is None else pieces.blank[keep]
-    return Pieces(
+    return DisjointUnion(
         pieces.cell[keep], pieces.node[keep], position[pieces.edge_index[:, keep_edge]], pieces.edge[keep_edge],
         pieces.votes[keep], pieces.reached[keep], blank,
     )  # fmt: skip

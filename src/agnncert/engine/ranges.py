@@ -37,7 +37,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.divisions.base import Division, Pieces, has_own_groups, is_graph_task, num_groups_in
+from agnncert.divisions.base import DisjointUnion, Division, is_graph_task, is_per_neighbour, num_groups_in
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine import cover, fast
 from agnncert.engine.call import Caller
@@ -75,7 +75,7 @@ class Shuffle:
         graph: Data,
         division: Division,
         rows: IntArray,
-        laid_out: Pieces | None = None,
+        laid_out: DisjointUnion | None = None,
         by_group: tuple[Tensor, IntArray] | None = None,
     ) -> None:
         self.graph, self.division, self.rows = graph, division, rows
@@ -99,7 +99,7 @@ class Shuffle:
             cuts.append(first)
         return [range(a, b) for a, b in pairwise(cuts)]
 
-    def pieces(self, groups: range) -> Pieces:
+    def pieces(self, groups: range) -> DisjointUnion:
         """The subgraphs of some groups, side by side."""
         if self._laid_out is not None:
             assert len(groups) == self.num_groups
@@ -237,7 +237,7 @@ def empty_share(shuffle: Shuffle, groups: range) -> Share:
     return _found(shuffle, groups, shuffle.pieces(groups))[0]
 
 
-def _found(shuffle: Shuffle, groups: range, pieces: Pieces) -> tuple[Share, IntArray]:
+def _found(shuffle: Shuffle, groups: range, pieces: DisjointUnion) -> tuple[Share, IntArray]:
     """A share without ballots, and the copy (or cell) that casts each of them."""
     graph, division, num_groups = shuffle.graph, shuffle.division, shuffle.num_groups
     on_graphs = is_graph_task(graph)
@@ -254,7 +254,7 @@ def _found(shuffle: Shuffle, groups: range, pieces: Pieces) -> tuple[Share, IntA
     if isinstance(division, EdgeCentric):
         if on_graphs:
             reach = np.bincount(pieces.node.numpy(), minlength=graph.num_nodes).astype(np.int32)
-        elif not has_own_groups(division):
+        elif not is_per_neighbour(division):
             small = cover.small_components(pieces)
     share = Share(
         groups,
@@ -372,7 +372,7 @@ def without_ballots(share: Share) -> Share:
 def covers(shares: Sequence[Share], shuffle: Shuffle, listing: Listing) -> Cover:
     """The cover tables of the targets; empty where the division needs none."""
     graph, division, rows = shuffle.graph, shuffle.division, shuffle.rows
-    if not isinstance(division, EdgeCentric) or (has_own_groups(division) and not is_graph_task(graph)):
+    if not isinstance(division, EdgeCentric) or (is_per_neighbour(division) and not is_graph_task(graph)):
         return no_cover(len(rows))  # … or a node reaches one ballot of a target, its own
     shares, cap = _in_order(shares, shuffle.num_groups), np.diff(listing.indptr)
     if is_graph_task(graph):

@@ -5,7 +5,7 @@ The entries of a feature matrix that are not zero, if these are few: found in on
 Bag-of-words features are zeros but for one per cent. What is done with the others alone, a check or a product, costs
 next to nothing; to find them takes as long as to read the matrix, so that is done once.
 
-``Prepared`` data is checked and brought into canonical form once, and asked for its targets any number of times.
+``CanonicalData`` data is checked and brought into canonical form once, and asked for its targets any number of times.
 
 All that certifies works on ``Targets``: the canonical graph, the rows of the targets, and what is known about each.
 """
@@ -208,7 +208,7 @@ class Targets:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class CanonicalData:
     """A graph, or graphs, checked and brought into canonical form.
 
     Attributes:
@@ -276,9 +276,9 @@ class Prepared:
         return _selected(self._whole, torch.from_numpy(place[rows]))
 
 
-def prepared(data: Any, targets: Any = None, compact: bool = False) -> Prepared:
-    """Prepares data, unless that has been done already; arguments as in ``Prepared.of``."""
-    return data if isinstance(data, Prepared) else Prepared.of(data, targets, compact)
+def prepared(data: Any, targets: Any = None, compact: bool = False) -> CanonicalData:
+    """Prepares data, unless that has been done already; arguments as in ``CanonicalData.of``."""
+    return data if isinstance(data, CanonicalData) else CanonicalData.of(data, targets, compact)
 
 
 def target_rows(targets: object, total: int) -> Rows:

@@ -22,7 +22,7 @@ from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.certificates.ids import id_array
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean
 from agnncert.proving.evidence import BallotEvidence, Evidence
 
@@ -64,9 +64,9 @@ class Decision:
         """Whether it keeps its label whatever an attacker with ``budget`` does."""
         return bool(self._certificate.holds_against(budget)[self._place])
 
-    def largest(self, kind: str, **other_fields: Any) -> float:
-        """The most of one kind of change that it withstands; as ``Certificate.largest``, for this target."""
-        return float(self._certificate.largest(kind, **other_fields)[self._place])
+    def max_certified(self, kind: str, **other_fields: Any) -> float:
+        """The most of one kind of change that it withstands; as ``Certificate.max_certified``, for this target."""
+        return float(self._certificate.max_certified(kind, **other_fields)[self._place])
 
     @property
     def withstands(self) -> dict[str, float]:
@@ -74,7 +74,7 @@ class Decision:
 
         ``math.inf`` for any amount, -1 where nothing is proved.
         """
-        return {kind: self.largest(kind, **rest) for kind, rest in KINDS.items()}
+        return {kind: self.max_certified(kind, **rest) for kind, rest in KINDS.items()}
 
     def __repr__(self) -> str:
         known = "" if self.truth is None else f", truth={self.truth}"
@@ -254,7 +254,7 @@ class Certificate:
         return self.radius if alone is None else alone
 
     @property
-    def vote(self) -> Vote | None:
+    def vote(self) -> VotingRule | None:
         """What empty groups cast, and the prior; None if there are no ballots but random samples."""
         return self.evidence.vote if isinstance(self.evidence, BallotEvidence) else None
 
@@ -315,7 +315,7 @@ class Certificate:
         _require_budget(budget)
         return self.evidence.holds(budget)
 
-    def largest(self, kind: str, **other_fields: Any) -> FloatArray:
+    def max_certified(self, kind: str, **other_fields: Any) -> FloatArray:
         """The most of one kind of change that each target withstands, shape ``[n]``.
 
         Args:
@@ -329,7 +329,7 @@ class Certificate:
             raise BudgetError(f'cannot search the largest "{kind}": {did_you_mean(str(kind), COUNTS)}')
         if kind in other_fields:
             raise BudgetError(f'"{kind}" is what is searched for, so it cannot be given as well.')
-        return self.evidence.largest(kind, Budget().but(**other_fields))
+        return self.evidence.max_certified(kind, Budget().but(**other_fields))
 
     def broken_at_most(self, budget: Budget, targets: Any = None) -> int:
         """How many targets *one* attacked graph can break at most; see the evidence's method for the details.
@@ -360,7 +360,7 @@ class Certificate:
         """
         if self.claim.task == "graph":
             return np.full(self.num_targets, -1.0)
-        return self.evidence.largest("add_edges", everything_but_additions(self.claim.ids))
+        return self.evidence.max_certified("add_edges", everything_but_additions(self.claim.ids))
 
     def save(self, path: str | Path, budgets: Iterable[Budget] | None = None) -> None:
         """Writes the certificate to one file, which ``ac.load_certificate`` and ``agnncert verify`` read.

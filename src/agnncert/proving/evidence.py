@@ -25,7 +25,7 @@ from agnncert.certificates.votes import Ballots, BoolArray, FloatArray, IntArray
 from agnncert.proving.per_neighbour import (
     OWN_GROUPS,
     new_needed,
-    own_groups_radius,
+    per_neighbour_radius,
     structure_radius,
     touches_needed,
     withstands_touches,
@@ -101,7 +101,7 @@ class Evidence(ABC):
             :meth:`largest` of ``add_edges`` on top of ``rest``.
         """
         holds = np.array([self.holds(budget) for budget in budgets], dtype=bool).reshape(len(budgets), self.num_targets)
-        return holds, tuple(self.broken_at_most(budget) for budget in budgets), self.largest("add_edges", rest)
+        return holds, tuple(self.broken_at_most(budget) for budget in budgets), self.max_certified("add_edges", rest)
 
     @abstractmethod
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
@@ -131,7 +131,7 @@ class Evidence(ABC):
             answer[here] = self.holds(rest.but(**{field: float(amount)}))[here]
         return answer
 
-    def largest(self, field: str, rest: Budget) -> FloatArray:
+    def max_certified(self, field: str, rest: Budget) -> FloatArray:
         """The largest amount of ``field`` that each target withstands on top of ``rest``, shape ``[n]``.
 
         ``math.inf`` where any amount is withstood, -1 where not even ``rest`` alone is.
@@ -163,7 +163,7 @@ class BallotEvidence(Ballots, Evidence):
 
         def decide(part: slice, counted: Tally, facts: Facts) -> None:
             label[part] = counted.label
-            radius[part] = own_groups_radius(counted, facts) if self._own_groups else certified_radius(counted)
+            radius[part] = per_neighbour_radius(counted, facts) if self._own_groups else certified_radius(counted)
 
         self._for_each_block(decide)
         return label, radius
@@ -193,7 +193,7 @@ class BallotEvidence(Ballots, Evidence):
             return withstands_touches(counted, OWN_GROUPS[self.rule](attack, facts), facts)
         return withstands(counted, self._reach(attack, facts))
 
-    def largest(self, field: str, rest: Budget) -> FloatArray:
+    def max_certified(self, field: str, rest: Budget) -> FloatArray:
         """The largest amount of ``field`` that each target withstands on top of ``rest``, shape ``[n]``."""
         answer = np.zeros(self.num_targets)
         for part, counted, facts in self._blocks():

@@ -124,7 +124,7 @@ def _most_gain(tally: Tally, touches: Touches, facts: Facts) -> FloatArray:
     return np.asarray(lost_by_label + won_by_rival + added + turning, dtype=np.float64)
 
 
-def own_groups_radius(tally: Tally, facts: Facts) -> IntArray:
+def per_neighbour_radius(tally: Tally, facts: Facts) -> IntArray:
     """How many changes, of any kinds, each target withstands, shape ``[n]``; -1 if not even none.
 
     Of x changes all gain a rival 1, by new ballots if not otherwise, and those that alter ballots of the winner 2.

@@ -329,7 +329,7 @@ def _additions_withstood(certificate: "Certificate") -> FloatArray | None:
     if rule.by_neighbours:
         return certificate.new_neighbours
     if rule.division.whole_graph and not rule.uses_cover:  # edge-centric, a node with any edges reaches all subgraphs
-        return certificate.largest("inject_nodes", edges_per_injected=math.inf)
+        return certificate.max_certified("inject_nodes", edges_per_injected=math.inf)
     return None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.rules import RULES
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.report.summary import Summary, edgeless_labels
 
@@ -442,11 +442,11 @@ def _subgraphs(summary: Summary) -> str:
 
 def _vote_setting(evidence: BallotEvidence) -> str:
     """The vote as it is written in Python, unless it is the plain one."""
-    plain = Vote().under(evidence.rule, evidence.votes.num_classes)
+    plain = VotingRule().under(evidence.rule, evidence.votes.num_classes)
     if evidence.vote == plain:
         return ""
     prior = evidence.vote.prior
-    return f"Vote(empty={evidence.vote.empty!r}, prior={prior if isinstance(prior, int) else list(prior)!r})"
+    return f"VotingRule(empty={evidence.vote.empty!r}, prior={prior if isinstance(prior, int) else list(prior)!r})"
 
 
 def elected(summary: Summary) -> str:

@@ -1,4 +1,4 @@
-"""``choose_vote``: the vote, and the number of groups, that certify most at the size that a user cares about.
+"""``choose_voting_rule``: the vote, and the number of groups, that certify most at the size that a user cares about.
 
 Ballots are cast once for each number of groups; which prior they get, and what empty groups cast, is then a matter of
 counting (``vote_search``). Answers that look at no graph stand beside the model's, and win where it is no better.
@@ -13,16 +13,16 @@ import numpy as np
 import torch
 
 from agnncert.certificates.votes import FloatArray, IntArray
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.datasets.splits import inductive_view
-from agnncert.divisions.base import has_own_groups
+from agnncert.divisions.base import is_per_neighbour
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.named import title_of
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
-from agnncert.graphs.targets import Prepared
+from agnncert.graphs.targets import CanonicalData
 from agnncert.models.build import build_constant
 from agnncert.training.rule_search import (
     BallotTable,
@@ -49,7 +49,7 @@ _MULTIPLES = (1, 3, 10)  # of the number of groups: more of them see less each, 
 
 
 @dataclass(frozen=True)
-class VoteCandidate:
+class RuleCandidate:
     """A vote that was tried.
 
     Attributes:
@@ -65,7 +65,7 @@ class VoteCandidate:
 
     name: str
     division: BuiltIn
-    vote: Vote
+    vote: VotingRule
     label: int | None
     accuracy: float
     certified_accuracy: float
@@ -74,8 +74,8 @@ class VoteCandidate:
 
 
 @dataclass(frozen=True)
-class VoteChoice:
-    """What ``choose_vote`` found; ``print`` shows it as a table.
+class RuleChoice:
+    """What ``choose_voting_rule`` found; ``print`` shows it as a table.
 
     Attributes:
         best: The candidate that was chosen.
@@ -87,15 +87,15 @@ class VoteChoice:
         against: "any" change, or "structure": edges and nodes added and deleted alone.
     """
 
-    best: VoteCandidate
-    candidates: tuple[VoteCandidate, ...]
+    best: RuleCandidate
+    candidates: tuple[RuleCandidate, ...]
     model: torch.nn.Module
     size: int
     num_targets: int
     against: Against = "any"
 
     @property
-    def vote(self) -> Vote:
+    def vote(self) -> VotingRule:
         """The vote that was chosen."""
         return self.best.vote
 
@@ -126,7 +126,7 @@ class VoteChoice:
         return "\n".join(lines)
 
 
-def choose_vote(
+def choose_voting_rule(
     model: torch.nn.Module,
     data: Any,
     division: BuiltIn,
@@ -135,7 +135,7 @@ def choose_vote(
     candidates: Sequence[int] | None = None,
     against: Against = "any",
     protocol: Protocol = "transductive",
-) -> VoteChoice:
+) -> RuleChoice:
     """Picks the number of groups, what empty groups cast, and the prior, for the best certified accuracy at a size.
 
     Graphs: constants are chosen on training and validation graphs, each part counting the same, because a validation
@@ -174,17 +174,17 @@ def choose_vote(
     if task == "node" and protocol != "transductive":
         data = inductive_view(data)
     parts = _parts(data, task)
-    ready, tried = Prepared.of(data), list[VoteCandidate]()
+    ready, tried = CanonicalData.of(data), list[RuleCandidate]()
     for option in divisions:
         tables = [_table(model, ready, option, rows, against) for rows in parts]
         tried += _for_graphs(joined(tables), option, size) if task == "graph" else _for_nodes(tables[0], option, size)
         num_classes = tables[0].num_classes
-    if task == "graph" and candidates is None and not has_own_groups(division):
+    if task == "graph" and candidates is None and not is_per_neighbour(division):
         tried.append(_counted_exactly(ready, replace(division, num_groups=math.inf), parts, num_classes, size, against))
     best = _simplest(tried)
     if best.label is not None:
         model = build_constant(data, best.label, len(best.vote.class_prior))
-    return VoteChoice(best, tuple(tried), model, size, sum(map(len, parts)), against)
+    return RuleChoice(best, tuple(tried), model, size, sum(map(len, parts)), against)
 
 
 def require_choice(division: Any, size: Any) -> None:
@@ -218,17 +218,19 @@ def _parts(data: Any, task: Task) -> list[IntArray]:
     return [part_rows(data, name).numpy() for name in ("train", "val")]
 
 
-def _table(model: torch.nn.Module, ready: Prepared, division: BuiltIn, rows: IntArray, against: Against) -> BallotTable:
+def _table(
+    model: torch.nn.Module, ready: CanonicalData, division: BuiltIn, rows: IntArray, against: Against
+) -> BallotTable:
     # Where every neighbour has a group of its own, the edgeless prediction is no ballot: a prior brings it in.
-    own = has_own_groups(division)
-    vote = Vote(prior=1) if own and ready.task == "node" else None
+    own = is_per_neighbour(division)
+    vote = VotingRule(prior=1) if own and ready.task == "node" else None
     evidence: Any = certify(model, ready, division, rows, vote=vote).evidence
     labels = graph_labels(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
     truth = checked_labels(labels, ready.total, rows, evidence.votes.num_classes).numpy()[rows]
     return BallotTable.of_own_groups(evidence, truth, against) if own else BallotTable.of(evidence.votes, truth)
 
 
-def _for_graphs(table: BallotTable, division: BuiltIn, size: int) -> list[VoteCandidate]:
+def _for_graphs(table: BallotTable, division: BuiltIn, size: int) -> list[RuleCandidate]:
     sizes = window(size)
     label, by_size = size_only(table, sizes)
     plain = Constants("abstain", (0,) * table.num_classes, 0.0)
@@ -241,8 +243,8 @@ def _for_graphs(table: BallotTable, division: BuiltIn, size: int) -> list[VoteCa
 
 
 def _counted_exactly(
-    ready: Prepared, division: BuiltIn, parts: list[IntArray], num_classes: int, size: int, against: Against
-) -> VoteCandidate:
+    ready: CanonicalData, division: BuiltIn, parts: list[IntArray], num_classes: int, size: int, against: Against
+) -> RuleCandidate:
     """The answer by size alone if every edge, or node, has a group of its own: hashed ones fall together and hide some.
 
     One class votes for each, the other casts what is empty, and the prior is twice the size from which on the first
@@ -254,9 +256,9 @@ def _counted_exactly(
     return _candidate(SIZE_ONLY, table.voting(label), by_size, division, size, label)
 
 
-def _for_nodes(table: BallotTable, division: BuiltIn, size: int) -> list[VoteCandidate]:
+def _for_nodes(table: BallotTable, division: BuiltIn, size: int) -> list[RuleCandidate]:
     sizes = window(size)
-    empties: list[Empty] = ["abstain"] if has_own_groups(division) else ["edgeless", "abstain"]
+    empties: list[Empty] = ["abstain"] if is_per_neighbour(division) else ["edgeless", "abstain"]
     usual, found = empties[0], [best_edgeless_prior(table, sizes, empty) for empty in empties]
     return [
         _candidate(NO_EDGES, table, Constants(usual, table.num_groups + 1, 0.0), division, size),
@@ -267,18 +269,18 @@ def _for_nodes(table: BallotTable, division: BuiltIn, size: int) -> list[VoteCan
 
 def _candidate(
     name: str, table: BallotTable, constants: Constants, division: BuiltIn, size: int, label: int | None = None
-) -> VoteCandidate:
+) -> RuleCandidate:
     def marks(at: int) -> FloatArray:
         return np.asarray(certified(table, constants.empty, constants.prior, at), dtype=np.float64) * table.weight
 
     outcomes = np.mean([marks(at) for at in window(size)], axis=0)
-    vote = Vote(empty=constants.empty, prior=constants.prior)
-    return VoteCandidate(
+    vote = VotingRule(empty=constants.empty, prior=constants.prior)
+    return RuleCandidate(
         name, division, vote, label, float(marks(0).sum()), float(marks(size).sum()), float(outcomes.sum()), outcomes
     )
 
 
-def _simplest(tried: Sequence[VoteCandidate]) -> VoteCandidate:
+def _simplest(tried: Sequence[RuleCandidate]) -> RuleCandidate:
     """The best candidate of each name; of these the simplest that none beats by more than chance explains."""
     best = max(tried, key=lambda one: (one.score, -_SIMPLER.index(one.name), -one.division.num_groups))
     for name in _SIMPLER:
@@ -293,5 +295,5 @@ def _simplest(tried: Sequence[VoteCandidate]) -> VoteCandidate:
     return best
 
 
-def _prior_text(vote: Vote) -> str:
+def _prior_text(vote: VotingRule) -> str:
     return str(vote.prior) if isinstance(vote.prior, int) else "/".join(map(str, vote.prior))

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.splits import GraphSet, dataset_digest
 from agnncert.divisions.base import Division, require_division
 from agnncert.engine.call import require_model
@@ -173,7 +173,7 @@ def fit(
     data: Any,
     division: Division | Smoothing | None = None,
     *,
-    vote: Vote | None = None,
+    vote: VotingRule | None = None,
     checkpoint: str | Path | None = None,
     progress: Callable[[Step], None] | None = None,
     **settings: Unpack[FitSettings],
@@ -195,10 +195,10 @@ def fit(
         objective: "balanced" averages each of the terms by itself; "paper" is the paper's sum over T + 1
             graphs; "vote", for graphs, is the loss of the vote that all subgraphs of a graph cast together;
             "certified", for nodes, has the loss of "balanced" and keeps the weights that certify most validation nodes
-            with the best prior; ``choose_vote`` then finds that prior.
+            with the best prior; ``choose_voting_rule`` then finds that prior.
             When not given, "balanced" for nodes and "vote" for graphs.
         design_size: The size of changes for which "certified" keeps weights.
-        against: Node task: what that size counts, as ``choose_vote`` says: "any" change, or "structure".
+        against: Node task: what that size counts, as ``choose_voting_rule`` says: "any" change, or "structure".
         weights: How much the whole graph, the ballots that see an edge and the edgeless prediction count.
         balance_classes: Let every class count the same, however many members it has.
         groups_per_step: How many subgraphs, sampled anew for each step, stand for all. Graph task: all of them when
@@ -209,7 +209,7 @@ def fit(
         clusters_per_step: How many clusters a step puts together, with the edges among them.
         protocol: Node task: "inductive" hides the test nodes and their edges while training. "held-out" hides the
             validation nodes too, which then come in only when weights are scored: so that what is chosen on them
-            afterwards (``choose_vote``) is chosen on nodes that the model has never seen, as the test nodes will be.
+            afterwards (``choose_voting_rule``) is chosen on nodes that the model has never seen, as the test nodes will be.
         select_size: Keep the weights with the best *certified* accuracy at this size; 0 for the accuracy of the vote.
         evaluate_every: Epochs between two evaluations on the validation set.
         patience: Stop after this many evaluations without improvement; ``None`` never stops early.

@@ -29,13 +29,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.divisions.base import Division, has_own_groups, num_groups_in
+from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in
 from agnncert.engine import fast
 from agnncert.engine.call import Caller, no_edges
 from agnncert.engine.features import Features, SparseRows
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import one_graph
-from agnncert.training.settings import FitSettings, Weights
+from agnncert.training.settings import FitSettings, LossWeights
 
 # One training step: adds its gradient to the parameters and returns its loss.
 TrainingStep = Callable[[], float]
@@ -121,7 +121,7 @@ class Terms:
             SettingsError: Both terms have weight 0.
         """
         by_vote = settings["objective"] == "vote"
-        weights = Weights(full=0) if by_vote else settings["weights"] or Weights()
+        weights = LossWeights(full=0) if by_vote else settings["weights"] or LossWeights()
         if not (weights.full or weights.ballots):
             raise SettingsError(
                 f"{weights}: there is no edgeless term for graphs, nor for GNNCert: weigh another term."
@@ -244,7 +244,7 @@ class NodeObjective:
         Raises:
             SettingsError: Nothing is left to train on.
         """
-        weights = settings["weights"] or Weights()
+        weights = settings["weights"] or LossWeights()
         per_class = class_weights(y[rows], call) if settings["balance_classes"] else None
         if division is None:
             none, sparse = torch.empty(0), SparseRows.of(graph.x.to(call.dtype))
@@ -292,7 +292,7 @@ class NodeObjective:
 
 
 def _factors(
-    layout: fast.Plan, rows: Tensor, division: Division, objective: str | None, weights: Weights, dtype: torch.dtype
+    layout: fast.Plan, rows: Tensor, division: Division, objective: str | None, weights: LossWeights, dtype: torch.dtype
 ) -> tuple[float, Tensor, Tensor]:
     """Factors of the three terms; see ``NodeObjective.factors``."""
     pieces = layout.pieces
@@ -303,7 +303,7 @@ def _factors(
     gated = pieces.blank is not None  # then a ballot without an edge abstains, and nothing is trained on it
     if gated:
         unlisted = torch.zeros(len(rows), dtype=dtype)
-    elif has_own_groups(division):  # empty groups abstain, but the prior votes for the edgeless prediction
+    elif is_per_neighbour(division):  # empty groups abstain, but the prior votes for the edgeless prediction
         unlisted = torch.ones(len(rows), dtype=dtype)
     else:
         unlisted = division.num_groups - count[rows]
@@ -357,7 +357,7 @@ class GraphObjective:
             terms = Terms(1.0, 0.0, 0, class_weights(y, call) if settings["balance_classes"] else None)
             return cls(call, joined, y, wholes, None, 0, terms, settings["batch_size"])
         groups = num_groups_in(division, joined)
-        if has_own_groups(division):  # small graphs have few: a sample of all numbers would hardly look at them
+        if is_per_neighbour(division):  # small graphs have few: a sample of all numbers would hardly look at them
             settings = {**settings, "groups_per_step": None}
         terms = Terms.of(call, y, groups, groups, settings)
         pieces = division.pieces(joined, division.groups(joined))  # type: ignore[attr-defined]

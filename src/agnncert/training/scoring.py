@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.votes import IntArray, under_vote
-from agnncert.certificates.voting_rule import Vote
-from agnncert.divisions.base import Division, has_own_groups, is_graph_task, rule_of
+from agnncert.certificates.voting_rule import VotingRule
+from agnncert.divisions.base import Division, is_graph_task, is_per_neighbour, rule_of
 from agnncert.engine import fast
 from agnncert.engine.call import Caller
 from agnncert.engine.cast import cast
@@ -38,7 +38,7 @@ def scorer(
     rows: IntArray,
     truth: IntArray,
     size: int,
-    vote: Vote | None = None,
+    vote: VotingRule | None = None,
 ) -> Callable[[], Score]:
     """A function that scores the model with its present weights; larger is better, compared from left to right.
 
@@ -62,8 +62,8 @@ def scorer(
     if division is None:
         return lambda: _plain_score(call, graph, rows, truth)
     rule, _ = rule_of(division, "graph" if is_graph_task(graph) else "node")
-    spelled = (vote or Vote()).under(rule, call.num_classes)
-    plain = spelled == Vote().under(rule, call.num_classes) and not has_own_groups(division)
+    spelled = (vote or VotingRule()).under(rule, call.num_classes)
+    plain = spelled == VotingRule().under(rule, call.num_classes) and not is_per_neighbour(division)
     layout = _layout(call, graph, division, rows)
 
     def score() -> Score:
@@ -89,7 +89,7 @@ def _layout(call: Caller, graph: Data, division: Division, rows: IntArray) -> fa
 
 
 def _evidence(
-    call: Caller, graph: Data, division: Division, rows: IntArray, layout: fast.Plan | None, vote: Vote
+    call: Caller, graph: Data, division: Division, rows: IntArray, layout: fast.Plan | None, vote: VotingRule
 ) -> BallotEvidence:
     """What ``certify`` would leave in a certificate; the vote is spelled out."""
     rule, parameters = rule_of(division, "graph" if is_graph_task(graph) else "node")
@@ -116,10 +116,10 @@ def node_design_scorer(
         size: Perturbation size.
         against: What it counts.
     """
-    sizes, own = window(size), has_own_groups(division)
+    sizes, own = window(size), is_per_neighbour(division)
     empties: list[Empty] = ["abstain"] if own else ["edgeless", "abstain"]
     # With groups of their own, neighbours vote and the edgeless prediction comes in as a prior.
-    vote = Vote(prior=int(own)).under(rule_of(division, "node")[0], call.num_classes)
+    vote = VotingRule(prior=int(own)).under(rule_of(division, "node")[0], call.num_classes)
     layout = _layout(call, graph, division, rows)
 
     def score() -> Score:

@@ -19,7 +19,7 @@ Against = Literal["any", "structure"]
 
 
 @dataclass(frozen=True)
-class Weights:
+class LossWeights:
     """How much each term of the objective counts.
 
     Attributes:
@@ -77,7 +77,7 @@ class Setting:
         """Raises ``SettingsError`` unless the setting may have this value."""
         if value is None and type(None) in self.types:
             return
-        if Weights in self.types and not isinstance(value, Weights):
+        if LossWeights in self.types and not isinstance(value, LossWeights):
             raise SettingsError(f"{name}={value!r}: expected Weights(full=…, ballots=…, edgeless=…).")
         if self.words and value not in self.words:
             raise SettingsError(f'unknown {name} "{value}": {did_you_mean(str(value), self.words)}')
@@ -113,7 +113,7 @@ class FitSettings(TypedDict, total=False):
             from_recipe=False,
         ),
     ]  # fmt: skip
-    weights: Annotated[Weights | None, Setting(None)]
+    weights: Annotated[LossWeights | None, Setting(None)]
     balance_classes: Annotated[bool, Setting(False, "Let every class count the same.")]
     groups_per_step: Annotated[
         int | None, Setting(None, "Subgraphs that stand for all in a step (graphs).", at_least=1)
@@ -159,15 +159,15 @@ def checked(given: Mapping[str, Any], task: str) -> FitSettings:
     for name, setting in SETTINGS.items():
         setting.check(name, settings[name])
     settings["objective"] = settings["objective"] or usual_objective(task)
-    settings["weights"] = settings["weights"] or Weights()
-    if settings["objective"] == "vote" and settings["weights"] != Weights():
+    settings["weights"] = settings["weights"] or LossWeights()
+    if settings["objective"] == "vote" and settings["weights"] != LossWeights():
         raise SettingsError(
             f'{settings["weights"]}: objective="vote" is a single term. Leave out the weights, or choose "balanced".'
         )
     if settings["objective"] == "certified" and task == "graph":
         raise SettingsError(
             'objective="certified" is for node classification: train graph classifiers with "vote" (the default), then '
-            "choose_vote(model, data, division, size) finds the prior."
+            "choose_voting_rule(model, data, division, size) finds the prior."
         )
     if settings["objective"] == "certified" and settings["select_size"]:
         raise SettingsError(
@@ -191,7 +191,7 @@ def usual_objective(task: str) -> ObjectiveName:
 def as_json(settings: FitSettings) -> dict[str, Any]:
     """The settings as JSON can store them: numbers of numpy become Python's, weights a dictionary."""
     return {
-        name: asdict(value) if isinstance(value, Weights) else value.item() if hasattr(value, "item") else value
+        name: asdict(value) if isinstance(value, LossWeights) else value.item() if hasattr(value, "item") else value
         for name, value in settings.items()
     }
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.splits import inductive_view
 from agnncert.divisions.base import Division, rule_of
 from agnncert.divisions.edge import EdgeCentric
@@ -50,7 +50,7 @@ class TrainingSetup:
 
 
 def prepare(
-    model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings, vote: Vote | None = None
+    model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings, vote: VotingRule | None = None
 ) -> TrainingSetup:
     """Checks data and settings and lays out the subgraphs, once for all epochs.
 
@@ -92,7 +92,7 @@ def prepare(
     return TrainingSetup(objective, _scorer(call, graph, division, val, y.numpy()[val], settings, vote))
 
 
-def _require_possible(division: Defence, settings: FitSettings, vote: Vote | None) -> None:
+def _require_possible(division: Defence, settings: FitSettings, vote: VotingRule | None) -> None:
     if not (division is None or isinstance(division, Smoothing)) and rule_of(division, "node")[0] == "custom/node":
         raise SettingsError(
             f"fit does not train on the subgraphs of a division of your own, {type(division).__name__}: train without "
@@ -122,7 +122,7 @@ def _require_possible(division: Defence, settings: FitSettings, vote: Vote | Non
 
 
 def _require_designed(division: Defence) -> None:
-    """Refuses a division for which ``choose_vote`` chooses no prior."""
+    """Refuses a division for which ``choose_voting_rule`` chooses no prior."""
     if not isinstance(division, EdgeCentric | NodeCentric) or getattr(division, "gate_features", False):
         raise SettingsError(
             f'objective="certified" counts the empty groups of EdgeCentric or NodeCentric, not of {division}: '
@@ -131,7 +131,7 @@ def _require_designed(division: Defence) -> None:
 
 
 def _scorer(
-    call: Caller, graph: Data, division: Defence, rows: Any, truth: Any, settings: FitSettings, vote: Vote | None
+    call: Caller, graph: Data, division: Defence, rows: Any, truth: Any, settings: FitSettings, vote: VotingRule | None
 ) -> Callable[[], Score]:
     if isinstance(division, Smoothing):
         division.count(call, graph, rows, 1, settings["seed"])  # errors come now, not after the first epoch
@@ -142,7 +142,7 @@ def _scorer(
 
 
 def _on_graphs(
-    model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings, vote: Vote | None
+    model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings, vote: VotingRule | None
 ) -> TrainingSetup:
     if settings["clusters"] is not None:
         raise SettingsError(
@@ -181,7 +181,7 @@ def _node_objective(
     return ClusterObjective(graph, y, rows, clusters, settings["clusters_per_step"], on)
 
 
-def require_vote(vote: Vote | None, division: Division, task: Task, num_classes: int | None = None) -> None:
+def require_vote(vote: VotingRule | None, division: Division, task: Task, num_classes: int | None = None) -> None:
     """Refuses a vote that makes no sense with a division, before anything is trained.
 
     Args:
@@ -195,8 +195,8 @@ def require_vote(vote: Vote | None, division: Division, task: Task, num_classes:
     """
     if vote is None:
         return
-    if not isinstance(vote, Vote):
-        raise SettingsError(f'vote={vote!r:.60}: expected a Vote, such as Vote(empty="abstain", prior=5).')
+    if not isinstance(vote, VotingRule):
+        raise SettingsError(f'vote={vote!r:.60}: expected a Vote, such as VotingRule(empty="abstain", prior=5).')
     least = max(2, len(vote.class_prior), 0 if vote.constant is None else vote.constant + 1)
     vote.under(rule_of(division, task)[0], least if num_classes is None else num_classes)
 

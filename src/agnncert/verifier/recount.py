@@ -75,7 +75,7 @@ class Piles:
 
     def radius(self) -> Numbers:
         """How many ballots may change, the most harmful first, before another class wins; -1 if one already may."""
-        if own.has_own_groups(self.ballots):
+        if own.is_per_neighbour(self.ballots):
             return own.radius(self, altering=True)
         radius = np.full(len(self.label), self.ballots.votes.num_groups)
         two, one = self.two.sum(axis=0), self.one.sum(axis=0)
@@ -93,7 +93,7 @@ class Piles:
 
     def structure_radius(self) -> Numbers | None:
         """As :meth:`radius`, of edges and nodes added and deleted alone; None where that is not stated."""
-        return own.radius(self, altering=False) if own.has_own_groups(self.ballots) else None
+        return own.radius(self, altering=False) if own.is_per_neighbour(self.ballots) else None
 
     def wins(self, limits: Limits | own.Changes) -> npt.NDArray[np.bool_]:
         """Which rivals win if as many ballots move as ``limits`` allow, shape ``[r]``."""
@@ -242,7 +242,7 @@ def _same_for_all(ballots: Ballots) -> Numbers:
     classes = np.zeros(ballots.votes.num_classes, dtype=np.int64)
     if isinstance(starts_with, tuple):
         classes += np.array(starts_with)
-    if own.has_own_groups(ballots) and isinstance(constant, int):
+    if own.is_per_neighbour(ballots) and isinstance(constant, int):
         classes[constant] -= ballots.votes.num_groups
     return classes
 
@@ -333,7 +333,7 @@ def limits(piles: Piles, budget: Budget, **instead: Numbers) -> Limits | own.Cha
     attack = {name: getattr(budget, name) + np.zeros(len(piles.label)) for name in COUNTS} | instead
     division, task = piles.ballots.rule.split("/")
     itself = 1 if budget.target_features else 0
-    if own.has_own_groups(piles.ballots):
+    if own.is_per_neighbour(piles.ballots):
         return own.changes(piles, attack, division, task, covered=not itself)
     if division == "edge-centric":
         bound = _edge_centric(piles, attack, task)

@@ -39,7 +39,7 @@ class Changes:
     covered: Numbers
 
 
-def has_own_groups(ballots: Ballots) -> bool:
+def is_per_neighbour(ballots: Ballots) -> bool:
     """Whether every neighbour, pair or node has a group of its own."""
     return ballots.rule.startswith("per-")
 

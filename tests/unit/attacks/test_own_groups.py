@@ -22,17 +22,17 @@ BUDGETS = [
 ]
 INF = math.inf
 NODE_VOTES = [
-    (ac.EdgeCentric(3), ac.Vote("abstain", 1)),
-    (ac.NodeCentric(3), ac.Vote(1, 2)),
-    (ac.NodeCentric(3, gate_features=True), ac.Vote("abstain", [0, 1, 0])),
-    (ac.NodeCentric(INF), ac.Vote(prior=1)),
-    (ac.EdgeCentric(INF), ac.Vote(prior=2)),
-    (ac.NodeCentric(INF), ac.Vote(2, [1, 0, 1])),
+    (ac.EdgeCentric(3), ac.VotingRule("abstain", 1)),
+    (ac.NodeCentric(3), ac.VotingRule(1, 2)),
+    (ac.NodeCentric(3, gate_features=True), ac.VotingRule("abstain", [0, 1, 0])),
+    (ac.NodeCentric(INF), ac.VotingRule(prior=1)),
+    (ac.EdgeCentric(INF), ac.VotingRule(prior=2)),
+    (ac.NodeCentric(INF), ac.VotingRule(2, [1, 0, 1])),
 ]
 GRAPH_VOTES = [
-    (ac.EdgeCentric(4), ac.Vote(0, [0, 2, 0])),
-    (ac.NodeCentric(INF), ac.Vote(prior=[1, 0, 0])),
-    (ac.EdgeCentric(INF), ac.Vote(1, [0, 1, 0])),
+    (ac.EdgeCentric(4), ac.VotingRule(0, [0, 2, 0])),
+    (ac.NodeCentric(INF), ac.VotingRule(prior=[1, 0, 0])),
+    (ac.EdgeCentric(INF), ac.VotingRule(1, [0, 1, 0])),
 ]
 
 
@@ -68,9 +68,9 @@ def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_
 @pytest.mark.parametrize("division", [ac.NodeCentric(INF), ac.EdgeCentric(INF)], ids=str)
 def test_one_step_beyond_the_certified_number_injection_breaks_many_targets(division):
     model, data = NodeListener(1), town(80, degree=4.0, seed=3)
-    certificate = ac.certify(model, data, division, vote=ac.Vote(prior=3))
+    certificate = ac.certify(model, data, division, vote=ac.VotingRule(prior=3))
     for more, succeeds in ((0, False), (1, True)):
-        sizes = np.maximum(certificate.largest("inject_nodes", edges_per_injected=1), 0)
+        sizes = np.maximum(certificate.max_certified("inject_nodes", edges_per_injected=1), 0)
         budgets = [ac.Budget(inject_nodes=int(size) + more, edges_per_injected=1) for size in sizes]
         report = attack(model, data, budget=budgets, certificate=certificate)
         assert not report.violations

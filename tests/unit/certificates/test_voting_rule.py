@@ -1,26 +1,26 @@
-"""``Vote``: what makes sense under which rule, and how it lies in a file."""
+"""``VotingRule``: what makes sense under which rule, and how it lies in a file."""
 
 import numpy as np
 import pytest
 
 from agnncert.certificates.rules import RULES
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError, SettingsError
 
 from ...support.certificates import random_vote
 
 
 def test_the_plain_vote_is_spelled_out_as_it_has_always_been():
-    usual = {rule: Vote().under(rule, 3) for rule in RULES}
+    usual = {rule: VotingRule().under(rule, 3) for rule in RULES}
     edgeless = {rule for rule, vote in usual.items() if vote.empty == "edgeless"}
     assert edgeless == {"edge-centric/node", "node-centric/node"}
     assert all(vote.prior == 0 for vote in usual.values())
-    assert Vote(prior=[0, 0, 0]).under("node-centric/node", 3) == usual["node-centric/node"]
+    assert VotingRule(prior=[0, 0, 0]).under("node-centric/node", 3) == usual["node-centric/node"]
 
 
 def test_numbers_of_numpy_and_arrays_are_taken():
-    vote = Vote(np.int64(1), np.array([0, 12]))
-    assert vote == Vote(1, (0, 12))
+    vote = VotingRule(np.int64(1), np.array([0, 12]))
+    assert vote == VotingRule(1, (0, 12))
     assert type(vote.empty) is int
     assert type(vote.prior[0]) is int
 
@@ -28,26 +28,26 @@ def test_numbers_of_numpy_and_arrays_are_taken():
 @pytest.mark.parametrize("empty", ["nothing", -1, 1.0, True, [0], 2**15])
 def test_what_an_empty_group_cannot_cast_is_refused(empty):
     with pytest.raises(SettingsError, match="empty="):
-        Vote(empty)
+        VotingRule(empty)
 
 
 @pytest.mark.parametrize("prior", [1.5, "3", None, [], [1, 2.0], True, {0: 1}, 2**31, [[1], [2]]])
 def test_what_is_no_prior_is_refused(prior):
     with pytest.raises(SettingsError, match="prior="):
-        Vote("abstain", prior)
+        VotingRule("abstain", prior)
 
 
 @pytest.mark.parametrize(
     ("rule", "vote", "why"),
     [
-        ("edge-centric/graph", Vote("edgeless"), "no edgeless prediction"),
-        ("node-centric/graph", Vote(prior=3), "no edgeless prediction"),
-        ("gated/node", Vote("edgeless"), "hide the target's features"),
-        ("gated/node", Vote("abstain", 2), "own features, which this division protects"),
-        ("custom/node", Vote(1), "all ballots are cast"),
-        ("gnncert-e/node", Vote(prior=1), "only the ballots are known"),
-        ("node-centric/node", Vote(3), "classes are 0 to 2"),
-        ("node-centric/node", Vote(0, [1, 2]), "one for each of 3"),
+        ("edge-centric/graph", VotingRule("edgeless"), "no edgeless prediction"),
+        ("node-centric/graph", VotingRule(prior=3), "no edgeless prediction"),
+        ("gated/node", VotingRule("edgeless"), "hide the target's features"),
+        ("gated/node", VotingRule("abstain", 2), "own features, which this division protects"),
+        ("custom/node", VotingRule(1), "all ballots are cast"),
+        ("gnncert-e/node", VotingRule(prior=1), "only the ballots are known"),
+        ("node-centric/node", VotingRule(3), "classes are 0 to 2"),
+        ("node-centric/node", VotingRule(0, [1, 2]), "one for each of 3"),
     ],
 )
 def test_a_vote_that_does_not_fit_the_rule_is_refused(rule, vote, why):
@@ -60,7 +60,7 @@ def test_a_vote_survives_json(rule):
     rng = np.random.default_rng(7)
     for _ in range(20):
         vote = random_vote(rng, rule).under(rule, 3)
-        assert Vote.from_json(vote.to_json(), rule, 3) == vote
+        assert VotingRule.from_json(vote.to_json(), rule, 3) == vote
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_a_vote_survives_json(rule):
 )
 def test_a_vote_that_this_library_would_not_write_is_refused(stored):
     with pytest.raises(CertificateError, match="makes no sense"):
-        Vote.from_json(stored, "node-centric/node", 3)
+        VotingRule.from_json(stored, "node-centric/node", 3)

@@ -13,10 +13,10 @@ from agnncert.errors import SettingsError
     ("values", "expected"),
     [
         ({"num_groups": 9}, ac.NodeCentric(9)),
-        ({"num_groups": math.inf, "prior": 5}, (ac.NodeCentric(math.inf), ac.Vote(prior=5))),
-        ({"num_groups": 9, "empty": "abstain"}, (ac.NodeCentric(9), ac.Vote(empty="abstain"))),
-        ({"num_groups": 9, "empty": 1, "prior": "0/-3"}, (ac.NodeCentric(9), ac.Vote(empty=1, prior=[0, -3]))),
-        ({"num_groups": 9, "empty": "toxic"}, (ac.NodeCentric(9), ac.Vote(empty=1))),
+        ({"num_groups": math.inf, "prior": 5}, (ac.NodeCentric(math.inf), ac.VotingRule(prior=5))),
+        ({"num_groups": 9, "empty": "abstain"}, (ac.NodeCentric(9), ac.VotingRule(empty="abstain"))),
+        ({"num_groups": 9, "empty": 1, "prior": "0/-3"}, (ac.NodeCentric(9), ac.VotingRule(empty=1, prior=[0, -3]))),
+        ({"num_groups": 9, "empty": "toxic"}, (ac.NodeCentric(9), ac.VotingRule(empty=1))),
     ],
 )
 def test_a_vote_may_stand_among_the_settings_of_a_division(values, expected):

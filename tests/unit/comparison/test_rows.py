@@ -102,7 +102,7 @@ def test_figures_draw_envelopes_as_points_and_call_them_so(designed, tmp_path):
 
 def test_made_again_nothing_is_trained_or_chosen_again(designed, graphs, monkeypatch):
     comparison, _, settings = designed
-    for name in ("fit", "choose_vote"):
+    for name in ("fit", "choose_voting_rule"):
         monkeypatch.setattr(f"agnncert.comparison.runner.{name}", lambda *_, **__: pytest.fail("done again"))
     assert ac.compare(graphs, [ac.EdgeCentric(12)], **settings) == comparison
 
@@ -143,7 +143,7 @@ def test_a_bag_of_nodes_holds_against_edges_and_is_certified_against_nodes(graph
 
     model = study.new_model("mlp")
     ac.fit(model, graphs, ac.NodeCentric(math.inf), seed=0, **study.fit_args)
-    choice = ac.choose_vote(model, graphs, ac.NodeCentric(math.inf), 2, against="structure")
+    choice = ac.choose_voting_rule(model, graphs, ac.NodeCentric(math.inf), 2, against="structure")
     best = next(one for one in choice.candidates if one.name == "with a prior")
     assert vote_in_words(best.vote) == injected["vote"]
     cert = ac.certify(model, graphs, ac.NodeCentric(math.inf), targets=graphs.test, vote=best.vote)
@@ -186,8 +186,8 @@ def test_nodes_are_compared_with_the_best_model_without_edges(nodes):
 
 
 def test_a_defence_may_bring_its_vote_and_its_row_says_which(nodes):
-    vote = ac.Vote(empty="abstain", prior=4)
-    defences = [ac.NodeCentric(5), (ac.NodeCentric(5), vote), (ac.EdgeCentric(math.inf), ac.Vote(prior=3))]
+    vote = ac.VotingRule(empty="abstain", prior=4)
+    defences = [ac.NodeCentric(5), (ac.NodeCentric(5), vote), (ac.EdgeCentric(math.inf), ac.VotingRule(prior=3))]
     comparison = ac.compare(nodes, defences, sizes=SIZES, **QUICK)
     plain, voted, own = comparison.rows[-3:]
     assert [row["vote"] for row in (plain, voted, own)] == ["", "empty abstain, prior 4", "empty abstain, prior 3"]
@@ -224,12 +224,12 @@ def test_what_is_below_the_majority_class_is_starred_and_said(designed):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"defences": [(ac.NodeCentric(5), 3)]}, "pair of a division and its Vote"),
-        ({"defences": [ac.baselines.BiRS()], "vote": ac.Vote(prior=2)}, "adds up no ballots"),
-        ({"defences": [(ac.NodeCentric(5), ac.Vote(prior=[1, 2]))]}, "2 numbers: expected one for each of 3"),
-        ({"defences": [(ac.NodeCentric(5, gate_features=True), ac.Vote(prior=2))]}, "own features"),
+        ({"defences": [(ac.NodeCentric(5), 3)]}, "pair of a division and its VotingRule"),
+        ({"defences": [ac.baselines.BiRS()], "vote": ac.VotingRule(prior=2)}, "adds up no ballots"),
+        ({"defences": [(ac.NodeCentric(5), ac.VotingRule(prior=[1, 2]))]}, "2 numbers: expected one for each of 3"),
+        ({"defences": [(ac.NodeCentric(5, gate_features=True), ac.VotingRule(prior=2))]}, "own features"),
         ({"defences": [ac.baselines.GNNCertE(5)], "design_size": 2}, "none of these is among the defences"),
-        ({"defences": [ac.NodeCentric(5)], "design_size": 2, "vote": ac.Vote(prior=2)}, "none of these"),
+        ({"defences": [ac.NodeCentric(5)], "design_size": 2, "vote": ac.VotingRule(prior=2)}, "none of these"),
         ({"design_size": -1}, "design_size=-1"),
         ({"design_size": []}, "expected one or several"),
         ({"design_size": [1, 0.5]}, "expected one or several"),

@@ -56,9 +56,9 @@ def file_of(certificate, folder: Path, name: str) -> bytes:
 
 DEFENCES = {
     "edge-centric": (ac.EdgeCentric(12), {}),
-    "node-centric with a prior": (ac.NodeCentric(12), {"vote": ac.Vote(empty="abstain", prior=[2, 0, 1])}),
+    "node-centric with a prior": (ac.NodeCentric(12), {"vote": ac.VotingRule(empty="abstain", prior=[2, 0, 1])}),
     "gated": (ac.NodeCentric(12, gate_features=True), {}),
-    "one group per neighbour": (ac.NodeCentric(math.inf), {"vote": ac.Vote(empty="abstain", prior=3)}),
+    "one group per neighbour": (ac.NodeCentric(math.inf), {"vote": ac.VotingRule(empty="abstain", prior=3)}),
     "samples": (ac.baselines.BiRS(), {"n0": 20, "n": 300, "seed": 4}),
 }
 

@@ -6,7 +6,7 @@ import torch
 
 from agnncert.errors import GraphError
 from agnncert.graphs.graph import canonical, canonical_set, graph_digest
-from agnncert.graphs.targets import Prepared, prepared, target_rows
+from agnncert.graphs.targets import CanonicalData, prepared, target_rows
 
 from ...support.graphs import make_data, random_data
 
@@ -37,7 +37,7 @@ def same(a, b) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_some_graphs_of_a_prepared_set_are_those_graphs_prepared_alone(seed: int, loops: bool) -> None:
     graphs = graphs_of(7, seed)
-    ready = Prepared.of(graphs)
+    ready = CanonicalData.of(graphs)
     for rows in ([3], [5, 0, 2], [6, 5, 4, 3, 2, 1, 0], list(range(7))):
         same(ready.targets(rows, loops).graph, canonical_set([graphs[k] for k in rows], loops))
 
@@ -45,7 +45,7 @@ def test_some_graphs_of_a_prepared_set_are_those_graphs_prepared_alone(seed: int
 def test_ids_are_stable_if_those_of_the_chosen_graphs_are() -> None:
     graphs = graphs_of(3, 0)
     del graphs[1].node_id
-    ready = Prepared.of(graphs)
+    ready = CanonicalData.of(graphs)
     assert ready.targets([0, 2]).id_kind == "node_id"
     assert ready.targets([0, 1]).id_kind == "row"
 
@@ -53,7 +53,7 @@ def test_ids_are_stable_if_those_of_the_chosen_graphs_are() -> None:
 @pytest.mark.parametrize("loops", [False, True])
 def test_a_prepared_graph_is_the_canonical_one_and_is_made_once(loops: bool) -> None:
     (graph,) = graphs_of(1, 3)
-    ready = Prepared.of(graph)
+    ready = CanonicalData.of(graph)
     targets = ready.targets(None, loops)
     same(targets.graph, canonical(graph, loops))
     assert ready.targets(np.arange(graph.num_nodes), loops) is targets
@@ -67,12 +67,12 @@ def test_a_prepared_graph_is_the_canonical_one_and_is_made_once(loops: bool) -> 
 )
 def test_the_ids_of_targets_are_those_of_the_data(ids) -> None:
     graph = make_data([(0, 1), (1, 0)], 3, ids=ids)
-    assert Prepared.of(graph).targets([2, 1]).ids.tolist() == [ids[2], ids[1]]
+    assert CanonicalData.of(graph).targets([2, 1]).ids.tolist() == [ids[2], ids[1]]
 
 
 def test_ids_of_whole_numbers_are_an_array_of_them_however_they_are_spelled() -> None:
     for ids in ([5, "6", -7], ["5", "6", "-7"], torch.tensor([5, 6, -7], dtype=torch.int16), (5, 6, -7)):
-        found = Prepared.of(make_data([], 3, ids=ids)).targets().ids
+        found = CanonicalData.of(make_data([], 3, ids=ids)).targets().ids
         assert found.dtype == np.int64
         assert found.tolist() == [5, 6, -7]
 
@@ -81,8 +81,8 @@ def test_of_a_set_only_the_targets_need_to_be_prepared() -> None:
     graphs = graphs_of(4, 1)
     graphs[2].x[0] = torch.nan
     with pytest.raises(GraphError, match="not finite"):
-        Prepared.of(graphs)
-    ready = Prepared.of(graphs, [0, 3])
+        CanonicalData.of(graphs)
+    ready = CanonicalData.of(graphs, [0, 3])
     same(ready.targets([3]).graph, canonical_set([graphs[3]]))
     with pytest.raises(GraphError, match="not finite"):
         ready.targets([2])

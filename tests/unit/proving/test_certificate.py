@@ -76,23 +76,23 @@ def test_budgets_are_answered_by_the_evidence(cert):
 
 
 def test_the_largest_of_one_kind_takes_the_rest_of_the_budget_as_fields(cert):
-    largest = cert.largest("inject_nodes", edges_per_injected=INF)
-    assert largest.tolist() == cert.evidence.largest("inject_nodes", Budget(edges_per_injected=INF)).tolist()
+    largest = cert.max_certified("inject_nodes", edges_per_injected=INF)
+    assert largest.tolist() == cert.evidence.max_certified("inject_nodes", Budget(edges_per_injected=INF)).tolist()
     with pytest.raises(BudgetError, match='did you mean "add_edges"'):
-        cert.largest("add_edge")
+        cert.max_certified("add_edge")
     with pytest.raises(BudgetError, match='did you mean "delete_edges"'):
-        cert.largest("add_edges", delete_edgs=3)
+        cert.max_certified("add_edges", delete_edgs=3)
     with pytest.raises(BudgetError, match="what is searched for"):
-        cert.largest("add_edges", add_edges=3)
+        cert.max_certified("add_edges", add_edges=3)
     with pytest.raises(BudgetError, match="target_features"):
-        cert.largest("target_features")
+        cert.max_certified("target_features")
 
 
 def test_new_neighbours_are_what_is_withstood_when_all_else_is_unlimited(cert, rng):
     everything = {"delete_edges": INF, "change_edges": INF, "change_features": INF}
-    assert cert.new_neighbours.tolist() == cert.largest("add_edges", **everything, delete_nodes=INF).tolist()
+    assert cert.new_neighbours.tolist() == cert.max_certified("add_edges", **everything, delete_nodes=INF).tolist()
     by_row = certificate_of(random_evidence(rng, "node-centric/node", ids="row"))
-    assert by_row.new_neighbours.tolist() == by_row.largest("add_edges", **everything).tolist()
+    assert by_row.new_neighbours.tolist() == by_row.max_certified("add_edges", **everything).tolist()
     assert (by_row.new_neighbours >= 0).any()
     graphs = certificate_of(random_evidence(rng, "node-centric/graph"))
     assert set(graphs.new_neighbours) == {-1.0}

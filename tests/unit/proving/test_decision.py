@@ -30,8 +30,8 @@ def test_one_target_is_looked_up_by_its_id(cert):
     assert (one.truth, one.degree, one.row) == (cert.truth[7], 7, cert.row[7])
     assert one.votes.tolist() == cert.counts[7].tolist()
     assert cert["user-004"].truth is None
-    assert one.largest("add_edges") == cert.largest("add_edges")[7]
-    assert one.withstands["inject_nodes"] == cert.largest("inject_nodes", edges_per_injected=math.inf)[7]
+    assert one.max_certified("add_edges") == cert.max_certified("add_edges")[7]
+    assert one.withstands["inject_nodes"] == cert.max_certified("inject_nodes", edges_per_injected=math.inf)[7]
     budget = Budget(add_edges=1)
     assert one.holds_against(budget) == cert.holds_against(budget)[7]
     assert repr(one).startswith("Decision('user-007', label=")

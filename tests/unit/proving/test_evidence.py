@@ -8,7 +8,7 @@ import pytest
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.rules import RULES
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import CertificateError
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import Reach, tally, withstands
@@ -49,20 +49,20 @@ WRONG_PRIORS = {
 @pytest.mark.parametrize("what", WRONG_PRIORS)
 def test_impossible_priors_are_refused(what):
     change, reason = WRONG_PRIORS[what]
-    proof = evidence(vote=Vote("abstain", 3))
+    proof = evidence(vote=VotingRule("abstain", 3))
     with pytest.raises(CertificateError, match=reason):
         BallotEvidence.load(proof.tensors() | change(proof.tensors()), proof.settings())
 
 
 def test_a_prior_that_follows_something_else_than_what_empty_groups_cast_is_refused():
-    proof = evidence(vote=Vote("edgeless", 3))
+    proof = evidence(vote=VotingRule("edgeless", 3))
     other = altered(proof.edgeless, (proof.edgeless[0] + 1) % 3)
     with pytest.raises(CertificateError, match="but they do not"):
         BallotEvidence.load(proof.tensors() | {"edgeless": other}, proof.settings())
 
 
 def test_predictions_are_there_exactly_if_the_prior_follows_them():
-    plain, prior = evidence(), evidence(vote=Vote("abstain", 3))
+    plain, prior = evidence(), evidence(vote=VotingRule("abstain", 3))
     with pytest.raises(CertificateError, match="expected"):
         BallotEvidence.load(prior.tensors(), prior.settings() | {"vote": {"empty": "abstain", "prior": 0}})
     with pytest.raises(CertificateError, match="expected"):
@@ -177,14 +177,14 @@ def test_targets_are_worked_through_in_blocks_with_the_same_answers(monkeypatch)
     proof, budget = evidence(num_targets=50), Budget(add_edges=1, delete_nodes=1)
     whole = (
         proof.holds(budget),
-        proof.largest("add_edges", Budget()),
+        proof.max_certified("add_edges", Budget()),
         proof.broken_at_most(budget),
         *proof.label_and_radius(),
     )
     monkeypatch.setattr(ballots, "CELLS_AT_ONCE", 21)  # seven targets at a time
     parts = (
         proof.holds(budget),
-        proof.largest("add_edges", Budget()),
+        proof.max_certified("add_edges", Budget()),
         proof.broken_at_most(budget),
         *proof.label_and_radius(),
     )
@@ -197,7 +197,7 @@ def test_no_targets_are_no_problem():
     proof = evidence(num_targets=0)
     assert proof.holds(Budget()).shape == (0,)
     assert proof.broken_at_most(Budget(add_edges=1)) == 0
-    assert proof.largest("add_edges", Budget()).shape == (0,)
+    assert proof.max_certified("add_edges", Budget()).shape == (0,)
 
 
 BUDGETS = (
@@ -232,5 +232,5 @@ def test_what_a_file_states_are_the_answers_to_each_question(rule):
     holds, broken, largest = proof.answers(BUDGETS, rest)
     assert all(np.array_equal(row, proof.holds(budget)) for row, budget in zip(holds, BUDGETS, strict=True))
     assert broken == tuple(proof.broken_at_most(budget) for budget in BUDGETS)
-    assert np.array_equal(largest, proof.largest("add_edges", rest))
+    assert np.array_equal(largest, proof.max_certified("add_edges", rest))
     assert proof.answers((), rest)[0].shape == (0, 25)

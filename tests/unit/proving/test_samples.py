@@ -58,10 +58,10 @@ def test_one_attacked_graph_of_many_breaks_one_target():
 
 def test_the_largest_amount_comes_from_the_same_test():
     bi = evidence(DeletionNoise(0.8, 0.9), method="bi-rs")
-    largest = bi.largest("inject_nodes", Budget(edges_per_injected=5))
+    largest = bi.max_certified("inject_nodes", Budget(edges_per_injected=5))
     assert largest.tolist() == bi.label_and_radius()[1].tolist()
-    assert bi.largest("inject_nodes", Budget())[0] == math.inf
-    assert bi.largest("add_edges", Budget()).tolist() == [0, -1, 0]
+    assert bi.max_certified("inject_nodes", Budget())[0] == math.inf
+    assert bi.max_certified("add_edges", Budget()).tolist() == [0, -1, 0]
 
 
 def test_flips_are_certified_in_their_own_unit():

@@ -11,7 +11,7 @@ import pytest
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.rules import RULES
 from agnncert.certificates.votes import Votes
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.theorems import (
     Reach,
     certified_radius,
@@ -26,7 +26,7 @@ from ...support.certificates import random_budget, random_evidence
 
 INF = math.inf
 NODE_RULES = ["edge-centric/node", "node-centric/node", "gated/node"]
-VOTES = [Vote(), Vote(empty="abstain", prior=(1, 4, 0)), Vote(empty=1, prior=(0, 9, 3))]
+VOTES = [VotingRule(), VotingRule(empty="abstain", prior=(1, 4, 0)), VotingRule(empty=1, prior=(0, 9, 3))]
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_answers_are_never_not_a_number_and_no_warning_is_raised(rule, rng):
     """Warnings are errors here, so 0·inf or inf-inf anywhere would fail."""
     proof = random_evidence(rng, rule)
     for field in COUNTS:
-        largest = proof.largest(field, random_budget(rng).but(**{field: 0}))
+        largest = proof.max_certified(field, random_budget(rng).but(**{field: 0}))
         assert ((largest >= -1) & (largest == np.where(np.isinf(largest), largest, np.floor(largest)))).all()
     assert proof.holds(Budget(inject_nodes=0, edges_per_injected=INF)).tolist() == proof.holds(Budget()).tolist()
     assert proof.holds(Budget(inject_nodes=INF, edges_per_injected=0)).dtype == bool
@@ -75,7 +75,7 @@ def test_the_largest_amount_is_the_last_one_that_holds(rule, rng):
     proof = random_evidence(rng, rule)
     for field in COUNTS:
         rest = Budget(edges_per_injected=3) if field != "edges_per_injected" else Budget(inject_nodes=2)
-        largest = proof.largest(field, rest)
+        largest = proof.max_certified(field, rest)
         held = np.array([proof.holds(rest.but(**{field: amount})) for amount in [*range(20), INF]])
         expected = np.where(held[-1], np.inf, held[:-1].sum(axis=0) - 1)
         assert largest.tolist() == expected.tolist()
@@ -106,11 +106,11 @@ def test_new_neighbours_reach_at_least_the_closed_form(rule, rng):
     reached = np.diff(proof.votes.indptr)
     closed = np.floor((12 - 2 * reached - (label > 0)) / 2)
     unlimited = Budget(delete_edges=INF, change_edges=INF, delete_nodes=INF, change_features=INF)
-    largest = proof.largest("add_edges", unlimited)
+    largest = proof.max_certified("add_edges", unlimited)
     applies = (proof.votes.default == label) & (closed >= 0)
     assert applies.sum() > 50
     assert (largest[applies] >= closed[applies]).all()
-    injected = proof.largest("inject_nodes", unlimited.but(edges_per_injected=INF))
+    injected = proof.max_certified("inject_nodes", unlimited.but(edges_per_injected=INF))
     assert injected.tolist() == largest.tolist()  # a hub of unlimited degree is one new neighbour
 
 
@@ -128,7 +128,7 @@ def test_own_features_are_refused_unless_the_rule_covers_them(rule, rng):
 def test_row_numbers_cover_no_deleted_node(rule, rng):
     proof = random_evidence(rng, rule, ids="row")
     assert not proof.holds(Budget(delete_nodes=1)).any()
-    assert proof.largest("delete_nodes", Budget()).max() == 0
+    assert proof.max_certified("delete_nodes", Budget()).max() == 0
     assert proof.holds(Budget(inject_nodes=1, edges_per_injected=1)).any()
     named = dataclasses.replace(proof, ids="node_id")
     assert named.holds(Budget(delete_nodes=1)).any()
@@ -374,6 +374,6 @@ def test_new_neighbours_beside_unlimited_deletions_are_found_without_a_search(ru
         proof = random_evidence(rng, rule, num_targets=40, num_groups=20, ids=ids, unstable=0.02, vote=vote)
         rest = Budget(delete_edges=INF, target_features=target_features).but(**more)
         searched = largest_amount(lambda amounts: proof.holds_each(rest, "add_edges", amounts), 40)  # noqa: B023
-        assert proof.largest("add_edges", rest).tolist() == searched.tolist(), (vote, rest)
+        assert proof.max_certified("add_edges", rest).tolist() == searched.tolist(), (vote, rest)
         found |= set(searched.tolist())
     assert len(found) > 4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.rules import RULES
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.report.text import elected, empty_words, facts, key_figures, structure_notes, vote_notes
@@ -17,7 +17,7 @@ from ...support.synthetic import made_up_certificate
 NAMES = ["fine", "broken", "unknown"]
 
 
-def summary_of(rule: str, vote: Vote | None = None, **shape) -> Summary:
+def summary_of(rule: str, vote: VotingRule | None = None, **shape) -> Summary:
     certificate, degree = made_up_certificate(np.random.default_rng(1), rule, 40, 20, 3, vote=vote, **shape)
     return summarise(certificate, ReportContext(class_names=NAMES, degree=degree))
 
@@ -27,40 +27,52 @@ def summary_of(rule: str, vote: Vote | None = None, **shape) -> Summary:
     [
         (
             "edge-centric/graph",
-            Vote(1, [0, 12, 0]),
+            VotingRule(1, [0, 12, 0]),
             "12 votes for broken are given in advance; no attack can move them.",
         ),
         (
             "edge-centric/graph",
-            Vote(1, [0, 12, 0]),
+            VotingRule(1, [0, 12, 0]),
             "A subgraph without an edge of the graph votes for broken, whatever",
         ),
-        ("node-centric/graph", Vote(prior=[1, 0, 0]), "1 vote for fine is given in advance; no attack can move them."),
-        ("node-centric/node", Vote("abstain", [2, -3, 0]), "2 votes for fine and 3 votes against broken are given in"),
+        (
+            "node-centric/graph",
+            VotingRule(prior=[1, 0, 0]),
+            "1 vote for fine is given in advance; no attack can move them.",
+        ),
         (
             "node-centric/node",
-            Vote("abstain", 5),
+            VotingRule("abstain", [2, -3, 0]),
+            "2 votes for fine and 3 votes against broken are given in",
+        ),
+        (
+            "node-centric/node",
+            VotingRule("abstain", 5),
             "5 votes for what the model predicts from the node’s features alone are",
         ),
         (
             "node-centric/node",
-            Vote("abstain"),
+            VotingRule("abstain"),
             "in which the node has no edge that brings it a message casts no ballot",
         ),
-        ("gated/node", Vote(2, [1, 1, 1]), "that knows nothing about the node votes for unknown"),
+        ("gated/node", VotingRule(2, [1, 1, 1]), "that knows nothing about the node votes for unknown"),
         (
             "per-neighbour/node",
-            Vote(prior=5),
+            VotingRule(prior=5),
             "Each neighbour of the node casts one ballot, which sees these two nodes",
         ),
         (
             "per-neighbour/node",
-            Vote(prior=5),
+            VotingRule(prior=5),
             "a neighbour that comes or goes moves the count by one vote, and one that",
         ),
-        ("per-pair/node", Vote(2, 5), "Each ballot that is cast takes one vote from unknown"),
-        ("per-pair/node", Vote(2, 5), "an edge that comes, goes or is altered moves the count by up to two votes"),
-        ("per-pair/graph", Vote(prior=[0, 4, 0]), "A second direction for an edge that has one alters it."),
+        ("per-pair/node", VotingRule(2, 5), "Each ballot that is cast takes one vote from unknown"),
+        (
+            "per-pair/node",
+            VotingRule(2, 5),
+            "an edge that comes, goes or is altered moves the count by up to two votes",
+        ),
+        ("per-pair/graph", VotingRule(prior=[0, 4, 0]), "A second direction for an edge that has one alters it."),
     ],
 )
 def test_the_vote_is_told_in_plain_words(rule, vote, words):
@@ -76,37 +88,37 @@ def test_nothing_is_said_about_a_plain_vote(rule):
 
 
 def test_what_is_fixed_in_advance_stands_where_the_first_sentence_and_the_facts_are():
-    summary = summary_of("per-neighbour/node", Vote(prior=5))
+    summary = summary_of("per-neighbour/node", VotingRule(prior=5))
     assert elected(summary) == "one prediction for each neighbour of the node, added to votes that are given in advance"
     known = dict(facts(summary))
     assert known["Subgraphs"] == "one for each neighbour of the node"
-    assert known["Votes"] == "Vote(empty='abstain', prior=5)"
+    assert known["Votes"] == "VotingRule(empty='abstain', prior=5)"
 
 
 def test_a_prior_in_doubt_is_told():
-    summary = summary_of("node-centric/node", Vote("abstain", 5), doubtful=0.5)
+    summary = summary_of("node-centric/node", VotingRule("abstain", 5), doubtful=0.5)
     doubtful = int((~summary.ballots.edgeless_stable).sum())
     assert f"For {doubtful} of 40 nodes that prediction is too close to call" in " ".join(vote_notes(summary))
 
 
 def test_both_radii_are_among_the_figures():
-    meanings = [figure["meaning"] for figure in key_figures(summary_of("per-pair/node", Vote(prior=5)))]
+    meanings = [figure["meaning"] for figure in key_figures(summary_of("per-pair/node", VotingRule(prior=5)))]
     assert any("only added and deleted" in meaning for meaning in meanings)
     assert any(meaning.startswith("median radius: withstood") for meaning in meanings)
 
 
 def test_what_the_graph_contributes_is_told_for_votes_with_a_prior_too():
-    notes = " ".join(structure_notes(summary_of("per-neighbour/node", Vote(prior=5))))
+    notes = " ".join(structure_notes(summary_of("per-neighbour/node", VotingRule(prior=5))))
     assert "the model gives without any edges" in notes
     assert "ballots on average were cast where the node has an edge" in notes
     assert "5 votes given in advance to the prediction without edges" in notes
     # Nobody knows the prediction without edges where no vote follows it.
-    assert structure_notes(summary_of("node-centric/node", Vote("abstain", [1, 0, 0]))) == []
+    assert structure_notes(summary_of("node-centric/node", VotingRule("abstain", [1, 0, 0]))) == []
 
 
 def test_a_target_is_not_said_to_cast_a_default_that_empty_groups_do_not_cast():
     plain = summary_of("edge-centric/node").ballots
-    abstaining = summary_of("edge-centric/node", Vote("abstain", 3)).ballots
+    abstaining = summary_of("edge-centric/node", VotingRule("abstain", 3)).ballots
     assert empty_words(plain) == {}
     assert "casts no ballot" in empty_words(abstaining)["default_sentence"]
 
@@ -122,7 +134,7 @@ def test_there_is_a_page_for_every_vote(rule, tmp_path):
 
 
 def test_an_endless_prior_makes_no_endless_curve():
-    summary = summary_of("per-neighbour/node", Vote(prior=2**30))
+    summary = summary_of("per-neighbour/node", VotingRule(prior=2**30))
     assert summary.added.max() > 2**29
     assert len(summary.certified.size) <= 1_000_001
     assert summary.certified_additions.at(10**6) > 0

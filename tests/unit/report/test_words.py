@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import Certificate
 from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.report.text import conceded, deed, headline, key_figures, unjudged
@@ -32,7 +32,9 @@ DEEDS = {
 
 def summary_of(rule: str, num_groups: int = 6, targets: int = 40, **context: object) -> Summary:
     vote = (
-        Vote(prior=num_groups // 2 if rule.endswith("/node") else [num_groups // 2, 0, 0]) if "per-" in rule else None
+        VotingRule(prior=num_groups // 2 if rule.endswith("/node") else [num_groups // 2, 0, 0])
+        if "per-" in rule
+        else None
     )
     certificate, _ = made_up_certificate(np.random.default_rng(1), rule, targets, num_groups, 3, vote=vote)
     return summarise(certificate, ReportContext(**context))  # type: ignore[arg-type]

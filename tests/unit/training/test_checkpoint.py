@@ -69,7 +69,7 @@ def test_a_run_that_had_stopped_early_does_not_go_on(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"lr": 0.02}, {"epochs": 12}, {"seed": 2}, {"weights": ac.Weights(2)}, {"protocol": "inductive"}]
+    "changed", [{"lr": 0.02}, {"epochs": 12}, {"seed": 2}, {"weights": ac.LossWeights(2)}, {"protocol": "inductive"}]
 )
 def test_a_run_with_other_settings_is_refused_by_name(changed, tmp_path) -> None:
     run("node", tmp_path / "run")

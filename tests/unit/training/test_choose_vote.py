@@ -57,7 +57,7 @@ def test_groups_of_their_own_are_chosen_for_as_they_are_certified(
     nodes = nodes.clone()
     nodes.edge_index = nodes.edge_index[:, torch.arange(nodes.num_edges) % 5 > 0]  # some pairs have one direction
     for model, data, parts in ((for_graphs, graphs, [graphs.train, graphs.val]), (for_nodes, nodes, [nodes.val_mask])):
-        choice = ac.choose_vote(model, data, division, size=1, against=against)
+        choice = ac.choose_voting_rule(model, data, division, size=1, against=against)
         for one in (one for one in choice.candidates if one.label is None):
             shares = []
             for part in parts:
@@ -71,10 +71,10 @@ def test_groups_of_their_own_are_chosen_for_as_they_are_certified(
 
 @pytest.mark.parametrize("division", [ac.EdgeCentric(20), ac.NodeCentric(20)], ids=str)
 def test_every_candidate_certifies_as_much_as_it_says(graphs, for_graphs, division) -> None:
-    choice = ac.choose_vote(for_graphs, graphs, division, size=2)
+    choice = ac.choose_voting_rule(for_graphs, graphs, division, size=2)
     assert [one.division.num_groups for one in choice.candidates[::4]] == [20, 60, 200, math.inf]
     for one in choice.candidates:
-        assert one.vote == ac.Vote(one.vote.empty, one.vote.prior)
+        assert one.vote == ac.VotingRule(one.vote.empty, one.vote.prior)
         if one.label is not None:
             continue
         shares = []
@@ -86,7 +86,7 @@ def test_every_candidate_certifies_as_much_as_it_says(graphs, for_graphs, divisi
 
 
 def test_a_model_that_has_learnt_something_is_taken(graphs, for_graphs) -> None:
-    choice = ac.choose_vote(for_graphs, graphs, ac.EdgeCentric(20), size=2, candidates=[20])
+    choice = ac.choose_voting_rule(for_graphs, graphs, ac.EdgeCentric(20), size=2, candidates=[20])
     assert choice.best.name == MODEL
     assert choice.model is for_graphs
     assert choice.num_targets == 60
@@ -96,7 +96,7 @@ def test_a_model_that_has_learnt_something_is_taken(graphs, for_graphs) -> None:
 def test_where_the_size_tells_as_much_the_size_alone_decides_and_is_certified_by_the_same_code() -> None:
     graphs = paths(sizes_tell=True)
     model = ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2, readout="sum", seed=3)
-    choice = ac.choose_vote(model, graphs, ac.EdgeCentric(500), size=2, candidates=[500])
+    choice = ac.choose_voting_rule(model, graphs, ac.EdgeCentric(500), size=2, candidates=[500])
     assert choice.best.name == SIZE_ONLY
     assert choice.model is not model
     parts = [
@@ -115,7 +115,7 @@ def test_where_the_size_tells_as_much_the_size_alone_decides_and_is_certified_by
 def test_size_alone_is_also_counted_exactly_and_no_rule_by_size_certifies_more(division, counts) -> None:
     graphs = paths(sizes_tell=True)
     model = ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2, readout="sum", seed=3)
-    choice = ac.choose_vote(model, graphs, division, size=2)
+    choice = ac.choose_voting_rule(model, graphs, division, size=2)
     exact = choice.candidates[-1]
     assert (exact.name, exact.division.num_groups) == (SIZE_ONLY, math.inf)
     assert exact.score == pytest.approx(size_rule(graphs, 2, counts).score)
@@ -131,7 +131,7 @@ def test_size_alone_is_also_counted_exactly_and_no_rule_by_size_certifies_more(d
 def test_where_nothing_can_be_told_the_constant_answer_is_taken() -> None:
     graphs = paths(sizes_tell=False)
     model = ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2)
-    choice = ac.choose_vote(model, graphs, ac.NodeCentric(9), size=6)
+    choice = ac.choose_voting_rule(model, graphs, ac.NodeCentric(9), size=6)
     assert choice.best.name == CONSTANT
     cert = ac.certify(choice.model, graphs, choice.division, vote=choice.vote)
     assert set(cert.label.tolist()) == {0}
@@ -156,7 +156,7 @@ def for_nodes(nodes):
     "division", [ac.EdgeCentric(15), ac.NodeCentric(15), ac.NodeCentric(math.inf), ac.EdgeCentric(math.inf)], ids=str
 )
 def test_nodes_choose_between_their_vote_and_the_prediction_without_edges(nodes, for_nodes, division) -> None:
-    choice = ac.choose_vote(for_nodes, nodes, division, size=1)
+    choice = ac.choose_voting_rule(for_nodes, nodes, division, size=1)
     assert {one.name for one in choice.candidates} == {NO_EDGES, PLAIN, MODEL}
     for one in choice.candidates:
         cert = ac.certify(for_nodes, nodes, one.division, targets=nodes.val_mask, vote=one.vote)
@@ -167,8 +167,8 @@ def test_nodes_choose_between_their_vote_and_the_prediction_without_edges(nodes,
 
 
 def test_test_nodes_can_be_left_out(nodes, for_nodes) -> None:
-    seen = ac.choose_vote(for_nodes, nodes, ac.NodeCentric(15), size=0)
-    hidden = ac.choose_vote(for_nodes, nodes, ac.NodeCentric(15), size=0, protocol="inductive")
+    seen = ac.choose_voting_rule(for_nodes, nodes, ac.NodeCentric(15), size=0)
+    hidden = ac.choose_voting_rule(for_nodes, nodes, ac.NodeCentric(15), size=0, protocol="inductive")
     assert [one.accuracy for one in seen.candidates] != [one.accuracy for one in hidden.candidates]
 
 
@@ -194,7 +194,7 @@ def test_validation_nodes_in_the_training_graph_bias_the_choice_and_held_out_one
     for protocol in ("inductive", "held-out"):
         model = ac.build_model("gcn", data, hidden_channels=16, num_layers=2)
         ac.fit(model, data, division, protocol=protocol, epochs=60, lr=0.03, weight_decay=0.0, patience=None)
-        choice = ac.choose_vote(model, data, division, size=1, protocol=protocol)
+        choice = ac.choose_voting_rule(model, data, division, size=1, protocol=protocol)
         on_validation = next(one for one in choice.candidates if one.name == NO_EDGES)
         cert = ac.certify(model, data, division, targets=data.test_mask, vote=on_validation.vote)
         without_edges[protocol] = on_validation.accuracy - cert.certified_accuracy(data.y)
@@ -215,9 +215,9 @@ def test_validation_nodes_in_the_training_graph_bias_the_choice_and_held_out_one
 def test_senseless_calls_are_refused(graphs, for_graphs, changed, complaint) -> None:
     call = {"division": ac.EdgeCentric(9), "size": 1, **changed}
     with pytest.raises(SettingsError, match=complaint):
-        ac.choose_vote(for_graphs, graphs, **call)
+        ac.choose_voting_rule(for_graphs, graphs, **call)
 
 
 def test_gated_features_are_refused(nodes, for_nodes) -> None:
     with pytest.raises(SettingsError, match="gated"):
-        ac.choose_vote(for_nodes, nodes, ac.NodeCentric(9, gate_features=True), size=1)
+        ac.choose_voting_rule(for_nodes, nodes, ac.NodeCentric(9, gate_features=True), size=1)

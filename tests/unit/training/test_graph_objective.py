@@ -9,7 +9,7 @@ import agnncert as ac
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical_set, one_graph
 from agnncert.training.objectives import GraphObjective, SampledGraphObjective, class_weights
-from agnncert.training.settings import Weights
+from agnncert.training.settings import LossWeights
 
 from ...support.labelled import (
     ThreeMethods,
@@ -80,7 +80,7 @@ def test_the_balanced_objective_averages_over_the_subgraphs_of_each_graph(divisi
 
 def test_weights_scale_whole_graphs_and_subgraphs() -> None:
     model, call, joined, y = setting()
-    terms = GraphObjective.of(call, joined, y, DIVISIONS[0], fit_settings("paper", Weights(full=3, ballots=0.5)))
+    terms = GraphObjective.of(call, joined, y, DIVISIONS[0], fit_settings("paper", LossWeights(full=3, ballots=0.5)))
     expected = naive_gradient(
         model, lambda: naive(model, joined, y, DIVISIONS[0], lambda whole, parts: 3 * whole + sum(parts) / 2)
     )
@@ -90,7 +90,8 @@ def test_weights_scale_whole_graphs_and_subgraphs() -> None:
 def test_without_a_division_only_whole_graphs_count() -> None:
     model, call, joined, y = setting()
     actual = gradient(
-        model, lambda: GraphObjective.of(call, joined, y, None, fit_settings(weights=Weights(full=5))).backward(BATCH)
+        model,
+        lambda: GraphObjective.of(call, joined, y, None, fit_settings(weights=LossWeights(full=5))).backward(BATCH),
     )
     expected = naive_gradient(model, lambda: naive(model, joined, y, DIVISIONS[0], lambda whole, _: whole))
     assert_same(actual, expected, 1e-10)
@@ -165,7 +166,7 @@ def test_the_vote_without_a_division_is_the_plain_loss() -> None:
 @pytest.mark.parametrize("objective", ["paper", "balanced"])
 def test_sampled_subgraphs_are_trained_on_like_all_of_them(objective) -> None:
     model, call, joined, y = setting(weighted=True)
-    how = fit_settings(objective, Weights(2, 0.5), groups_per_step=100)
+    how = fit_settings(objective, LossWeights(2, 0.5), groups_per_step=100)
     fast, drawn = (
         make.of(call, joined, y, division, how)
         for make, division in ((GraphObjective, DIVISIONS[0]), (SampledGraphObjective, ThreeMethods(DIVISIONS[0])))
@@ -195,4 +196,4 @@ def test_graphs_have_no_edgeless_term(make) -> None:
     _, call, joined, y = setting()
     own = ThreeMethods(DIVISIONS[0]) if make is SampledGraphObjective else DIVISIONS[0]
     with pytest.raises(ac.SettingsError, match="no edgeless term"):
-        make.of(call, joined, y, own, fit_settings(weights=Weights(0, 0, 1)))
+        make.of(call, joined, y, own, fit_settings(weights=LossWeights(0, 0, 1)))

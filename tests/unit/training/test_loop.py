@@ -176,7 +176,7 @@ def test_inductive_training_never_sees_a_test_node() -> None:
 
 def test_the_record_says_how_the_weights_came_about_and_goes_into_a_file(tmp_path) -> None:
     model, data = node_case()
-    ac.fit(model, data, NODE, epochs=np.int64(4), weights=ac.Weights(edgeless=2), evaluate_every=2, clip=1.0)
+    ac.fit(model, data, NODE, epochs=np.int64(4), weights=ac.LossWeights(edgeless=2), evaluate_every=2, clip=1.0)
     record = model.training_record
     told = {
         "division": str(NODE), "data": ac.dataset_digest(data), "epochs": 4, "lr": 0.01, "weight_decay": 5e-4,
@@ -246,7 +246,7 @@ def test_training_that_diverges_says_so() -> None:
         ({"weights": (1, 1, 1)}, r"expected Weights\(full"),
         ({"objective": "papers"}, 'unknown objective "papers": did you mean "paper"'),
         ({"objective": "vote"}, 'objective="vote" trains graph classifiers; for nodes choose "balanced"'),
-        ({"objective": "vote", "weights": ac.Weights(2)}, "is a single term. Leave out the weights"),
+        ({"objective": "vote", "weights": ac.LossWeights(2)}, "is a single term. Leave out the weights"),
         ({"protocol": "induktive"}, 'unknown protocol "induktive": did you mean "inductive"'),
         ({"select_size": 5}, "9 ballots certify at most size 4"),
     ],

@@ -35,11 +35,11 @@ def small(data):
 @pytest.mark.parametrize(
     ("task", "division", "vote"),
     [
-        ("node", ac.NodeCentric(9), ac.Vote(empty="abstain", prior=4)),
-        ("node", ac.NodeCentric(math.inf), ac.Vote(prior=3)),
+        ("node", ac.NodeCentric(9), ac.VotingRule(empty="abstain", prior=4)),
+        ("node", ac.NodeCentric(math.inf), ac.VotingRule(prior=3)),
         ("node", ac.EdgeCentric(math.inf), None),
-        ("graph", ac.EdgeCentric(9), ac.Vote(empty=1, prior=[0, 2])),
-        ("graph", ac.NodeCentric(math.inf), ac.Vote(prior=[0, 2])),
+        ("graph", ac.EdgeCentric(9), ac.VotingRule(empty=1, prior=[0, 2])),
+        ("graph", ac.NodeCentric(math.inf), ac.VotingRule(prior=[0, 2])),
         ("graph", ac.EdgeCentric(math.inf), None),
     ],
     ids=str,
@@ -58,10 +58,10 @@ def test_weights_are_kept_that_are_best_under_the_vote(nodes, graphs, task, divi
     ids=str,
 )
 def test_nodes_are_trained_for_a_size_by_what_the_best_prior_certifies(nodes, division, against):
-    how = {"objective": "certified", "design_size": 2, "against": against, "weights": ac.Weights(edgeless=3.0)}
+    how = {"objective": "certified", "design_size": 2, "against": against, "weights": ac.LossWeights(edgeless=3.0)}
     seen = []
     model = ac.fit(small(nodes), nodes, division, **how, **QUICK, progress=lambda step: seen.append(step.score))
-    choice = ac.choose_vote(model, nodes, division, 2, against=against)
+    choice = ac.choose_voting_rule(model, nodes, division, 2, against=against)
     best = max(one.score for one in choice.candidates if one.name == "with a prior")
     assert model.training_record["score"] == pytest.approx(best) == max(score for score in seen if score is not None)
     vote = next(one.vote for one in choice.candidates if one.score == best)
@@ -87,7 +87,7 @@ def test_what_cannot_be_trained_for_a_size_is_refused(nodes, division, settings,
 
 
 def test_a_prior_certifies_more_than_half_the_ballots(nodes):
-    vote = ac.Vote(empty="abstain", prior=50)
+    vote = ac.VotingRule(empty="abstain", prior=50)
     with pytest.raises(SettingsError, match="at most size 4"):
         ac.fit(small(nodes), nodes, ac.NodeCentric(9), select_size=9, **QUICK)
     model = ac.fit(small(nodes), nodes, ac.NodeCentric(9), vote=vote, select_size=9, **QUICK)
@@ -97,11 +97,11 @@ def test_a_prior_certifies_more_than_half_the_ballots(nodes):
 @pytest.mark.parametrize(
     ("division", "settings", "said"),
     [
-        (None, {"vote": ac.Vote(prior=3)}, "ballots of a division"),
-        (ac.baselines.BiRS(), {"vote": ac.Vote(prior=3)}, "ballots of a division"),
-        (ac.NodeCentric(9, gate_features=True), {"vote": ac.Vote(prior=3)}, "own features"),
-        (ac.NodeCentric(math.inf), {"vote": ac.Vote(empty="edgeless")}, "one group per neighbour"),
-        (ac.NodeCentric(9), {"vote": 3}, "expected a Vote"),
+        (None, {"vote": ac.VotingRule(prior=3)}, "ballots of a division"),
+        (ac.baselines.BiRS(), {"vote": ac.VotingRule(prior=3)}, "ballots of a division"),
+        (ac.NodeCentric(9, gate_features=True), {"vote": ac.VotingRule(prior=3)}, "own features"),
+        (ac.NodeCentric(math.inf), {"vote": ac.VotingRule(empty="edgeless")}, "one group per neighbour"),
+        (ac.NodeCentric(9), {"vote": 3}, "expected a VotingRule"),
         (ac.NodeCentric(math.inf), {"objective": "paper"}, "beyond number"),
     ],
     ids=str,
@@ -114,7 +114,7 @@ def test_votes_that_make_no_sense_are_refused_before_training(nodes, division, s
 def test_training_for_a_size_finds_its_own_prior_and_is_for_nodes(nodes, graphs):
     how = {"objective": "certified", "design_size": 1, **QUICK}
     with pytest.raises(SettingsError, match='objective="certified" scores weights by the best prior'):
-        ac.fit(small(nodes), nodes, ac.EdgeCentric(9), vote=ac.Vote(prior=1), **how)
+        ac.fit(small(nodes), nodes, ac.EdgeCentric(9), vote=ac.VotingRule(prior=1), **how)
     with pytest.raises(SettingsError, match="is for node classification: train graph classifiers with"):
         ac.fit(small(graphs), graphs, ac.EdgeCentric(9), **how)
 

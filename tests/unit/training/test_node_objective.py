@@ -13,7 +13,7 @@ from agnncert.engine import fast
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
 from agnncert.training.objectives import NodeObjective
-from agnncert.training.settings import Weights
+from agnncert.training.settings import LossWeights
 
 from ...support.labelled import assert_same, fit_settings, gradient, labelled_graph, naive_gradient, naive_node_loss
 
@@ -120,7 +120,7 @@ def test_weights_that_are_used_in_several_places_collect_all_their_gradients() -
     assert_is_the_papers_sum(Tied().double(), graph, y, rows, ac.NodeCentric(7))
 
 
-@pytest.mark.parametrize("weights", [Weights(), Weights(2.0, 0.5, 3.0)], ids=["equal", "weighted"])
+@pytest.mark.parametrize("weights", [LossWeights(), LossWeights(2.0, 0.5, 3.0)], ids=["equal", "weighted"])
 @pytest.mark.parametrize("division", DIVISIONS, ids=named)
 def test_the_balanced_objective_averages_each_term_by_itself(division, weights) -> None:
     model, graph, y, rows = setting("gcn")
@@ -151,7 +151,7 @@ def test_the_balanced_objective_averages_each_term_by_itself(division, weights) 
 
 def test_without_a_division_the_objective_is_the_plain_loss() -> None:
     model, graph, y, rows = setting("gcn")
-    actual = gradient(model, objective(model, graph, y, rows, None, "paper", Weights(full=9)).backward)
+    actual = gradient(model, objective(model, graph, y, rows, None, "paper", LossWeights(full=9)).backward)
     plain = naive_gradient(
         model, lambda: torch.nn.functional.cross_entropy(model(graph.x, graph.edge_index)[rows], y[rows])
     )
@@ -188,17 +188,17 @@ def test_an_unknown_objective_is_met_with_the_nearest() -> None:
 @pytest.mark.parametrize("bad", [{"full": -1}, {"ballots": float("nan")}, {"full": 0, "ballots": 0, "edgeless": 0}])
 def test_senseless_weights_are_refused(bad) -> None:
     with pytest.raises(ac.SettingsError, match="weights must be finite"):
-        Weights(**bad)
+        LossWeights(**bad)
 
 
 def test_where_no_ballot_is_edgeless_that_term_cannot_be_the_only_one() -> None:
     with pytest.raises(ac.SettingsError, match="abstains: weigh another term"):
-        objective(*setting("gcn"), DIVISIONS[2], "balanced", Weights(0, 0, 1))
+        objective(*setting("gcn"), DIVISIONS[2], "balanced", LossWeights(0, 0, 1))
 
 
 def test_one_group_per_neighbour_trains_on_one_message_at_a_time() -> None:
     model, graph, y, rows = setting("gcn")
-    own = objective(model, graph, y, rows, ac.NodeCentric(math.inf), "balanced", weights=Weights(0.0, 1.0, 1.0))
+    own = objective(model, graph, y, rows, ac.NodeCentric(math.inf), "balanced", weights=LossWeights(0.0, 1.0, 1.0))
 
     def naive():
         alone = model(graph.x[rows], torch.zeros(2, 0, dtype=torch.int64))

@@ -8,7 +8,7 @@ from agnncert.divisions.gnncert import GNNCertE, GNNCertEN
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
 from agnncert.training.objectives import SampledNodeObjective
-from agnncert.training.settings import Weights
+from agnncert.training.settings import LossWeights
 
 from ...support.labelled import (
     ThreeMethods,
@@ -60,7 +60,7 @@ def test_the_balanced_objective_averages_over_subgraphs() -> None:
     model, call, graph, y, rows = setting()
     division = DIVISIONS[1]
     drawn = SampledNodeObjective.of(
-        call, graph, y, rows, division, fit_settings(weights=Weights(2, 0.5), groups_per_step=6)
+        call, graph, y, rows, division, fit_settings(weights=LossWeights(2, 0.5), groups_per_step=6)
     )
 
     def expected():
@@ -85,7 +85,7 @@ def test_a_new_draw_is_made_in_every_step() -> None:
 def test_there_is_no_edgeless_term() -> None:
     _, call, graph, y, rows = setting()
     with pytest.raises(ac.SettingsError, match="no edgeless term"):
-        SampledNodeObjective.of(call, graph, y, rows, DIVISIONS[0], fit_settings(weights=Weights(0, 0, 1)))
+        SampledNodeObjective.of(call, graph, y, rows, DIVISIONS[0], fit_settings(weights=LossWeights(0, 0, 1)))
 
 
 def test_fit_learns_from_a_division_that_offers_only_subgraphs() -> None:

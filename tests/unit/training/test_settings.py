@@ -6,7 +6,7 @@ import re
 import pytest
 
 import agnncert as ac
-from agnncert.training.settings import _RECIPES, SETTINGS, Weights, checked, recipe
+from agnncert.training.settings import _RECIPES, SETTINGS, LossWeights, checked, recipe
 
 from .test_loop import node_case
 
@@ -32,7 +32,7 @@ def test_the_docstring_of_fit_describes_every_parameter_in_order() -> None:
 
 
 def test_defaults_are_filled_in_and_depend_on_the_task() -> None:
-    assert checked({"lr": 0.5}, "node") == {**DEFAULTS, "lr": 0.5, "objective": "balanced", "weights": Weights()}
+    assert checked({"lr": 0.5}, "node") == {**DEFAULTS, "lr": 0.5, "objective": "balanced", "weights": LossWeights()}
     assert checked({}, "graph")["objective"] == "vote"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.folder import VOTE, RunFolder, find_run
 from agnncert.cli.inputs import (
     is_module_spec,
@@ -51,7 +51,7 @@ class Detector:
 
     model: Any
     division: Division
-    vote: Vote | None = None
+    vote: VotingRule | None = None
     edges: Edges = "flow"
     embed: Embed = features
     class_names: tuple[str, ...] = ("not listed", SUSPICIOUS)
@@ -115,7 +115,7 @@ def detector_of_run(run: str | Path, named: ModelSettings | None = None) -> Dete
     )
 
 
-def _voting(folder: RunFolder, settings: ModelSettings, named: ModelSettings) -> tuple[Division, Vote | None]:
+def _voting(folder: RunFolder, settings: ModelSettings, named: ModelSettings) -> tuple[Division, VotingRule | None]:
     """Division and vote as the user names them, else those of the run's certificate, else those of its training."""
     _, division = make_division(settings, "graph")
     vote = settings.vote

@@ -20,13 +20,13 @@ import numpy as np
 from torch_geometric.data import Data
 
 from agnncert.certificates.votes import Votes
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.cli.settings import ModelSettings
 from agnncert.divisions.base import Division
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import DatasetError, SettingsError
-from agnncert.graphs.targets import Prepared
+from agnncert.graphs.targets import CanonicalData
 from agnncert.progress import OnProgress, follow
 from agnncert.proving.certificate import Certificate
 from agnncert_code.bigvul import both_ways
@@ -50,7 +50,7 @@ def scan(
     division: Division | None = None,
     *,
     run: str | os.PathLike[str] | None = None,
-    vote: Vote | None = None,
+    vote: VotingRule | None = None,
     edges: Edges = "flow",
     embed: Embed = features,
     class_names: Iterable[str] = ("not listed", "vulnerable"),
@@ -219,7 +219,7 @@ def _parts(waiting: list[_Read]) -> Iterator[list[_Read]]:
 
 
 def _judge(detector: Detector, part: list[_Read], number: int) -> tuple[Certificate, list[ScannedFunction]]:
-    ready = Prepared.of(function_graphs(detector, [one.graph for one in part]))
+    ready = CanonicalData.of(function_graphs(detector, [one.graph for one in part]))
     certificate = certify(detector.model, ready, detector.division, vote=detector.vote)
     if certificate.counts.shape[1] != len(detector.class_names):
         raise SettingsError(
@@ -254,7 +254,7 @@ def _judge(detector: Detector, part: list[_Read], number: int) -> tuple[Certific
     return certificate, judged
 
 
-def _by_statement(division: Division, ready: Prepared, votes: Votes) -> list[tuple[Any, Any, Any]]:
+def _by_statement(division: Division, ready: CanonicalData, votes: Votes) -> list[tuple[Any, Any, Any]]:
     """For each function: ballot, stability and size of the group of each of its statements, row by row."""
     graph: Any = ready.targets().graph
     assert isinstance(division, NodeCentric)

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool
 
 from agnncert.certificates.votes import IntArray
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.models.io import load_description, load_model
@@ -122,7 +122,7 @@ class StatementFit:
     """
 
     model: StatementVotes
-    vote: Vote
+    vote: VotingRule
     size: int
     accuracy: float
     certified_accuracy: float
@@ -212,7 +212,7 @@ class Learnt:
         prior: Any = constants.prior
         return StatementFit(
             self._model(shares),
-            Vote(empty="abstain", prior=(*prior, NEVER)),
+            VotingRule(empty="abstain", prior=(*prior, NEVER)),
             size,
             certified_accuracy(table, constants, 0),
             certified_accuracy(table, constants, size),

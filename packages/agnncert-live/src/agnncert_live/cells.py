@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from torch_geometric.data import Data
 
-from agnncert.divisions.base import has_own_groups, num_groups_in
+from agnncert.divisions.base import is_per_neighbour, num_groups_in
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import DivisionError
@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 class Cells:
     """What a division does with single arcs and nodes.
 
-    Cells are numbered as in ``Pieces``, except where every neighbour has a group of its own: there rows, which move
+    Cells are numbered as in ``DisjointUnion``, except where every neighbour has a group of its own: there rows, which move
     when nodes come and go, do not number them, but slots of nodes do.
 
     Attributes:
@@ -50,7 +50,7 @@ class Cells:
     @property
     def own_groups(self) -> bool:
         """Whether every neighbour has a group of its own."""
-        return has_own_groups(self.division)
+        return is_per_neighbour(self.division)
 
     @property
     def on_graphs(self) -> bool:

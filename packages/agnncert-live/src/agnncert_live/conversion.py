@@ -18,7 +18,7 @@ from agnncert.engine.cast import cast, structure
 from agnncert.engine.cover import Cover
 from agnncert.engine.features import Features, SparseRows
 from agnncert.graphs.graph import EDGE_VALUES, Task, exact_ids
-from agnncert.graphs.targets import Prepared, Targets, prepared
+from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert_live.casting import Ballots
 from agnncert_live.cells import Cells
 from agnncert_live.core import Core
@@ -28,7 +28,7 @@ from agnncert_live.store import Store
 Array = npt.NDArray[Any]
 
 
-def store_of(ready: Prepared, chosen: Targets, targets: Any, cells: Cells) -> Store:
+def store_of(ready: CanonicalData, chosen: Targets, targets: Any, cells: Cells) -> Store:
     """The graph, or graphs, of data in slots; slots are rows."""
     graph = chosen.graph
     parts = [ready.data[int(row)] for row in chosen.rows] if cells.on_graphs else [ready.data]

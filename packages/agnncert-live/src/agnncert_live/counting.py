@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.rules import RULES
-from agnncert.certificates.votes import ABSTAIN, MOST_OWN_GROUPS, Ballots, Votes, under_vote
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.votes import ABSTAIN, MOST_PER_NEIGHBOUR, Ballots, Votes, under_vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.engine.cover import _ragged as sums_of_largest
 from agnncert.proving.evidence import BallotEvidence
-from agnncert.proving.per_neighbour import own_groups_radius
+from agnncert.proving.per_neighbour import per_neighbour_radius
 from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Facts, Prior, certified_radius, weighed
 from agnncert_live.casting import Reach
 from agnncert_live.nodes import grown
@@ -134,7 +134,7 @@ class Tallies:
             one_way=self.votes[UNLISTED][targets].astype(np.int64) if self._one_way else None,
             one_way_size=self.size[UNLISTED][targets].astype(np.int64) if self._one_way else None,
         )
-        return tally.label, own_groups_radius(tally, facts)
+        return tally.label, per_neighbour_radius(tally, facts)
 
 
 class Counter:
@@ -147,11 +147,11 @@ class Counter:
         ids: How nodes are known.
     """
 
-    def __init__(self, store: Store, rule: str, vote: Vote, num_classes: int, ids: str) -> None:
+    def __init__(self, store: Store, rule: str, vote: VotingRule, num_classes: int, ids: str) -> None:
         self.store, self.rule, self.vote, self.num_classes, self.ids = store, rule, vote, num_classes, ids
         division = store.cells.division
         self.reach = Reach(store.union, None)
-        self.num_groups = MOST_OWN_GROUPS if store.cells.own_groups else int(division.num_groups)
+        self.num_groups = MOST_PER_NEIGHBOUR if store.cells.own_groups else int(division.num_groups)
 
     def listed(self, targets: Array) -> tuple[Array, Array]:
         """Copies (graph task: one of each cell) whose ballots are listed, and the target of each as a position."""

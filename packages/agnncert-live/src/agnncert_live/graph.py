@@ -14,13 +14,13 @@ import torch
 
 from agnncert.auditing.model_audit import audit
 from agnncert.certificates.ids import Id, encode_id, id_array
-from agnncert.certificates.voting_rule import Vote
+from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import assemble
 from agnncert.divisions.base import rule_of
 from agnncert.engine.call import bind, require_model
 from agnncert.engine.digest import model_digest
 from agnncert.errors import AgnncertError, GraphError, IdError, JournalError, ModelContractError, SettingsError
-from agnncert.graphs.targets import Prepared, Targets, prepared
+from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.proving.certificate import Certificate, Decision
 from agnncert_live.casting import Ballots, Caster, hops_of
 from agnncert_live.cells import Cells
@@ -77,7 +77,7 @@ class LiveGraph:
         model: Any,
         data: Any,
         division: Any,
-        vote: Vote | None = None,
+        vote: VotingRule | None = None,
         *,
         targets: Any = None,
         tolerance: float | None = None,
@@ -85,8 +85,8 @@ class LiveGraph:
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
         require_model(model)
-        if vote is not None and not isinstance(vote, Vote):
-            raise SettingsError(f'vote={vote!r:.60}: expected a Vote, such as Vote(empty="abstain", prior=5).')
+        if vote is not None and not isinstance(vote, VotingRule):
+            raise SettingsError(f'vote={vote!r:.60}: expected a Vote, such as VotingRule(empty="abstain", prior=5).')
         self.model, self.division = model, division
         self._digest = model_digest(model)
         self._lock = threading.RLock()
@@ -123,13 +123,18 @@ class LiveGraph:
     # How it begins.
 
     def _about(
-        self, vote: Vote | None, tolerance: float | None, ready: Prepared | None, chosen: Targets | None, targets: Any
+        self,
+        vote: VotingRule | None,
+        tolerance: float | None,
+        ready: CanonicalData | None,
+        chosen: Targets | None,
+        targets: Any,
     ) -> dict[str, str]:
         """What a journal belongs to, by name."""
         about = {
             "model": self._digest,
             "division": str(self.division),
-            "vote": json.dumps((vote or Vote()).to_json()),
+            "vote": json.dumps((vote or VotingRule()).to_json()),
             "tolerance": repr(tolerance),
         }
         if ready is not None and chosen is not None:
@@ -139,7 +144,7 @@ class LiveGraph:
         return about
 
     def _start(
-        self, ready: Prepared, chosen: Targets, targets: Any, vote: Vote | None, tolerance: float | None
+        self, ready: CanonicalData, chosen: Targets, targets: Any, vote: VotingRule | None, tolerance: float | None
     ) -> None:
         store = store_of(ready, chosen, targets, Cells(self.division, ready.task))
         y = getattr(ready.data, "y", None) if ready.task == "node" else None
@@ -152,9 +157,9 @@ class LiveGraph:
     def _wired(
         self,
         store: Store,
-        ready: Prepared,
+        ready: CanonicalData,
         chosen: Targets,
-        vote: Vote | None,
+        vote: VotingRule | None,
         tolerance: float | None,
         answers: Answers,
         rows: Array,
@@ -174,7 +179,7 @@ class LiveGraph:
         self.tolerance = report.tolerance if tolerance is None else tolerance
         call = bind(self.model, chosen.graph, ready.task)
         rule, _ = rule_of(self.division, ready.task)
-        self.vote = (vote or Vote()).under(rule, call.num_classes)
+        self.vote = (vote or VotingRule()).under(rule, call.num_classes)
         caster = Caster(store, call, self.tolerance, hops_of(self.model, report.locality))
         counter = Counter(store, rule, self.vote, call.num_classes, chosen.id_kind)
         self._graph_of_row = {int(row): number for number, row in enumerate(rows)}
@@ -199,7 +204,7 @@ class LiveGraph:
         self._journal.save(header, arrays)
 
     def _resume(
-        self, header: dict[str, Any], arrays: dict[str, Array], vote: Vote | None, tolerance: float | None
+        self, header: dict[str, Any], arrays: dict[str, Array], vote: VotingRule | None, tolerance: float | None
     ) -> None:
         assert self._journal is not None
         if header["task"] == "graph" and self._given is None:

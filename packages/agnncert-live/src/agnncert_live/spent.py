@@ -289,7 +289,9 @@ def spent_by(
             proved.append("new neighbours")
     if bool(one.holds(cost)[0]):
         proved.append("budget")
-    most = -1.0 if on_graphs else float(one.largest("add_edges", everything_but_additions(certificate.claim.ids))[0])
+    most = (
+        -1.0 if on_graphs else float(one.max_certified("add_edges", everything_but_additions(certificate.claim.ids))[0])
+    )
     then_label = int(certificate.label[place])
     return Spent(
         target=target,
