@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PARTS = (64, 16, 4, 1)
 DIVISIONS = ("node", "edge")
 GROUPS = 80
@@ -94,7 +94,8 @@ class Clock:
 
 def watched() -> list[tuple[Any, str, str]]:
     """Functions that do the work of certify, and the phase that each belongs to."""
-    from agnncert import certifier, divisions
+    from agnncert import certifier
+    from agnncert.divisions import edge, node
     from agnncert.engine import cast, fast
     from agnncert.engine import ranges as shares
     from agnncert.engine import ranges as shuffle
@@ -103,7 +104,7 @@ def watched() -> list[tuple[Any, str, str]]:
     return [
         (certifier, "prepared", "checks and order"), (certifier, "audited", "audit"), (certifier, "_look_again", "look again"),
         (targets, "graph_digest", "digest"), (certifier, "model_digest", "digest"),
-        (divisions.EdgeCentric, "groups", "hashing"), (divisions.NodeCentric, "groups", "hashing"),
+        (edge.EdgeCentric, "groups", "hashing"), (node.NodeCentric, "groups", "hashing"),
         (shuffle, "by_group", "shuffle"), (shuffle.Shuffle, "pieces", "layout"), (shares, "_found", "layout"),
         (fast, "ballots", "casting"), (fast, "edgeless_ballots", "casting"),
         (cast, "merged", "tally"), (cast, "covers", "tally"), (certifier, "assemble", "tally"),
