@@ -108,21 +108,21 @@ def verify(
             raise
         return Verdict(False, (f"{file} makes no sense: {type(error).__name__}: {error}.",), ())
     remarks = contents.claim.notes and (contents.kind == "ballots" or data is None)
-    not_checked += ["the remarks of whoever made the file"] if remarks else []
+    not_checked += ["the notes that the author added to the claim"] if remarks else []
     not_checked += ["which version of the library made the file", _ASSUMED]
     verdict = Verdict(not wrong, tuple(wrong), tuple(checked), tuple(not_checked))
     log.info("%s: %s", file, str(verdict).partition("\n")[0])
     return verdict
 
 
-_ASSUMED = "that what the claim assumes is true where you use the model: print the claim, and judge"
+_ASSUMED = "whether the claim's assumptions hold where the model is used: agnncert show FILE prints them"
 _FILE_ALONE = {
     "ballots": (
-        "that these are the graph's nodes, with their ids, true classes and degrees: give the data",
-        "that the model cast these ballots, and is fit to: give the data and the model",
+        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+        "whether a model cast these ballots, and may be certified: pass data and model",
     ),
     "samples": (
-        "that these are the graph's nodes, with their ids, true classes and degrees: give the data",
-        "that the samples were drawn from this model and noise: give the data and the model, and have them drawn again",
+        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+        "whether the samples were drawn from a model and this noise: pass data and model, and set recheck",
     ),
 }

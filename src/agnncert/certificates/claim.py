@@ -29,7 +29,7 @@ class Claim:
         assumes: What must be true for the statements to hold.
         not_proved: What a reader might expect, but is not proved.
         ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
-        tolerance: Ballots whose two best scores lie closer than twice this are conceded to the attacker.
+        tolerance: Relative rounding error of a logit; ballots within twice this of a tie count for the rival.
         alpha: Error probability of a probabilistic guarantee, else None.
         alpha_scope: What ``alpha`` is spent on: ``"each target"`` or ``"all targets together"``; else empty.
         digests: SHA-256 of the graph, the model, the division, … by name.
@@ -93,8 +93,8 @@ class Claim:
 # How locality is known -> what the assumption about it goes on to say.
 LOCALITY = {
     "": "",
-    "construction": "; known by construction: every layer was read and proved to do so",
-    "test": "; known by test, on this graph and model: tests can refute it, not prove it",
+    "construction": "; known by construction: every layer is on the list of layers whose code was read",
+    "test": "; known by tests on this graph and model, which could have refuted it but cannot prove it",
 }
 
 
@@ -190,10 +190,7 @@ _PRICE_NAMES = {
 
 
 _OWN_BALLOTS = {
-    (
-        "node",
-        False,
-    ): "One ballot is cast for each neighbour that sends the target messages, from these two nodes alone.",
+    ("node", False): "One ballot is cast for each neighbour that sends the target messages, from both nodes alone.",
     ("node", True): "One ballot is cast for each edge of the target, from its two ends alone.",
     ("graph", False): "One ballot is cast for each node, from its features alone.",
     ("graph", True): "One ballot is cast for each edge, from its two ends alone.",
@@ -255,8 +252,8 @@ class ClaimFacts:
             yield self.rule.division.covers
         else:
             named = [(words, self.parameters[name]) for name, words in _PRICE_NAMES.items() if name in self.parameters]
-            prices = [f"{words} moves at most {price}" for words, price in named]
-            yield f"In ballots: {', '.join(prices)}." if prices else "Nothing beyond the unchanged graph."
+            prices = [f"{words} changes at most {price}" for words, price in named]
+            yield f"Number of ballots: {', '.join(prices)}." if prices else "Nothing beyond the unchanged graph."
 
     def assumes(self) -> Iterator[str]:
         """What must be true."""
@@ -269,16 +266,16 @@ class ClaimFacts:
             yield "Row numbers are the ids of the nodes: injected nodes come last, and no node is deleted."
         elif self.by_row:
             yield (
-                "Row numbers are the ids of the nodes: injected nodes come last. Where a deleted node shifts the rows "
-                "of others, the target is the node that it was."
+                "Row numbers are the ids of the nodes: injected nodes come last. If a deleted node shifts the rows of "
+                "other nodes, the target is still the same node."
             )
         else:
-            yield "Ids are unique and stay with their nodes; only the id of a deleted node may be used again."
+            yield "Ids are unique and a node keeps its id; an attacker may reuse the id of a node that he deletes."
         named = f" with SHA-256 {self.model_digest}" if self.model_digest else ""
         yield f"The model{named} and the division are the ones that cast these ballots, in evaluation mode."
         yield from self.about_vote()
         if self.rule.prices:
-            yield "The division's own statement of how many ballots a change moves is true."
+            yield "The division states correctly how many ballots each change can alter."
         elif self.rule.division.whole_graph and self.task == "node":
             known = LOCALITY[self.locality]
             yield f"The model predicts a node from its own features and from nodes whose messages reach it{known}."
@@ -287,9 +284,9 @@ class ClaimFacts:
             yield f"The model sees one subgraph at a time: the nodes of that subgraph and no others{known}."
         if self.tolerance > 0:
             yield (
-                f"No score moves by more than {self.tolerance:g} of the largest, or than four times as far as shaking "
-                "moves it, when the same subgraph is evaluated again, on any machine; ballots closer to a tie than "
-                "twice that are conceded to the attacker."
+                f"Recomputing a subgraph on any machine changes no logit by more than {self.tolerance:g} times the "
+                "largest logit, or four times the change observed under random rounding perturbation, whichever is "
+                "larger. Ballots whose two largest logits are closer than twice that are counted for the rival."
             )
         else:
             yield "Evaluating the same subgraph again gives the same ballot, on any machine."
@@ -299,43 +296,43 @@ class ClaimFacts:
         unusual = self.vote.empty not in (None, self.rule.empty[0])
         if self.rule.own_groups:
             yield _OWN_BALLOTS[self.task, self.rule.one_way]
-            yield "An edge that loses one of two directions, or some of its copies, is a changed edge, no deleted one."
+            yield "An edge that loses one of its two directions, or some of its copies, counts as changed, not as deleted."
         if unusual and self.rule.own_groups:
             yield (
-                f"Empty groups, of which there may be any number, would cast class {self.vote.empty}: so each ballot "
-                "that is cast takes one vote from that class."
+                f"A group without edges counts for class {self.vote.empty}. There can be any number of such groups, "
+                "so each ballot that is cast takes one vote from that class."
             )
         elif unusual:
             empty = "where the target has no edge that brings it a message"
             if self.task == "graph":
                 empty = f"without {'an edge' if self.rule.uses_cover else 'a node'}"
             cast = "no ballot" if self.vote.empty == "abstain" else f"a ballot for class {self.vote.empty}"
-            yield f"A subgraph {empty} casts {cast}, whatever the model says."
+            yield f"A subgraph {empty} casts {cast}, whatever the model predicts."
         if self.vote.edgeless_prior:
             yield (
                 f"The ballots of a target are added to {self.vote.edgeless_prior:,} votes for its prediction without "
-                "edges. No attack moves these: the prediction depends on the target's own features alone. Where it is "
-                "too close to a tie, they are conceded to the attacker."
+                "edges. No attack changes these votes: that prediction depends on the target's own features alone. If it "
+                "is too close to a tie, these votes are counted for the rival."
             )
         elif self.vote.class_prior:
             given = [f"{number:,} for class {k}" for k, number in enumerate(self.vote.class_prior) if number]
             listed = ", ".join(given[:20]) + (f", and so on for {len(given)} classes" if len(given) > 20 else "")
-            yield f"The ballots of every target are added to votes that no attack moves: {listed}."
+            yield f"The ballots of every target are added to fixed votes, which no attack changes: {listed}."
         if self.vote.prior or unusual:
-            yield "What empty groups cast, the added votes and the division were fixed before any ballot was cast."
+            yield "The division, the added votes and what empty groups cast were fixed before any ballot was cast."
 
     def not_proved(self) -> Iterator[str]:
         """What is not proved."""
         yield "That the label is correct: only that it stays the same."
-        yield "Anything about attacks on the training data: the model is taken as it is."
+        yield "Robustness against attacks on the training data: the model is taken as given."
         if not self.target_features:
-            yield "Changes of the target's own features: they reach every subgraph and are never certified."
+            yield "Robustness against changes of the target's own features, which are part of every subgraph."
         if self.needs_ids:
-            yield "Deletion of nodes: without a node_id in the data it renames all later rows."
+            yield "Robustness against deleted nodes: the data has no node_id, and a deletion renumbers all later rows."
         if self.rule.by_neighbours and not self.target_features:
             yield (
-                "That the graph mattered: a radius at or above the target's degree means that the label is "
-                "the one predicted without any edges."
+                "That edges matter for the label: a radius of at least the target's degree means that the label is the "
+                "prediction without any edges."
             )
         if not self.rule.division.whole_graph:
             yield "Any change that is not listed as covered."
@@ -365,7 +362,7 @@ def make_sample_claim(
     covers, assumes, not_proved = _about_deletions() if noise["kind"] == "deletions" else _about_flips(noise, task)
     unsound = noise.get("test") == "legacy-unsound"
     if unsound:
-        words = "Anything at all: the legacy test is unsound, and one injected node can flip labels that it certifies."
+        words = "Anything: the legacy test is unsound, and one injected node can change labels that it certifies."
         not_proved.insert(0, words)
     return Claim(
         task=task,
@@ -382,8 +379,8 @@ def make_sample_claim(
         ),
         not_proved=(
             *not_proved,
-            "That a new vote gives this label: it is the most probable class under noise, not one vote's outcome.",
-            "Anything about attacks on the training data.",
+            "That new samples give this label: the label is the most probable class under noise.",
+            "Robustness against attacks on the training data.",
         ),
         ids=ids,
         alpha=alpha,
