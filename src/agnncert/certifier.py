@@ -196,7 +196,7 @@ def assemble(
 def _vote(given: Any) -> VotingRule:
     if given is None or isinstance(given, VotingRule):
         return given or VotingRule()
-    raise SettingsError(f'vote={given!r:.60}: expected a Vote, such as VotingRule(empty="abstain", prior=5).')
+    raise SettingsError(f'vote={given!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).')
 
 
 def _require_tolerance(tolerance: Any) -> None:

@@ -13,14 +13,11 @@ AgnncertError
 ├── SettingsError        a setting, option or key is unknown or has a senseless value
 └── MissingPackage       a package is not installed; says which extra brings it
 
-Which extra brings which package: what is said where one is not installed.
-
-Verifying and reporting, and the command line, come with ``pip install agnncert``. All that trains, certifies or attacks
-needs torch; whoever has torch and PyTorch Geometric already needs no extra.
+``EXTRAS`` says which extra of this package installs which other package.
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 
 
 class AgnncertError(Exception):
@@ -82,28 +79,14 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
         >>> did_you_mean("md6", ["md5", "sha1"])
         'did you mean "md5"? Valid: md5, sha1.'
     """
-    options = list(valid)
-    near = get_close_matches(word.lower(), [o.lower() for o in options], n=len(options) or 1, cutoff=0.5)
-    close = [o for o in options if o.lower() in near]
-    hint = f'did you mean "{min(close, key=lambda o: slips(word.lower(), o.lower()))}"? ' if close else ""
+    options, typed = list(valid), word.lower()
+
+    def nearness(option: str) -> tuple[bool, float]:
+        return sorted(option.lower()) == sorted(typed), SequenceMatcher(None, typed, option.lower()).ratio()
+
+    best = max(options, key=nearness, default="")
+    hint = f'did you mean "{best}"? ' if best and nearness(best)[1] >= 0.5 else ""
     return f"{hint}Valid: {', '.join(options)}."
-
-
-def slips(typed: str, meant: str) -> int:
-    """How many slips of the hand lie between two words: a letter too many, missing or wrong, or two swapped.
-
-    Example:
-        >>> slips("gnc", "gcn"), slips("gnc", "gin")
-        (1, 2)
-    """
-    before, row = [0] * (len(meant) + 1), list(range(len(meant) + 1))
-    for i, letter in enumerate(typed, start=1):
-        last, before, row = before, row, [i]
-        for j, other in enumerate(meant, start=1):
-            least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != other))
-            swapped = i > 1 and j > 1 and (letter, typed[i - 2]) == (meant[j - 2], other)
-            row.append(min(least, last[j - 2] + 1) if swapped else least)
-    return row[-1]
 
 
 EXTRAS = {

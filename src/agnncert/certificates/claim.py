@@ -296,7 +296,7 @@ class ClaimFacts:
         unusual = self.vote.empty not in (None, self.rule.empty[0])
         if self.rule.own_groups:
             yield _OWN_BALLOTS[self.task, self.rule.one_way]
-            yield "An edge that loses one of its two directions, or some of its copies, counts as changed, not as deleted."
+            yield "An edge that loses one of two directions, or some of its copies, counts as changed, not as deleted."
         if unusual and self.rule.own_groups:
             yield (
                 f"A group without edges counts for class {self.vote.empty}. There can be any number of such groups, "
@@ -311,8 +311,8 @@ class ClaimFacts:
         if self.vote.edgeless_prior:
             yield (
                 f"The ballots of a target are added to {self.vote.edgeless_prior:,} votes for its prediction without "
-                "edges. No attack changes these votes: that prediction depends on the target's own features alone. If it "
-                "is too close to a tie, these votes are counted for the rival."
+                "edges, which depends on the target's own features alone, so that no attack changes them. If that "
+                "prediction is too close to a tie, these votes are counted for the rival."
             )
         elif self.vote.class_prior:
             given = [f"{number:,} for class {k}" for k, number in enumerate(self.vote.class_prior) if number]

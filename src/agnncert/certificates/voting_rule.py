@@ -1,4 +1,4 @@
-"""Vote: what an empty group casts, and the votes with which each class starts.
+"""``VotingRule``: what an empty group casts, and how many votes each class starts with.
 
 The score of a class is its prior plus its ballots. Both settings are fixed before any ballot is seen and stand in the
 certificate, so no attack can move them.
@@ -21,17 +21,16 @@ class VotingRule:
     """How ballots are added up; ``VotingRule()`` is the plain vote.
 
     Attributes:
-        empty: What a group casts that is empty for the target (no edge brings it a message there; in the graph task,
-            the group has no edge or no node): ``"edgeless"``, the prediction without edges; ``"abstain"``; or the
-            number of a class. When not given, what the division has always done: the edgeless prediction for nodes,
-            and nothing for graphs and where features are gated.
-        prior: Votes that are there from the start: one whole number, for the target's edgeless prediction, or a list
-            with one for each class. They may be negative.
+        empty: What a group casts in which no edge brings the target a message (graph task: which has no edge or no
+            node): ``"edgeless"`` for the prediction without edges, ``"abstain"``, or a class number. Defaults to
+            ``"edgeless"`` in the node task, and to ``"abstain"`` in the graph task and where features are gated.
+        prior: Votes added before counting: a whole number, for the target's prediction without edges, or a list with
+            one number per class. Negative numbers are allowed.
 
     Example:
-        >>> Vote(empty="abstain", prior=5)
-        Vote(empty='abstain', prior=5)
-        >>> Vote(empty=1, prior=[0, 12]).prior
+        >>> VotingRule(empty="abstain", prior=5)
+        VotingRule(empty='abstain', prior=5)
+        >>> VotingRule(empty=1, prior=[0, 12]).prior
         (0, 12)
     """
 
@@ -58,14 +57,14 @@ class VotingRule:
         return None if self.empty in (None, "edgeless") else -1 if self.empty == "abstain" else int(self.empty)
 
     def under(self, rule: str, num_classes: int) -> "VotingRule":
-        """This vote spelled out for a rule.
+        """The same voting rule with its defaults filled in.
 
         Args:
             rule: A key of :data:`~agnncert.certificates.rules.RULES`.
             num_classes: Number of classes.
 
         Raises:
-            SettingsError: It makes no sense there.
+            SettingsError: The division of ``rule`` cannot vote in this way.
         """
         facts = RULES[rule]
         empty = facts.empty[0] if self.empty is None else self.empty
@@ -80,7 +79,7 @@ class VotingRule:
             )
         if isinstance(prior, int) and prior and not facts.edgeless_prior:
             raise SettingsError(
-                f"VotingRule(prior={prior}): {_WHY_NOT_PRIOR.get(rule, _NO_EDGELESS)} Give a list, one number for each class."
+                f"VotingRule(prior={prior}): {_WHY_NOT_PRIOR.get(rule, _NO_EDGELESS)} Pass a list, one number per class."
             )
         return replace(self, empty=empty, prior=prior)
 

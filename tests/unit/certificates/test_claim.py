@@ -96,7 +96,7 @@ def test_a_claim_tells_its_error_probability_and_what_it_is_spent_on():
         (FlipNoise(0.2, 0.2, where="target row"), "at the target", "Edges between other nodes"),
         (FlipNoise(p_add_feature=0.2, num_features=3), "binary features", "Changed edges."),
         (DeletionNoise(0.8, 0.9), "Nodes injected", "Edges added or deleted"),
-        (DeletionNoise(0.8, 0.9, "legacy-unsound"), "Nodes injected", "Anything at all"),
+        (DeletionNoise(0.8, 0.9, "legacy-unsound"), "Nodes injected", "Anything: the legacy test is unsound"),
     ],
 )
 def test_a_claim_tells_what_the_noise_covers_and_what_not(noise, covered, not_covered):
