@@ -16,9 +16,10 @@ from agnncert.attacks.candidates import UnusedIds
 from agnncert.attacks.problem import Ballots, Problem
 from agnncert.attacks.results import AttackResult, best_of
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.ids import Id, encode_ids, refuse_duplicates
+from agnncert.certificates.ids import Id, encode_ids
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import BudgetError, GraphError, SettingsError
+from agnncert.graphs.hashing import refuse_duplicates
 from agnncert.graphs.perturbation import Pair, Perturbation
 
 RowPair = tuple[int, int]

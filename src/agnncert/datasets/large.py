@@ -43,13 +43,14 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from agnncert.certificates.ids import encode_ids, refuse_duplicates
+from agnncert.certificates.ids import encode_ids
 from agnncert.datasets.catalog import OGB_PARTS, SOURCES, dataset_info
 from agnncert.datasets.columns import Table, shortlist
 from agnncert.datasets.splits import NODE_FRACTIONS, stratified_split
 from agnncert.datasets.tables import LABEL_NAMES, PARTS, names_in_order
 from agnncert.errors import DatasetError, did_you_mean, missing
 from agnncert.graphs.disk import GraphWriter, PathLike, is_graph_folder, new_graph, open_graph
+from agnncert.graphs.hashing import refuse_duplicates
 
 Rows = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
-from agnncert.certificates.ids import EncodedIds, encode_ids, id_digest, order_of, refuse_duplicates, row_digest
+from agnncert.certificates.ids import EncodedIds, encode_ids, order_of
 from agnncert.errors import GraphError, IdError
-from agnncert.graphs.hashing import keys_of_encoded
+from agnncert.graphs.hashing import id_digest, keys_of_encoded, refuse_duplicates, row_digest
 
 Task = Literal["node", "graph"]
 Whole = npt.NDArray[np.int64]

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.ids import INT64, Id, encode_id, encode_ids, order_of, refuse_duplicates
+from agnncert.certificates.ids import INT64, Id, encode_id, encode_ids, order_of
 from agnncert.errors import GraphError, IdError
 from agnncert.graphs.graph import EDGE_VALUES, exact_ids, listed_ids, select_edges
-from agnncert.graphs.hashing import id_keys
+from agnncert.graphs.hashing import id_keys, refuse_duplicates
 
 Pair = tuple[Id, Id]
 
