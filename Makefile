@@ -3,7 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNS := $(VENV)/.runs
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test check lean bench bench-live bench-large results small docs clean help
@@ -11,14 +13,18 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:           ## what each target does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
-$(READY): pyproject.toml constraints.txt packages/agnncert-live/pyproject.toml packages/agnncert-code/pyproject.toml
+$(RUNS): pyproject.toml constraints.txt
 	@echo "==> creating the environment in $(VENV) (about a minute the first time)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,dev]" \
-		--editable packages/agnncert-live --editable packages/agnncert-code
+	$(INSTALL) --editable ".[torch,data]"
 	@touch $@
 
-demo: $(READY)  ## train, certify, attack, verify and report on data that needs no download
+$(READY): $(RUNS) packages/agnncert-live/pyproject.toml packages/agnncert-code/pyproject.toml
+	@echo "==> adding the development tools and the add-on packages"
+	$(INSTALL) --editable ".[all,dev]" --editable packages/agnncert-live --editable packages/agnncert-code
+	@touch $@
+
+demo: $(RUNS)   ## train, certify, attack, verify and report on data that needs no download
 	$(BIN)/agnncert demo
 
 test: $(READY)  ## the whole test suite
@@ -51,7 +57,7 @@ small: $(READY) ## run a small part of them in minutes and compare it with the c
 	$(BIN)/python -m experiments --all --small --root .cache/data --out .cache/small --against experiments/results
 
 docs: $(READY)  ## build the documentation into site/
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	$(INSTALL) --editable ".[docs]"
 	$(BIN)/mkdocs build --strict
 
 clean:          ## remove the environment and caches
