@@ -38,7 +38,7 @@ def page(rows: dict[str, Row]) -> str:
         parts.append("![Certified accuracy over size, synthetic graph, T = 80](images/large.svg)")
     parts.append(
         "The paper draws its curve for Amazon2M without numbers, so there is nothing to set beside ours but its shape. "
-        "What a graph of another size takes is computed in [where one more machine pays](scale.md)."
+        "Estimates for other sizes: [large graphs](scale.md#estimates)."
     )
     return "\n\n".join(parts) + "\n"
 

@@ -1,4 +1,4 @@
-"""The page docs/scale.md: where one more machine pays. Computed from the rows of experiments/benchmarks/large.py, nothing is typed.
+"""The page docs/scale.md: commands for large graphs, and estimates computed from the rows of experiments/benchmarks/large.py.
 
 python -m experiments.benchmarks.scale          # writes docs/scale.md from results/large.json
 """
@@ -286,66 +286,107 @@ def page(rows: list[Row]) -> str:
     needed = math.ceil(sent.group * GROUPS / (MEMORY / 4))
     fitting = next(name for name, size in reversed(GRAPHS.items()) if by_groups(*size, 1, node).memory < MEMORY)
     amazon = worthwhile(by_groups, *GRAPHS["Amazon2M"], node)
-    return f"""# Where one more machine pays
+    return f"""# Large graphs
 
-A division is a shuffle by hash, casting is independent for each group, and the tally is a sum. So a vote can be spread
-over machines. This page computes what that saves, from rates measured on one machine: an estimate, made by
-`python -m experiments.benchmarks.scale` from `experiments/benchmarks/results/large.json`. The measurements are on a **synthetic** graph
-(`amazon2m-like`), rates are those of the cells {node.cell} and {both["edge"].cell}. Taken as given, not measured: {CORES} cores,
-of which casting uses all and the rest one, and {bytes_text(MEMORY)} of memory in each machine, {bytes_text(NETWORK)} per second
-of network for each, a GCN of 3 layers of {HIDDEN}, {FEATURES} features, T = {GROUPS}. *Edges* are pairs of nodes, each counted
+This guide shows how to certify a graph that is large for one machine. [Estimates](#estimates) of time and memory by size of the graph follow the commands.
+[A graph of the size of Amazon2M](large.md) has measurements.
+
+## Keep the graph on disk
+
+`ac.write_graph` writes a graph into a folder of arrays. `ac.open_graph` maps the arrays into memory, so that only the parts in use are read.
+[`ac.convert_parquet`](guides/own-graph.md) writes such a folder from Parquet tables that do not fit into memory.
+
+```python
+import agnncert as ac
+
+ac.write_graph(ac.load_dataset("digits-knn"), "digits")
+data = ac.open_graph("digits")
+```
+
+## Train in clusters
+
+With `clusters=`, `ac.fit` trains on parts of the graph (Cluster-GCN; extra `clusters`). `checkpoint=` names a file from which an interrupted training continues.
+
+<!-- not run: needs pymetis -->
+```python
+model = ac.fit(ac.build_model("gcn", data), data, ac.NodeCentric(80), clusters=15_000, clusters_per_step=10, checkpoint="state")
+```
+
+## Certify in little memory
+
+The subgraphs are computed some groups at a time. `memory_limit=` says how many bytes a range of groups may take; the result does not depend on it. `checkpoint=` names a folder from which an
+interrupted call continues. `targets=` restricts the certificate, and the computation, to the nodes that matter.
+
+```python
+model = ac.build_model("gcn", data).eval()
+certificate = ac.certify(model, data, ac.NodeCentric(80), targets=data.test_mask, memory_limit=200_000_000, checkpoint="parts")
+```
+
+On the command line: `agnncert certify RUN --memory 200`.
+
+## Use more machines
+
+`workers=ac.Ray()` distributes ranges of groups over a Ray cluster (extra `ray`). Every machine needs the same versions of agnncert and torch, and the code of the
+model. The certificate is the same file, byte for byte.
+
+<!-- not run: starts Ray -->
+```python
+certificate = ac.certify(model, data, ac.NodeCentric(80), workers=ac.Ray(address="auto"))
+```
+
+On the command line: `agnncert certify RUN --on ray --address HOST:PORT`; without `--address` Ray is started on this machine.
+
+## Estimates
+
+These estimates are computed by `python -m experiments.benchmarks.scale` from `experiments/benchmarks/results/large.json`, that is, from rates measured on one
+machine with a **synthetic** graph (`amazon2m-like`; cells {node.cell} and {both["edge"].cell}). Assumed, not measured: {CORES} cores per machine,
+of which predictions use all and everything else uses one; {bytes_text(MEMORY)} of memory per machine; {bytes_text(NETWORK)} per second
+of network per machine; a GCN of 3 layers of {HIDDEN}; {FEATURES} features; T = {GROUPS}. *Edges* are pairs of nodes, each counted
 once.
 
-Two ways to share the work out are compared:
+Two ways to distribute the work are compared:
 
-- **Groups shared out.** A task is a range of groups; the graph lies on storage that all machines reach; one machine merges and
-  counts. This is what the functions of `engine/ranges` are made for.
-- **Everything shared out.** Edges, groups and targets are spread, and no machine ever sees the whole graph. This is *not built*:
-  it shows what a graph beyond the memory of one machine would take.
+- **Groups shared out.** A task is a range of groups. All machines read the graph from shared storage. One machine merges and
+  counts. This is what `workers=ac.Ray()` does.
+- **Everything shared out.** Edges, groups and targets are distributed, and no machine reads the whole graph. This is *not implemented*:
+  the estimate shows what a graph beyond the memory of one machine would take.
 
-## Measured
+### Measured rates
 
 {rates_table(both)}
 
-## By size
+### By size
 
 {graphs_table(both)}
 
-*Machines that pay*: their number is doubled as long as that saves a tenth of the time; never more than groups.
+*Machines that pay*: the number of machines is doubled as long as that saves a tenth of the time; never more machines than groups.
 
-## What travels
+### Data sent
 
 {volume_table()}
 
-## Amazon2M, node-centric, groups shared out
+### Amazon2M, node-centric, groups shared out
 
 {machines_table(by_groups, *GRAPHS["Amazon2M"], node)}
 
-## 10⁹ nodes, 10¹¹ edges, node-centric, everything shared out
+### 10⁹ nodes, 10¹¹ edges, node-centric, everything shared out
 
 {machines_table(in_parts, *internet, node)}
 
-## What stands in the way, and what the design does about it
+## Limits
 
-- **Memory comes first.** Arrays are mapped from disk (`ac.open_graph`), groups are laid out a few at a time, and the number of
-  groups costs no memory. What is left grows with the edges: {node.memory:.0f} bytes for each. The largest of the graphs above
-  that fits one machine is: {fitting}.
-- **Casting is nearly all of the work, and shares out up to T machines.** On Amazon2M, with groups shared out, machines pay up to
-  {amazon}: beyond, what every machine has to do (checks) and what one does alone (tally, saving) is nearly all that is left.
-- **A group is the unit of work.** With 10¹¹ edges the layout of one takes {bytes_text(sent.group)}; for it to fit a quarter of a
-  machine's memory, T has to be {needed} or more. Time hardly grows with T, so the price is in the vote: with more groups a ballot
-  sees fewer edges.
-- **Hashing is never the bottleneck.** It is the same arithmetic for every edge wherever it lies, and nobody has to agree on
-  anything: groups follow from ids alone.
-- **Features do not get less with more machines.** A node with dozens of neighbours has an edge in nearly every machine's groups, so
-  each needs the rows of nearly all nodes: {bytes_text(sent.rows)} for 10⁹ of them, as products with the first layer ({HIDDEN}
-  numbers each), which are formed once per node.
-- **Ballots are a sum.** Shares of groups are merged in any order and each counts once, so they could go to a machine for each range
-  of targets: {bytes_text(sent.ballots)} in all for 10¹¹ edges.
-- **A certificate is as large as its targets.** {bytes_text(node.file * 10**9)} for 10⁹ of them. Whoever asks about some targets
-  certifies those (`targets=`): only parts of subgraphs that are connected to them are evaluated.
-- **Verifying needs none of this**: no graph and no model, {time_text(node.verify * 10**9)} for 10⁹ targets on one processor, some
-  targets at a time.
+- **Memory is the first limit.** The number of groups costs no memory; edges cost {node.memory:.0f} bytes each. The largest graph of
+  the table that fits one machine is: {fitting}.
+- **Predictions take nearly all of the time**, and can be distributed over up to T machines. On Amazon2M, machines pay up to
+  {amazon}: beyond that, the checks that every machine does and the counting that one machine does dominate.
+- **A group is the smallest task.** With 10¹¹ edges one group takes {bytes_text(sent.group)}. For a group to fit a quarter of a
+  machine's memory, T must be at least {needed}. Time hardly grows with T, but with more groups each subgraph has fewer edges.
+- **Features do not get less with more machines.** A node with dozens of neighbours has an edge in nearly every group, so every
+  machine needs the rows of nearly all nodes: {bytes_text(sent.rows)} for 10⁹ nodes, as products with the first layer ({HIDDEN}
+  numbers each).
+- **A certificate grows with its targets**: {bytes_text(node.file * 10**9)} for 10⁹ of them. With `targets=`, only parts of subgraphs that are
+  connected to the targets are computed.
+- **Verifying needs neither graph nor model**: {time_text(node.verify * 10**9)} for 10⁹ targets on one processor.
 """
 
 
