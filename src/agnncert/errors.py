@@ -1,7 +1,7 @@
 """Everything agnncert raises on purpose.
 
 AgnncertError
-├── GraphError           the graph cannot be used as it is (no nodes, NaN features, edge out of range, …)
+├── GraphError           the graph cannot be used (no nodes, NaN features, edge out of range, …)
 │   └── IdError          node ids are missing, of a wrong type, or not unique once encoded
 ├── DivisionError        a division's settings make no sense (T < 1, unknown hash, …)
 │   └── NotCovered       a change touches something this division proves nothing about
@@ -25,7 +25,7 @@ class AgnncertError(Exception):
 
 
 class GraphError(AgnncertError):
-    """The graph cannot be divided or certified as it is."""
+    """The graph cannot be divided or certified."""
 
 
 class IdError(GraphError):

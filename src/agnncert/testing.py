@@ -131,14 +131,14 @@ def views(
 ) -> Iterator[tuple[int | None, dict[Any, str]]]:
     """What every target can see in each subgraph, as text; a target is named by its key, a graph by ``None``.
 
-    A subgraph is named by its number or, if every neighbour has a group of its own, by the keys of what is in it. Where
+    A subgraph is named by its number or, if every neighbour has its own group, by the keys of what is in it. Where
     nothing is seen the text is ``"-"``.
 
     Args:
         division: The division.
         data: The graph.
         task: "node" or "graph".
-        vote: How ballots are added up, spelled out; as usual when not given.
+        vote: How ballots are added up, spelled out; as usual by default.
     """
     graph = _canonical(data, task, getattr(division, "self_loops", False))
     groups = division.groups(graph)

@@ -33,7 +33,7 @@ class Claim:
         alpha: Error probability of a probabilistic guarantee, else None.
         alpha_scope: What ``alpha`` is spent on: ``"each target"`` or ``"all targets together"``; else empty.
         digests: SHA-256 of the graph, the model, the division, … by name.
-        notes: Further remarks of whoever made the certificate.
+        notes: Further remarks of the author of the certificate.
         library_version: Version of the library that made it.
         locality: How it is known that the model looks along edges only: by ``"construction"`` or by ``"test"``; empty
             if nothing of the kind is assumed.
@@ -145,7 +145,7 @@ def make_claim(
         parameters: Whole numbers of the rule.
         locality: How it is known that the model looks along edges only; dropped where the rule does not assume it.
         notes: Further remarks, stored as they are.
-        vote: What empty groups cast, and the prior; the plain vote when not given.
+        vote: What empty groups cast, and the prior; the plain vote by default.
     """
     digests = dict(digests or {})
     locality = locality if RULES[rule].division.whole_graph else ""

@@ -58,7 +58,7 @@ class Contents:
         broken_at_most: Stated collective bound for each budget.
         evidence: Arrays of the evidence.
         arrays: ``target``, ``row``, ``label``, ``radius``, ``new_neighbours``, ``holds`` (one row for each
-            budget), ``truth`` and ``degree`` if known, and ``structure_radius`` if the rule has one of its own.
+            budget), ``truth`` and ``degree`` if known, and ``structure_radius`` if the rule has its own.
     """
 
     kind: str

@@ -1,7 +1,7 @@
 """The rules by which ballots are counted: one name per division and task, with the facts that everyone may use.
 
 A rule says what a division's theorem speaks about, not what the theorem is: ``theorems`` proves with it, ``recount``
-counts again in code of its own, and files, claims and reports read the facts from here.
+counts again in separate code, and files, claims and reports read the facts from here.
 """
 
 import math
@@ -37,7 +37,7 @@ class DivisionFacts:
 
 @dataclass(frozen=True)
 class Rule:
-    """What is known about a rule besides its theorem.
+    """What is known about a rule in addition to its theorem.
 
     Attributes:
         task: ``"node"`` or ``"graph"``.
@@ -49,8 +49,8 @@ class Rule:
         parameters: Names of the whole numbers that the theorem needs.
         prices: Budget fields for which a user's own division may state how many ballots one unit moves.
         empty: What empty groups may cast, the usual first: ``"edgeless"``, ``"abstain"``, ``"class"``.
-        edgeless_prior: Whether a prior may follow the edgeless prediction of each target.
-        own_groups: Whether every neighbour (or pair, or node) has a group of its own, so that ballots come and go with
+        edgeless_prior: Whether a prior may follow the prediction without edges of each target.
+        own_groups: Whether every neighbour (or pair, or node) has its own group, so that ballots come and go with
             them, and no ids are needed to tell groups.
     """
 

@@ -43,7 +43,7 @@ class VotingRule:
 
     @property
     def edgeless_prior(self) -> int:
-        """Votes for the edgeless prediction; 0 if the prior is the same for all targets."""
+        """Votes for the prediction without edges; 0 if the prior is the same for all targets."""
         return self.prior if isinstance(self.prior, int) else 0
 
     @property
@@ -79,7 +79,7 @@ class VotingRule:
             )
         if isinstance(prior, int) and prior and not facts.edgeless_prior:
             raise SettingsError(
-                f"VotingRule(prior={prior}): {_WHY_NOT_PRIOR.get(rule, _NO_EDGELESS)} Pass a list, one number per class."
+                f"VotingRule(prior={prior}): {_WHY_NOT_PRIOR.get(rule, _NO_EDGELESS)} Pass one number per class."
             )
         return replace(self, empty=empty, prior=prior)
 

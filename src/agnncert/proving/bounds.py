@@ -45,9 +45,9 @@ def lower_bound(successes: IntArray, trials: int, alpha: float) -> FloatArray:
 
 
 def _corrected(bound: FloatArray, k: FloatArray, trials: int, alpha: float) -> FloatArray:
-    """The bound, found anew by halving where the inverse is too high by more than the margin.
+    """The bound, found by bisection where the inverse is too high by more than the margin.
 
-    The probability of so many successes is accurate where its inverse is not.
+    The probability of this many successes is accurate where its inverse is not.
     """
 
     def too_high(p: FloatArray) -> BoolArray:

@@ -65,12 +65,12 @@ class Decision:
         return bool(self._certificate.holds_against(budget)[self._place])
 
     def max_certified(self, kind: str, **other_fields: Any) -> float:
-        """The most of one kind of change that it withstands; as ``Certificate.max_certified``, for this target."""
+        """The largest certified amount of one kind of change; see ``Certificate.max_certified``."""
         return float(self._certificate.max_certified(kind, **other_fields)[self._place])
 
     @property
     def withstands(self) -> dict[str, float]:
-        """How much it withstands of each kind of change alone; injected nodes may have any number of edges.
+        """The largest certified amount of each kind of change alone; injected nodes may have any number of edges.
 
         ``math.inf`` for any amount, -1 where nothing is proved.
         """
@@ -171,7 +171,7 @@ class Certificate:
         evidence: What everything below is derived from.
         target: Ids of the targets, not row numbers, shape ``[n]``: an array of int64 if that holds all of them, else of
             Python's integers and strings. The decimal text of an integer is that integer.
-        row: Row of each target in the data it was made from; the position when not given, shape ``[n]``.
+        row: Row of each target in the data it was made from; defaults to the position, shape ``[n]``.
         truth: True class of each target, negative where it is unknown, shape ``[n]``; None if none was given.
         degree: Neighbours of each target node, or edges of each target graph, if known, shape ``[n]``.
         label: The proved label, shape ``[n]``.
@@ -246,7 +246,7 @@ class Certificate:
     def structure_radius(self) -> IntArray:
         """As ``radius``, against edges and nodes added and deleted alone: nothing given other features or values.
 
-        The same as ``radius`` unless every neighbour has a group of its own, where a neighbour that comes or goes
+        The same as ``radius`` unless every neighbour has its own group, where a neighbour that comes or goes
         costs half of what one that is altered may cost. Shape ``[n]``.
         """
         ballots = self.evidence if isinstance(self.evidence, BallotEvidence) else None
@@ -271,7 +271,7 @@ class Certificate:
 
         Args:
             truth: True classes of all rows of the data (such as ``data.y``), or one for each target; the
-                labels stored with the certificate when not given. A tensor, an array or a list; negative: unknown.
+                labels stored with the certificate by default. A tensor, an array or a list; negative: unknown.
             sizes: One size or several, in steps of ``claim.unit``.
 
         Returns:
@@ -316,7 +316,7 @@ class Certificate:
         return self.evidence.holds(budget)
 
     def max_certified(self, kind: str, **other_fields: Any) -> FloatArray:
-        """The most of one kind of change that each target withstands, shape ``[n]``.
+        """The most of one kind of change that each target is certified against, shape ``[n]``.
 
         Args:
             kind: A field of :class:`Budget` that counts something, such as ``"inject_nodes"``.
@@ -337,7 +337,7 @@ class Certificate:
         Args:
             budget: What the attacker may do, all of it in one graph. With ``target_features=False`` no target is
                 deleted or given other features.
-            targets: Count only these: a mask or positions among the targets; all when not given. To count the correct
+            targets: Count only these: a mask or positions among the targets; defaults to all. To count the correct
                 labels that are lost, pass ``cert.label == truth``.
         """
         _require_budget(budget)
@@ -352,7 +352,7 @@ class Certificate:
 
     @cached_property
     def new_neighbours(self) -> FloatArray:
-        """New neighbours that each target withstands together with unlimited deletions and changes, shape ``[n]``.
+        """Certified number of new neighbours, with unlimited deletions and changes beside them, shape ``[n]``.
 
         Unlimited are: deleted and changed edges, changed features of other nodes, and deleted nodes (if nodes have
         ids). ``math.inf`` where any number is withstood, -1 where nothing of this is proved, as always for whole
@@ -367,8 +367,8 @@ class Certificate:
 
         Args:
             path: Where to write; an existing file is replaced once the new one is complete.
-            budgets: Budgets about which the file states, besides labels and radii, which targets hold and how many can
-                break; a few usual ones when not given. A loaded certificate answers about any budget.
+            budgets: Budgets for which the file also states which targets are certified and how many can break.
+                Defaults to a few common ones. A loaded certificate answers about any budget.
 
         Raises:
             CertificateError: The file cannot be written.

@@ -86,15 +86,15 @@ class Evidence(ABC):
 
         Args:
             budget: What the attacker may do, all of it in one graph.
-            among: Count only these targets, shape ``[n]``; all when not given.
+            among: Count only these targets, shape ``[n]``; defaults to all.
         """
 
     def answers(self, budgets: Sequence[Budget], rest: Budget) -> tuple[BoolArray, tuple[int, ...], FloatArray]:
-        """All that a file states besides labels and radii.
+        """Everything that a file states in addition to labels and radii.
 
         Args:
             budgets: The budgets that it makes statements about.
-            rest: What the attacker may do besides adding edges.
+            rest: What the attacker may do in addition to adding edges.
 
         Returns:
             As :meth:`holds` for each budget, shape ``[len(budgets), n]``; as :meth:`broken_at_most` for each; and as
@@ -132,7 +132,7 @@ class Evidence(ABC):
         return answer
 
     def max_certified(self, field: str, rest: Budget) -> FloatArray:
-        """The largest amount of ``field`` that each target withstands on top of ``rest``, shape ``[n]``.
+        """The largest amount of ``field`` that each target is certified against on top of ``rest``, shape ``[n]``.
 
         ``math.inf`` where any amount is withstood, -1 where not even ``rest`` alone is.
         """
@@ -194,7 +194,7 @@ class BallotEvidence(Ballots, Evidence):
         return withstands(counted, self._reach(attack, facts))
 
     def max_certified(self, field: str, rest: Budget) -> FloatArray:
-        """The largest amount of ``field`` that each target withstands on top of ``rest``, shape ``[n]``."""
+        """The largest amount of ``field`` that each target is certified against on top of ``rest``, shape ``[n]``."""
         answer = np.zeros(self.num_targets)
         for part, counted, facts in self._blocks():
             answer[part] = self._largest(counted, facts, field, rest)
@@ -203,7 +203,7 @@ class BallotEvidence(Ballots, Evidence):
     def _largest(self, counted: Tally, facts: Facts, field: str, rest: Budget) -> FloatArray:
         deletes_all = rest.delete_edges == math.inf and not (rest.inject_nodes or rest.target_features)
         if field == "add_edges" and deletes_all and RULES[self.rule].by_neighbours and not self._own_groups:
-            # Whatever is reached moves anyway, and an edge that is added counts as a new neighbour and no otherwise.
+            # All reached ballots can change anyway; an added edge matters only as a new neighbour.
             return neighbours_needed(counted, self._reach(Amounts.of(rest.but(add_edges=math.inf)), facts)) - 1
 
         def holds(amounts: FloatArray) -> BoolArray:
@@ -218,14 +218,14 @@ class BallotEvidence(Ballots, Evidence):
         two targets at most, an injected node to as many as it has edges. All other changes count in full for every
         target. With ``target_features=False`` no target is deleted or given other features. With
         ``target_features=True`` targets may be among the deleted nodes and the nodes with changed features, of which
-        there may then be one more than ``change_features`` says. Where every neighbour has a group of its own, a change
+        there may then be one more than ``change_features`` says. Where every neighbour has its own group, a change
         at a pair touches its two ends only, so that deleted and changed ones are shared out too.
 
         Graph task: every target is a graph of its own, so one attacked graph breaks one target or none.
 
         Args:
             budget: What the attacker may do.
-            among: Count only these targets, shape ``[n]``; all when not given.
+            among: Count only these targets, shape ``[n]``; defaults to all.
         """
         among = np.ones(self.num_targets, dtype=bool) if among is None else among
         fails, prices, touches = ~self.holds(budget), np.zeros(self.num_targets), np.zeros(self.num_targets)
@@ -236,7 +236,7 @@ class BallotEvidence(Ballots, Evidence):
         return self._broken(budget, fails & among, prices[among], touches[among])
 
     def answers(self, budgets: Sequence[Budget], rest: Budget) -> tuple[BoolArray, tuple[int, ...], FloatArray]:
-        """All that a file states besides labels and radii; ballots are counted once."""
+        """Everything that a file states in addition to labels and radii; ballots are counted once."""
         shape = len(budgets), self.num_targets
         holds, prices, touches = np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape)
         largest = np.zeros(self.num_targets)
@@ -321,7 +321,7 @@ class BallotEvidence(Ballots, Evidence):
         return tally(votes, Prior.of(self, part)), facts
 
     def _of_pairs(self, votes: Votes, part: slice) -> dict[str, Any]:
-        """What a theorem needs to know where every neighbour has a group of its own."""
+        """What a theorem needs to know where every neighbour has its own group."""
         known: dict[str, Any] = {"absent": -1 if self.vote.constant is None else self.vote.constant}
         if self.one_way is not None:
             listed = slice(self.votes.indptr[part.start], self.votes.indptr[part.stop])

@@ -61,7 +61,7 @@ class Noise(ABC):
 
     @abstractmethod
     def radius(self, bounds: ClassBounds) -> IntArray:
-        """The largest size, in this unit, that each target withstands, shape ``[n]``; -1 if it abstains."""
+        """The largest size, in this unit, that each target is certified against, shape ``[n]``; -1 if it abstains."""
 
     @abstractmethod
     def holds(self, budget: Budget, bounds: ClassBounds) -> BoolArray:
@@ -163,7 +163,7 @@ class FlipNoise(Noise):
         return self.p_add_feature > 0 or self.p_delete_feature > 0
 
     def radius(self, bounds: ClassBounds) -> IntArray:
-        """The largest number of flips, in any mix of additions and deletions, that each target withstands.
+        """The largest number of flips, in any mix of additions and deletions, that each target is certified against.
 
         At most ``LARGEST_FLIPS``, or ``LARGEST_MIX`` if additions and deletions have different rates.
         """
@@ -231,7 +231,7 @@ class FlipNoise(Noise):
         add_entries: int = 0,
         delete_entries: int = 0,
     ) -> BoolArray:
-        """Whether each target withstands so many flips of each kind (at the target, for row noise).
+        """Whether each target is certified against this many flips of each kind (at the target, for row noise).
 
         Args:
             bounds: Label and class bounds of each target.
@@ -300,7 +300,7 @@ class DeletionNoise(Noise):
         Budget(edges_per_injected=self.edges_per_injected)  # refuses negative and fractional numbers
 
     def radius(self, bounds: ClassBounds) -> IntArray:
-        """The largest number of injected nodes with ``edges_per_injected`` edges that each target withstands.
+        """The largest number of injected nodes with ``edges_per_injected`` edges that each target is certified against.
 
         At most 2**31 of them; that many are reached only where injected nodes bring no edges.
         """
@@ -315,7 +315,7 @@ class DeletionNoise(Noise):
         return self.withstands(rho, budget.edges_per_injected, bounds)
 
     def withstands(self, rho: FloatArray, tau: float, bounds: ClassBounds) -> BoolArray:
-        """Whether each target withstands its ``rho`` injected nodes, shape ``[n]``, of ``tau`` edges each."""
+        """Whether each target is certified against its ``rho`` injected nodes, shape ``[n]``, of ``tau`` edges each."""
         missing = self._some_edge_stays(rho, tau, (1 - self.p_edge) * (1 - self.p_node))
         missing_at_worst = self._some_edge_stays(rho, tau, 1 - self.p_edge)
         return np.asarray(self._margin(bounds, missing, missing_at_worst) > _ROUNDING) & ~bounds.abstains

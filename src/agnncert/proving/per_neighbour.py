@@ -1,4 +1,4 @@
-"""The theorems where every neighbour, or pair, or node has a group of its own: ``num_groups=math.inf``. Pure functions.
+"""The theorems where every neighbour, pair or node has its own group: ``num_groups=math.inf``. Pure functions.
 
 A target has one ballot for each neighbour that sends it messages (node-centric), or for each of its pairs
 (edge-centric); a graph one for each node, or each pair. The ballot is a function of that neighbour or pair and the
@@ -20,7 +20,7 @@ from agnncert.proving.theorems import REACHED, Amounts, Facts, Tally, largest_am
 
 @dataclass(frozen=True)
 class Touches:
-    """What an attack does to the ballots of each target where every neighbour has one of its own, each ``[n]``.
+    """What an attack does to the ballots of each target where every neighbour has its own, each ``[n]``.
 
     Attributes:
         new: Ballots that come to be.
@@ -125,7 +125,7 @@ def _most_gain(tally: Tally, touches: Touches, facts: Facts) -> FloatArray:
 
 
 def per_neighbour_radius(tally: Tally, facts: Facts) -> IntArray:
-    """How many changes, of any kinds, each target withstands, shape ``[n]``; -1 if not even none.
+    """How many changes, of any kinds, each target is certified against, shape ``[n]``; -1 if not even none.
 
     Of x changes all gain a rival 1, by new ballots if not otherwise, and those that alter ballots of the winner 2.
     """
@@ -133,7 +133,7 @@ def per_neighbour_radius(tally: Tally, facts: Facts) -> IntArray:
 
 
 def structure_radius(tally: Tally, facts: Facts) -> IntArray:
-    """How many additions and deletions of edges and nodes each target withstands, if nothing else changes, ``[n]``.
+    """Certified number of added and deleted edges and nodes, if nothing else changes, shape ``[n]``.
 
     Of x such changes all gain a rival 1, and those that give a pair of the winner's a second direction 2.
     """

@@ -101,11 +101,11 @@ class SampleEvidence(Evidence):
     def holds_flips(
         self, add_edges: int = 0, delete_edges: int = 0, add_entries: int = 0, delete_entries: int = 0
     ) -> BoolArray:
-        """Whether each target withstands so many flips of single entries, shape ``[n]``.
+        """Whether each target is certified against this many flips of single entries, shape ``[n]``.
 
         Args:
             add_edges: Edges added; only edges at the target, if only its row was subject to noise.
-            delete_edges: Edges deleted, likewise.
+            delete_edges: Edges deleted, in the same way.
             add_entries: Entries of binary features changed from 0 to 1, over all nodes together.
             delete_entries: Entries changed from 1 to 0.
 

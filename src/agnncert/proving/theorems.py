@@ -6,7 +6,7 @@ The theorems: how many ballots an attack can move, and which moves cannot change
 
 **The vote.** A target's ballots fall into three tiers, by how hard they are to move:
 
-    reached     the graph as it is reaches them; anything may move them
+    reached     the unchanged graph reaches them; anything may move them
     unreached   listed, but the graph has no edge there; edges between old nodes may not suffice
     unlisted    nothing is there; something must be added first
 
@@ -18,8 +18,8 @@ To make class k beat the winner a, a moved ballot gains 2 if it was for a, 0 if 
 ballots that gain 2 and can move, plus the number of ballots that gain at least 1 and can move. The label holds if for
 no k the gain exceeds the margin. For given votes and limits this is exact.
 
-Ballots that are not stable (another machine might round them to another class) are conceded before anything else: they
-count for every rival and cannot be moved any further.
+Ballots that are not stable (another machine might round them to another class) are counted for every rival from the
+start, and an attack cannot change them any further.
 
 **The divisions.** One short function per division and task turns a budget into a :class:`Reach`. In their docstrings,
 v is the target and S_v the subgraphs in which v has an edge that can bring it a message. A *node* of the budget is a
@@ -47,7 +47,7 @@ class Prior:
 
     Attributes:
         certain: For each class, the same on every machine, shape ``[n, C]`` or ``[n, 1]``.
-        followed: For each target's edgeless prediction, where another machine may see another one, ``[n, C]``.
+        followed: For each target's prediction without edges, where another machine may see another one, ``[n, C]``.
         in_doubt: How many those are, shape ``[n]``.
     """
 
@@ -104,7 +104,7 @@ class Tally:
         size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
         standing: Stable votes per class, of all tiers, shape ``[n, C]``.
         margin: How far each class is from winning: score of the winner minus score of the class (priors and stable
-            votes), minus what is conceded, minus 1 if the class wins ties. Negative if that decides, ``[n, C]``.
+            votes), minus unstable votes, minus 1 if the class wins ties. Negative if those decide, ``[n, C]``.
     """
 
     num_groups: int
@@ -171,7 +171,7 @@ class Reach:
 
         Args:
             movable: Ballots per tier, shape ``[3, n]``, or ``[3, r]``.
-            of: Whose ballots these are, shape ``[r]``; when not given, those of each target.
+            of: Whose ballots these are, shape ``[r]``; by default, those of each target.
         """
         unlisted = np.minimum(movable[UNLISTED], self.unlisted[of])
         beyond = np.minimum(movable[UNREACHED] + unlisted, self.beyond_reached[of])
@@ -179,7 +179,7 @@ class Reach:
 
 
 def tally(votes: Votes, prior: Prior | None = None) -> Tally:
-    """Counts the votes by tier, adds the prior, and concedes what is unstable."""
+    """Counts the votes by tier, adds the prior, and counts unstable votes for the rival."""
     n, classes, owner = votes.num_targets, votes.num_classes, votes.owner
     cell, voting = owner * classes + votes.ballot, votes.ballot >= 0
 
@@ -204,7 +204,7 @@ def tally(votes: Votes, prior: Prior | None = None) -> Tally:
 
 
 def weighed(num_groups: int, cast: IntArray, by_tier: IntArray, size: IntArray, prior: Prior) -> Tally:
-    """Adds the prior to votes that were counted, and concedes what is unstable.
+    """Adds the prior to votes that were counted, and counts unstable votes for the rival.
 
     Args:
         num_groups: Ballots per target.
@@ -233,8 +233,8 @@ def certified_radius(tally: Tally) -> IntArray:
     the radius is the largest x with margin >= min(x, ballots for the winner) + min(x, ballots not for the rival). As
     long as ballots for the winner last, that is half the margin, rounded down (paper, equation for the certified
     perturbation size); without a prior it always is. It is exact: some change of one ballot more elects another class.
-    -1 means that nothing is certified, because what is conceded may decide. Where nothing can elect another class,
-    every ballot may change.
+    -1 means that nothing is certified, because unstable votes may decide. If no change can elect another class, every
+    ballot may change.
     """
     own = np.take_along_axis(tally.standing, tally.label[:, None], axis=1)
     others = tally.size.sum(axis=0)[:, None] - tally.standing
@@ -341,7 +341,7 @@ class Amounts:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a theorem needs to know about ``n`` targets besides their votes.
+    """What a theorem needs to know about ``n`` targets in addition to their votes.
 
     Attributes:
         num_reached: Reached ballots of each target, shape ``[n]``.

@@ -21,7 +21,7 @@ from agnncert.certificates.votes import Ballots
 from agnncert.verifier import recount
 from agnncert.verifier.recount_samples import bound_classes, check_samples, check_work, holds, right_radius
 
-# What a claim says that its evidence does not imply: whoever has the graph and the model can check it.
+# What a claim says that its evidence does not imply: anyone with the graph and the model can check it.
 _TAKEN_AS_STATED = ("digests", "notes", "library_version")
 AT_ONCE = min(4, os.cpu_count() or 1)  # threads that count ballots again
 

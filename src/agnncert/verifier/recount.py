@@ -45,7 +45,7 @@ class Piles:
     """The ballots of some targets, sorted by tier: 0 reached, 1 listed but not reached, 2 unlisted.
 
     A *rival* is a class that might win instead of a target's label. Of classes with equally many ballots in every pile
-    only the one that lacks least is kept. In particular one class stands for all those that nobody voted for.
+    only the one that lacks least is kept. In particular one class stands for all those without votes.
 
     Attributes:
         ballots: The ballots of all targets.
@@ -114,7 +114,7 @@ class Piles:
         return [tier for tier in (0, 1, 2) if self.two[tier].any() or self.one[tier].any()]
 
     def gain(self, rivals: Numbers | slice, in_all: Numbers, beyond: Numbers, unlisted: Numbers) -> Numbers:
-        """The most that some rivals gain on the winner, when so many ballots move; limits as many as rivals.
+        """The most that some rivals gain on the winner, when this many ballots move; limits as many as rivals.
 
         Ballots that gain two are moved before those that gain one. Since the limits lie one within the other, it
         does not matter from which tier: whichever are moved first, equally many can be moved.
@@ -235,7 +235,7 @@ def _priors(ballots: Ballots, targets: slice, voter: Numbers, choice: Numbers) -
 def _same_for_all(ballots: Ballots) -> Numbers:
     """Votes that each class starts with, whatever the target.
 
-    Where every neighbour has a group of its own, empty groups are beyond number: instead of their ballots, one vote of
+    Where every neighbour has its own group, empty groups are beyond number: instead of their ballots, one vote of
     their class is taken away for each group that is not empty. All ``num_groups`` are counted elsewhere.
     """
     starts_with, constant = ballots.vote.prior, ballots.vote.empty
@@ -248,7 +248,7 @@ def _same_for_all(ballots: Ballots) -> Numbers:
 
 
 def _without_votes(ballots: Ballots, targets: slice, pair: Numbers) -> list[Numbers]:
-    """Classes that nobody voted for but that may win all the same, as pairs ``target * num_classes + class``.
+    """Classes without votes but that may win all the same, as pairs ``target * num_classes + class``.
 
     These are the class of the prior, and of the others the two that come first in order of their prior, the smaller one
     if it is the same: one of them may be the label, and the other one then comes closest to it.
@@ -451,7 +451,7 @@ def _prices(piles: Piles, full: Limits | own.Changes, wins: Numbers) -> Numbers:
 def statements(piles: Piles, budget: Budget) -> tuple[Numbers, Numbers, Numbers | None]:
     """Whether each target holds against a budget, and its price as from :func:`prices`.
 
-    Where every neighbour has a group of its own, also the fewest changed neighbours with which each target breaks.
+    Where every neighbour has its own group, also the fewest changed neighbours with which each target breaks.
     """
     full = limits(piles, budget)
     wins = piles.wins(full)
@@ -470,7 +470,7 @@ def broken(
         budget: What the attacker may do.
         prices: As from :func:`prices`, shape ``[n]``.
         fails: Targets that do not hold against ``budget`` one by one, shape ``[n]``.
-        touch_prices: As from :func:`statements`, where every neighbour has a group of its own.
+        touch_prices: As from :func:`statements`, where every neighbour has its own group.
     """
     if ballots.task == "graph":
         return int(fails.any())
@@ -487,7 +487,7 @@ def broken(
 
 
 def _bought(prices: Numbers, left: float) -> int:
-    """How many targets can be broken with so many changes at targets, the cheapest first."""
+    """How many targets can be broken with this many changes at targets, the cheapest first."""
     bought = 0
     for price, number in zip(*np.unique(prices[np.isfinite(prices)], return_counts=True), strict=True):
         cost = int(price) * int(number)

@@ -1,4 +1,4 @@
-"""The part of the recount for divisions that give every neighbour, pair or node a group of its own (``T=inf``).
+"""The part of the recount for divisions that use one group per neighbour, pair or node (``T=inf``).
 
 Shares no code with ``own_groups``, and works differently: instead of closed formulas it tries the numbers at which a
 gain bends, and searches radii and prices by bisection.
@@ -40,7 +40,7 @@ class Changes:
 
 
 def is_per_neighbour(ballots: Ballots) -> bool:
-    """Whether every neighbour, pair or node has a group of its own."""
+    """Whether every neighbour, pair or node has its own group."""
     return ballots.rule.startswith("per-")
 
 
@@ -115,7 +115,7 @@ def _by_turning(piles: "Piles", turned: Numbers, worth: Numbers, both: Numbers) 
 
 
 def radius(piles: "Piles", altering: bool) -> Numbers:
-    """How many changes, whichever, each target withstands; with or without those that alter a ballot. ``[n]``."""
+    """Certified number of changes of any kind, with or without changes that alter a ballot, shape ``[n]``."""
     most = np.full(len(piles.label), piles.ballots.votes.num_groups)
 
     def breaks(number: Numbers) -> Numbers:
@@ -128,7 +128,7 @@ def radius(piles: "Piles", altering: bool) -> Numbers:
 
 
 def _gain_of_any(piles: "Piles", number: Numbers, altering: bool) -> Numbers:
-    """The most that each rival gains by so many changes, all of which may be of the kind that gains most."""
+    """The most that each rival gains by this many changes, all of which may be of the kind that gains most."""
     of_label, of_rival = absent(piles)
     touching = altering | of_rival  # if empty groups cast the rival, a ballot that goes is as good as altered
     twos = np.where(touching, piles.two[0], piles.one_way[0])

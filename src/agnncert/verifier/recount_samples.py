@@ -226,7 +226,7 @@ def _log_tail(successes: Numbers, trials: int, p: Numbers) -> tuple[Numbers, Num
 
 
 def _log_binomial(successes: Numbers, trials: int, p: Numbers) -> Numbers:
-    """Logarithm of the probability of exactly so many successes, without cancellation (Loader, 2000)."""
+    """Logarithm of the probability of exactly this many successes, without cancellation (Loader, 2000)."""
     failures = trials - successes
     scale = trials / (2 * np.pi * np.maximum(successes, 1) * np.maximum(failures, 1))
     scale = np.where((successes == 0) | (failures == 0), 1.0, scale)
@@ -261,10 +261,10 @@ def _deviance(observed: Numbers, expected: Numbers) -> Numbers:
 
 
 def right_radius(noise: Noise, bounds: Bounds, stated: Numbers) -> Flags:
-    """Whether each target withstands the stated size but not the next one, shape ``[n]``.
+    """Whether each target is certified against the stated size but not the next one, shape ``[n]``.
 
-    Whoever withstands a size withstands all smaller ones, so these are not tried. Beyond ``last`` the prover does not
-    search, so there the next size need not fail.
+    A target that is certified at a size is certified at all smaller ones, so these are not tried. The prover does not
+    search beyond ``last``, so the next size need not fail there.
     """
     if noise["kind"] == "deletions":
         last = MOST_INJECTED - 1
@@ -321,7 +321,7 @@ def steps(noise: Noise, budget: Budget, num_targets: int) -> int:
 
 
 def _withstands_size(noise: Noise, bounds: Bounds, size: Numbers, last: int) -> Flags:
-    """Whether each target withstands all attacks of its own size, shape ``[n]``; sizes are steps of the radius."""
+    """Whether each target is certified at its own size, in steps of the radius, shape ``[n]``."""
     if noise["kind"] == "deletions":
         withstood = _withstands_injected(noise, bounds, size.astype(np.float64), float(noise["edges_per_injected"]))
         return withstood & (size <= MOST_INJECTED)
@@ -347,7 +347,7 @@ def _mixes(total: int) -> list[tuple[int, int]]:
 
 
 def _withstands_flips(noise: Noise, bounds: Bounds, attacks: list[tuple[int, int, int, int]]) -> Flags:
-    """Whether each target withstands all attacks; one is (edges added, deleted, feature entries added, deleted)."""
+    """Whether each target is certified against attacks (edges added, deleted, feature entries added, deleted)."""
     alive = np.flatnonzero(bounds.decided)
     for edges_added, edges_deleted, added, deleted in attacks:
         if not len(alive):
@@ -412,7 +412,7 @@ def _filled(clean: Numbers, attacked: Numbers, p: Numbers, beyond: float) -> Num
 
 
 def _withstands_injected(noise: Noise, bounds: Bounds, injected: Numbers, edges_each: float) -> Flags:
-    """Whether each target withstands ``injected`` nodes, shape ``[n]``, of ``edges_each`` edges.
+    """Whether each target is certified against ``injected`` nodes, shape ``[n]``, of ``edges_each`` edges.
 
     Let r be the probability that noise deletes all new edges, given what it does to the old graph. After the attack
     the label leads another class by at least E[w r] - 1, where w is 2 if the label is predicted on the noisy old
