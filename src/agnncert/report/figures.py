@@ -1,11 +1,6 @@
-"""The one drawer of curves: certified accuracy over the size of an attack, in figures legible without colours.
+"""Figures and tables: of one certificate (``save_figures``, ``save_tables``) and of any curves and rows.
 
-A figure is a list of panels; a panel holds curves, and levels to compare them with. The names of curves stand beside
-them, or in a legend below where they are many or long.
-
-The one writer of tables, as text, Markdown, LaTeX or CSV.
-
-Files for papers: ``save_figures`` draws the curves of a certificate, ``save_tables`` writes its numbers.
+A figure is a list of panels. A panel holds curves, and levels to compare them with, and is legible without colours.
 """
 
 import csv
@@ -20,7 +15,7 @@ from tabulate import TableFormat, tabulate
 from agnncert.errors import missing
 from agnncert.report.page import accuracy_table, degree_chart
 from agnncert.report.summary import ReportContext, Summary, summarise
-from agnncert.report.text import added_words, share_word, step_words, structure_words
+from agnncert.report.text import STRUCTURE_WORDS, added_words, share_word, step_words
 
 if TYPE_CHECKING:
     from agnncert.proving.certificate import Certificate
@@ -62,6 +57,7 @@ _STYLE = {
 }
 _APART = 0.062  # least distance between two labels in the margin, in units of the vertical axis
 _LEGEND_LINE = 0.13  # height of one line of a legend, in inches
+FORMATS = ("text", "markdown", "csv", "latex")
 
 
 @dataclass(frozen=True)
@@ -69,17 +65,17 @@ class Curve:
     """Certified accuracy over size: the mean over seeds, and the range.
 
     Attributes:
-        label: What it is called.
+        label: Its name.
         look: Number of a colour, dash and marker, so that a curve can look the same in all panels of a figure.
         sizes: Sizes, ascending.
         mean: The value at each size.
         low: The lowest value at each size; None without a range.
-        high: The highest value at each size, likewise.
-        dash: A dash to use instead of the look's own.
+        high: The highest value at each size; None without a range.
+        dash: A dash that replaces the one of the look.
         steps: What is drawn between two sizes: the value of the larger one (``"pre"``), which certified accuracy never
             falls below, or that of the smaller one (``"post"``).
-        envelope: Whether each size has a classifier of its own. Then points are drawn, hollow, and hardly a line
-            between them, because no single classifier has this curve.
+        envelope: Whether each size has another classifier. Then hollow points and a thin line are drawn, because no
+            single classifier has this curve.
     """
 
     label: str
@@ -118,7 +114,7 @@ class Panel:
     """One pair of axes.
 
     Attributes:
-        title: What stands above it.
+        title: Text above the panel.
         curves: The curves.
         levels: Levels to compare them with.
         logarithmic: Whether sizes are drawn on a logarithmic axis, from the first to the last one of the first curve.
@@ -130,6 +126,71 @@ class Panel:
     levels: Sequence[Level] = ()
     logarithmic: bool = False
     divide: float | None = None
+
+
+def save_figures(
+    certificate: "Certificate", folder: str | Path, context: ReportContext | None = None
+) -> tuple[Path, ...]:
+    """Writes certified accuracy over the size, and over size divided by degree, each as SVG and PDF.
+
+    Args:
+        certificate: What to draw.
+        folder: Where to write; created if it is missing.
+        context: As for :func:`~agnncert.report.page.build_report`. Without degrees the second figure is left out.
+
+    Returns:
+        The files written.
+
+    Raises:
+        MissingPackage: matplotlib is not installed.
+        SettingsError: The context does not fit the certificate.
+    """
+    summary = summarise(certificate, context)
+    figures = [("certified_accuracy", _over_size(summary), f"size of the attack ({step_words(summary)[1]})")]
+    chart = degree_chart(summary)
+    if chart is not None:
+        xs, ys = ([point[c] for point in chart["points"]] for c in "xy")
+        curve = Curve(share_word(summary), 0, xs, ys)
+        panel = Panel("", [curve], logarithmic=True, divide=1 if chart["ceiling"] else None)
+        figures.append(("certified_accuracy_over_degree", panel, chart["ratio_word"]))
+    return tuple(
+        draw_panels(
+            [panel], Path(folder) / f"{name}.{kind}", x_label, y_label=share_word(summary), columns=1, legend=True
+        )
+        for name, panel, x_label in figures
+        for kind in ("svg", "pdf")
+    )
+
+
+def save_tables(
+    certificate: "Certificate", folder: str | Path, context: ReportContext | None = None
+) -> tuple[Path, ...]:
+    """Writes the certified accuracy at every size and all targets as CSV, and a short table as LaTeX.
+
+    Args:
+        certificate: What to write.
+        folder: Where to write; created if it is missing.
+        context: As for :func:`~agnncert.report.page.build_report`.
+
+    Returns:
+        The files written: ``certified_accuracy.csv``, ``certified_accuracy.tex``, ``targets.csv``.
+
+    Raises:
+        SettingsError: The context does not fit the certificate.
+    """
+    summary = summarise(certificate, context)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    short = accuracy_table(summary)
+    titles = ["size", *short["names"]]
+    texts = {
+        "certified_accuracy.csv": laid_out("csv", *_by_size(summary)),
+        "certified_accuracy.tex": laid_out("latex", titles, short["rows"], "r" * len(titles)),
+        "targets.csv": laid_out("csv", *_by_target(summary)),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(f"{text}\n", encoding="utf-8", newline="")
+    return tuple(folder / name for name in texts)
 
 
 def draw_panels(
@@ -147,10 +208,10 @@ def draw_panels(
 
     Args:
         panels: What to draw.
-        path: The file, ``.svg``, ``.pdf`` or ``.png``; its folder is made if it is missing.
+        path: The file, ``.svg``, ``.pdf`` or ``.png``; its folder is created if it is missing.
         x_label: What the size counts.
-        about: The figure in words, stored in an SVG file for those who cannot see it.
-        y_label: What is drawn over the size.
+        about: A description for screen readers, stored in SVG files.
+        y_label: Title of the vertical axis.
         columns: Panels in a row.
         width: Width of a panel, in inches.
         legend: Whether curves and levels are named in a legend below, instead of beside each one.
@@ -173,7 +234,9 @@ def draw_panels(
             axes = figure.add_subplot(rows, columns, number + 1)
             _draw(axes, panel)
             if not legend:
-                _label(axes, panel)
+                for k in range(len(panel.curves)):
+                    _label_curve(axes, panel, k, _last_size(panel))
+                _label_levels(axes, panel.levels)
             if number % columns == 0:
                 axes.set_ylabel(y_label)
             if number >= len(panels) - columns:
@@ -182,15 +245,58 @@ def draw_panels(
             handles = [Line2D([], [], **look) for look in named.values()]
             figure.legend(handles, list(named), loc="outside lower center", ncols=2)
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata=_metadata(path, about))
+        svg = {"Date": None, "Creator": None, "Title": path.stem, "Description": about or None}
+        metadata = {".svg": svg, ".pdf": {"CreationDate": None}}  # no date: the same numbers give the same file
+        figure.savefig(path, metadata=metadata.get(path.suffix))
     return path
 
 
-def _metadata(path: Path, about: str) -> dict[str, str | None] | None:
-    """What the file says about itself; no date, so that the same numbers give the same file."""
-    if path.suffix == ".svg":
-        return {"Date": None, "Creator": None, "Title": path.stem, "Description": about or None}
-    return {"CreationDate": None} if path.suffix == ".pdf" else None
+def laid_out(format: str, titles: Sequence[str], rows: Iterable[Sequence[Any]], sides: str = "") -> str:
+    """A table in one of :data:`FORMATS`.
+
+    Args:
+        format: The format.
+        titles: One title per column.
+        rows: One cell per column.
+        sides: One letter per column, "l" or "r". By default columns of numbers are aligned right.
+
+    Example:
+        >>> print(laid_out("text", ["name", "size"], [["a", "10"], ["bc", "7"]]))
+        name  size
+        a       10
+        bc       7
+        >>> print(laid_out("markdown", ["name", "size"], [["a", "10"], ["bc", "7"]]))
+        | name | size |
+        |---|---:|
+        | a | 10 |
+        | bc | 7 |
+    """
+    rows = list(rows)
+    if format == "csv":
+        return "\n".join(_csv_line(row) for row in [titles, *rows])
+    aligned = ["right" if side == "r" else "left" for side in sides or _sides(titles, rows)]
+    if format == "text":  # titles as a first row: tabulate makes a column wider than its header
+        return str(tabulate([titles, *rows], tablefmt="plain", disable_numparse=True, colalign=aligned))
+    rows = rows or [[""] * len(titles)]  # an empty line, or tabulate would forget the columns
+    layout = _MARKDOWN if format == "markdown" else "latex"
+    table = str(tabulate(rows, titles, layout, disable_numparse=True, colalign=aligned))
+    return table.replace("–", "--").replace("\u00a0", "~") if format == "latex" else table
+
+
+def spaced(values: Sequence[float], apart: float) -> list[float]:
+    """Ascending places near ascending values, at least ``apart`` from each other.
+
+    Example:
+        >>> [round(v, 2) for v in spaced([0.5, 0.5, 0.9], 0.1)]
+        [0.45, 0.55, 0.9]
+    """
+    clusters: list[list[float]] = []
+    for value in values:
+        clusters.append([value])
+        while len(clusters) > 1 and _reach(clusters[-2], apart)[1] + apart > _reach(clusters[-1], apart)[0]:
+            last = clusters.pop()
+            clusters[-1] += last
+    return [_reach(c, apart)[0] + apart * k for c in clusters for k in range(len(c))]
 
 
 def _draw(axes: Any, panel: Panel) -> None:
@@ -229,26 +335,17 @@ def _draw_curve(axes: Any, curve: Curve) -> None:
 
 def _named(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
     """How each curve and level of a legend looks."""
-    looks = {c.label: {"marker": c.marker, **_stroke(c)} for panel in panels for c in panel.curves}
+    thin = {"linewidth": 0.4, "markerfacecolor": "white", "linestyle": ":"}
+    looks = {
+        c.label: {"marker": c.marker, "linewidth": 1.4, **c.line, **(thin if c.envelope else {})}
+        for panel in panels
+        for c in panel.curves
+    }
     return looks | {v.label: {"linewidth": 0.9, **_LEVELS[v.kind]} for panel in panels for v in panel.levels}
 
 
-def _stroke(curve: Curve) -> dict[str, Any]:
-    """How the line of a curve looks in a legend."""
-    if curve.envelope:
-        return {"linewidth": 0.4, "markerfacecolor": "white", "color": curve.line["color"], "linestyle": ":"}
-    return {"linewidth": 1.4, **curve.line}
-
-
-def _label(axes: Any, panel: Panel) -> None:
-    end = _last_size(panel)
-    for number in range(len(panel.curves)):
-        _label_curve(axes, panel, number, end)
-    _label_levels(axes, panel.levels)
-
-
 def _label_curve(axes: Any, panel: Panel, number: int, end: float) -> None:
-    """Names a curve where it falls through a height of its own, beside those that fall nearby."""
+    """Writes the name of a curve beside the place where it falls below a height that depends on its number."""
     curve, count = panel.curves[number], len(panel.curves)
     color = curve.line["color"]
     width = axes.get_xlim()[1]
@@ -301,7 +398,7 @@ def _last_size(panel: Panel) -> float:
 
 
 def _label_levels(axes: Any, levels: Sequence[Level]) -> None:
-    """Names the levels in the right margin, moved apart where they would overlap."""
+    """Writes the names of the levels in the right margin, without overlap."""
     ordered = sorted(levels, key=lambda level: level.value)
     for level, place in zip(ordered, spaced([level.value for level in ordered], _APART), strict=True):
         axes.annotate(
@@ -312,67 +409,15 @@ def _label_levels(axes: Any, levels: Sequence[Level]) -> None:
         )  # fmt: skip
 
 
-def spaced(values: Sequence[float], apart: float) -> list[float]:
-    """Ascending places near ascending values, none nearer to the next than ``apart``.
-
-    Example:
-        >>> [round(v, 2) for v in spaced([0.5, 0.5, 0.9], 0.1)]
-        [0.45, 0.55, 0.9]
-    """
-    clusters: list[list[float]] = []
-    for value in values:
-        clusters.append([value])
-        while len(clusters) > 1 and _reach(clusters[-2], apart)[1] + apart > _reach(clusters[-1], apart)[0]:
-            last = clusters.pop()
-            clusters[-1] += last
-    return [_reach(c, apart)[0] + apart * k for c in clusters for k in range(len(c))]
-
-
 def _reach(cluster: list[float], apart: float) -> tuple[float, float]:
     """Lowest and highest place of labels that are centred on the mean of their values."""
     centre, half = sum(cluster) / len(cluster), apart * (len(cluster) - 1) / 2
     return centre - half, centre + half
 
 
-FORMATS = ("text", "markdown", "csv", "latex")
-
-
-def laid_out(format: str, titles: Sequence[str], rows: Iterable[Sequence[Any]], sides: str = "") -> str:
-    """A table in one of :data:`FORMATS`.
-
-    Args:
-        format: The format.
-        titles: One title per column.
-        rows: One cell per column.
-        sides: One letter per column, "l" or "r"; when not given, columns of numbers go to the right.
-
-    Example:
-        >>> print(laid_out("text", ["name", "size"], [["a", "10"], ["bc", "7"]]))
-        name  size
-        a       10
-        bc       7
-        >>> print(laid_out("markdown", ["name", "size"], [["a", "10"], ["bc", "7"]]))
-        | name | size |
-        |---|---:|
-        | a | 10 |
-        | bc | 7 |
-    """
-    rows = list(rows)
-    if format == "csv":
-        return "\n".join(_csv_line(row) for row in [titles, *rows])
-    aligned = ["right" if side == "r" else "left" for side in sides or _sides(titles, rows)]
-    if format == "text":  # titles as a first row: tabulate makes a column wider than its header
-        return str(tabulate([titles, *rows], tablefmt="plain", disable_numparse=True, colalign=aligned))
-    rows = rows or [[""] * len(titles)]  # an empty line, or tabulate would forget the columns
-    layout = _MARKDOWN if format == "markdown" else "latex"
-    table = str(tabulate(rows, titles, layout, disable_numparse=True, colalign=aligned))
-    return table.replace("–", "--").replace("\u00a0", "~") if format == "latex" else table
-
-
 def _csv_line(cells: Sequence[Any]) -> str:
-    # The writer quotes what its own end of line has in it, and a lone "\r" in an id must be quoted too.
     text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    csv.writer(text, lineterminator="\r\n").writerow(cells)  # with this end of line "\r" in an id is quoted too
     return text.getvalue().removesuffix("\r\n")
 
 
@@ -391,7 +436,7 @@ def _markdown_rule(_widths: Sequence[int], sides: Sequence[str]) -> str:
     return f"|{'|'.join('---:' if side == 'right' else '---' for side in sides)}|"
 
 
-# Unlike tabulate's own, without blanks that align columns: one long cell would change every line of a committed page.
+# Unlike tabulate's own format, without blanks that align columns: they would change every line of a committed page.
 _MARKDOWN = TableFormat(
     lineabove=None,
     linebelowheader=_markdown_rule,
@@ -404,88 +449,26 @@ _MARKDOWN = TableFormat(
 )
 
 
-def save_figures(
-    certificate: "Certificate", folder: str | Path, context: ReportContext | None = None
-) -> tuple[Path, ...]:
-    """Writes certified accuracy over the size, and over size divided by degree, each as SVG and PDF.
-
-    Args:
-        certificate: What to draw.
-        folder: Where to write; made if it is missing.
-        context: As for :func:`~agnncert.report.build_report`. Without degrees the second figure is left out.
-
-    Returns:
-        The files written.
-
-    Raises:
-        MissingPackage: matplotlib is not installed.
-        SettingsError: The context does not fit the certificate.
-    """
-    summary = summarise(certificate, context)
-    figures = [("certified_accuracy", _over_size(summary), f"size of the attack ({step_words(summary)[1]})")]
-    chart = degree_chart(summary)
-    if chart is not None:
-        xs, ys = ([point[c] for point in chart["points"]] for c in "xy")
-        curve = Curve(share_word(summary), 0, xs, ys)
-        panel = Panel("", [curve], logarithmic=True, divide=1 if chart["ceiling"] else None)
-        figures.append(("certified_accuracy_over_degree", panel, chart["ratio_word"]))
-    return tuple(
-        draw_panels(
-            [panel], Path(folder) / f"{name}.{kind}", x_label, y_label=share_word(summary), columns=1, legend=True
-        )
-        for name, panel, x_label in figures
-        for kind in ("svg", "pdf")
-    )
-
-
 def _over_size(summary: Summary) -> Panel:
-    """Every whole size is on these curves, so a value is drawn up to the next one, as on the page."""
-    certified, added = summary.certified, summary.certified_additions
-    curves = [Curve(share_word(summary), 0, certified.size.tolist(), certified.share.tolist(), steps="post")]
-    if summary.certified_structure is not None:
-        sizes, shares = summary.certified_structure.size.tolist(), summary.certified_structure.share.tolist()
-        curves.append(Curve(structure_words(summary), 2, sizes, shares, steps="post"))
-    if added is not None:
-        curves.append(Curve(added_words(summary), 5, added.size.tolist(), added.share.tolist(), steps="post"))
+    """The curves over the size. They hold every whole size, so a value is drawn up to the next one."""
+    listed = [
+        (share_word(summary), 0, summary.certified),
+        (STRUCTURE_WORDS, 2, summary.certified_structure),
+        (added_words(summary), 5, summary.certified_additions),
+    ]
+    curves = [
+        Curve(name, look, curve.size.tolist(), curve.share.tolist(), steps="post")
+        for name, look, curve in listed
+        if curve is not None
+    ]
     if summary.context.size_only:
         sizes, shares = zip(*sorted(summary.context.size_only), strict=True)
         curves.append(Curve("size alone (envelope)", 4, sizes, shares, envelope=True))
     if summary.context.attacked:
-        # An attack that works at one size works at every larger one.
+        # An attack that succeeds at one size succeeds at every larger one.
         sizes, left = zip(*sorted(summary.context.attacked), strict=True)
         curves.append(Curve("under attack", 1, sizes, left, steps="post"))
     return Panel("", curves, [Level(*reference) for reference in summary.references])
-
-
-def save_tables(
-    certificate: "Certificate", folder: str | Path, context: ReportContext | None = None
-) -> tuple[Path, ...]:
-    """Writes the certified accuracy at every size and all targets as CSV, and a short table as LaTeX.
-
-    Args:
-        certificate: What to write down.
-        folder: Where to write; made if it is missing.
-        context: As for :func:`~agnncert.report.build_report`.
-
-    Returns:
-        The files written: ``certified_accuracy.csv``, ``certified_accuracy.tex``, ``targets.csv``.
-
-    Raises:
-        SettingsError: The context does not fit the certificate.
-    """
-    summary = summarise(certificate, context)
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    short = accuracy_table(summary)
-    titles = ["size", *short["names"]]
-    texts = {
-        "certified_accuracy.csv": laid_out("csv", *_by_size(summary)),
-        "certified_accuracy.tex": laid_out("latex", titles, short["rows"], "r" * len(titles)),
-        "targets.csv": laid_out("csv", *_by_target(summary)),
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(f"{text}\n", encoding="utf-8", newline="")
-    return tuple(folder / name for name in texts)
 
 
 def _by_size(summary: Summary) -> tuple[list[str], list[tuple[Any, ...]]]:

@@ -1,10 +1,6 @@
-"""What the explorer and the view of one target offer for each kind of division.
+"""``build_report``: writes a certificate as one HTML file that needs no other file.
 
-What the page's script works on: the numbers of the two charts, and every target's votes as packed arrays.
-
-Arrays are typed, packed and compressed, and written as text that HTML cannot misread.
-
-``build_report``: shows a certificate as one HTML file that needs nothing else.
+The file holds the text, the scripts, the numbers of the charts, and the votes of all targets as packed arrays.
 """
 
 import base64
@@ -14,7 +10,6 @@ import json
 import logging
 import math
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +22,10 @@ import agnncert
 from agnncert.certificates.rules import RULES
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import LARGEST_AMOUNT, tally
-from agnncert.report import text as vote_words
-from agnncert.report import text as words
+from agnncert.report import text
 from agnncert.report.summary import AttackUnit, ReportContext, Shares, Summary, changes_only, summarise
 from agnncert.report.text import (
+    STRUCTURE_WORDS,
     TARGETS,
     added_words,
     division_words,
@@ -38,7 +33,6 @@ from agnncert.report.text import (
     percent,
     share_word,
     step_words,
-    structure_words,
 )
 from agnncert.storage import write_atomic
 
@@ -55,23 +49,208 @@ _NODES = (
     ("edges_per_injected", "… each with at most this many edges"),
     ("delete_nodes", "Nodes deleted"),
 )
+_FEATURES = {"node": "Other nodes whose features change", "graph": "Nodes whose features change"}
+Array = npt.NDArray[Any]
+ANY = 2**31 - 1  # stands for "any number" in whole-number arrays
+ALIGNMENT = 8
+COMPRESSION = 6  # the highest level takes five times as long for two per cent
+DETAIL_BYTES = 2_600_000  # compressed; single ballots beyond this stay out of the page, so that it opens anywhere
+MOST_HOVERED = 1000  # sizes at which the pointer finds a value
+TABLE_ROWS = 12
+SIZE_ONLY_WORD = "size alone (envelope: chosen for each size)"
+CEILING = "To the right of 1, a certified label is the one that is given without any edges."
+UNIT_SIZES = (0, 1, 2, 3, 5, 10, 20, 50)
+logger = logging.getLogger(__name__)
+_HERE = Path(__file__).parent
+_SCRIPTS = ("base", "rules", "own_groups", "charts", "explorer", "table", "detail", "address", "page")
+_FONTS = {"Inter": "inter.woff2", "Source Serif 4": "source-serif-4.woff2"}
 
 
-def _features_label(task: str) -> str:
-    return "Other nodes whose features change" if task == "node" else "Nodes whose features change"
+def build_report(certificate: "Certificate", out_path: str | Path, *, context: ReportContext | None = None) -> Path:
+    """Writes a certificate as one HTML page that needs no network.
+
+    The page shows the claim, the certified accuracy, an explorer for other budgets, every target, and how to
+    check the certificate. The explorer gives the same answers as ``certificate.holds_against``.
+
+    Args:
+        certificate: What to show.
+        out_path: The file to write; its folder is created if it is missing.
+        context: Truth, degrees, other models' accuracy, attacks and environment to show beside the certificate.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        SettingsError: The context does not fit the certificate.
+    """
+    summary = summarise(certificate, context)
+    out_path = Path(out_path)
+    out_path.parent.mkdir(parents=True, exist_ok=True)
+    page = render(summary)
+    write_atomic(out_path, page)
+    logger.info("wrote %s (%.1f MB)", out_path, len(page) / 1e6)
+    return out_path
+
+
+def render(summary: Summary) -> str:
+    """The page as text."""
+    script = Markup(page_script())
+    meta, data = page_data(summary)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    page: str = environment.get_template("page.html.j2").render(
+        **page_texts(summary),
+        version=agnncert.__version__,
+        policy=content_policy(script),
+        fonts=Markup(font_faces()),
+        style=Markup(style_sheet()),
+        script=script,
+        meta=Markup(json_for_html(meta)),
+        data=Markup(data),
+    )
+    return page
+
+
+def page_texts(summary: Summary) -> dict[str, Any]:
+    """What is filled into the template."""
+    claim, context = summary.certificate.claim, summary.context
+    path = context.certificate_path or "certificate.cert"
+    return {
+        "claim": claim,
+        "context": context,
+        "node": claim.task == "node",
+        "certain": claim.guarantee == "deterministic",
+        "alpha": f"{claim.alpha or 0:g}",
+        "confidence": f"{1 - (claim.alpha or 0):g}",
+        "ballots": summary.ballots is not None,
+        "has_truth": summary.truth is not None,
+        "has_added": summary.added is not None,
+        "has_structure": summary.structure is not None,
+        "num_targets": summary.num_targets,
+        "conceded": text.conceded(summary),
+        "unjudged": text.unjudged(summary),
+        "num_unproved": int((summary.certificate.radius < 0).sum()),
+        "whole": text.whole,
+        "things": text.things(summary),
+        "share_word": text.share_word(summary),
+        "step_words": text.step_words(summary)[1],
+        "headline": text.headline(summary),
+        "elected": text.elected(summary),
+        "vote_notes": text.vote_notes(summary),
+        "figures": text.key_figures(summary),
+        "structure_notes": text.structure_notes(summary),
+        "contradictions": text.contradictions(summary),
+        "accuracy_table": accuracy_table(summary),
+        "degree_table": degree_table(summary),
+        "controls": controls(claim.task, context.unit),
+        "unit": unit_table(summary),
+        "facts": text.facts(summary),
+        "certificate_path": path,
+        "verify_path": shlex.quote(path),
+        "run_path": context.run_path and shlex.quote(context.run_path),
+    }
+
+
+def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
+    """What the scripts read: settings and words (``meta``), and the packed arrays as text."""
+    claim, evidence = summary.certificate.claim, summary.ballots
+    arrays = target_arrays(summary) | vote_arrays(summary)
+    detailed, example = 0, 0
+    if evidence is not None and (detailed := num_detailed(evidence)):
+        listed = np.diff(evidence.votes.indptr[: detailed + 1])
+        example = int(np.argsort(listed, kind="stable")[int(0.8 * detailed)])  # more listed ballots than most
+    if evidence is not None:
+        arrays |= ballot_arrays(evidence, detailed)
+    places, packed = pack(arrays)
+    most_votes = int(np.maximum(summary.certificate.counts, 0).sum(axis=1).max(initial=1))
+    names = summary.context.class_names
+    meta = {
+        "arrays": places,
+        "any": ANY,
+        "task": claim.task,
+        "rule": None,
+        "num_targets": summary.num_targets,
+        "num_classes": summary.certificate.counts.shape[1],
+        "class_names": None if names is None else [str(name) for name in names],
+        "has_truth": summary.truth is not None,
+        "num_judged": summary.num_judged,
+        "has_degree": summary.degree is not None,
+        "has_ballots": evidence is not None,
+        "num_detailed": detailed,
+        "most_votes": most_votes,
+        "num_ballots": most_votes if evidence is None else evidence.votes.num_groups,
+        "ballot_word": "samples" if evidence is None else "ballots",
+        "votes_title": "Samples" if evidence is None else "Votes",
+        "degree_title": "Degree" if claim.task == "node" else "Edges",
+        "neighbours_title": "",
+        "radius_sentence": radius_sentence(summary),
+        "example": example,
+        "charts": {"accuracy": accuracy_chart(summary), "degree": degree_chart(summary)},
+    }
+    return meta | ({} if evidence is None else explorer_meta(summary, evidence)), base64.b64encode(packed).decode(
+        "ascii"
+    )
+
+
+def page_script() -> str:
+    """All scripts of the page in one, the charting library first."""
+    library = (_HERE / "vendor" / "plot.min.js").read_text("utf-8")
+    own = "\n".join(own_scripts(*_SCRIPTS))
+    return f'{library}\n(() => {{\n"use strict";\n{own}}})();\n'
+
+
+def style_sheet() -> str:
+    """The style sheet of all our pages."""
+    return (_HERE / "assets" / "style.css").read_text("utf-8")
+
+
+def own_scripts(*names: str) -> list[str]:
+    """The text of some of the page's own scripts."""
+    return [(_HERE / "assets" / f"{name}.js").read_text("utf-8") for name in names]
+
+
+def font_faces() -> str:
+    """The fonts of all our pages, as CSS that needs no other file."""
+    files = {family: base64.b64encode((_HERE / "vendor" / file).read_bytes()) for family, file in _FONTS.items()}
+    return "".join(
+        f'@font-face{{font-family:"{family}";font-weight:200 900;font-display:swap;'
+        f'src:url("data:font/woff2;base64,{data.decode("ascii")}") format("woff2")}}\n'
+        for family, data in files.items()
+    )
+
+
+def content_policy(script: str) -> str:
+    """The content security policy: nothing is loaded and no script runs but ours, even if an escape was forgotten."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; font-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def json_for_html(value: Any) -> str:
+    r"""JSON that stays inside its script element, whatever strings it holds.
+
+    Example:
+        >>> json_for_html("</script>")
+        '"\\u003c/script\\u003e"'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
 def controls(task: str, unit: AttackUnit | None = None) -> list[dict[str, Any]]:
-    """The explorer's controls in groups. In the graph task no node is the target, so none is asked about.
-
-    Args:
-        task: ``"node"`` or ``"graph"``.
-        unit: A further unit, with names of its own for some fields.
-    """
-    groups = {"Edges": _EDGES, "Nodes": _NODES, "Features": (("change_features", _features_label(task)),)}
-    labels = {} if unit is None else unit.labels
+    """The explorer's controls in groups; ``unit`` may rename fields. Only the node task has target features."""
+    groups = {"Edges": _EDGES, "Nodes": _NODES, "Features": (("change_features", _FEATURES[task]),)}
+    names = {} if unit is None else unit.labels
     listed: list[dict[str, Any]] = [
-        {"title": title, "controls": [_count(f, labels.get(f, label)) for f, label in fields]}
+        {
+            "title": title,
+            "controls": [{"field": f, "label": names.get(f, label), "kind": "count"} for f, label in fields],
+        }
         for title, fields in groups.items()
     ]
     if task == "node":
@@ -80,13 +259,13 @@ def controls(task: str, unit: AttackUnit | None = None) -> list[dict[str, Any]]:
     return listed
 
 
-def _count(field: str, label: str) -> dict[str, Any]:
-    return {"field": field, "label": label, "kind": "count"}
-
-
 def explorer_meta(summary: Summary, evidence: BallotEvidence) -> dict[str, Any]:
-    """What the page's scripts need to know about the rule and its words."""
-    rule, unit = RULES[evidence.rule], summary.context.unit
+    """What the page's scripts need to know about the rule and its words.
+
+    ``absent`` is the class that empty groups vote for where there is one group per neighbour, else -1.
+    """
+    rule, unit, vote = RULES[evidence.rule], summary.context.unit, evidence.vote
+    absent = vote.constant if rule.own_groups and vote.constant is not None else -1
     return {
         "rule": evidence.rule,
         "by_neighbours": rule.by_neighbours,
@@ -94,7 +273,12 @@ def explorer_meta(summary: Summary, evidence: BallotEvidence) -> dict[str, Any]:
         "stable_ids": evidence.ids == "node_id" or rule.own_groups,
         "own_groups": rule.own_groups,
         "one_way": rule.one_way,
-        "vote": _vote(evidence),
+        "vote": {
+            "class_prior": list(vote.class_prior),
+            "edgeless_prior": vote.edgeless_prior,
+            "absent": absent,
+            "unusual": bool(vote.prior) or rule.own_groups,
+        },
         "parameters": dict(evidence.parameters),
         "num_groups": evidence.votes.num_groups,
         "slider_max": _slider_max(summary),
@@ -104,26 +288,9 @@ def explorer_meta(summary: Summary, evidence: BallotEvidence) -> dict[str, Any]:
     }
 
 
-def _vote(evidence: BallotEvidence) -> dict[str, Any]:
-    """What is there before any ballot is cast; ``absent`` is the class of empty groups that are beyond number."""
-    vote = evidence.vote
-    own = RULES[evidence.rule].own_groups and vote.constant is not None
-    return {
-        "class_prior": list(vote.class_prior),
-        "edgeless_prior": vote.edgeless_prior,
-        "absent": vote.constant if own else -1,
-        "unusual": bool(vote.prior) or RULES[evidence.rule].own_groups,
-    }
-
-
 def _slider_max(summary: Summary) -> dict[str, int]:
-    """Sliders end a little beyond the point where the last target falls."""
-    ends = [float(summary.certificate.radius.max(initial=0))]
-    if summary.structure is not None:
-        ends.append(float(summary.structure.max(initial=0)))
-    if summary.added is not None and np.isfinite(summary.added).any():
-        ends.append(float(summary.added[np.isfinite(summary.added)].max()))
-    top = max(10, int(1.1 * max(ends)) + 1)
+    """Largest values of the sliders: a little more than the largest amount that any target is certified against."""
+    top = max(10, int(1.1 * summary.largest_radius) + 1)
     fields = ("add_edges", "delete_edges", "change_edges", "inject_nodes", "delete_nodes", "change_features")
     return dict.fromkeys(fields, top) | {"edges_per_injected": min(top, 50)}
 
@@ -133,7 +300,7 @@ def _preset(name: str, unlimited: list[str] | None = None, **budget: int | bool)
 
 
 def _presets(evidence: BallotEvidence) -> list[dict[str, Any]]:
-    """A few budgets to start from, those that the rule can say something about."""
+    """A few budgets to start from, all of which the rule covers."""
     rule, kinds = RULES[evidence.rule], division_words(evidence.rule).presets
     presets = []
     if "edges" in kinds:
@@ -160,52 +327,33 @@ def _all_but_additions(evidence: BallotEvidence) -> list[str]:
     return ["delete_edges", "change_edges", "change_features", *deletions]
 
 
-def _row(name: str, field: str, unlimited: Sequence[str] = ()) -> dict[str, Any]:
-    return {"name": name, "field": field, "unlimited": list(unlimited)}
-
-
 def _withstood(evidence: BallotEvidence) -> list[dict[str, Any]]:
-    """The rows of "what this target withstands": one field of the budget each."""
+    """Rows of the table of one target: how much of one field of the budget it is certified against."""
     rule = RULES[evidence.rule]
-    rows = [
-        _row("Edges added", "add_edges"),
-        _row("Edges deleted", "delete_edges"),
-        _row("Nodes injected, with any number of edges", "inject_nodes", ["edges_per_injected"]),
-        _row("Nodes deleted", "delete_nodes"),
-        _row(_features_label(rule.task), "change_features"),
+    rows: list[tuple[str, str, list[str]]] = [
+        ("Edges added", "add_edges", []),
+        ("Edges deleted", "delete_edges", []),
+        ("Nodes injected, with any number of edges", "inject_nodes", ["edges_per_injected"]),
+        ("Nodes deleted", "delete_nodes", []),
+        (_FEATURES[rule.task], "change_features", []),
     ]
     if rule.task == "node":
-        rows.append(_row("Its own features change", "target_features"))
+        rows.append(("Its own features change", "target_features", []))
     if rule.by_neighbours:
-        others = _all_but_additions(evidence)
-        rows.append(_row("New neighbours, and everything else without limit", "add_edges", others))
-    return rows
+        rows.append(("New neighbours, and everything else without limit", "add_edges", _all_but_additions(evidence)))
+    return [{"name": name, "field": field, "unlimited": unlimited} for name, field, unlimited in rows]
 
 
 def radius_sentence(summary: Summary) -> str:
-    """What the radius of one target means; the page puts the number in."""
-    words = f"Its label withstands every attack of a size up to {{radius}} ({step_words(summary)[1]})."
+    """What the radius of one target means; the page inserts the number."""
+    sentence = f"Its label is certified against every attack of a size up to {{radius}} ({step_words(summary)[1]})."
     if summary.structure is None:
-        return words
-    return (
-        f"{words} If edges and nodes are only added and deleted, and none is given other values: up to {{structure}}."
-    )
-
-
-Array = npt.NDArray[Any]
-
-ANY = 2**31 - 1  # stands for "any number" in whole-number arrays
-ALIGNMENT = 8
-COMPRESSION = 6  # the highest level takes five times as long for two per cent
-DETAIL_BYTES = 2_600_000  # compressed; single ballots beyond this stay out of the page, so that it opens anywhere
-MOST_HOVERED = 1000  # sizes at which the pointer finds a value
-TABLE_ROWS = 12
-SIZE_ONLY_WORD = "size alone (envelope: chosen anew for each size)"
-CEILING = "To the right of 1, a certified label is the one that is given without any edges."
+        return sentence
+    return f"{sentence} If edges and nodes are only added and deleted, and no values change: up to {{structure}}."
 
 
 def points(curve: Shares) -> list[dict[str, float]]:
-    """A curve as the charting library wants it."""
+    """The points of a curve, as the charting library reads them."""
     return [{"x": round(float(x), 6), "y": round(float(y), 6)} for x, y in zip(curve.size, curve.share, strict=True)]
 
 
@@ -221,20 +369,20 @@ def accuracy_chart(summary: Summary) -> dict[str, Any]:
         "neighbours": [] if added is None else points(changes_only(added)),
         "neighbours_word": f"the same, counting {added_words(summary)}",
         "structure": [] if structure is None else points(changes_only(structure)),
-        "structure_word": f"the same, counting {structure_words(summary)}",
+        "structure_word": f"the same, counting {STRUCTURE_WORDS}",
         "attacked": [{"x": float(x), "y": float(y)} for x, y in sorted(summary.context.attacked)],
         "size_only": [{"x": float(x), "y": float(y)} for x, y in _size_only(summary)],
         "size_only_word": SIZE_ONLY_WORD,
-        "references": [{"key": _style(key), "name": name, "value": value} for key, name, value in summary.references],
+        "references": [
+            {"key": "bag" if key == "bag_of_nodes" else key, "name": name, "value": value}
+            for key, name, value in summary.references
+        ],
         "max_size": summary.last_size,
         "x_label": f"size of the attack ({step_words(summary)[1]})",
         "size_word": "size",
         "y_word": word,
         "summary": _spoken(word, curve, [0, summary.last_size // 2, summary.last_size], "size"),
     }
-
-
-UNIT_SIZES = (0, 1, 2, 3, 5, 10, 20, 50)
 
 
 def unit_table(summary: Summary) -> dict[str, Any]:
@@ -253,27 +401,27 @@ def unit_table(summary: Summary) -> dict[str, Any]:
 
 
 def accuracy_table(summary: Summary) -> dict[str, Any]:
-    """A dozen sizes of the first chart in numbers."""
+    """The table of :func:`accuracy_chart`, at about a dozen sizes."""
     curve, added = summary.certified, summary.certified_additions
     attacked = {float(x): float(y) for x, y in summary.context.attacked}
     sizes = sorted({*_round_sizes(summary.last_size), *(int(x) for x in attacked if x == int(x))})
-    others = [(structure_words(summary), summary.certified_structure), (added_words(summary), added)]
+    others = [(STRUCTURE_WORDS, summary.certified_structure), (added_words(summary), added)]
     columns = [(share_word(summary), curve), *((f"counting {word}", c) for word, c in others if c is not None)]
-    rows = [[f"{size:,}", *(percent(c.at(size)) for _, c in columns)] for size in sizes]
-    names = [name for name, _ in columns]
-    if attacked:
-        names.append("accuracy under attack")
-        rows = [
-            [*row, percent(attacked[size]) if size in attacked else "–"] for row, size in zip(rows, sizes, strict=True)
+    measured = {"accuracy under attack": attacked, SIZE_ONLY_WORD: dict(_size_only(summary))}
+    shown = {name: values for name, values in measured.items() if values}
+    rows = [
+        [
+            f"{size:,}",
+            *(percent(c.at(size)) for _, c in columns),
+            *(percent(values[size]) if size in values else "–" for values in shown.values()),
+            *(percent(value) for _, _, value in summary.references),
         ]
-    by_size = dict(_size_only(summary))
-    if by_size:
-        names.append(SIZE_ONLY_WORD)
-        rows = [[*row, percent(by_size[s]) if s in by_size else "–"] for row, s in zip(rows, sizes, strict=True)]
-    for _, name, value in summary.references:
-        names.append(name)
-        rows = [[*row, percent(value)] for row in rows]
-    return {"names": names, "rows": rows}
+        for size in sizes
+    ]
+    return {
+        "names": [*(name for name, _ in columns), *shown, *(name for _, name, _ in summary.references)],
+        "rows": rows,
+    }
 
 
 def _size_only(summary: Summary) -> list[tuple[float, float]]:
@@ -306,7 +454,7 @@ def degree_chart(summary: Summary) -> dict[str, Any] | None:
 
 
 def degree_table(summary: Summary) -> list[list[str]]:
-    """The second chart in numbers."""
+    """Rows of the table of :func:`degree_chart`."""
     curve = summary.certified_over_degree
     return [] if curve is None else [[f"{x:g}", percent(curve.at(x))] for x in (0.1, 0.25, 0.5, 1, 2, 5, 10, 50, 100)]
 
@@ -321,17 +469,13 @@ def _round_up(value: float) -> float:
     return next(m * scale for m in (1, 2, 5, 10) if m * scale >= value)
 
 
-def _style(key: str) -> str:
-    return {"bag_of_nodes": "bag"}.get(key, key)
-
-
 def _round_sizes(last: int) -> list[int]:
     """About a dozen round sizes from 0 to ``last``."""
     return list(range(0, last + 1, int(_round_up(max(1, last / TABLE_ROWS)))))
 
 
 def pack(arrays: dict[str, Array]) -> tuple[list[dict[str, Any]], bytes]:
-    """Arrays as one compressed block, and where each lies in it; each in the smallest type that holds its values."""
+    """Compresses arrays into one block, each in the smallest type that holds its values, and lists their offsets."""
     places, block = [], bytearray()
     for name, array in arrays.items():
         small = _smallest(array)
@@ -351,24 +495,6 @@ def _smallest(array: Array) -> Array:
     return array.astype(np.int32 if low >= -(2**31) and high < 2**31 else np.float64)
 
 
-def as_text(packed: bytes) -> str:
-    """Bytes as base64, whose letters mean nothing to HTML."""
-    return base64.b64encode(packed).decode("ascii")
-
-
-def json_for_html(value: Any) -> str:
-    r"""JSON that stays inside its script element, whatever strings it holds.
-
-    Example:
-        >>> json_for_html("</script>")
-        '"\\u003c/script\\u003e"'
-    """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
-
-
 def target_arrays(summary: Summary) -> dict[str, Array]:
     """One entry for each target: id, label, truth, radius, votes."""
     certificate = summary.certificate
@@ -379,26 +505,22 @@ def target_arrays(summary: Summary) -> dict[str, Array]:
         "radius": np.minimum(certificate.radius, ANY),
         "counts": certificate.counts.ravel(),
     }
-    if summary.truth is not None:
-        arrays["truth"] = summary.truth
-    if summary.degree is not None:
-        arrays["degree"] = summary.degree
-    if summary.structure is not None:
-        arrays["structure"] = np.minimum(summary.structure, ANY)
+    known = {"truth": summary.truth, "degree": summary.degree, "structure": summary.structure}
+    arrays |= {name: np.minimum(array, ANY) for name, array in known.items() if array is not None}
     if summary.added is not None:
         arrays["neighbours"] = np.where(summary.added >= LARGEST_AMOUNT, ANY, summary.added).astype(np.int64)
     return arrays
 
 
 def vote_arrays(summary: Summary) -> dict[str, Array]:
-    """What the explorer counts: stable votes by tier, and how far nodes reach. Empty without ballots."""
+    """What the explorer counts: stable votes by tier, how far nodes reach, and what a prior follows."""
     evidence = summary.ballots
     if evidence is None:
         return {}
     votes = evidence.votes
     counted = tally(votes)
     reached, unreached, _ = counted.votes
-    arrays = {
+    arrays: dict[str, Array] = {
         "default": votes.default,
         "default_stable": votes.default_stable,
         "num_reached": np.bincount(votes.owner[votes.reached], minlength=votes.num_targets),
@@ -407,18 +529,14 @@ def vote_arrays(summary: Summary) -> dict[str, Array]:
         "cover_len": np.diff(evidence.cover_ptr),
         "cover": evidence.cover,
     }
-    return arrays | ({"votes_unreached": unreached.ravel()} if unreached.any() else {}) | _special_arrays(evidence)
-
-
-def _special_arrays(evidence: BallotEvidence) -> dict[str, Array]:
-    """What the explorer counts beside the ballots: predictions that a prior follows, directions of pairs, and hubs."""
-    votes = evidence.votes
-    known = {name: getattr(evidence, name) for name in ("edgeless", "edgeless_stable", "hubs")}
+    if unreached.any():
+        arrays["votes_unreached"] = unreached.ravel()
     if evidence.one_way is not None:
         one_way = votes.stable & evidence.one_way
-        known["one_way_votes"] = votes.tally(one_way, np.zeros(votes.num_targets, dtype=bool)).ravel()
-        known["one_way_size"] = np.bincount(votes.owner[one_way], minlength=votes.num_targets)
-    return {name: array for name, array in known.items() if array is not None}
+        arrays["one_way_votes"] = votes.tally(one_way, np.zeros(votes.num_targets, dtype=bool)).ravel()
+        arrays["one_way_size"] = np.bincount(votes.owner[one_way], minlength=votes.num_targets)
+    known = {name: getattr(evidence, name) for name in ("edgeless", "edgeless_stable", "hubs")}
+    return arrays | {name: array for name, array in known.items() if array is not None}
 
 
 def ballot_arrays(evidence: BallotEvidence, num_targets: int) -> dict[str, Array]:
@@ -444,181 +562,3 @@ def num_detailed(evidence: BallotEvidence, limit: int = DETAIL_BYTES) -> int:
     while count and (size := len(pack(ballot_arrays(evidence, count))[1])) > limit:
         count = min(int(count * 0.97 * limit / size), count - 1)
     return count
-
-
-logger = logging.getLogger(__name__)
-
-_HERE = Path(__file__).parent
-_SCRIPTS = ("base", "rules", "own_groups", "charts", "explorer", "table", "detail", "address", "page")
-_FONTS = {"Inter": "inter.woff2", "Source Serif 4": "source-serif-4.woff2"}
-
-
-def build_report(certificate: "Certificate", out_path: str | Path, *, context: ReportContext | None = None) -> Path:
-    """Writes a certificate as one HTML page that opens anywhere, without a network.
-
-    The page shows the claim, the certified accuracy, an explorer for other budgets, every target, and how to
-    check it all. It holds the numbers themselves: its answers are those of ``certificate.holds_against``.
-
-    Args:
-        certificate: What to show.
-        out_path: The file to write; its folder is made if it is missing.
-        context: What to show beside it: truth, degrees, other models' accuracy, attacks, environment.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        SettingsError: The context does not fit the certificate.
-    """
-    summary = summarise(certificate, context)
-    out_path = Path(out_path)
-    out_path.parent.mkdir(parents=True, exist_ok=True)
-    page = render(summary)
-    write_atomic(out_path, page)
-    logger.info("wrote %s (%.1f MB)", out_path, len(page) / 1e6)
-    return out_path
-
-
-def render(summary: Summary) -> str:
-    """The page as text."""
-    script, style = Markup(page_script()), Markup(style_sheet())
-    meta, data = page_data(summary)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
-    page: str = environment.get_template("page.html.j2").render(
-        **page_texts(summary),
-        version=agnncert.__version__,
-        policy=content_policy(script),
-        fonts=Markup(font_faces()),
-        style=style,
-        script=script,
-        meta=Markup(json_for_html(meta)),
-        data=Markup(data),
-    )
-    return page
-
-
-def page_script() -> str:
-    """All scripts of the page in one, the charting library first."""
-    library = (_HERE / "vendor" / "plot.min.js").read_text("utf-8")
-    own = "\n".join(own_scripts(*_SCRIPTS))
-    return f'{library}\n(() => {{\n"use strict";\n{own}}})();\n'
-
-
-def style_sheet() -> str:
-    """The style sheet of all our pages."""
-    return (_HERE / "assets" / "style.css").read_text("utf-8")
-
-
-def own_scripts(*names: str) -> list[str]:
-    """The text of some of the page's own scripts."""
-    return [(_HERE / "assets" / f"{name}.js").read_text("utf-8") for name in names]
-
-
-def content_policy(script: str) -> str:
-    """The content security policy: nothing is loaded and no script runs but ours, even if an escape was forgotten."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; font-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def font_faces() -> str:
-    """The fonts of all our pages, as CSS that needs no other file."""
-    faces = []
-    for family, file in _FONTS.items():
-        data = as_text((_HERE / "vendor" / file).read_bytes())
-        faces.append(
-            f'@font-face{{font-family:"{family}";font-weight:200 900;font-display:swap;'
-            f'src:url("data:font/woff2;base64,{data}") format("woff2")}}\n'
-        )
-    return "".join(faces)
-
-
-def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
-    """What the scripts read: settings and words (``meta``), and the packed arrays as text."""
-    claim, evidence = summary.certificate.claim, summary.ballots
-    arrays = target_arrays(summary) | vote_arrays(summary)
-    detailed = 0
-    if evidence is not None:
-        detailed = num_detailed(evidence)
-        arrays |= ballot_arrays(evidence, detailed)
-    places, packed = pack(arrays)
-    most_votes = int(np.maximum(summary.certificate.counts, 0).sum(axis=1).max(initial=1))
-    names = summary.context.class_names
-    meta = {
-        "arrays": places,
-        "any": ANY,
-        "task": claim.task,
-        "rule": None,
-        "num_targets": summary.num_targets,
-        "num_classes": summary.certificate.counts.shape[1],
-        "class_names": None if names is None else [str(name) for name in names],
-        "has_truth": summary.truth is not None,
-        "num_judged": summary.num_judged,
-        "has_degree": summary.degree is not None,
-        "has_ballots": evidence is not None,
-        "num_detailed": detailed,
-        "most_votes": most_votes,
-        "num_ballots": most_votes if evidence is None else evidence.votes.num_groups,
-        "ballot_word": "samples" if evidence is None else "ballots",
-        "votes_title": "Samples" if evidence is None else "Votes",
-        "degree_title": "Degree" if claim.task == "node" else "Edges",
-        "neighbours_title": "",
-        "radius_sentence": radius_sentence(summary),
-        "example": _typical_target(summary, detailed),
-        "charts": {"accuracy": accuracy_chart(summary), "degree": degree_chart(summary)},
-    }
-    return meta | ({} if evidence is None else explorer_meta(summary, evidence)), as_text(packed)
-
-
-def _typical_target(summary: Summary, detailed: int) -> int:
-    """The target shown at first: one with more ballots of its own than most."""
-    evidence = summary.ballots
-    if evidence is None or not detailed:
-        return 0
-    listed = np.diff(evidence.votes.indptr[: detailed + 1])
-    return int(np.argsort(listed, kind="stable")[int(0.8 * detailed)])
-
-
-def page_texts(summary: Summary) -> dict[str, Any]:
-    """What is filled into the template."""
-    claim, context = summary.certificate.claim, summary.context
-    path = context.certificate_path or "certificate.cert"
-    return {
-        "claim": claim,
-        "context": context,
-        "node": claim.task == "node",
-        "certain": claim.guarantee == "deterministic",
-        "alpha": f"{claim.alpha or 0:g}",
-        "confidence": f"{1 - (claim.alpha or 0):g}",
-        "ballots": summary.ballots is not None,
-        "has_truth": summary.truth is not None,
-        "has_added": summary.added is not None,
-        "has_structure": summary.structure is not None,
-        "num_targets": summary.num_targets,
-        "conceded": words.conceded(summary),
-        "unjudged": words.unjudged(summary),
-        "num_unproved": int((summary.certificate.radius < 0).sum()),
-        "whole": words.whole,
-        "things": words.things(summary),
-        "share_word": words.share_word(summary),
-        "step_words": words.step_words(summary)[1],
-        "headline": words.headline(summary),
-        "elected": vote_words.elected(summary),
-        "vote_notes": vote_words.vote_notes(summary),
-        "figures": words.key_figures(summary),
-        "structure_notes": words.structure_notes(summary),
-        "contradictions": words.contradictions(summary),
-        "accuracy_table": accuracy_table(summary),
-        "degree_table": degree_table(summary),
-        "controls": controls(claim.task, context.unit),
-        "unit": unit_table(summary),
-        "facts": words.facts(summary),
-        "certificate_path": path,
-        "verify_path": shlex.quote(path),
-        "run_path": context.run_path and shlex.quote(context.run_path),
-        "bibtex": words.BIBTEX.replace("VERSION", agnncert.__version__),
-    }

@@ -1,7 +1,7 @@
-"""Summary: a certificate, and what is known beside it, as the arrays and curves that page, figures and tables share.
+"""The arrays and curves that page, figures and tables share.
 
-``ReportContext`` is what a reader wants to see beside a certificate but the certificate does not hold. ``Shares`` is a
-curve: which share of the targets is certified (and correct) at each size of an attack.
+``ReportContext`` holds what a report shows beside a certificate. ``Shares`` is a curve: the share of targets that are
+certified (and correct) at each size of an attack.
 """
 
 import math
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from agnncert.proving.certificate import Certificate
 
-LONGEST_CURVE = 1_000_000  # a large prior is withstood further than anybody looks
+LONGEST_CURVE = 1_000_000  # sizes on a curve at most; a large prior is certified much further
 
 # Models whose accuracy the curves are compared with: field of the context, name on the page.
 REFERENCES = {
@@ -44,8 +44,8 @@ class AttackUnit:
         text: The paragraph above the table.
         column: Title of the first column.
         withstood: By kind of edit, the largest number that each target is certified against: -1 for none, ``inf`` for
-            any, shape ``[num_targets]``. The headline speaks of the first kind.
-        done: What an attacker does who makes so many edits of the first kind, for the headline.
+            any, shape ``[num_targets]``. The headline uses the first kind.
+        done: Describes an attacker who makes a number of edits of the first kind, for the headline.
         presets: Budgets that the explorer offers, by name.
         rows: Rows of the table of one target.
         labels: Names of budget fields in this unit.
@@ -64,30 +64,29 @@ class AttackUnit:
 
 @dataclass(frozen=True)
 class ReportContext:
-    """Everything about a run that helps to judge its certificate; what is not given is not shown.
+    """What a report shows beside a certificate; what is not given is not shown.
 
     Attributes:
-        truth: True class of each target, in the order of ``certificate.target``; when not given, what the
-            certificate knows. If neither does, the report speaks of labels that stay, not of accuracy.
-        degree: Edges at each target (node task) or in each target (graph task), likewise.
+        truth: True class of each target, in the order of ``certificate.target``. Defaults to ``certificate.truth``;
+            if that is unknown too, the report shows shares of unchanged labels instead of accuracy.
+        degree: Edges at each target (node task) or in each target (graph task). Defaults to ``certificate.degree``.
         class_names: Name of each class.
         dataset: Name of the data.
         undefended: Accuracy of the same kind of model, trained and used without a defence.
         mlp: Accuracy of a multi-layer perceptron on the features alone (node task).
-        edgeless: Accuracy of the certified model with all edges removed (node task); derived from the ballots
-            of a node-task vote when not given.
-        majority: Accuracy of always answering the most frequent class.
+        edgeless: Accuracy of the certified model without edges (node task). Defaults to what the ballots tell.
+        majority: Accuracy of always predicting the most frequent class.
         bag_of_nodes: Accuracy of a model that sees the nodes but no edges (graph task).
-        size_only: Pairs of attack size and certified accuracy of the answer by number of nodes or edges alone, chosen
-            for each size: an envelope (graph task).
-        attacked: Pairs of attack size and accuracy that was left after a real attack of that size.
+        size_only: Pairs of attack size and certified accuracy of the best classifier by number of nodes or edges
+            alone, chosen for each size: an envelope (graph task).
+        attacked: Pairs of attack size and accuracy under a real attack of that size.
         attack: What that attack was.
         environment: Versions, hardware, seeds, times, … by name.
         commands: How the certificate was made.
-        choice: How the vote was chosen, a table as ``print(choice)`` shows it.
+        choice: How the voting rule was chosen, as the text of its table.
         unit: A further unit in which the report states what is certified, such as edited statements of source code.
-        certificate_path: Where the certificate file is, for the verification command.
-        run_path: The run folder in which it lies, likewise; it holds data and model as well.
+        certificate_path: Path of the certificate file, for the verification command.
+        run_path: Path of the run folder with data and model, for the verification command.
     """
 
     truth: Sequence[int] | IntArray | None = None
@@ -124,11 +123,7 @@ class ReportContext:
 
 
 def per_target(name: str, values: Sequence[int] | IntArray | None, num_targets: int) -> IntArray | None:
-    """``values`` as an array of one whole number for each target.
-
-    Raises:
-        SettingsError: There are more or fewer values than targets, or they are not whole numbers.
-    """
+    """``values`` as an array; raises SettingsError unless there is one whole number for each target."""
     if values is None:
         return None
     array = np.asarray(values)
@@ -154,12 +149,12 @@ class Shares:
 
 
 def over_size(withstood: FloatArray | IntArray, counted: BoolArray, last: int) -> Shares:
-    """The share of all targets that are counted and withstand each whole size from 0 to ``last``.
+    """The share of targets that are counted and certified against each whole size from 0 to ``last``.
 
     Args:
-        withstood: Largest size that each target withstands, -1 for none, ``inf`` for any, shape ``[n]``.
+        withstood: Largest size that each target is certified against, -1 for none, ``inf`` for any, shape ``[n]``.
         counted: Which targets count (the correctly classified ones, or all), shape ``[n]``.
-        last: Where the curve ends.
+        last: The last size of the curve.
 
     Example:
         >>> over_size(np.array([2, 0, 5]), np.array([True, True, False]), 3).share.round(2).tolist()
@@ -172,8 +167,8 @@ def over_size(withstood: FloatArray | IntArray, counted: BoolArray, last: int) -
 def over_degree(radius: IntArray, degree: IntArray, counted: BoolArray, most_points: int = 500) -> Shares:
     """The share over size divided by degree: a target is certified at x if its radius is at least x times its degree.
 
-    A target without edges is certified at every x as soon as it is certified at all. The sizes are the ratios
-    at which the share changes. If these are many, a grid is used, on which :meth:`Shares.at` errs downwards.
+    A target without edges is certified at every x if its radius is not negative. The sizes are the ratios at which the
+    share changes, or a grid if there are more than ``most_points``; :meth:`Shares.at` never returns too much.
     """
     ratio = np.where(radius < 0, -1.0, np.divide(radius, degree, where=degree > 0, out=np.full(len(radius), np.inf)))
     finite = np.unique(ratio[np.isfinite(ratio) & (ratio > 0)])
@@ -192,7 +187,7 @@ def _share_withstanding(withstood: FloatArray, counted: BoolArray, sizes: FloatA
 
 
 def changes_only(curve: Shares) -> Shares:
-    """The same step curve without the sizes at which nothing happens."""
+    """The same step curve without the sizes at which the share stays the same."""
     if len(curve.size) < 3:
         return curve
     keep = np.concatenate([[True], np.diff(curve.share) != 0])
@@ -205,16 +200,15 @@ class Summary:
     """What is shown about a certificate.
 
     Attributes:
-        certificate: The certificate itself.
-        context: What was given beside it.
+        certificate: The certificate.
+        context: What is shown beside it.
         truth: True class of each target, negative where it is unknown; None if none is known.
         degree: Degree of each target, or None.
         counted: Targets in the curves: the correct ones if the truth is known, else all, shape ``[n]``.
         judged: Targets that the curves are shares of: those whose truth is known, or all if none is, shape ``[n]``.
-        added: How many additions each target withstands (new neighbours, or injected nodes), which the second curve
-            shows; None if there is no such curve.
-        structure: The radius of each target against edges and nodes that are only added and deleted; None where it is
-            the radius.
+        added: How many additions (new neighbours, or injected nodes) each target is certified against; None if the
+            division has no such bound.
+        structure: The radius of each target if edges and nodes are only added and deleted; None if it is the radius.
         references: Key, name and accuracy of the models that the curves are compared with.
     """
 
@@ -245,14 +239,16 @@ class Summary:
         return evidence if isinstance(evidence, BallotEvidence) else None
 
     @cached_property
+    def largest_radius(self) -> int:
+        """The largest finite size that any target is certified against, over all curves; at least 0."""
+        known = [values for values in (self.certificate.radius, self.structure, self.added) if values is not None]
+        return max(int(values[np.isfinite(values)].max(initial=0)) for values in known)
+
+    @cached_property
     def last_size(self) -> int:
-        """Where the curves over the size end: beyond the last radius, and beyond every attack that was tried."""
-        ends = [int(self.certificate.radius.max(initial=0)) + 1, 1]
-        if self.structure is not None:
-            ends.append(int(self.structure.max(initial=0)) + 1)
-        if self.added is not None and np.isfinite(self.added).any():
-            ends.append(int(self.added[np.isfinite(self.added)].max(initial=0)) + 1)
-        return min(max([*ends, *(math.ceil(size) for size, _ in self.context.attacked)]), LONGEST_CURVE)
+        """The last size of the curves: beyond the largest radius, and not before the largest attack."""
+        attacked = (math.ceil(size) for size, _ in self.context.attacked)
+        return min(max([self.largest_radius + 1, *attacked]), LONGEST_CURVE)
 
     @cached_property
     def certified(self) -> Shares:
@@ -261,17 +257,16 @@ class Summary:
 
     @cached_property
     def certified_additions(self) -> Shares | None:
-        """The same over what :attr:`added` counts."""
-        if self.added is None:
-            return None
-        return over_size(self.added[self.judged], self.counted[self.judged], self.last_size)
+        """Certified accuracy (or share) over the number of additions."""
+        return self._over_size(self.added)
 
     @cached_property
     def certified_structure(self) -> Shares | None:
-        """The same over edges and nodes that are only added and deleted; None where that is no other curve."""
-        if self.structure is None:
-            return None
-        return over_size(self.structure[self.judged], self.counted[self.judged], self.last_size)
+        """Certified accuracy (or share) if edges and nodes are only added and deleted."""
+        return self._over_size(self.structure)
+
+    def _over_size(self, values: FloatArray | IntArray | None) -> Shares | None:
+        return None if values is None else over_size(values[self.judged], self.counted[self.judged], self.last_size)
 
     @cached_property
     def unit_curves(self) -> dict[str, Shares]:
@@ -291,7 +286,7 @@ class Summary:
 
 
 def summarise(certificate: "Certificate", context: ReportContext | None) -> Summary:
-    """Brings a certificate and its context together.
+    """Computes what is shown about a certificate.
 
     Raises:
         SettingsError: The context does not fit the certificate.
@@ -328,7 +323,7 @@ def _additions_withstood(certificate: "Certificate") -> FloatArray | None:
     rule = RULES[evidence.rule]
     if rule.by_neighbours:
         return certificate.new_neighbours
-    if rule.division.whole_graph and not rule.uses_cover:  # edge-centric, a node with any edges reaches all subgraphs
+    if rule.division.whole_graph and not rule.uses_cover:  # edge-centric: a node with many edges reaches all subgraphs
         return certificate.max_certified("inject_nodes", edges_per_injected=math.inf)
     return None
 
@@ -344,7 +339,7 @@ def _references(
 
 
 def edgeless_labels(certificate: "Certificate") -> "npt.NDArray[np.int16] | None":
-    """What the model predicts for each target without any edges, if the ballots or the prior tell, shape ``[n]``."""
+    """The model's prediction for each target without edges, shape ``[n]``; None if the evidence has none."""
     evidence = certificate.evidence
     if not isinstance(evidence, BallotEvidence):
         return None

@@ -1,7 +1,4 @@
-"""The sentences of the page that depend on the certificate; all others are in ``page.html.j2``.
-
-How votes are counted, in plain words: groups of their own, empty groups, and votes that are given in advance.
-"""
+"""The sentences of the page that depend on the certificate; all others are in ``page.html.j2``."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,34 +10,20 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.report.summary import Summary, edgeless_labels
 
-# The headline names the largest size at which this part of what holds without an attack is still certified.
+# The headline names the largest size at which this share of what holds without an attack is still certified.
 KEPT_MOST = 0.9
-
-BIBTEX = """\
-@inproceedings{li2025agnncert,
-  title     = {{AGNNCert}: Defending Graph Neural Networks against Arbitrary Perturbations
-               with Deterministic Certification},
-  author    = {Li, Jiate and Wang, Binghui},
-  booktitle = {34th USENIX Security Symposium},
-  year      = {2025}
-}
-
-@software{agnncert,
-  title   = {agnncert: deterministic certificates for graph neural networks},
-  author  = {{The agnncert developers}},
-  version = {VERSION}
-}"""
+STRUCTURE_WORDS = "edges and nodes only added and deleted"  # what the second radius counts
 
 
 @dataclass(frozen=True)
 class DivisionWords:
-    """The words that the page uses for a division. Facts about its rule are in ``proof.rules.RULES``.
+    """The words that the page uses for a division. Facts about its rule are in ``certificates.rules.RULES``.
 
     Attributes:
         step: What one step of the radius is.
         steps: What several steps are.
-        attack: What an attacker of size 1 does, and one of size ``{size}``; empty if steps are ballots, which nobody
-            changes by hand. ``{other}`` becomes "other " if changes of the target's own features are not covered.
+        attack: What an attacker of size 1 does, and one of size ``{size}``; None if a step is a changed ballot.
+            ``{other}`` becomes "other " if changes of the target's own features are not covered.
         presets: What the explorer offers to change at first: ``"edges"``, ``"features"``.
         target: Sentences about one target, where they differ from :data:`TARGETS`.
     """
@@ -95,31 +78,20 @@ _SAMPLED = {  # by the unit of a claim about random samples
     "feature entry flipped": ("flips any one entry of the features", "flips any {size} entries of the features"),
     "node injected": ("injects any one node{rest}", "injects any {size} nodes{rest} each"),
 }
-
-_OWN_GROUPS = {  # where every neighbour, pair or node has a group of its own, by what that is
-    "neighbour": {
-        "listed_short": "of its neighbours",
-        "listed_sentence": "One ballot for each neighbour that sends it messages: {count}.",
-        "none_listed_sentence": "No neighbour sends it messages, so no ballot is cast.",
-        "grid_sentence": "One square for each neighbour; the number is the class voted for.",
-        "group_title": "Neighbour, by row",
-    },
-    "edge": {
-        "listed_short": "of its edges",
-        "listed_sentence": "One ballot for each of its edges: {count}.",
-        "none_listed_sentence": "There is no edge, so no ballot is cast.",
-        "grid_sentence": "One square for each edge; the number is the class voted for.",
-        "group_title": "Edge, by number",
-    },
-    "node": {
-        "listed_short": "of its nodes",
-        "listed_sentence": "One ballot for each of its nodes: {count}.",
-        "none_listed_sentence": "It has no node, so no ballot is cast.",
-        "grid_sentence": "One square for each node; the number is the class voted for.",
-        "group_title": "Node, by row",
-    },
+_OWN_GROUPS = {  # one subgraph for each neighbour, edge or node
+    thing: {
+        "listed_short": f"of its {thing}s",
+        "listed_sentence": f"One ballot for each {each}: {{count}}.",
+        "none_listed_sentence": f"{none}, so no ballot is cast.",
+        "grid_sentence": f"One square for each {thing}; the number is the class voted for.",
+        "group_title": title,
+    }
+    for thing, each, none, title in (
+        ("neighbour", "neighbour that sends it messages", "No neighbour sends it messages", "Neighbour, by row"),
+        ("edge", "of its edges", "There is no edge", "Edge, by number"),
+        ("node", "of its nodes", "It has no node", "Node, by row"),
+    )
 }
-
 DIVISIONS = {  # by the part of a rule's name before the slash, or by all of it
     "edge-centric": DivisionWords(*_EDGES, ("edges",)),
     "node-centric": DivisionWords(*_EDGES_OR_NODES, ("edges",)),
@@ -144,7 +116,7 @@ TARGETS = {  # the view of one target, by task
         "group_title": "Subgraph",
         "default_short": "default",
         "reached_title": "Has an edge there",
-        "neighbours_title": "New neighbours withstood",
+        "neighbours_title": "New neighbours",
     },
     "graph": {
         "listed_short": "in subgraphs with a part of the graph",
@@ -155,7 +127,7 @@ TARGETS = {  # the view of one target, by task
         "group_title": "Subgraph",
         "default_short": "default",
         "reached_title": "Can hold an edge",
-        "neighbours_title": "Injected nodes withstood",
+        "neighbours_title": "Injected nodes",
     },
 }
 
@@ -166,7 +138,7 @@ def division_words(rule: str) -> DivisionWords:
 
 
 def percent(share: float) -> str:
-    r"""A share as the page writes it.
+    r"""A share in percent, with one decimal.
 
     Example:
         >>> percent(0.7134)
@@ -176,12 +148,12 @@ def percent(share: float) -> str:
 
 
 def whole(number: float) -> str:
-    """A whole number with thousands apart."""
+    """A whole number with thousands separators."""
     return f"{int(number):,}"
 
 
 def amount(number: float) -> str:
-    """What a target withstands: a number, "any" or "none"."""
+    """How much a target is certified against: a number, "any" or "none"."""
     return "none" if number < 0 else "any" if np.isinf(number) else whole(number)
 
 
@@ -216,51 +188,45 @@ def added_words(summary: Summary) -> str:
     return "injected nodes with any edges"
 
 
-def structure_words(summary: Summary) -> str:
-    """What the curve and column beside the radius count, where neighbours have groups of their own."""
-    return "edges and nodes only added and deleted"
-
-
 def own_group(evidence: BallotEvidence) -> str:
-    """What has a group of its own."""
+    """What each subgraph stands for, with one subgraph per neighbour, edge or node."""
     rule = RULES[evidence.rule]
     return f"{'edge' if rule.one_way else 'neighbour' if rule.task == 'node' else 'node'} of the {rule.task}"
 
 
 def votes_word(number: int) -> str:
-    """So many votes."""
+    """A number of votes, such as "1 vote" or "3 votes"."""
     return f"{whole(number)} vote{'' if number == 1 else 's'}"
 
 
 def class_word(summary: Summary, k: int) -> str:
-    """A class as the page calls it."""
+    """The name of a class, or "class" and its number."""
     names = summary.context.class_names
     return f"class {k}" if names is None else str(names[k])
 
 
 @dataclass(frozen=True)
 class Deed:
-    """Something an attacker does.
-
-    Attributes:
-        one: Doing it once.
-        many: Doing it ``{size}`` times.
-        price: Steps of the radius that each time costs.
-    """
+    """An action of an attacker: in words once and ``{size}`` times, and how many steps of the radius one costs."""
 
     one: str
     many: str
     price: int = 1
 
     def times(self, count: int) -> str:
-        """Doing it so many times."""
+        """The action, performed ``count`` times."""
         return self.one if count == 1 else self.many.format(size=whole(count))
 
 
 def deed(summary: Summary) -> Deed:
-    """What an attacker does to reach the sizes of a certificate."""
+    """The action of an attacker that the sizes of a certificate count."""
     if summary.ballots is None:
-        return _sampled_deed(summary.certificate.claim.unit)
+        unit = summary.certificate.claim.unit
+        start = next((start for start in _SAMPLED if unit.startswith(start)), None)
+        if start is None:
+            return Deed(f"reaches size 1 ({unit})", f"reaches size {{size}} ({unit})")
+        one, many = (words.replace("{rest}", unit.removeprefix(start)) for words in _SAMPLED[start])
+        return Deed(one, many)
     rule, parameters = summary.ballots.rule, summary.ballots.parameters
     facts, attack = RULES[rule], division_words(rule).attack
     if attack is not None:
@@ -276,26 +242,15 @@ def deed(summary: Summary) -> Deed:
     return next((each for each in stated if each.price), Deed("moves any one ballot", "moves any {size} ballots"))
 
 
-def _sampled_deed(unit: str) -> Deed:
-    for start, (one, many) in _SAMPLED.items():
-        if unit.startswith(start):
-            rest = unit.removeprefix(start)
-            return Deed(one.replace("{rest}", rest), many.replace("{rest}", rest))
-    return Deed(f"reaches size 1 ({unit})", f"reaches size {{size}} ({unit})")
-
-
 def headline_times(summary: Summary) -> int:
-    """How often the attacker of the headline does it: as often as leaves most of what is certified without an attack.
-
-    At least once: a sentence about no attack would say nothing.
-    """
+    """How often the attacker of the headline acts: at least once, and as often as keeps :data:`KEPT_MOST`."""
     curve, price = summary.certified, deed(summary).price
     kept = curve.size[curve.share >= KEPT_MOST * curve.share[0]] if curve.share[0] else curve.size[:1]
     return max(1, int(kept[-1]) // price)
 
 
 def headline(summary: Summary) -> str:
-    """The one sentence to take away."""
+    """The main result in one sentence."""
     curve, attack, times = summary.certified, deed(summary), headline_times(summary)
     if curve.share[0] == 0:
         return "Nothing is proved about these decisions"
@@ -311,34 +266,33 @@ def headline(summary: Summary) -> str:
 
 
 def key_figures(summary: Summary) -> list[dict[str, str]]:
-    """The few numbers under the headline."""
+    """The numbers below the headline."""
     certificate, curve = summary.certificate, summary.certified
     if not summary.num_targets:
         return []
-    size = headline_times(summary) * deed(summary).price
+    size, typical = headline_times(summary) * deed(summary).price, ""
+    if summary.degree is not None:
+        edges = int(np.median(summary.degree))
+        typical = f" (a typical {certificate.claim.task} has {whole(edges)} edge{'' if edges == 1 else 's'})"
     figures = [
-        (percent(curve.at(size)), f"{share_word(summary)} at {steps(summary, size)}{_beside(summary)}"),
-        (amount(_median(certificate.radius)), f"median radius: withstood by half of the {things(summary)} or more"),
+        (percent(curve.at(size)), f"{share_word(summary)} at {steps(summary, size)}{typical}"),
+        (
+            amount(_median(certificate.radius)),
+            f"median radius: half of the {things(summary)} are certified against this or more",
+        ),
     ]
     if summary.truth is not None:
         clean = percent(float(summary.counted.sum() / summary.num_judged))
         figures.insert(0, (clean, f"of {whole(summary.num_judged)} {things(summary)} correct without an attack"))
     if summary.structure is not None:
-        words = f"median radius, counting {structure_words(summary)}"
-        figures.append((amount(_median(summary.structure)), words))
+        figures.append((amount(_median(summary.structure)), f"median radius, counting {STRUCTURE_WORDS}"))
     elif summary.added is not None:
-        figures.append((amount(_median(summary.added)), f"{added_words(summary)}: withstood by half or more"))
+        figures.append(
+            (amount(_median(summary.added)), f"{added_words(summary)}: half are certified against this or more")
+        )
     if certificate.claim.alpha is not None:
         figures.append((f"{certificate.claim.alpha:g}", "probability of error, at most"))
     return [{"value": value, "meaning": meaning} for value, meaning in figures]
-
-
-def _beside(summary: Summary) -> str:
-    """How much that is for this data: the edges that half of the targets have, in brackets."""
-    if summary.degree is None:
-        return ""
-    typical = int(np.median(summary.degree))
-    return f" (a typical {summary.certificate.claim.task} has {whole(typical)} edge{'' if typical == 1 else 's'})"
 
 
 def _median(values: Any) -> float:
@@ -346,7 +300,7 @@ def _median(values: Any) -> float:
 
 
 def conceded(summary: Summary) -> str:
-    """How many ballots were too close to a tie to be relied on, and what became of them; empty if there are none."""
+    """How many ballots were too close to a tie and are counted for the rival; empty if there are none."""
     if summary.ballots is None or not summary.num_targets:
         return ""
     votes = summary.ballots.votes
@@ -357,11 +311,11 @@ def conceded(summary: Summary) -> str:
         return ""
     many = f"{percent(share)} of all ballots" if share >= 0.0005 else f"{whole(shaky)} ballots"
     were = "One ballot was" if shaky == 1 else f"{many} were"
-    return f"{were} too close to call and therefore handed to the attacker before anything was counted."
+    return f"{were} too close to call and are therefore counted for the rival."
 
 
 def unjudged(summary: Summary) -> str:
-    """What is not counted because nobody knows the truth; empty if there is nothing."""
+    """How many targets have no known class and are not counted; empty if there are none."""
     unknown = summary.num_targets - summary.num_judged
     if not unknown:
         return ""
@@ -373,7 +327,7 @@ def unjudged(summary: Summary) -> str:
 
 
 def structure_notes(summary: Summary) -> list[str]:
-    """How much the graph matters to these labels: a certificate that ignores the graph is easy to get."""
+    """How much the labels depend on the graph: a model that ignores the graph is easy to certify."""
     edgeless = edgeless_labels(summary.certificate)
     if summary.ballots is None or edgeless is None or not summary.num_targets:
         return []
@@ -392,14 +346,14 @@ def structure_notes(summary: Summary) -> list[str]:
         )
     prior = summary.ballots.vote.edgeless_prior
     if prior > 0:
-        notes.append(f"To these come {votes_word(prior)} given in advance to the prediction without edges.")
+        notes.append(f"The prediction without edges gets {votes_word(prior)} in advance.")
     if summary.degree is not None:
         notes.append(f"The nodes have {summary.degree.mean():.1f} edges on average.")
     return notes
 
 
 def contradictions(summary: Summary) -> list[str]:
-    """A sentence for each attack that did better than the certificate allows, which would refute it."""
+    """A sentence for each attack whose success would refute the certificate."""
     curve = summary.certified
     if summary.truth is None:
         return []
@@ -411,11 +365,14 @@ def contradictions(summary: Summary) -> list[str]:
 
 
 def facts(summary: Summary) -> list[tuple[str, str]]:
-    """What the certificate is about, name by name."""
+    """Names and values of what the certificate is about."""
     claim = summary.certificate.claim
     guarantee = claim.guarantee
     if claim.alpha is not None:
         guarantee += f", wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
+    subgraphs = whole(claim.num_groups) if claim.num_groups else ""
+    if summary.ballots is not None and RULES[summary.ballots.rule].own_groups:
+        subgraphs = f"one for each {own_group(summary.ballots)}"
     identity = {"node_id": "node ids, kept through every change", "row": "row numbers"}
     rows: list[tuple[str, Any]] = [
         ("Data", summary.context.dataset),
@@ -423,7 +380,7 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         ("Targets", whole(summary.num_targets)),
         ("Method", claim.method),
         ("Division", claim.division),
-        ("Subgraphs", _subgraphs(summary)),
+        ("Subgraphs", subgraphs),
         ("Votes", summary.ballots and _vote_setting(summary.ballots)),
         ("Guarantee", guarantee),
         ("Identity of nodes", identity.get(claim.ids, claim.ids)),
@@ -433,15 +390,8 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in rows if value]
 
 
-def _subgraphs(summary: Summary) -> str:
-    evidence = summary.ballots
-    if evidence is not None and RULES[evidence.rule].own_groups:
-        return f"one for each {own_group(evidence)}"
-    return whole(summary.certificate.claim.num_groups) if summary.certificate.claim.num_groups else ""
-
-
 def _vote_setting(evidence: BallotEvidence) -> str:
-    """The vote as it is written in Python, unless it is the plain one."""
+    """The voting rule as a Python expression; empty for the default rule."""
     plain = VotingRule().under(evidence.rule, evidence.votes.num_classes)
     if evidence.vote == plain:
         return ""
@@ -450,7 +400,7 @@ def _vote_setting(evidence: BallotEvidence) -> str:
 
 
 def elected(summary: Summary) -> str:
-    """What elects a label, for the first sentence of the page."""
+    """Which votes decide a label, for the first sentence of the page."""
     evidence = summary.ballots
     if evidence is None:
         return ""
@@ -461,7 +411,7 @@ def elected(summary: Summary) -> str:
 
 
 def vote_notes(summary: Summary) -> list[str]:
-    """How votes are counted, in plain words; empty for the plain vote of a division."""
+    """How votes are counted; empty for the default voting rule of a division."""
     evidence = summary.ballots
     if evidence is None:
         return []
@@ -521,19 +471,19 @@ def _prior_notes(summary: Summary, evidence: BallotEvidence) -> list[str]:
         if doubtful:
             notes.append(
                 f"For {whole(doubtful)} of {whole(summary.num_targets)} {things(summary)} that prediction is too close "
-                "to call: these votes are handed to the attacker there."
+                "to call: these votes are counted for the rival there."
             )
     return notes
 
 
 def _listed(parts: list[str], most: int = 12) -> str:
-    """Parts of a sentence with commas and an "and" between them; the rest of many is only counted."""
+    """Joins parts of a sentence with commas and "and"; parts after the first ``most`` are only counted."""
     shown = parts[:most] + ([f"votes about {len(parts) - most} other classes"] if len(parts) > most else [])
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def empty_words(evidence: BallotEvidence) -> dict[str, str]:
-    """Sentences about one target, where subgraphs that are empty for it cast something unusual."""
+    """Sentences about one target, if the voting rule says what empty subgraphs vote for."""
     rule, empty = RULES[evidence.rule], evidence.vote.empty
     if rule.own_groups or empty == rule.empty[0]:
         return {}

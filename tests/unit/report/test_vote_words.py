@@ -104,14 +104,14 @@ def test_a_prior_in_doubt_is_told():
 def test_both_radii_are_among_the_figures():
     meanings = [figure["meaning"] for figure in key_figures(summary_of("per-pair/node", VotingRule(prior=5)))]
     assert any("only added and deleted" in meaning for meaning in meanings)
-    assert any(meaning.startswith("median radius: withstood") for meaning in meanings)
+    assert any(meaning.startswith("median radius: half") for meaning in meanings)
 
 
 def test_what_the_graph_contributes_is_told_for_votes_with_a_prior_too():
     notes = " ".join(structure_notes(summary_of("per-neighbour/node", VotingRule(prior=5))))
     assert "the model gives without any edges" in notes
     assert "ballots on average were cast where the node has an edge" in notes
-    assert "5 votes given in advance to the prediction without edges" in notes
+    assert "The prediction without edges gets 5 votes in advance" in notes
     # Nobody knows the prediction without edges where no vote follows it.
     assert structure_notes(summary_of("node-centric/node", VotingRule("abstain", [1, 0, 0]))) == []
 

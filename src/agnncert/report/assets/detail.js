@@ -1,4 +1,4 @@
-// One target: its votes by class, its ballots one by one, and what it withstands.
+// One target: its votes by class, its ballots one by one, and what it is certified against.
 
 const MOST_CELLS = 3000;
 const COLOURS = 8;
@@ -142,7 +142,7 @@ function drawTarget(report, v) {
       ballotGrid(report, v, ballots) ?? make("p", { class: "small quiet" }, "There are too many ballots to draw each one."),
       ballots.length ? ballotTable(report, ballots) : null,
     ].filter(Boolean) : []),
-    ...(report.rules ? [make("h4", {}, "What it withstands"), withstoodTable(report, v)] : []),
+    ...(report.rules ? [make("h4", {}, "What it is certified against"), withstoodTable(report, v)] : []),
   );
   wireTableBoxes(byId("onetarget"));
 }
