@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from agnncert.attacks.results import AttackResult, cost_of
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id, encode_id
-from agnncert.certificates.votes import IntArray, Votes, under_vote
+from agnncert.certificates.votes import IntArray, under_vote
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, rule_of
 from agnncert.divisions.edge import EdgeCentric
@@ -38,6 +38,7 @@ from agnncert.graphs.graph import (
 )
 from agnncert.graphs.perturbation import Pair, Perturbation, distinct_pairs, keys_of
 from agnncert.graphs.targets import target_rows
+from agnncert.proving.theorems import Prior, margins
 
 Ballots = npt.NDArray[Any]  # of int16
 RowChange = tuple[int, Perturbation]  # row of a target, and what to change in order to attack it
@@ -175,13 +176,9 @@ class Problem:
         """Votes of one target for each class, those of a prior included, abstentions left out."""
         if self.own_groups:
             return ballots  # scores already
-        cast = ballots[: self.num_groups]
+        cast, followed = ballots[: self.num_groups], ballots[self.num_groups :]
         counts = np.bincount(cast[cast >= 0], minlength=self.call.num_classes)
-        if self.vote.class_prior:
-            counts = counts + np.array(self.vote.class_prior)
-        if self.vote.edgeless_prior:
-            counts[ballots[self.num_groups]] += self.vote.edgeless_prior
-        return counts
+        return np.asarray(counts + self._prior(1, followed)[0])
 
     def gaps(self, ballots: Ballots) -> IntArray:
         """For each class how many votes it may gain on the winner without being elected, shape ``[num_classes]``.
@@ -189,7 +186,7 @@ class Problem:
         The winner's own entry is larger than any gap, so that sorting puts the closest rival first and the winner last.
         """
         counts, label = self.counts(ballots), self.winner(ballots)
-        gaps: IntArray = counts[label] - counts - (np.arange(len(counts)) < label)
+        gaps = margins(counts[None], np.array([label]), np.zeros(1, dtype=np.int64))[0]
         gaps[label] = gaps.max() + 1
         return gaps
 
@@ -272,18 +269,14 @@ class Problem:
         votes = cast(self.call, graph, self.division, np.asarray(rows, dtype=np.int64), engine)[0]
         counted, followed = under_vote(votes, self.vote)
         if self.own_groups:
-            return self._scores(counted, followed)
+            return counted.counts + self._prior(len(rows), followed.get("edgeless", np.empty(0)), counted.num_groups)
         return np.column_stack([counted.dense(), *[followed[name] for name in ("edgeless",) if name in followed]])
 
-    def _scores(self, votes: Votes, followed: dict[str, Any]) -> Ballots:
-        scores = votes.counts
-        if self.vote.class_prior:
-            scores = scores + np.array(self.vote.class_prior)
-        if followed:
-            scores[np.arange(len(scores)), followed["edgeless"]] += self.vote.edgeless_prior
-        if self.vote.constant is not None and self.vote.constant >= 0:  # how many groups are not empty, see the claim
-            scores[:, self.vote.constant] -= votes.num_groups
-        return scores
+    def _prior(self, num_targets: int, edgeless: Ballots, num_groups: int = 0) -> IntArray:
+        """Votes of the prior; ``edgeless`` is empty unless the prior follows it."""
+        known = (edgeless, np.ones(num_targets, dtype=bool)) if len(edgeless) else ()
+        shape = num_targets, self.call.num_classes
+        return Prior.of(self.vote, self.own_groups, num_groups, shape, *known).votes
 
     def _moved(self, old: Ballots, new: Ballots) -> int:
         """Ballots that differ; of scores, at least so many."""

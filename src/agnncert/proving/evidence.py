@@ -154,7 +154,7 @@ class BallotEvidence(Ballots, Evidence):
         """All votes as cast, and the prior, shape ``[n, num_classes]``."""
         counts = np.zeros((self.num_targets, self.votes.num_classes), dtype=np.int64)
         for part in self._parts():
-            counts[part] = _part_of(self.votes, part).counts + Prior.of(self, part).votes
+            counts[part] = _part_of(self.votes, part).counts + self._prior(part).votes
         return counts
 
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
@@ -162,8 +162,7 @@ class BallotEvidence(Ballots, Evidence):
         label, radius = (np.zeros(self.num_targets, dtype=np.int64) for _ in range(2))
 
         def decide(part: slice, counted: Tally, facts: Facts) -> None:
-            label[part] = counted.label
-            radius[part] = per_neighbour_radius(counted, facts) if self._own_groups else certified_radius(counted)
+            label[part], radius[part] = counted.label, radius_of(self.rule, counted, facts)
 
         self._for_each_block(decide)
         return label, radius
@@ -318,7 +317,13 @@ class BallotEvidence(Ballots, Evidence):
             parameters=self.parameters,
             **self._of_pairs(votes, part),
         )
-        return tally(votes, Prior.of(self, part)), facts
+        return tally(votes, self._prior(part)), facts
+
+    def _prior(self, part: slice) -> Prior:
+        shape = part.stop - part.start, self.votes.num_classes
+        edgeless = None if self.edgeless is None else self.edgeless[part]
+        stable = None if self.edgeless_stable is None else self.edgeless_stable[part]
+        return Prior.of(self.vote, self._own_groups, self.votes.num_groups, shape, edgeless, stable)
 
     def _of_pairs(self, votes: Votes, part: slice) -> dict[str, Any]:
         """What a theorem needs to know where every neighbour has its own group."""
@@ -329,6 +334,11 @@ class BallotEvidence(Ballots, Evidence):
             known["one_way"] = votes.tally(stable, np.zeros(votes.num_targets, dtype=bool))
             known["one_way_size"] = np.bincount(votes.owner[stable], minlength=votes.num_targets)
         return known
+
+
+def radius_of(rule: str, counted: Tally, facts: Facts) -> IntArray:
+    """How many changes each target withstands under a rule, shape ``[n]``; -1 if nothing is certified."""
+    return per_neighbour_radius(counted, facts) if RULES[rule].own_groups else certified_radius(counted)
 
 
 def _sparing_targets(budget: Budget) -> Budget:

@@ -106,7 +106,7 @@ def withstands_touches(tally: Tally, touches: Touches, facts: Facts) -> BoolArra
 def _most_gain(tally: Tally, touches: Touches, facts: Facts) -> FloatArray:
     """The most by which an attack can close each margin, shape ``[n, C]``."""
     own, others = _listed(tally)
-    absent_is_label, absent_is_rival = _absent(tally, facts)
+    absent_is_label, absent_is_rival = _absent(tally, facts.absent)
     touched, altered, new, turned = (
         part[:, None] for part in (touches.touched, touches.altered, touches.new, touches.turned)
     )
@@ -147,7 +147,7 @@ def _largest(tally: Tally, facts: Facts, twos: IntArray) -> IntArray:
     removed and altered ones gain alike.
     """
     own, others = _listed(tally)
-    absent_is_label, absent_is_rival = _absent(tally, facts)
+    absent_is_label, absent_is_rival = _absent(tally, facts.absent)
     margin = tally.margin
     usual = np.maximum(margin // 2, margin - twos)
     touching = np.where(
@@ -157,13 +157,30 @@ def _largest(tally: Tally, facts: Facts, twos: IntArray) -> IntArray:
     return np.asarray(np.maximum(np.where(tally.is_label, tally.num_groups, radius).min(axis=1), -1))
 
 
+def per_neighbour_gain(tally: Tally, absent: int, turned: IntArray, number: int) -> IntArray:
+    """The most by which ``number`` changes close the margin of each rival, shape ``[n, C]``; see :func:`_largest`.
+
+    Args:
+        tally: The votes.
+        absent: The class that empty groups cast, -1 if they abstain.
+        turned: Ballots that one change can turn from one class to another, per class, shape ``[n, C]``.
+        number: How many changes.
+    """
+    own, others = _listed(tally)
+    absent_is_label, absent_is_rival = _absent(tally, absent)
+    twos = np.take_along_axis(turned, tally.label[:, None], axis=1)
+    touching = np.minimum(number, own) + np.minimum(number, others)
+    usual = np.where(absent_is_rival, touching, number + np.minimum(number, twos))
+    return np.asarray(np.where(absent_is_label, 2 * number, usual))
+
+
 def touches_needed(tally: Tally, touches: Touches, facts: Facts) -> FloatArray:
     """The fewest changes at each target (new, lost and altered ballots) that can break it, ``inf`` if none do, ``[n]``.
 
     Each gains a rival 1, and 2 if it alters a ballot of the winner (or turns one, or whatever empty groups make of it).
     """
     own, _ = _listed(tally)
-    absent_is_label, absent_is_rival = _absent(tally, facts)
+    absent_is_label, absent_is_rival = _absent(tally, facts.absent)
     altered, touched, new, turned = (
         part[:, None] for part in (touches.altered, touches.touched, touches.new, touches.turned)
     )
@@ -202,7 +219,7 @@ def _one_way(tally: Tally, facts: Facts) -> tuple[IntArray, IntArray]:
     return own, facts.one_way_size[:, None] - facts.one_way
 
 
-def _absent(tally: Tally, facts: Facts) -> tuple[BoolArray, BoolArray]:
+def _absent(tally: Tally, absent: int) -> tuple[BoolArray, BoolArray]:
     """Whether empty groups cast each target's label, ``[n, 1]``, and which class they cast, ``[1, C]``."""
     classes = np.arange(tally.margin.shape[1])
-    return (tally.label == facts.absent)[:, None], (classes == facts.absent)[None, :]
+    return (tally.label == absent)[:, None], (classes == absent)[None, :]

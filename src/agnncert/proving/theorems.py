@@ -1,8 +1,4 @@
-"""The prior of a vote: with how many votes each class starts, target by target.
-
-``recount`` does this a second time, in code that imports nothing from here.
-
-The theorems: how many ballots an attack can move, and which moves cannot change the winner. Pure functions.
+"""The theorems: how many ballots an attack can move, and which moves cannot change the winner. Pure functions.
 
 **The vote.** A target's ballots fall into three tiers, by how hard they are to move:
 
@@ -38,7 +34,8 @@ import numpy.typing as npt
 
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.rules import RULES
-from agnncert.certificates.votes import Ballots, BoolArray, FloatArray, IntArray, Votes
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, Votes
+from agnncert.certificates.voting_rule import VotingRule
 
 
 @dataclass(frozen=True)
@@ -62,24 +59,40 @@ class Prior:
         return cls(nothing, nothing, np.zeros(num_targets, dtype=np.int64))
 
     @classmethod
-    def of(cls, ballots: Ballots, part: slice) -> "Prior":
-        """The prior of some targets."""
-        n, vote = part.stop - part.start, ballots.vote
-        own_constant = RULES[ballots.rule].own_groups and vote.constant is not None and vote.constant >= 0
-        if not vote.class_prior and not own_constant and ballots.edgeless is None:
-            return cls.none(n)
-        certain, followed = (np.zeros((n, ballots.votes.num_classes), dtype=np.int64) for _ in range(2))
-        in_doubt = np.zeros(n, dtype=np.int64)
+    def of(
+        cls,
+        vote: VotingRule,
+        per_neighbour: bool,
+        num_groups: int,
+        shape: tuple[int, int],
+        edgeless: npt.NDArray[Any] | None = None,
+        edgeless_stable: BoolArray | None = None,
+    ) -> "Prior":
+        """The prior of some targets.
+
+        Args:
+            vote: The voting rule, with its defaults filled in.
+            per_neighbour: Whether every neighbour has a group.
+            num_groups: Number of groups.
+            shape: Number of targets n and of classes C.
+            edgeless: Prediction of each target without edges, shape ``[n]``. Required if the prior follows it.
+            edgeless_stable: Whether that prediction is stable, shape ``[n]``.
+        """
+        own_constant = per_neighbour and vote.constant is not None and vote.constant >= 0
+        follows = bool(vote.edgeless_prior) and edgeless is not None and edgeless_stable is not None
+        if not vote.class_prior and not own_constant and not follows:
+            return cls.none(shape[0])
+        certain, followed = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        in_doubt = np.zeros(shape[0], dtype=np.int64)
         if vote.class_prior:
             certain += np.array(vote.class_prior)
         if own_constant:
             # Empty groups are beyond number: what counts is how many of them are not empty.
-            certain[:, vote.constant] -= ballots.votes.num_groups
-        if ballots.edgeless is not None and ballots.edgeless_stable is not None:
-            stable = ballots.edgeless_stable[part]
-            for votes, where in ((certain, stable), (followed, ~stable)):
-                votes[np.flatnonzero(where), ballots.edgeless[part][where]] += vote.edgeless_prior
-            in_doubt[~stable] = abs(vote.edgeless_prior)
+            certain[:, vote.constant] -= num_groups
+        if edgeless is not None and edgeless_stable is not None:
+            for votes, where in ((certain, edgeless_stable), (followed, ~edgeless_stable)):
+                votes[np.flatnonzero(where), edgeless[where]] += vote.edgeless_prior
+            in_doubt[~edgeless_stable] = abs(vote.edgeless_prior)
         return cls(certain, followed, in_doubt)
 
     @property
@@ -203,7 +216,9 @@ def tally(votes: Votes, prior: Prior | None = None) -> Tally:
     return weighed(votes.num_groups, as_cast, by_tier, size, prior or Prior.none(votes.num_targets))
 
 
-def weighed(num_groups: int, cast: IntArray, by_tier: IntArray, size: IntArray, prior: Prior) -> Tally:
+def weighed(
+    num_groups: int, cast: IntArray, by_tier: IntArray, size: IntArray, prior: Prior, label: IntArray | None = None
+) -> Tally:
     """Adds the prior to votes that were counted, and counts unstable votes for the rival.
 
     Args:
@@ -212,18 +227,40 @@ def weighed(num_groups: int, cast: IntArray, by_tier: IntArray, size: IntArray, 
         by_tier: Stable votes per tier and class, shape ``[3, n, C]``.
         size: Stable ballots per tier, abstentions included, shape ``[3, n]``.
         prior: Votes that are there from the start.
+        label: Asks about this class of each target, shape ``[n]``. Defaults to the winner.
     """
-    label = (cast + prior.votes).argmax(axis=1)  # ties go to the smaller class …
+    if label is None:
+        label = (cast + prior.votes).argmax(axis=1)  # ties go to the smaller class …
     standing = by_tier[REACHED] + by_tier[UNREACHED] + by_tier[UNLISTED]
     conceded = num_groups - size.sum(axis=0)
-    wins_ties = np.arange(cast.shape[1]) < label[:, None]  # … so these rivals need one ballot less
     # A prior in doubt may be for any class: at worst all of it for the rival and none for the winner, or, if it is
     # negative, the other way round.
-    score = standing + prior.certain
-    own = np.take_along_axis(score, label[:, None], axis=1)
-    margin = own - (conceded + prior.in_doubt)[:, None] - score
-    margin -= wins_ties
+    margin = margins(standing + prior.certain, label, conceded + prior.in_doubt)
     return Tally(num_groups, label, by_tier, size, standing, margin)
+
+
+def margins(score: IntArray, label: IntArray, conceded: IntArray) -> IntArray:
+    """How many votes each class may gain on the label without winning, shape ``[n, C]``; ties go to the smaller class.
+
+    Args:
+        score: Votes per class, shape ``[n, C]``.
+        label: The class that is asked about, shape ``[n]``.
+        conceded: Votes that count for every rival, shape ``[n]``.
+    """
+    wins_ties = np.arange(score.shape[1]) < label[:, None]  # these rivals need one vote less
+    margin = np.take_along_axis(score, label[:, None], axis=1) - conceded[:, None] - score
+    margin -= wins_ties
+    return np.asarray(margin)
+
+
+def gain_of_changes(tally: Tally, number: int) -> IntArray:
+    """The most by which ``number`` changed ballots close the margin of each rival, shape ``[n, C]``.
+
+    Each changed ballot gains a rival 1 unless it was for the rival, and 1 more if it was for the label.
+    """
+    own = np.take_along_axis(tally.standing, tally.label[:, None], axis=1)
+    others = tally.size.sum(axis=0)[:, None] - tally.standing
+    return np.asarray(np.minimum(number, own) + np.minimum(number, others))
 
 
 def certified_radius(tally: Tally) -> IntArray:

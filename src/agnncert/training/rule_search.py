@@ -9,9 +9,9 @@ certified at size r, if for every rival k
 
     P_y - P_k  >=  min(r, c(y)) + min(r, T - c(k)) + c(k) - c(y) + [k < y] + conceded  =:  need_k
 
-(``proof.theorems``; where every neighbour has a group of its own, ``proof.own_groups`` has others in the place of the
-first two terms), and ``need`` does not depend on P. So as one P_j grows, a target of class j becomes certified at one
-value and stays so, and a target of another class ceases to be certified at one value. The best P_j is found by
+(``proving.theorems``; ``proving.per_neighbour`` has others in the place of the first two terms where every neighbour
+has a group), and ``need`` does not depend on P. So as one P_j grows, a target of class j becomes certified at one value
+and stays so, and a target of another class ceases to be certified at one value. The best P_j is found by
 sorting these values. With two classes only P_1 - P_0 matters, and the sweep finds the best prior there is. With more,
 classes take turns until none gains; that can end in a local optimum.
 """
@@ -23,6 +23,9 @@ from typing import Any, Literal
 import numpy as np
 
 from agnncert.certificates.votes import ABSTAIN, Ballots, BoolArray, FloatArray, IntArray, Votes
+from agnncert.certificates.voting_rule import VotingRule
+from agnncert.proving.per_neighbour import per_neighbour_gain
+from agnncert.proving.theorems import REACHED, UNLISTED, Prior, Tally, gain_of_changes, weighed
 from agnncert.training.settings import Against
 
 Empty = int | Literal["abstain", "edgeless"]
@@ -126,18 +129,25 @@ class BallotTable:
             twos[:, label] = self.twos.sum(axis=1) + self.conceded
         return replace(self, counts=counts, conceded=np.zeros_like(self.conceded), twos=twos)
 
-    def filled(self, empty: Empty) -> tuple[IntArray, IntArray]:
-        """Ballots per class, those of empty groups included, and ballots conceded; shapes ``[n, C]`` and ``[n]``."""
+    def tally(self, empty: Empty, prior: tuple[int, ...] | int = 0) -> Tally:
+        """The votes counted for the true class instead of the winner.
+
+        Args:
+            empty: What empty groups cast.
+            prior: Votes for each class; or one number, the votes for the edgeless prediction.
+        """
+        n = len(self.truth)
         cast, stable = self.edgeless, self.edgeless_stable
         if empty != "edgeless":
-            cast = np.full(len(self.truth), ABSTAIN if empty == "abstain" else empty)
-            stable = np.ones(len(self.truth), dtype=bool)
-        counts = self.counts.copy()
+            cast, stable = np.full(n, ABSTAIN if empty == "abstain" else empty), np.ones(n, dtype=bool)
+        by_tier, size = np.zeros((3, n, self.num_classes), dtype=np.int64), np.zeros((3, n), dtype=np.int64)
         known = np.flatnonzero(stable & (cast >= 0))
-        # Of empty groups beyond number, what counts is how many are not empty.
-        filled = 0 if self.twos is None else self.num_groups
-        counts[known, cast[known]] += self.empty[known] - filled
-        return counts, self.conceded + np.where(stable, 0, self.empty)
+        by_tier[REACHED], by_tier[UNLISTED, known, cast[known]] = self.counts, self.empty[known]
+        size[REACHED], size[UNLISTED] = self.num_groups - self.empty - self.conceded, np.where(stable, self.empty, 0)
+        known = (self.edgeless, self.edgeless_stable) if isinstance(prior, int) and prior else ()
+        rule = VotingRule(empty, prior)
+        votes = Prior.of(rule, self.twos is not None, self.num_groups, (n, self.num_classes), *known)
+        return weighed(self.num_groups, by_tier.sum(axis=0), by_tier, size, votes, self.truth)
 
 
 def joined(tables: Sequence[BallotTable]) -> BallotTable:
@@ -182,58 +192,26 @@ def window(size: int) -> tuple[int, ...]:
 
 def needs(table: BallotTable, empty: Empty, size: int) -> IntArray:
     """By how much the prior of the true class must exceed that of every class, shape ``[n, C]``; 0 for its own."""
-    counts, conceded = table.filled(empty)
-    own = np.take_along_axis(counts, table.truth[:, None], axis=1)
-    wins_ties = np.arange(table.num_classes) < table.truth[:, None]
+    counted = table.tally(empty)
+    return np.asarray(np.where(counted.is_label, 0, _gain(table, counted, empty, size) - counted.margin))
+
+
+def _gain(table: BallotTable, counted: Tally, empty: Empty, size: int) -> IntArray:
+    """The most by which ``size`` changes close each margin, shape ``[n, C]``."""
     if table.twos is None:
-        movable = table.num_groups - conceded[:, None]
-        gain = np.minimum(size, own) + np.minimum(size, movable - counts)
-    else:
-        gain = _gain_of_own_groups(table, table.twos, empty, size)
-    need = gain + counts - own + wins_ties + conceded[:, None]
-    np.put_along_axis(need, table.truth[:, None], 0, axis=1)
-    return np.asarray(need)
-
-
-def _gain_of_own_groups(table: BallotTable, twos: IntArray, empty: Empty, size: int) -> IntArray:
-    """The most that ``size`` changes gain each rival where every neighbour has a group of its own, shape ``[n, C]``.
-
-    As in ``proof.own_groups.own_groups_radius``: each gains 1, and 2 where it turns a ballot; where empty groups cast
-    the winner, every new ballot gains 2; where they cast the rival, new ones gain nothing.
-    """
-    truth = table.truth[:, None]
-    own, turned = (np.take_along_axis(part, truth, axis=1) for part in (table.counts, twos))
-    others = (table.num_groups - table.empty - table.conceded)[:, None] - table.counts
-    absent = empty if isinstance(empty, int) else ABSTAIN
-    is_rival = np.arange(table.num_classes) == absent
-    usual = np.where(is_rival, np.minimum(size, own) + np.minimum(size, others), size + np.minimum(size, turned))
-    return np.where(truth == absent, 2 * size, usual)
+        return gain_of_changes(counted, size)
+    return per_neighbour_gain(counted, empty if isinstance(empty, int) else ABSTAIN, table.twos, size)
 
 
 def certified(table: BallotTable, empty: Empty, prior: tuple[int, ...] | int, size: int) -> BoolArray:
     """Which targets are right, and certified at a size, shape ``[n]``."""
-    need = needs(table, empty, size)
-    if isinstance(prior, tuple):
-        lead = np.asarray(prior)[table.truth][:, None] - np.asarray(prior)
-    else:
-        lead = _edgeless_lead(table, prior)
-    return np.asarray((lead >= need).all(axis=1))
+    counted = table.tally(empty, prior)
+    return np.asarray((counted.is_label | (counted.margin >= _gain(table, counted, empty, size))).all(axis=1))
 
 
 def certified_accuracy(table: BallotTable, constants: Constants, size: int) -> float:
     """Share of the targets, by weight, that are right and certified at a size."""
     return float(table.weight @ certified(table, constants.empty, constants.prior, size))
-
-
-def _edgeless_lead(table: BallotTable, prior: int) -> IntArray:
-    """Prior of the true class minus prior of each class, if the prior is for the edgeless prediction."""
-    classes = np.arange(table.num_classes)
-    for_edgeless = (classes == table.edgeless[:, None]).astype(np.int64)
-    right = (table.edgeless == table.truth).astype(np.int64)[:, None]
-    sure = prior * (right - for_edgeless)
-    # An unstable prediction may be any class: its votes are conceded to every rival.
-    doubtful = np.where(classes == table.truth[:, None], 0, -abs(prior))
-    return np.where(table.edgeless_stable[:, None], sure, doubtful)
 
 
 def constant_answer(table: BallotTable, label: int, sizes: Iterable[int]) -> Constants:

@@ -196,7 +196,7 @@ def require_vote(vote: VotingRule | None, division: Division, task: Task, num_cl
     if vote is None:
         return
     if not isinstance(vote, VotingRule):
-        raise SettingsError(f'vote={vote!r:.60}: expected a Vote, such as VotingRule(empty="abstain", prior=5).')
+        raise SettingsError(f'vote={vote!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).')
     least = max(2, len(vote.class_prior), 0 if vote.constant is None else vote.constant + 1)
     vote.under(rule_of(division, task)[0], least if num_classes is None else num_classes)
 

@@ -3,19 +3,17 @@
 From the ballots that a live graph keeps to votes, labels and radii: of a few targets, or of all of them.
 """
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.rules import RULES
-from agnncert.certificates.votes import ABSTAIN, MOST_PER_NEIGHBOUR, Ballots, Votes, under_vote
+from agnncert.certificates.votes import ABSTAIN, MOST_PER_NEIGHBOUR, Votes, under_vote
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.engine.cover import _ragged as sums_of_largest
-from agnncert.proving.evidence import BallotEvidence
-from agnncert.proving.per_neighbour import per_neighbour_radius
-from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Facts, Prior, certified_radius, weighed
+from agnncert.proving.evidence import BallotEvidence, radius_of
+from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Facts, Prior, weighed
 from agnncert_live.casting import Reach
 from agnncert_live.nodes import grown
 from agnncert_live.store import Store
@@ -113,18 +111,9 @@ class Tallies:
         votes[default >= 0, default[default >= 0]] = unlisted[default >= 0]
         everything = by_tier.sum(axis=0) + votes
         by_tier[UNLISTED], size[UNLISTED] = np.where(sure[:, None], votes, 0), np.where(sure, unlisted, 0)
-        follows = bool(counter.vote.edgeless_prior)
-        ballots = SimpleNamespace(
-            vote=counter.vote,
-            rule=counter.rule,
-            votes=SimpleNamespace(num_classes=classes, num_groups=counter.num_groups),
-            edgeless=edgeless if follows else None,
-            edgeless_stable=edgeless_stable if follows else None,
-        )
-        prior = Prior.of(cast(Ballots, ballots), slice(0, number))
+        known = (edgeless, edgeless_stable) if counter.vote.edgeless_prior else ()
+        prior = Prior.of(counter.vote, self.store.cells.own_groups, counter.num_groups, (number, classes), *known)
         tally = weighed(counter.num_groups, everything, by_tier, size, prior)
-        if not self.store.cells.own_groups:
-            return tally.label, certified_radius(tally)
         none = np.zeros(number + 1, dtype=np.int64)
         facts = Facts(
             num_reached=size[REACHED],
@@ -134,7 +123,7 @@ class Tallies:
             one_way=self.votes[UNLISTED][targets].astype(np.int64) if self._one_way else None,
             one_way_size=self.size[UNLISTED][targets].astype(np.int64) if self._one_way else None,
         )
-        return tally.label, per_neighbour_radius(tally, facts)
+        return tally.label, radius_of(counter.rule, tally, facts)
 
 
 class Counter:

@@ -86,7 +86,9 @@ class LiveGraph:
     ) -> None:
         require_model(model)
         if vote is not None and not isinstance(vote, VotingRule):
-            raise SettingsError(f'vote={vote!r:.60}: expected a Vote, such as VotingRule(empty="abstain", prior=5).')
+            raise SettingsError(
+                f'vote={vote!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).'
+            )
         self.model, self.division = model, division
         self._digest = model_digest(model)
         self._lock = threading.RLock()
