@@ -186,7 +186,7 @@ class Problem:
         The winner's own entry is larger than any gap, so that sorting puts the closest rival first and the winner last.
         """
         counts, label = self.counts(ballots), self.winner(ballots)
-        gaps = margins(counts[None], np.array([label]), np.zeros(1, dtype=np.int64))[0]
+        gaps: IntArray = margins(counts[None], np.array([label]), np.zeros(1, dtype=np.int64))[0]
         gaps[label] = gaps.max() + 1
         return gaps
 

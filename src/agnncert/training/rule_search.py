@@ -144,9 +144,9 @@ class BallotTable:
         known = np.flatnonzero(stable & (cast >= 0))
         by_tier[REACHED], by_tier[UNLISTED, known, cast[known]] = self.counts, self.empty[known]
         size[REACHED], size[UNLISTED] = self.num_groups - self.empty - self.conceded, np.where(stable, self.empty, 0)
-        known = (self.edgeless, self.edgeless_stable) if isinstance(prior, int) and prior else ()
+        edgeless = (self.edgeless, self.edgeless_stable) if isinstance(prior, int) and prior else ()
         rule = VotingRule(empty, prior)
-        votes = Prior.of(rule, self.twos is not None, self.num_groups, (n, self.num_classes), *known)
+        votes = Prior.of(rule, self.twos is not None, self.num_groups, (n, self.num_classes), *edgeless)
         return weighed(self.num_groups, by_tier.sum(axis=0), by_tier, size, votes, self.truth)
 
 
