@@ -33,6 +33,7 @@ def test_rows_can_be_found_and_hostile_text_does_nothing(open_page, page_file):
     page.fill("#s-edits", "1")
     assert page.locator("#s-status").inner_text() == "1 of 62 functions"
     assert page.locator("img").count() == 0
+    assert "accuracy of this detector is unknown" in page.locator("#accuracy").inner_text()
 
 
 def test_a_link_unfolds_the_text_and_the_page_fits_a_phone(open_page, page_file):

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from agnncert.errors import DatasetError
-from agnncert_code.files import read_source, source_files
+from agnncert_code.reading import read_source, source_files
 
 from ..support.scanned import write_tree
 

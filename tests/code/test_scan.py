@@ -108,7 +108,7 @@ def test_a_large_tree_is_certified_in_parts_with_the_same_verdicts(found, tree, 
 
 
 def test_a_prior_lets_fewer_functions_be_named(found, tree):
-    wary = agnncert_code.scan(tree, WordCount(), DIVISION, vote=ac.VotingRule(prior=[4, 0]))
+    wary = agnncert_code.scan(tree, WordCount(), DIVISION, rule=ac.VotingRule(prior=[4, 0]))
     assert len(wary.flagged) < len(found.flagged)
     assert all(one.votes[0] >= 4 for one in wary.functions)
 

@@ -8,7 +8,7 @@ import agnncert as ac
 import agnncert_code
 from agnncert.errors import SettingsError
 from agnncert_code.features import LONGEST, PIECES, pieces
-from agnncert_code.statements import StatementVotes, load_detector
+from agnncert_code.statements import StatementVotes, load_function_model
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_it_may_vote_and_can_be_saved(model, tmp_path):
     report = ac.audit(model, task="graph", division=ac.NodeCentric(5), data=data)
     assert report.ok
     assert report.locality == "test"  # not among the layers that were read
-    loaded = load_detector(ac.save_model(model, tmp_path / "words"))
+    loaded = load_function_model(ac.save_model(model, tmp_path / "words"))
     assert type(loaded) is StatementVotes
     assert all(
         torch.equal(a, b) for a, b in zip(model.state_dict().values(), loaded.state_dict().values(), strict=True)
@@ -61,7 +61,7 @@ def test_another_description_is_refused(model, tmp_path):
     for change in ({"pieces": 5}, {"out_channels": 2}, {"depth": 1}):
         saved.write_text(json.dumps({**stated, "model": {**model.config, **change}}))
         with pytest.raises(SettingsError, match="no model of statements"):
-            load_detector(saved)
+            load_function_model(saved)
 
 
 def test_scores_do_not_depend_on_the_order_of_pieces(model):

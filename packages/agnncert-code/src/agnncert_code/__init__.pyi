@@ -2,9 +2,11 @@ from .budgets import Edits as Edits
 from .budgets import difference as difference
 from .budgets import edits as edits
 from .budgets import withstood as withstood
+from .detector import fit_detector as fit_detector
 from .features import StatementEncoder as StatementEncoder
 from .features import features as features
 from .features import pieces as pieces
+from .findings import Accuracy as Accuracy
 from .findings import Scan as Scan
 from .findings import ScannedFunction as ScannedFunction
 from .findings import StatementVote as StatementVote

@@ -1,26 +1,85 @@
-"""The command for people with a source tree."""
+"""The command ``agnncert scan``: fits or measures a detector, and scans a source tree with it."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agnncert.cli.options import RUN, From, Json, SettingsFile
 from agnncert.cli.screen import Screen, table
-from agnncert.cli.settings import CertifySettings
 from agnncert.errors import SettingsError
 
-VERDICTS, READING, OUTPUT = "Verdicts", "Reading", "Output"
+if TYPE_CHECKING:
+    from agnncert_code.findings import ScannedFunction
+    from agnncert_code.scanner import Scanned
+
+DETECTOR, READING, OUTPUT = "Detector", "Reading", "Output"
 
 
 def scan(
-    folder: Annotated[Path, typer.Argument(help="A folder with C or C++ files, or one file.", metavar="FOLDER")],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A folder with C or C++ files, or one file. Not needed with --fit or --measure.",
+            metavar="FOLDER", show_default=False,
+        ),
+    ] = None,
     *,
-    run: Annotated[Path, typer.Option(help="The run folder that agnncert train big-vul left.", metavar="RUN")],
+    run: Annotated[
+        Path, typer.Option(help="Folder of the detector: of --fit, or of agnncert train big-vul.", metavar="RUN")
+    ],
+    fit: Annotated[
+        bool,
+        typer.Option(
+            "--fit", metavar="", rich_help_panel=DETECTOR,
+            help="First fit a vote of statements to Big-Vul, measure its accuracy, and store both in RUN.",
+        ),
+    ] = False,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure", metavar="", rich_help_panel=DETECTOR,
+            help="First measure the accuracy of RUN on Big-Vul's test part, and store it in RUN.",
+        ),
+    ] = False,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that holds Big-Vul, for --fit and --measure.", metavar="FOLDER", rich_help_panel=DETECTOR,
+        ),
+    ] = None,
+    size: Annotated[
+        int,
+        typer.Option(
+            help="With --fit: number of edited statements to fit for; 0 for the best accuracy.", metavar="N",
+            rich_help_panel=DETECTOR,
+        ),
+    ] = 0,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="Votes with which the two classes start; 10,0: “vulnerable” needs a lead of more than ten. The "
+            "accuracy of the detector is then unknown.",
+            metavar="N,N", show_default="that of the run", rich_help_panel=DETECTOR,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="The model of the run again, if it is package.module:factory.", rich_help_panel=DETECTOR),
+    ] = None,
+    language: Annotated[
+        str, typer.Option(help="cpp, which reads most C too, or c.", rich_help_panel=READING)
+    ] = "cpp",
+    exclude: Annotated[
+        list[str],
+        typer.Option(
+            default_factory=list, show_default=False, metavar="PATTERN", rich_help_panel=READING,
+            help="Paths below the folder to skip, such as test or 'vendor/*.c'. May be repeated.",
+        ),
+    ],
+    workers: Annotated[
+        int, typer.Option(help="Processes that read files.", metavar="N", rich_help_panel=READING)
+    ] = 1,
     top: Annotated[int, typer.Option(help="Functions to print.", metavar="N", rich_help_panel=OUTPUT)] = 20,
-    texts: Annotated[
-        int, typer.Option(help="Functions whose text and votes the page shows.", metavar="N", rich_help_panel=OUTPUT)
-    ] = 50,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -35,62 +94,43 @@ def scan(
     fail_on: Annotated[
         int | None,
         typer.Option(
-            help="Exit with status 1 if a function looks vulnerable and that verdict withstands at least N edited "
-            "statements; 0: if any looks so.",
-            metavar="N", show_default="never", rich_help_panel=VERDICTS,
+            help="Exit with status 1 if a function looks vulnerable and that verdict is certified against at least N "
+            "edited statements; 0: if any looks vulnerable.",
+            metavar="N", show_default="never", rich_help_panel=OUTPUT,
         ),
     ] = None,
-    named: Annotated[
-        CertifySettings,
-        From(
-            "groups", "empty", "prior", "model",
-            groups={"panel": VERDICTS, "shown_default": "that of the run", "help": "Number of subgraphs T, or inf."},
-            empty={
-                "panel": VERDICTS, "shown_default": "as the run",
-                "help": "What empty subgraphs cast: abstain, or a class, by name or number.",
-            },
-            prior={
-                "panel": VERDICTS, "metavar": "N,N", "shown_default": "as the run",
-                "help": "Votes that the classes start with; 10,0: “vulnerable” has to be ahead by more than ten.",
-            },
-            model={"panel": RUN, "help": "The model of the run again, if it is package.module:factory."},
-        ),
-    ],
-    language: Annotated[
-        str, typer.Option(help="cpp, which reads most C too, or c.", rich_help_panel=READING)
-    ] = "cpp",
-    exclude: Annotated[
-        list[str],
-        typer.Option(
-            default_factory=list, show_default=False, metavar="PATTERN", rich_help_panel=READING,
-            help="Paths below the folder to pass over, such as test or 'vendor/*.c'. May be repeated.",
-        ),
-    ],
-    workers: Annotated[
-        int, typer.Option(help="Processes that read files.", metavar="N", rich_help_panel=READING)
-    ] = 1,
-    settings: SettingsFile = None,
-    json: Json = False,
+    json: Annotated[bool, typer.Option("--json", metavar="", help="Print the result as JSON.")] = False,
 ) -> None:  # fmt: skip
-    """Find functions that look vulnerable, and prove how many edited statements each verdict withstands.
+    """Find functions that look vulnerable, with a proof of how many edited statements cannot change each verdict.
 
-    Reads every C and C++ file below a folder and scores each function with a trained model. Leaves a page with the text
-    of the most suspicious functions beside the votes of their statements, the certificate, and all verdicts. Exit
-    status: 0 done, 1 a function was found that --fail-on names.
+    Two commands: agnncert scan --fit --run RUN fits a detector, agnncert scan FOLDER --run RUN scans with it. The
+    accuracy of the detector is stated beside that of function length: on Big-Vul it is hardly better. Exit status: 0
+    done, 1 a function was found that --fail-on names.
     """
-    from agnncert_code.scan_folder import scan_run
+    _check(folder, fit, measure, language, fail_on, prior)
+    from agnncert_code.detector import fit_detector, load_detector, measure_run
+    from agnncert_code.findings import accuracy_text
+    from agnncert_code.scanner import scan_run
 
-    if fail_on is not None and fail_on < 0:
-        raise SettingsError(f"--fail-on {fail_on}: expected a whole number from 0 on.")
-    if language not in ("cpp", "c"):
-        raise SettingsError(f"--language {language}: expected cpp, which reads most C too, or c.")
     screen = Screen(json)
+    if fit:
+        fit_detector(run, root, size=size)
+    elif measure:
+        measure_run(run, root, model)
+    if folder is None:
+        accuracy = load_detector(run, model=model).accuracy
+        screen.result(
+            {"run": run, "accuracy": None if accuracy is None else vars(accuracy)},
+            f"{accuracy_text(accuracy)}\nNext: agnncert scan FOLDER --run {run}",
+        )
+        return
     with screen.following() as on_progress:
         done = scan_run(
-            folder, run, out, sarif, named, language, exclude, texts, workers, on_progress  # type: ignore[arg-type]
+            folder, run, out, sarif, _numbers(prior), model, language,  # type: ignore[arg-type]
+            exclude, workers=workers, on_progress=on_progress,
         )  # fmt: skip
     found = done.scan
-    failing = [] if fail_on is None else found.flagged if fail_on == 0 else found.withstanding(fail_on)
+    failing = () if fail_on is None else found.flagged if fail_on == 0 else found.withstanding(fail_on)
     outcome = {
         **found.to_json(), "flagged": len(found.flagged), "failing": len(failing), "report": done.page,
         "certificates": done.certificates, "verdicts": done.verdicts, "sarif": done.sarif,
@@ -99,31 +139,53 @@ def scan(
     raise typer.Exit(1 if failing else 0)
 
 
-def _lines(done: Any, top: int, failing: Any, fail_on: int | None) -> list[str]:
-    from agnncert_code.findings import amount
+def _check(
+    folder: Path | None, fit: bool, measure: bool, language: str, fail_on: int | None, prior: str | None
+) -> None:
+    if folder is None and not (fit or measure):
+        raise SettingsError("name a FOLDER to scan, or give --fit or --measure.")
+    if fail_on is not None and fail_on < 0:
+        raise SettingsError(f"--fail-on {fail_on}: expected a whole number from 0 on.")
+    if language not in ("cpp", "c"):
+        raise SettingsError(f"--language {language}: expected cpp, which reads most C too, or c.")
+    _numbers(prior)
+
+
+def _numbers(prior: str | None) -> tuple[int, ...] | None:
+    """Two whole numbers with a comma between them."""
+    if prior is None:
+        return None
+    try:
+        one, two = (int(word) for word in prior.split(","))
+    except ValueError:
+        raise SettingsError(f"--prior {prior}: expected two whole numbers, such as 10,0.") from None
+    return one, two
+
+
+def _lines(done: "Scanned", top: int, failing: "tuple[ScannedFunction, ...]", fail_on: int | None) -> list[str]:
+    from agnncert_code.findings import accuracy_text, amount
 
     found, name = done.scan, done.scan.name_of(done.scan.suspicious)
     rows = [
         [f"{one.score:.2f}", found.name_of(one.label), amount(one.edited), one.name or "(no name)", one.place]
         for one in found.functions[: max(top, 0)]
     ]
-    lines = [table(["score", "verdict", "withstands", "function", "place"], rows), ""] if rows else []
+    lines = [table(["score", "verdict", "edits", "function", "place"], rows), ""] if rows else []
     flagged, total = len(found.flagged), len(found.functions)
-    lines.append(
-        f"{flagged:,} of {total:,} functions look {name}; withstands: edited statements that cannot change it."
-    )
+    lines.append(f"{flagged:,} of {total:,} functions look {name}; edits: edited statements that cannot change it.")
+    lines.append(accuracy_text(found.accuracy))
     lines += [f"skipped: {place} {why}" for place, why in list(found.skipped.items())[:10]]
     if len(found.skipped) > 10:
         lines.append(f"skipped: {len(found.skipped) - 10:,} more, named in the report")
     if found.partial_files:
         several = f"{len(found.partial_files):,} files" if len(found.partial_files) > 1 else "1 file"
-        lines.append(f"{several} could be parsed in part only; what could be was judged.")
+        lines.append(f"{several} could be parsed only in part; the parsed statements voted.")
     each = f", {1000 * found.seconds / total:.1f} s per 1,000 functions" if total >= 100 else ""
     lines.append(f"{found.seconds:.1f} s{each}")
     lines.append(f"Report:      {done.page}")
     lines += [f"SARIF:       {done.sarif}"] if done.sarif else []
     lines += [f"Certificate: {file}" for file in done.certificates]
     if fail_on is not None:
-        at_least = f" and withstand {fail_on} or more edited statements" if fail_on else ""
+        at_least = f" with a verdict certified against {fail_on} or more edited statements" if fail_on else ""
         lines.append(f"--fail-on {fail_on}: {len(failing):,} functions look {name}{at_least}.")
     return lines

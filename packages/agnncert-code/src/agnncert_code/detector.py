@@ -1,19 +1,24 @@
-"""What scores functions: a model, how its votes are counted, and how functions are read for it.
+"""Detectors of vulnerable functions: the vote of statements, which is the usual one, and networks of a run folder.
 
-A trained run names all of this. Its data is not needed, so that a source tree can be scanned where only the run folder
-is; nothing that the folder names is run unless the caller names it, as everywhere.
+``fit_detector`` fits a vote of statements to Big-Vul and stores it in a folder. ``load_detector`` loads such a folder,
+or the run folder of ``agnncert train big-vul``; the dataset is not needed. ``measure_accuracy`` compares a detector
+with a threshold on the length of a function, on functions that neither of them was fitted to.
 """
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certifier import certify
 from agnncert.cli.folder import VOTE, RunFolder, find_run
 from agnncert.cli.inputs import (
     is_module_spec,
+    load_run_data,
     load_weights,
     make_division,
     settings_of_folder,
@@ -21,47 +26,56 @@ from agnncert.cli.inputs import (
     user_model,
 )
 from agnncert.cli.settings import ModelSettings
+from agnncert.datasets.catalog import default_root
 from agnncert.divisions.base import Division
 from agnncert.divisions.named import parse_division
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import ModelContractError, SettingsError
+from agnncert.models.io import load_description, save_model
 from agnncert.proving.certificate import load_certificate
-from agnncert_code.bigvul import EDGES
-from agnncert_code.features import features
+from agnncert.storage import write_atomic
+from agnncert_code.bigvul import CLASS_NAMES, EDGES, load_big_vul
+from agnncert_code.features import features, pieces, split
+from agnncert_code.findings import Accuracy
 from agnncert_code.reading import Edges, Embed
-from agnncert_code.statements import load_detector
+from agnncert_code.statements import NAME, NEVER, fit_statements, load_function_model
 
 SUSPICIOUS = "vulnerable"
+NO_VOTE = "no vote"
+WEIGHTS = "weights.safetensors"
+ACCURACY = "accuracy.json"
 
 
 @dataclass(frozen=True)
 class Detector:
-    """A model that judges functions.
+    """A model that labels functions, and how functions are read for it.
 
     Attributes:
         model: The trained module.
-        division: A node-centric division: a statement has one group, in which it votes.
-        vote: What empty groups cast, and the prior.
+        division: A node-centric division: every statement is in one group and votes there.
+        rule: What empty groups vote for, and the prior.
         edges: Which edges the graphs have.
-        embed: Makes features from the texts of statements.
-        class_names: What the classes are called.
-        suspicious: The class that is looked for.
-        name: What to call it.
+        embed: Computes features from the texts of statements.
+        class_names: Names of the classes.
+        suspicious: The class that a scan looks for.
+        name: Description for reports.
+        accuracy: Measured accuracy with this division and rule; None if unknown.
     """
 
     model: Any
     division: Division
-    vote: VotingRule | None = None
+    rule: VotingRule | None = None
     edges: Edges = "flow"
     embed: Embed = features
-    class_names: tuple[str, ...] = ("not listed", SUSPICIOUS)
+    class_names: tuple[str, ...] = tuple(CLASS_NAMES)
     suspicious: int = 1
     name: str = ""
+    accuracy: Accuracy | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.division, NodeCentric):
             raise SettingsError(
-                f"{self.division} proves nothing about edited statements: an edit moves nodes. Use the node-centric "
+                f"{self.division} proves nothing about edited statements: an edit changes nodes. Use the node-centric "
                 "division (--division node, in Python ac.NodeCentric)."
             )
         if not 0 <= self.suspicious < len(self.class_names):
@@ -69,45 +83,156 @@ class Detector:
 
     @property
     def flows(self) -> bool:
-        """Whether edges between statements can change when others are edited."""
+        """Whether edges between two statements can change when a third one is edited."""
         return self.edges == "flow"
 
 
-def detector_of_run(run: str | Path, named: ModelSettings | None = None) -> Detector:
-    """The detector that a run has trained, voting as the run was certified, or else as it was trained.
+def fit_detector(
+    out: str | Path, root: str | Path | None = None, *, size: int = 0, seed: int = 0, matched: bool = False
+) -> Detector:
+    """Fits a vote of statements to Big-Vul, measures its accuracy on the test part, and stores both in a folder.
 
     Args:
-        run: Its folder.
-        named: What the user names: other ``groups``; another vote (``empty``, ``prior``); the run's ``model``, which
-            is required if it is code.
+        out: The folder; it must be empty, or hold an earlier detector, which is replaced.
+        root: Folder with the datasets. Defaults to the one that ``load_dataset`` uses.
+        size: Number of edited statements for which limits and prior are chosen; 0 for the best accuracy.
+        seed: Seed of the split and of the drawn functions.
+        matched: Use ``big-vul-matched``, where both classes have equally long functions.
+
+    Raises:
+        SettingsError: The folder holds something else.
+        DatasetError: Big-Vul is not below ``root``.
+    """
+    out = Path(out)
+    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or is_statement_run(out))):
+        raise SettingsError(f"{out} is not empty and holds no vote of statements: choose another folder.")
+    data = load_big_vul(Path(root or default_root()), seed, matched, embed=pieces)
+    name = "big-vul-matched" if matched else "big-vul"
+    fitted = fit_statements(data, size, seed=seed)
+    detector = _statement_detector(out, fitted.model, fitted.vote)
+    (out / ACCURACY).unlink(missing_ok=True)
+    save_model(fitted.model, out / WEIGHTS, {"data": name, "seed": seed, "size": size, "rule": fitted.vote.to_json()})
+    _store(out, detector, measure_accuracy(detector, data, name))
+    return load_detector(out)
+
+
+def measure_run(run: str | Path, root: str | Path | None = None, model: str | None = None) -> Accuracy:
+    """Measures the accuracy of a run on the test part of its dataset, and stores it in the run folder.
+
+    Args:
+        run: The run folder.
+        root: Folder with the datasets.
+        model: The model of the run again, if it is ``package.module:factory``.
+
+    Raises:
+        SettingsError: The run was trained on other data than the dataset has now.
+    """
+    detector, place = load_detector(run, model=model), Path(run)
+    if is_statement_run(place):
+        made = load_description(place / WEIGHTS)["provenance"]
+        name = str(made["data"])
+        matched = name == "big-vul-matched"
+        data = load_big_vul(Path(root or default_root()), int(made["seed"]), matched, embed=pieces)
+    else:
+        folder = RunFolder(place)
+        name, data = str(folder.data["name"]), load_run_data(folder, str(root or default_root()))
+    accuracy = measure_accuracy(detector, data, name)
+    _store(place, detector, accuracy)
+    return accuracy
+
+
+def measure_accuracy(detector: Detector, data: Any, name: str = "") -> Accuracy:
+    """Accuracy of a detector, and of a threshold on the number of tokens, on the test part of labelled functions.
+
+    Args:
+        detector: The detector; it must not have been fitted to the test part.
+        data: A ``GraphSet`` whose graphs have the features that the detector reads.
+        name: Name of the dataset.
+    """
+    truth, tokens = data.y.numpy() == detector.suspicious, np.array([_num_tokens(graph) for graph in data])
+    test, known = data.test.numpy(), np.concatenate([data.train.numpy(), data.val.numpy()])
+    label = certify(detector.model, data, detector.division, targets=data.test, vote=detector.rule).label
+    limits = np.unique(tokens[known])
+    limit = max(limits.tolist(), key=lambda limit: _rates(tokens[known] > limit, truth[known])[1])
+    found, by_length = _rates(label == detector.suspicious, truth[test]), _rates(tokens[test] > limit, truth[test])
+    return Accuracy(name or data.name, len(test), *found, *by_length, int(limit))
+
+
+def _num_tokens(graph: Any) -> int:
+    return sum(len(split(name.split(" ", 1)[1])) for name in graph.node_id)
+
+
+def _rates(called: Any, truth: Any) -> tuple[float, float]:
+    """Accuracy and balanced accuracy."""
+    right = called == truth
+    return float(right.mean()), float(np.mean([right[truth == each].mean() for each in np.unique(truth)]))
+
+
+def is_statement_run(folder: str | Path) -> bool:
+    """Whether a folder holds a vote of statements, as ``fit_detector`` stores it."""
+    weights = Path(folder) / WEIGHTS
+    return weights.with_suffix(".json").is_file() and (load_description(weights)["model"] or {}).get("name") == NAME
+
+
+def load_detector(run: str | Path, prior: tuple[int, ...] | None = None, model: str | None = None) -> Detector:
+    """Loads the detector of a folder, with the voting rule that it was fitted or certified with.
+
+    Args:
+        run: A folder of ``fit_detector``, or the run folder of ``agnncert train big-vul``.
+        prior: Another prior: votes with which "not listed" and "vulnerable" start. The accuracy is then unknown.
+        model: The model of the run again. Required if it is ``package.module:factory``, which is never imported because
+            a folder names it.
 
     Raises:
         SettingsError: There is no such run, it was not trained on functions, or its model is code that is not named.
-        ModelContractError: It has no weights yet, or they do not fit.
+        ModelContractError: The weights are missing or do not fit the model.
     """
-    named = named or ModelSettings()
+    detector = _load_statements(Path(run), prior) if is_statement_run(run) else _load_network(run, prior, model)
+    return _with_accuracy(detector, Path(run))
+
+
+def _load_statements(folder: Path, prior: tuple[int, ...] | None) -> Detector:
+    try:
+        rule = VotingRule(**load_description(folder / WEIGHTS)["provenance"]["rule"])
+    except (KeyError, TypeError) as error:
+        raise SettingsError(f"{folder} states no voting rule: fit the detector again.") from error
+    if prior is not None:
+        rule = VotingRule(rule.empty, (*prior, NEVER))
+    return _statement_detector(folder, load_function_model(folder / WEIGHTS), rule)
+
+
+def _statement_detector(folder: Path, model: Any, rule: VotingRule) -> Detector:
+    return Detector(
+        model, NodeCentric(float("inf")), rule, "none", pieces, (*CLASS_NAMES, NO_VOTE),
+        CLASS_NAMES.index(SUSPICIOUS), f"vote of statements in {folder}",
+    )  # fmt: skip
+
+
+def _load_network(run: str | Path, prior: tuple[int, ...] | None, model: str | None) -> Detector:
     folder = find_run(run) if Path(run).is_dir() else None
     if folder is None:
-        raise SettingsError(f"{run} is not the folder of a run: train one with agnncert train big-vul.")
-    settings = settings_of_folder(folder, stored_settings(folder), None, named.model)
-    about = folder.data
+        raise SettingsError(
+            f"{run} is not the folder of a detector: make one with agnncert scan --fit --run {run} (a vote of "
+            "statements), or with agnncert train big-vul (a network)."
+        )
+    settings, about = settings_of_folder(folder, stored_settings(folder), None, model), folder.data
     if about.get("name") not in EDGES:
         raise SettingsError(
-            f"{folder} was trained on {about.get('name') or 'other data'}, whose graphs are no functions: train a "
-            "model on functions with agnncert train big-vul."
+            f"{folder} was trained on {about.get('name') or 'other data'}, whose graphs are no functions: fit a "
+            f"detector with agnncert scan --fit, or train one with agnncert train big-vul."
         )
     expected = int(features([""]).shape[1])
     if about.get("features") != expected:
         raise SettingsError(
-            f"{folder} was trained on {about.get('features')} features for each statement, and this version makes "
+            f"{folder} was trained on {about.get('features')} features for each statement, and this version computes "
             f"{expected}: train it again."
         )
-    names = tuple(str(name) for name in about.get("class_names") or Detector.class_names)
-    division, vote = _voting(folder, settings, named.with_class_numbers(names))
+    names = tuple(str(name) for name in about.get("class_names") or CLASS_NAMES)
+    division, rule = _voting(folder, settings, prior)
     return Detector(
         _trained(folder, settings, about),
         division,
-        vote,
+        rule,
         EDGES[about["name"]],
         class_names=names,
         suspicious=names.index(SUSPICIOUS) if SUSPICIOUS in names else len(names) - 1,
@@ -115,31 +240,60 @@ def detector_of_run(run: str | Path, named: ModelSettings | None = None) -> Dete
     )
 
 
-def _voting(folder: RunFolder, settings: ModelSettings, named: ModelSettings) -> tuple[Division, VotingRule | None]:
-    """Division and vote as the user names them, else those of the run's certificate, else those of its training."""
+def _voting(
+    folder: RunFolder, settings: ModelSettings, prior: tuple[int, ...] | None
+) -> tuple[Division, VotingRule | None]:
+    """Division and voting rule of the run's certificate, or of its training; a given prior comes first."""
     _, division = make_division(settings, "graph")
-    vote = settings.vote
+    rule = settings.vote
     if folder.certificate.is_file():
         certificate = load_certificate(folder.certificate)
-        division, vote = parse_division(certificate.claim.division), certificate.vote
-        if folder.read_json(VOTE).get("constant") is not None and named.vote is None:
+        division, rule = parse_division(certificate.claim.division), certificate.vote
+        if folder.read_json(VOTE).get("constant") is not None and prior is None:
             raise SettingsError(
-                f"the vote that was chosen for {folder} counts statements and looks at none of them: certify it "
-                "without --design-size, or give --prior."
+                f"the voting rule that was chosen for {folder} counts statements without reading them: certify it "
+                "without choosing a rule, or give --prior."
             )
-    if named.groups is not None:
-        division = NodeCentric(named.groups, settings.hash or "md5")
-    return division, named.vote or vote
+    if prior is not None:
+        rule = VotingRule(None if rule is None else rule.empty, prior)
+    return division, rule
 
 
 def _trained(folder: RunFolder, settings: ModelSettings, about: dict[str, Any]) -> Any:
     if not folder.weights.is_file():
         raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
     if not is_module_spec(settings.model or ""):
-        return load_detector(folder.weights)
+        return load_function_model(folder.weights)
     width, classes = int(about["features"]), int(about.get("classes") or 2)
     known = dict.fromkeys(("in_channels", "num_features", "num_node_features"), width)
     known |= dict.fromkeys(("out_channels", "num_classes"), classes)
     given = {key: None if value == "none" else value for key, value in settings.set.items()}
     torch.manual_seed(settings.seed)
     return load_weights(user_model(str(settings.model), known, given), folder.weights)
+
+
+def _key(folder: Path, detector: Detector) -> dict[str, Any]:
+    """What a measured accuracy belongs to: weights, division and voting rule."""
+    rule = None if detector.rule is None else detector.rule.to_json()
+    return {"weights": load_description(folder / WEIGHTS)["sha256"], "division": str(detector.division), "rule": rule}
+
+
+def _store(folder: Path, detector: Detector, accuracy: Accuracy) -> None:
+    table = {**_key(folder, detector), "accuracy": asdict(accuracy)}
+    write_atomic(folder / ACCURACY, json.dumps(table, indent=1) + "\n")
+
+
+def _with_accuracy(detector: Detector, folder: Path) -> Detector:
+    """The detector with the accuracy that its folder states for the same weights, division and rule."""
+    file = folder / ACCURACY
+    if not file.is_file():
+        return detector
+    try:
+        stored = json.loads(file.read_text("utf-8"))
+        known = json.loads(json.dumps(_key(folder, detector)))
+        accuracy = Accuracy(**stored["accuracy"]) if all(stored[key] == known[key] for key in known) else None
+        if accuracy is not None:
+            accuracy.check()
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise SettingsError(f"{file} is damaged: {error}. Delete it, or measure the run again.") from error
+    return replace(detector, accuracy=accuracy)

@@ -1,9 +1,9 @@
-"""What a scan of a source tree found: one verdict per function, and which statements spoke for it."""
+"""What a scan of a source tree found: verdicts, votes of statements, and the accuracy of the detector."""
 
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agnncert.errors import SettingsError
@@ -84,6 +84,61 @@ class ScannedFunction:
 
 
 @dataclass(frozen=True)
+class Accuracy:
+    """Accuracy of a detector beside that of a threshold on function length, on the same test functions.
+
+    Attributes:
+        data: Name of the dataset.
+        functions: Number of test functions.
+        detector: Share of the test functions that the detector labels correctly.
+        detector_balanced: Mean over the classes of the share of that class that the detector labels correctly.
+        length: Accuracy of the threshold: functions with more tokens are called vulnerable.
+        length_balanced: Balanced accuracy of the threshold.
+        tokens: The threshold, chosen on the training and validation parts.
+    """
+
+    data: str
+    functions: int
+    detector: float
+    detector_balanced: float
+    length: float
+    length_balanced: float
+    tokens: int
+
+    def check(self) -> None:
+        """Raises ValueError if a stored accuracy is not made of shares, counts and a name."""
+        shares = (self.detector, self.detector_balanced, self.length, self.length_balanced)
+        counts = (self.functions, self.tokens)
+        if not (
+            all(isinstance(share, float | int) and 0 <= share <= 1 for share in shares)
+            and all(isinstance(count, int) and count >= 0 for count in counts)
+            and isinstance(self.data, str)
+            and self.data.isprintable()
+        ):
+            raise ValueError("expected shares from 0 to 1, whole numbers, and the name of a dataset")
+
+    def __str__(self) -> str:
+        better = self.detector_balanced - self.length_balanced
+        comparison = "not better" if better <= 0 else "hardly better" if better < 0.05 else "better"
+        return (
+            f"Measured on the {self.functions:,} test functions of {self.data}: the detector is right for "
+            f"{self.detector:.1%} (balanced accuracy {self.detector_balanced:.1%}); the length of a function alone, "
+            f"with a threshold of {self.tokens:,} tokens, is right for {self.length:.1%} (balanced accuracy "
+            f"{self.length_balanced:.1%}). The detector is {comparison} than function length."
+        )
+
+
+def accuracy_text(accuracy: Accuracy | None) -> str:
+    """The accuracy in words, also where it is unknown."""
+    if accuracy is not None:
+        return str(accuracy)
+    return (
+        "The accuracy of this detector is unknown: it was not measured with this vote. On Big-Vul, detectors are "
+        "hardly better than function length. agnncert scan --run RUN --measure measures the accuracy of a run."
+    )
+
+
+@dataclass(frozen=True)
 class Scan:
     """The outcome of a scan, most suspicious functions first.
 
@@ -96,6 +151,7 @@ class Scan:
         class_names: What the classes are called.
         suspicious: The class that is looked for.
         seconds: How long it took.
+        accuracy: Measured accuracy of the detector beside that of function length; None if unknown.
     """
 
     folder: str
@@ -106,6 +162,7 @@ class Scan:
     class_names: tuple[str, ...]
     suspicious: int
     seconds: float
+    accuracy: Accuracy | None = None
 
     @property
     def flagged(self) -> tuple[ScannedFunction, ...]:
@@ -129,6 +186,7 @@ class Scan:
             "division": self.certificates[0].claim.division if self.certificates else None,
             "digests": [certificate.claim.digests for certificate in self.certificates],
             "seconds": round(self.seconds, 2),
+            "accuracy": None if self.accuracy is None else asdict(self.accuracy),
             "skipped": self.skipped,
             "partial_files": list(self.partial_files),
             "functions": [self._row(function) for function in self.functions],

@@ -17,7 +17,7 @@ from markupsafe import Markup
 import agnncert
 from agnncert.report.page import content_policy, font_faces, style_sheet
 from agnncert.storage import write_atomic
-from agnncert_code.findings import Scan, ScannedFunction, StatementVote, amount
+from agnncert_code.findings import Scan, ScannedFunction, StatementVote, accuracy_text, amount
 from agnncert_code.sarif import edits_words
 
 _HERE = Path(__file__).parent
@@ -75,6 +75,7 @@ def render_scan(scan: Scan, certificates: Sequence[str] = (), detector: str = ""
         claim=scan.certificates[0].claim if scan.certificates else None,
         prior=_prior(scan),
         detector=detector,
+        accuracy=accuracy_text(scan.accuracy),
         rows=numbered[:MOST_ROWS],
         shown=[(k, function, lines_of(function, scan.suspicious)) for k, function in numbered if function.source],
         withstanding=len(scan.withstanding(1)),

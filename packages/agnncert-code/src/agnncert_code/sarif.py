@@ -2,13 +2,14 @@
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import agnncert
 from agnncert.storage import write_atomic
-from agnncert_code.findings import Scan, ScannedFunction, amount
+from agnncert_code.findings import Scan, ScannedFunction, accuracy_text, amount
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 MOST_RESULTS = 5_000  # code hosts show no more of one run
@@ -49,14 +50,14 @@ def _driver(scan: Scan) -> dict[str, Any]:
     about = (
         f"A vote of the function's statements elected the class “{name}”. That is the opinion of a trained model, not "
         "a finding of a defect. The number of edited statements is proved: no attacker who inserts, deletes or "
-        "replaces so many statements of the function can change the verdict."
+        "replaces that many statements of the function can change the verdict. " + accuracy_text(scan.accuracy)
     )
     rule = {
         "id": RULE,
         "name": "SuspiciousFunction",
         "shortDescription": {"text": f"Function elected “{name}” by the votes of its statements"},
         "fullDescription": {"text": about},
-        "help": {"text": f"{about} Read the statements that the result points at first: they voted for it."},
+        "help": {"text": f"{about} Read first the statements that the result points at: they voted for it."},
         "defaultConfiguration": {"level": "warning"},
         "properties": {"tags": ["security", "machine-learning"], "precision": "low"},
     }
@@ -65,6 +66,10 @@ def _driver(scan: Scan) -> dict[str, Any]:
         "version": agnncert.__version__,
         "semanticVersion": agnncert.__version__,
         "rules": [rule],
+        "properties": {
+            "detectorAccuracy": None if scan.accuracy is None else asdict(scan.accuracy),
+            "detectorAccuracyText": accuracy_text(scan.accuracy),
+        },
     }
 
 

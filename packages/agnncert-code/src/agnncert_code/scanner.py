@@ -5,6 +5,7 @@ texts only the most suspicious are kept. Each part has a certificate of its own.
 """
 
 import heapq
+import json
 import os
 import time
 from collections import deque
@@ -22,25 +23,31 @@ from torch_geometric.data import Data
 from agnncert.certificates.votes import Votes
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
-from agnncert.cli.settings import ModelSettings
+from agnncert.cli.folder import RunFolder
+from agnncert.cli.inputs import file_name
 from agnncert.divisions.base import Division
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.progress import OnProgress, follow
 from agnncert.proving.certificate import Certificate
+from agnncert.storage import write_atomic
 from agnncert_code.bigvul import both_ways
-from agnncert_code.budgets import withstood
-from agnncert_code.detector import Detector, detector_of_run
+from agnncert_code.budgets import edits, withstood
+from agnncert_code.detector import Detector, load_detector
 from agnncert_code.features import features
-from agnncert_code.files import source_files
 from agnncert_code.findings import Scan, ScannedFunction, StatementVote, fingerprint
-from agnncert_code.reading import Edges, Embed, FunctionGraph, SourceFile, read_file
+from agnncert_code.page import write_scan_page
+from agnncert_code.reading import Edges, Embed, FunctionGraph, SourceFile, read_file, source_files
+from agnncert_code.sarif import write_sarif
 from agnncert_code.syntax import Language
 
 MOST_STATEMENTS = 60_000  # of one part: a few hundred megabytes
 SHOWN = 50
 AHEAD = 8  # files that each worker may be ahead
+VERDICTS = "scan.json"
+PAGE = "report.html"
+STATED = (1, 2, 3, 5, 10, 20)  # edited statements about which the file of a certificate makes statements
 DOUBT = 2  # votes for nobody, so that thirty votes of thirty are more suspicious than one of one
 
 
@@ -50,7 +57,7 @@ def scan(
     division: Division | None = None,
     *,
     run: str | os.PathLike[str] | None = None,
-    vote: VotingRule | None = None,
+    rule: VotingRule | None = None,
     edges: Edges = "flow",
     embed: Embed = features,
     class_names: Iterable[str] = ("not listed", "vulnerable"),
@@ -71,8 +78,8 @@ def scan(
         model: A trained module, as for ``ac.certify`` on graphs of functions; or leave it out and name a ``run``.
             With a run whose model is code: its name, ``"package.module:factory"``.
         division: The node-centric division that the model was trained for.
-        run: The folder that ``agnncert train big-vul`` left; brings model, division and classes along.
-        vote: What empty groups cast, and the prior.
+        run: The folder of ``fit_detector`` or of ``agnncert train big-vul``: model, division, rule and classes.
+        rule: What empty groups vote for, and the prior.
         edges: Which edges the model was trained on, as for ``agnncert_code.graph``; they are made to go both ways.
         embed: Makes features from the texts of statements, as in training.
         class_names: What the classes are called.
@@ -94,9 +101,9 @@ def scan(
     if not of_run and (run is not None or model is None or division is None):
         raise SettingsError("give either run=…, a trained run, or a model and the division that it was trained for.")
     if run is not None:
-        detector = detector_of_run(os.fspath(run), ModelSettings(model=model))
+        detector = load_detector(os.fspath(run), model=model)
     else:
-        detector = Detector(model, division, vote, edges, embed, tuple(class_names), suspicious)  # type: ignore[arg-type]
+        detector = Detector(model, division, rule, edges, embed, tuple(class_names), suspicious)  # type: ignore[arg-type]
     return scan_with(detector, folder, language, exclude, shown, workers, progress)
 
 
@@ -147,6 +154,7 @@ def scan_with(
         class_names=detector.class_names,
         suspicious=detector.suspicious,
         seconds=time.perf_counter() - begin,
+        accuracy=detector.accuracy,
     )
 
 
@@ -220,12 +228,12 @@ def _parts(waiting: list[_Read]) -> Iterator[list[_Read]]:
 
 def _judge(detector: Detector, part: list[_Read], number: int) -> tuple[Certificate, list[ScannedFunction]]:
     ready = CanonicalData.of(function_graphs(detector, [one.graph for one in part]))
-    certificate = certify(detector.model, ready, detector.division, vote=detector.vote)
+    certificate = certify(detector.model, ready, detector.division, vote=detector.rule)
     if certificate.counts.shape[1] != len(detector.class_names):
         raise SettingsError(
             f"the model votes for {certificate.counts.shape[1]} classes, and {len(detector.class_names)} have names."
         )
-    edits = {kind: withstood(certificate, kind, detector.flows) for kind in ("edited", "inserted", "deleted")}
+    most = {kind: withstood(certificate, kind, detector.flows) for kind in ("edited", "inserted", "deleted")}
     votes: Any = certificate.evidence
     spoke = _by_statement(detector.division, ready, votes.votes)
     counts = certificate.counts
@@ -241,7 +249,7 @@ def _judge(detector: Detector, part: list[_Read], number: int) -> tuple[Certific
                 label=int(certificate.label[k]),
                 score=float(shares[k, detector.suspicious]),
                 votes=tuple(counts[k].tolist()),
-                **{kind: float(most[k]) for kind, most in edits.items()},
+                **{kind: float(amounts[k]) for kind, amounts in most.items()},
                 statements=len(one.graph.ids),
                 partial=one.graph.partial,
                 fingerprint=fingerprint(one.graph.ids),
@@ -299,3 +307,77 @@ def _with_texts_of_the_worst(found: list[ScannedFunction], shown: int, suspiciou
 def _why_none(files: list[Path], told: dict[str, str]) -> str:
     some = "; ".join(f"{place} {why}" for place, why in list(told.items())[:3])
     return f"{len(files)} files were read{', and these left out: ' + some if some else ''}."
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """A finished scan and its files."""
+
+    scan: Scan
+    certificates: tuple[Path, ...]
+    page: Path
+    verdicts: Path
+    sarif: Path | None
+
+
+def scan_run(
+    folder: str | Path,
+    run: str | Path,
+    out: str | Path | None = None,
+    sarif: str | Path | None = None,
+    prior: tuple[int, ...] | None = None,
+    model: str | None = None,
+    language: Language = "cpp",
+    exclude: Sequence[str] = (),
+    shown: int = SHOWN,
+    workers: int = 1,
+    on_progress: OnProgress | None = None,
+) -> Scanned:
+    """Scans a source tree with the model of a run and writes what came out.
+
+    Args:
+        folder: The tree, or one file.
+        run: The folder of a detector.
+        out: Folder for the certificate, the page and the verdicts; ``runs/scan-NAME`` when not given. An earlier scan
+            in it is replaced.
+        sarif: A file for the flagged functions as SARIF.
+        prior: Another prior than that of the run.
+        model: The model of the run again; required if it is code.
+        language: The grammar.
+        exclude: Patterns of paths below the folder that are passed over.
+        shown: Functions whose text and votes the page shows.
+        workers: Processes that read files.
+        on_progress: Called after each file.
+    """
+    place = Path("runs", f"scan-{file_name(Path(folder).resolve().name) or 'tree'}") if out is None else Path(out)
+    _require_free(place)
+    detector = load_detector(run, prior, model)
+    try:
+        scan = scan_with(detector, folder, language, exclude, shown, workers, on_progress)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("nothing was written; the same command begins anew.") from None
+    place.mkdir(parents=True, exist_ok=True)
+    for old in place.glob("certificate*.cert"):
+        old.unlink()
+    names = ["certificate.cert"] if len(scan.certificates) == 1 else _numbered(len(scan.certificates))
+    certificates = tuple(place / name for name in names)
+    for certificate, file in zip(scan.certificates, certificates, strict=True):
+        certificate.save(file, [edits(replaced=count, flows=detector.flows) for count in STATED])
+    page = write_scan_page(scan, place / PAGE, [str(file) for file in certificates], detector.name)
+    written = None if sarif is None else write_sarif(scan, sarif)
+    write_atomic(place / VERDICTS, json.dumps(scan.to_json(), indent=1) + "\n")
+    return Scanned(scan, certificates, page, place / VERDICTS, written)
+
+
+def _numbered(count: int) -> list[str]:
+    return [f"certificate-{k}.cert" for k in range(1, count + 1)]
+
+
+def _require_free(place: Path) -> None:
+    """Refuses a folder that holds anything but an earlier scan."""
+    if place.exists() and not place.is_dir():
+        raise SettingsError(f"{place} is a file: choose another --out.")
+    if RunFolder(place).exists:
+        raise SettingsError(f"{place} is the folder of a run, which a scan must not replace: choose another --out.")
+    if place.is_dir() and any(place.iterdir()) and not (place / VERDICTS).is_file():
+        raise SettingsError(f"{place} is not empty, and not the folder of a scan: choose another --out.")

@@ -83,7 +83,7 @@ class StatementVotes(nn.Module):
         return torch.stack([low - mean, mean - high, torch.zeros_like(mean)], dim=1)
 
 
-def load_detector(path: str | Path) -> nn.Module:
+def load_function_model(path: str | Path) -> nn.Module:
     """Loads a saved model of functions: a ``StatementVotes``, or one of agnncert's own models.
 
     Raises:
