@@ -18,7 +18,7 @@ from agnncert.certificates.votes import Votes, under_vote
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, require_division, rule_of
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.engine.call import Caller, bind, require_model
+from agnncert.engine.call import Caller, bind, require_order
 from agnncert.engine.cast import EngineName, cast
 from agnncert.engine.cover import Cover, pair_facts
 from agnncert.engine.digest import model_digest, settings_of
@@ -93,7 +93,7 @@ def certify(
         GraphError: The graph cannot be certified as it is.
         SettingsError: A setting makes no sense, or belongs to another kind of defence.
     """
-    require_model(model)
+    require_order(model, data, division)
     sampling = {"n0": n0, "n": n, "alpha": alpha, "scope": scope, "seed": seed}
     casting: dict[str, Any] = {
         "attacks": None if attacks == "any" else attacks,
@@ -111,7 +111,7 @@ def certify(
     ready = prepared(data, targets, compact=True)
     chosen = ready.targets(targets, bool(getattr(division, "self_loops", False)))
     settings = settings_of(model)
-    report, tried = audited(model, chosen.task, division, ready.data)
+    report, tried = audited(model, ready.data, division)
     if _falls_back_to_edges(report, division, attacks, engine):
         division, engine = EdgesOnly(division), "naive"  # type: ignore[arg-type]  # a model that mixes nodes sees a union
     call = bind(model, chosen.graph, chosen.task, tried)  # after the audit, which names a layer that makes it fail

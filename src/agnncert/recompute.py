@@ -113,7 +113,7 @@ def _check_ballots(
         found.wrong += _other_model(contents, model)
     if found.wrong:
         return
-    report, tried = audited(model, chosen.task, stated, ready.data)
+    report, tried = audited(model, ready.data, stated)
     found.wrong += _wrong_model(contents, report, isinstance(division, EdgesOnly))
     if found.wrong:
         return

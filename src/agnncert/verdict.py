@@ -47,24 +47,23 @@ class Verdict:
 
 
 def verify(
-    path: str | Path,
+    file: str | PathLike[str],
+    *,
     data: Any = None,
     model: Any = None,
-    ballots: float = 0,
+    recheck: float = 0,
     seed: int = 0,
     division: Any = None,
     progress: "OnProgress | None" = None,
 ) -> Verdict:
     """Checks a certificate file: from the file alone, or everything in it that follows from a graph and a model.
 
-    Name every argument after the file: the library's other functions take the model before the data.
-
     Args:
-        path: The file.
+        file: The certificate file.
         data: The graph (or list of graphs) that it speaks about: are targets, ids, true classes, degrees and subgraphs
             those of this graph?
         model: The model: is it fit, and does it cast these ballots? All of them are cast again.
-        ballots: How many ballots to cast once more by the plain engine, one subgraph at a time, chosen at random;
+        recheck: How many ballots to cast once more by the plain engine, one subgraph at a time, chosen at random;
             ``math.inf`` for all. Needs data and model. A certificate from random samples is drawn again as a whole if
             this is not 0, at the cost of certifying.
         seed: Seed of that choice.
@@ -77,18 +76,18 @@ def verify(
 
     Raises:
         CertificateError: There is no such file.
-        SettingsError: ``model`` or ``ballots`` was given without what they need.
+        SettingsError: ``model`` or ``recheck`` was given without what they need.
         GraphError: The data cannot be used as it is.
     """
-    if not isinstance(path, str | PathLike):
+    if not isinstance(file, str | PathLike):
         raise SettingsError(
-            f"verify takes the file of a certificate first, got a {type(path).__name__}: certificate.save(file), then "
+            f"verify takes the file of a certificate first, got a {type(file).__name__}: certificate.save(file), then "
             "verify(file, data=…, model=…)."
         )
-    file = Path(path)
+    file = Path(file)
     if not file.is_file():
         raise CertificateError(f"there is no file {file}.")
-    if (model is not None and data is None) or (ballots and model is None):
+    if (model is not None and data is None) or (recheck and model is None):
         raise SettingsError("casting ballots again needs both the graph and the model: pass data= and model=.")
     try:
         contents = read_contents(file)
@@ -97,7 +96,7 @@ def verify(
         if not wrong and data is not None:
             from agnncert.recompute import check_against_graph  # only here: the file alone needs no torch
 
-            found = check_against_graph(contents, data, model, ballots, seed, division, progress)
+            found = check_against_graph(contents, data, model, recheck, seed, division, progress)
             wrong, checked, not_checked = [*found.wrong], [*checked, *found.checked], [*found.not_checked]
     except CertificateError as error:
         return Verdict(False, (str(error),), ())

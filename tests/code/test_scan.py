@@ -91,7 +91,7 @@ def test_the_certificate_is_verified_with_the_functions_themselves(found, tree, 
     # in the order of reading, which the target numbers tell
     ordered = sorted(found.functions, key=lambda one: one.target)
     graphs = function_graphs(detector, [agnncert_code.functions(one.source)[0] for one in ordered])
-    assert ac.verify(tmp_path / "scan.cert", data=graphs, model=detector.model, ballots=math.inf).holds
+    assert ac.verify(tmp_path / "scan.cert", data=graphs, model=detector.model, recheck=math.inf).holds
     graphs[0].x = graphs[0].x.clone() + 1
     assert not ac.verify(tmp_path / "scan.cert", data=graphs).holds
 

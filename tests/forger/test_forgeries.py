@@ -393,7 +393,7 @@ def test_a_graph_that_fits_no_certificate(tmp_path):
     world, draft = opened("edge")
     seal(draft, tmp_path / "a.cert")
     narrow = Data(x=torch.ones(3, 1), edge_index=torch.zeros(2, 0, dtype=torch.int64))
-    assert not verify(tmp_path / "a.cert", data=narrow, model=world.case.model, ballots=math.inf)
+    assert not verify(tmp_path / "a.cert", data=narrow, model=world.case.model, recheck=math.inf)
 
 
 # What may be altered

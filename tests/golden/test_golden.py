@@ -32,7 +32,7 @@ def test_an_example_certificate_still_verifies_and_proves_the_same(file):
 def test_an_example_certificate_is_what_its_graph_and_model_give(file):
     example = EXAMPLES[file.stem]
     own = {"division": example.division} if file.stem.startswith("custom") else {}
-    verdict = verify(file, data=example.data(), model=example.model(), ballots=math.inf, **own)
+    verdict = verify(file, data=example.data(), model=example.model(), recheck=math.inf, **own)
     assert verdict.holds, verdict
 
 

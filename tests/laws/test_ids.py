@@ -61,7 +61,7 @@ def test_ids_survive_certificates_and_files(division: Any, ids: list[int | str],
     again = ac.load_certificate(file)
     assert again.target.tolist() == certificate.target.tolist()
     assert again.target.dtype == certificate.target.dtype
-    verdict = ac.verify(file, data=data, model=model, ballots=20)
+    verdict = ac.verify(file, data=data, model=model, recheck=20)
     assert verdict.holds, verdict
 
 

@@ -128,7 +128,7 @@ def test_a_perturbation_is_applied_as_to_data(tmp_path):
     expected = ac.certify(node_model(), change.apply(graph), ac.NodeCentric(5))
     assert_same(live.certificate(), expected)
     live.certificate().save(tmp_path / "now")
-    assert ac.verify(tmp_path / "now", data=live.data(), model=node_model(), ballots=50).holds
+    assert ac.verify(tmp_path / "now", data=live.data(), model=node_model(), recheck=50).holds
 
 
 BAD = [

@@ -263,7 +263,7 @@ def test_without_an_audit_a_model_that_mixes_all_nodes_would_be_certified(monkey
         patch.setattr(certifier, "audited", lenient)
         patch.setattr(certifier, "_falls_back_to_edges", lambda *given: False)
         seal(drafted(ac.certify(mixing, data, ac.NodeCentric(8), engine="naive")), tmp_path / "forged.cert")
-    given = {"data": data, "model": mixing, "ballots": 1000}
+    given = {"data": data, "model": mixing, "recheck": 1000}
     assert not ac.verify(tmp_path / "forged.cert", **given)
     with monkeypatch.context() as patch:
         call_every_model_fit(patch)

@@ -51,7 +51,7 @@ def verdict_on(path: Path, world: World, situation: str = "all ballots") -> Verd
             given["division"] = case.division
     if situation not in ("file", "graph"):
         given["model"] = case.model
-        given["ballots"] = {"model": 0, "some ballots": 5, "all ballots": math.inf}[situation]
+        given["recheck"] = {"model": 0, "some ballots": 5, "all ballots": math.inf}[situation]
     return verify(path, **given)
 
 

@@ -113,7 +113,7 @@ def test_certify_and_verify_tell_how_far_they_are(engine, tmp_path, caplog, monk
     assert "casting the ballots of" in caplog.text
     certificate.save(tmp_path / "c.cert")
     again = []
-    assert ac.verify(tmp_path / "c.cert", data=data, model=model, ballots=3, progress=again.append)
+    assert ac.verify(tmp_path / "c.cert", data=data, model=model, recheck=3, progress=again.append)
     assert (again[0].done, again[-1].done) == (0, 8)
     assert {step.what for step in again} == {"casting ballots again"}
     assert "The certificate holds." in caplog.text

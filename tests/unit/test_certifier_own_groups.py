@@ -61,7 +61,7 @@ def test_a_certificate_of_nodes(graph, division, tmp_path):
     cert.save(tmp_path / "a.cert")
     again = ac.load_certificate(tmp_path / "a.cert")
     assert np.array_equal(again.structure_radius, cert.structure_radius)
-    verdict = ac.verify(tmp_path / "a.cert", data=graph, model=node_model(), ballots=60)
+    verdict = ac.verify(tmp_path / "a.cert", data=graph, model=node_model(), recheck=60)
     assert verdict.holds, verdict
 
 
@@ -78,7 +78,7 @@ def test_a_certificate_of_graphs(graphs, division, tmp_path):
         edges = ac.Budget(add_edges=INF, delete_edges=INF, change_edges=INF)
         assert np.array_equal(cert.holds_against(edges), cert.radius >= 0)
     cert.save(tmp_path / "a.cert")
-    verdict = ac.verify(tmp_path / "a.cert", data=graphs, model=graph_model(), ballots=INF)
+    verdict = ac.verify(tmp_path / "a.cert", data=graphs, model=graph_model(), recheck=INF)
     assert verdict.holds, verdict
 
 

@@ -43,7 +43,7 @@ def test_an_invented_prior_is_found(graph, division, name, tmp_path):
     for cert, holds in ((honest, True), (lie, False)):
         cert.save(tmp_path / "a.cert")
         assert ac.verify(tmp_path / "a.cert").holds
-        verdict = ac.verify(tmp_path / "a.cert", data=graph, model=model, ballots=40)
+        verdict = ac.verify(tmp_path / "a.cert", data=graph, model=model, recheck=40)
         assert verdict.holds == holds, verdict
     assert any("prior follows" in reason or "flags" in reason for reason in verdict.reasons)
 

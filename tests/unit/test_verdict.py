@@ -31,7 +31,7 @@ def test_a_verdict_reads_well():
 def test_casting_ballots_again_needs_graph_and_model(rng, tmp_path):
     certificate_of(random_evidence(rng, "gated/node")).save(tmp_path / "a.cert")
     with pytest.raises(SettingsError, match="both the graph and the model"):
-        verify(tmp_path / "a.cert", ballots=3)
+        verify(tmp_path / "a.cert", recheck=3)
     with pytest.raises(SettingsError, match="both the graph and the model"):
         verify(tmp_path / "a.cert", model=object())
 

@@ -22,7 +22,7 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, rule_of
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
-from agnncert.engine.call import bind
+from agnncert.engine.call import bind, require_order
 from agnncert.engine.cast import EngineName, cast
 from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
 from agnncert.graphs import hashing
@@ -64,6 +64,7 @@ class Problem:
     """
 
     def __init__(self, model: Any, data: Any, division: Division, vote: VotingRule | None = None) -> None:
+        require_order(model, data, division)
         if getattr(model, "training", False):
             raise ModelContractError(
                 "the model is in training mode, where labels change by themselves: call model.eval()."

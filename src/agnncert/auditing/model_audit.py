@@ -17,8 +17,8 @@ from agnncert.auditing.known_layers import by_construction
 from agnncert.auditing.probes import ALL_ATTACKS, Finding, Probe
 from agnncert.divisions.base import Division, require_division
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.engine.call import Caller, require_model
-from agnncert.errors import ModelContractError
+from agnncert.engine.call import Caller, require_order
+from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import Task, infer_task
 
 Locality = Literal["construction", "test"]
@@ -77,29 +77,40 @@ class AuditReport:
         return "\n".join([head, *lines, *remedies])
 
 
-def audit(model: Any, task: Task = "node", division: Division | None = None, data: Any = None) -> AuditReport:
-    """Whether a model keeps the contract that certificates rest on.
+def audit(model: Any, data: Any = None, division: Division | None = None, *, task: Task | None = None) -> AuditReport:
+    """Checks whether a model keeps the contract that certificates rest on. ``certify`` runs this check first.
 
     Args:
         model: The module.
-        task: "node" or "graph"; taken from ``data`` when given.
-        division: The division that is going to be used; ``None`` asks for the strictest.
-        data: A graph (or list of graphs) like those to be certified. Without it the number of features is
-            taken from the module's first layer.
+        data: A graph (or list of graphs) like those to be certified. Without data, probes run on generated graphs, and
+            the number of features is taken from the module's first layer.
+        division: The division that is going to be used; ``None`` checks the requirements of every division.
+        task: "node" or "graph". Defaults to the task of ``data``, or to "node" without data.
+
+    Raises:
+        ModelContractError: ``model`` is not a model, or cannot be called as documented.
+        GraphError: ``data`` is not a graph or list of graphs.
+        DivisionError: ``division`` is not a division.
+        SettingsError: ``task`` is unknown, or is not the task of ``data``.
     """
-    return audited(model, task, division, data)[0]
+    return audited(model, data, division, task)[0]
 
 
 @torch.no_grad()
 def audited(
-    model: Any, task: Task = "node", division: Division | None = None, data: Any = None
+    model: Any, data: Any, division: Division | None, task: Task | None = None
 ) -> tuple[AuditReport, Caller | None]:
     """As ``audit``, and the model as it was called, unless it could not be."""
-    require_model(model)
+    require_order(model, data, division)
+    if task not in (None, "node", "graph"):
+        raise SettingsError(f'task={task!r:.60}: expected "node" or "graph".')
+    if isinstance(data, str) and data in ("node", "graph"):
+        raise SettingsError(f'data="{data}" is a task: pass it by name, audit(model, data, division, task="{data}").')
+    if data is not None and task not in (None, infer_task(data)):
+        raise SettingsError(f'task="{task}", but the data is that of the {infer_task(data)} task: leave task= out.')
+    task = task or ("node" if data is None else infer_task(data))
     if division is not None:
         require_division(division)
-    if data is not None:
-        task = infer_task(data)
     findings = list(_inspect(model, task, division))
     deviation, rounding, call = 0.0, torch.finfo(torch.float32).eps, None
     known = not findings and by_construction(model)

@@ -144,7 +144,7 @@ class Smoothing(ABC):
             raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
         ready = prepared(data, targets)
         chosen = ready.targets(targets)
-        self._check_model(audit(model, division=EdgeCentric(1), data=ready.data), engine)
+        self._check_model(audit(model, ready.data, EdgeCentric(1)), engine)
         call = bind(model, chosen.graph, chosen.task)
         sampler = self._sampler(call, chosen.graph, chosen.places, engine == "naive")
         digests = {"graph": chosen.digest, "model": model_digest(model)}

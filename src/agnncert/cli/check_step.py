@@ -39,7 +39,7 @@ def audit_named(settings: CertifySettings, task: str | None = None, model: str |
     if run is not None:
         changes = CertifySettings(root=settings.root, model=model, division=settings.division, groups=settings.groups)
         _, study = study_of_run(run, changes)
-        return audit(study.new_model(), division=study.division, data=study.data)
+        return audit(study.new_model(), study.data, study.division)
     if model is not None:
         raise SettingsError(f"--model {model} goes with the folder of a run, which {settings.model} is not.")
     wanted = task or "node"
@@ -51,7 +51,7 @@ def audit_named(settings: CertifySettings, task: str | None = None, model: str |
     settings, division = make_division(settings, wanted if data is None else _task(data, task))
     module = fresh_model(settings, data)
     module = load_weights(module, settings.weights) if settings.weights is not None else module.eval()
-    return audit(module, wanted, division, data)  # type: ignore[arg-type]
+    return audit(module, data, division, task=wanted)  # type: ignore[arg-type]
 
 
 def _task(data: object, task: str | None) -> str:
@@ -78,7 +78,7 @@ def verify_named(
         raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
     data = load_data(named) if run is None or own_data else load_run_data(run, named.root)
     model = _model_to_check(run, named, data, own_data, ballots)
-    how: dict[str, Any] = {"ballots": ballots, "seed": named.seed, "progress": on_progress}
+    how: dict[str, Any] = {"recheck": ballots, "seed": named.seed, "progress": on_progress}
     return verify(certificate, data=data, model=model, **how)
 
 

@@ -134,10 +134,7 @@ def require_division(division: Any) -> None:
     lacking = [name for name in ("num_groups", "groups", "subgraph", "votes_moved") if not hasattr(division, name)]
     if lacking:
         kind = type(division).__name__
-        raise DivisionError(
-            f"a {kind} is no division, it has no {', '.join(lacking)}: expected {example}. The order is model, data, "
-            "division."
-        )
+        raise DivisionError(f"a {kind} is no division, it has no {', '.join(lacking)}: expected {example}.")
 
 
 def check_settings(division: Any, *counts: str) -> None:

@@ -23,23 +23,56 @@ from agnncert.engine.features import IN_CACHE, LazyRows, Shake
 from agnncert.errors import AgnncertError, DivisionError, GraphError, ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, Task
 
-_ORDER = "the model comes first, then the data, then the division: certify(model, data, division)."
 _WRAPPED = (
     "Wrap it in a module with forward(self, x, edge_index), which calls self.model(Data(x=x, edge_index=edge_index)) "
     "if it takes a graph, or self.model(x) if it takes features alone."
 )
 
 
+_EXPECTED = {
+    "model": (ModelContractError, "a torch.nn.Module"),
+    "data": (GraphError, "a torch_geometric Data or a list of Data"),
+    "defence": (DivisionError, "a defence such as ac.NodeCentric(num_groups=60)"),
+}
+
+
+def require_order(model: Any, data: Any, defence: Any = None) -> None:
+    """Checks that the model, the data and the defence were passed in this order, and that the model is one.
+
+    Raises:
+        ModelContractError: ``model`` is data, a defence, a class, or cannot be called.
+        GraphError: ``data`` is a model or a defence.
+        DivisionError: ``defence`` is a model or data.
+    """
+    for place, value in {"model": model, "data": data, "defence": defence}.items():
+        kind = _kind_of(value)
+        if kind not in (None, place):
+            error, expected = _EXPECTED[place]
+            raise error(
+                f"expected {expected} as the {place}, got {type(value).__name__}, which is the {kind}. "
+                "The order is model, data, defence."
+            )
+    require_model(model)
+
+
+def _kind_of(value: Any) -> str | None:
+    """Which argument a value is meant as, where that can be told."""
+    if isinstance(value, torch.nn.Module):
+        return "model"
+    if isinstance(value, Data) or (isinstance(value, list | tuple) and any(isinstance(part, Data) for part in value)):
+        return "data"
+    is_defence = hasattr(value, "votes_moved") or hasattr(value, "noise")
+    return "defence" if is_defence and not isinstance(value, type) else None
+
+
 def require_model(model: Any) -> None:
     """Refuses what is no model.
 
     Raises:
-        ModelContractError: It is a class, data, or nothing that can be called.
+        ModelContractError: It is a class, or nothing that can be called.
     """
     if isinstance(model, type):
         raise ModelContractError(f"{model.__name__} is a class: pass an instance of it, {model.__name__}(…).")
-    if isinstance(model, Data) or (isinstance(model, list | tuple) and any(isinstance(part, Data) for part in model)):
-        raise ModelContractError(f"expected a torch.nn.Module, got a graph ({type(model).__name__}): {_ORDER}")
     if not callable(model):
         hint = f' build_model("{model}", data) makes one.' if isinstance(model, str) else ""
         hint = " Build the module, and load these weights into it." if isinstance(model, dict) else hint

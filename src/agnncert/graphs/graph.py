@@ -62,7 +62,7 @@ def _no_data(data: object) -> str | None:
     if isinstance(data, Tensor):
         return "Data(x=…, edge_index=…) makes one of tensors."
     if isinstance(data, torch.nn.Module) or hasattr(data, "num_groups"):
-        return "The order is model, data, division: certify(model, data, division)."
+        return "The order is model, data, defence."
     if type(data).__module__.partition(".")[0] == "networkx":
         return "torch_geometric.utils.from_networkx makes one of it."
     if hasattr(data, "dataset") and hasattr(data, "batch_size"):

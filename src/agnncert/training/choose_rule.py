@@ -20,6 +20,7 @@ from agnncert.divisions.base import is_per_neighbour
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.named import title_of
 from agnncert.divisions.node import NodeCentric
+from agnncert.engine.call import require_order
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.graphs.targets import CanonicalData
@@ -166,6 +167,7 @@ def choose_voting_rule(
     Example: ``choice = ac.choose_vote(model, data, division, size=3)``, then
     ``ac.certify(choice.model, data, choice.division, vote=choice.vote)``.
     """
+    require_order(model, data, division)
     task = infer_task(data)
     divisions = _divisions(division, size, candidates, task)
     if against not in get_args(Against):

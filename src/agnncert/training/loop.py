@@ -21,7 +21,7 @@ from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.splits import GraphSet, dataset_digest
 from agnncert.divisions.base import Division, require_division
-from agnncert.engine.call import require_model
+from agnncert.engine.call import require_order
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import Progress
@@ -225,7 +225,7 @@ def fit(
         DatasetError: Labels or splits are missing or do not fit the model.
         ModelContractError: The model cannot be called as documented, or has nothing to train.
     """
-    require_model(model)
+    require_order(model, data, division)
     how = checked(settings, infer_task(data))
     if division is not None and not isinstance(division, Smoothing):
         require_division(division)

@@ -78,7 +78,7 @@ def test_in_the_node_centric_division_what_reads_outgoing_edges_is_refused_too(c
 @pytest.mark.parametrize("kind", KINDS)
 def test_ordinary_models_are_fit_for_everything(kind, task):
     for division in (EdgeCentric(5), NodeCentric(5)):
-        report = audit(build(kind, task), task, division)
+        report = audit(build(kind, task), division=division, task=task)
         assert report.ok, str(report)
         assert str(report).startswith(f"fit for certification ({task} task, {division})")
 
@@ -329,12 +329,12 @@ class Pooled(nn.Module):
 @pytest.mark.parametrize("division", [EdgeCentric(5), NodeCentric(5)], ids=str)
 def test_in_the_graph_task_mixing_nodes_of_one_graph_is_fine(division):
     for layer in (pyg.GraphNorm(WIDTH), pyg.InstanceNorm(WIDTH), pyg.PairNorm(), pyg.LayerNorm(WIDTH)):
-        assert audit(settled(Pooled, layer, with_batch=True), "graph", division).ok
+        assert audit(settled(Pooled, layer, with_batch=True), division=division, task="graph").ok
 
 
 @pytest.mark.parametrize("layer", [pyg.GraphNorm(WIDTH), pyg.PairNorm()], ids=["GraphNorm", "PairNorm"])
 def test_mixing_graphs_of_a_batch_needs_the_naive_engine(layer):
-    report = audit(settled(Pooled, layer), "graph", EdgeCentric(5))
+    report = audit(settled(Pooled, layer), division=EdgeCentric(5), task="graph")
     assert not report.ok
     assert report.needs_naive
     assert report.fit_for == ALL_ATTACKS, "one graph at a time it is sound"
@@ -342,10 +342,10 @@ def test_mixing_graphs_of_a_batch_needs_the_naive_engine(layer):
 
 
 def test_the_graph_task_refuses_memory_and_chance_too():
-    assert not audit(Pooled(nn.Dropout(0.5)), "graph").ok
-    assert audit(Pooled(nn.Dropout(0.5)).eval(), "graph").ok
-    assert audit(Pooled(nn.BatchNorm1d(WIDTH)), "graph").fit_for == ()
-    assert not audit(settled(Pooled, nn.Identity()).train(), "graph").needs_naive
+    assert not audit(Pooled(nn.Dropout(0.5)), task="graph").ok
+    assert audit(Pooled(nn.Dropout(0.5)).eval(), task="graph").ok
+    assert audit(Pooled(nn.BatchNorm1d(WIDTH)), task="graph").fit_for == ()
+    assert not audit(settled(Pooled, nn.Identity()).train(), task="graph").needs_naive
 
 
 # Input

@@ -31,7 +31,7 @@ def made(make):
 def check_welcome(model, data, task, number):
     # Every second model meets the other division first: all are asked about both, and vote in one of them.
     for division in DIVISIONS:
-        report = audit(model, task, division, data)
+        report = audit(model, data, division, task=task)
         assert report.ok, str(report)
     division = DIVISIONS[number % 2]
     fast, naive = (votes_of(model, data, division, engine) for engine in ("fast", "naive"))
@@ -56,4 +56,4 @@ def test_the_zoo_is_large():
 
 def test_models_are_welcome_without_data_too():
     for name in ("GCNConv", "SAGEConv max, projected", "GATConv of heads", "TAGConv", "FiLMConv"):
-        assert audit(made(CONVS[name]), "node", NodeCentric(4)).ok
+        assert audit(made(CONVS[name]), division=NodeCentric(4)).ok

@@ -164,7 +164,7 @@ def test_flips_certify_and_verify_models_that_mix_nodes_one_noisy_graph_at_a_tim
     certificate = SparseRS(0.02, 0.4).certify(model, graph, engine="naive", n0=5, n=20)
     assert certificate.num_targets == 30
     certificate.save(tmp_path / "mixing.cert")
-    assert verify(tmp_path / "mixing.cert", data=graph, model=model, ballots=1).holds
+    assert verify(tmp_path / "mixing.cert", data=graph, model=model, recheck=1).holds
 
 
 def test_models_in_training_mode_are_refused(graph):
@@ -272,13 +272,13 @@ def test_a_certificate_survives_a_file_is_verified_and_its_samples_can_be_drawn_
 def test_verify_draws_the_samples_again_when_it_is_given_graph_and_model(graph, tmp_path):
     certificate = BiRS(0.6, 0.7).certify(node_model(), graph, targets=[3, 7], n0=10, n=60, seed=9)
     certificate.save(tmp_path / "true.cert")
-    verdict = verify(tmp_path / "true.cert", data=graph, model=node_model(), ballots=1)
+    verdict = verify(tmp_path / "true.cert", data=graph, model=node_model(), recheck=1)
     assert verdict.holds
     assert "all samples, drawn again" in verdict.checked
     assert not verify(tmp_path / "true.cert", data=graph, model=node_model(seed=3)).holds
     other = replace(certificate, evidence=replace(certificate.evidence, seed=10))
     other.save(tmp_path / "forged.cert")
     assert verify(tmp_path / "forged.cert").holds  # from the file alone it cannot be told
-    verdict = verify(tmp_path / "forged.cert", data=graph, model=node_model(), ballots=1)
+    verdict = verify(tmp_path / "forged.cert", data=graph, model=node_model(), recheck=1)
     assert not verdict.holds
     assert "not those of seed 10" in verdict.reasons[0]

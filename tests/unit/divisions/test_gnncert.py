@@ -202,9 +202,9 @@ def test_the_targets_own_features_count_like_those_of_any_node():
 def test_a_saved_certificate_verifies_with_graph_and_model(division, tmp_path):
     model, graphs = graph_model(), [random_graph(6, 5, seed=k) for k in range(4)]
     ac.certify(model, graphs, division).save(tmp_path / "gnncert.cert")
-    verdict = ac.verify(tmp_path / "gnncert.cert", data=graphs, model=model, ballots=math.inf)
+    verdict = ac.verify(tmp_path / "gnncert.cert", data=graphs, model=model, recheck=math.inf)
     assert verdict.holds, verdict.reasons
-    verdict = ac.verify(tmp_path / "gnncert.cert", data=graphs, model=graph_model(seed=1), ballots=9)
+    verdict = ac.verify(tmp_path / "gnncert.cert", data=graphs, model=graph_model(seed=1), recheck=9)
     assert not verdict.holds
 
 

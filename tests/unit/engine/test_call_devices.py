@@ -71,7 +71,7 @@ def test_a_certificate_is_verified_with_a_model_on_another_device(tmp_path):
     model = build("gcn", "node").eval()
     ac.certify(model, NODE, EdgeCentric(5)).save(tmp_path / "a.cert")
     with far_away():
-        assert ac.verify(tmp_path / "a.cert", data=NODE, model=sent_far(copy.deepcopy(model)), ballots=20).holds
+        assert ac.verify(tmp_path / "a.cert", data=NODE, model=sent_far(copy.deepcopy(model)), recheck=20).holds
 
 
 def test_a_model_on_two_devices_is_refused_by_name():

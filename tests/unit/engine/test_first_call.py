@@ -78,7 +78,7 @@ def graph(**values) -> Data:
         (Net, r"Net is a class: pass an instance of it, Net\(…\)"),
         ("gcn", r'got str\. build_model\("gcn", data\) makes one'),
         (Net().state_dict(), "got OrderedDict. Build the module, and load these weights into it"),
-        (graph(), r"got a graph \(Data\): the model comes first"),
+        (graph(), r"got Data, which is the data. The order is model, data, defence"),
         (Net().to("meta"), "on the meta device, so it has no weights"),
     ],
     ids=[
@@ -138,7 +138,7 @@ def test_models_and_features_of_half_precision_are_certified_and_verified(kind, 
         data.x = x
         certificate = ac.certify(model, data, DIVISION)
         certificate.save(tmp_path / "half.cert", budgets=())
-        verdict = ac.verify(tmp_path / "half.cert", data=data, model=model, ballots=20)
+        verdict = ac.verify(tmp_path / "half.cert", data=data, model=model, recheck=20)
         assert verdict.holds, verdict
         with torch.no_grad():
             model.conv.bias += 1  # the digest covers weights of such types, too

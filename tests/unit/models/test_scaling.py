@@ -54,7 +54,7 @@ def test_a_scaled_model_is_fit_by_construction_and_both_engines_agree(name, tmp_
     assert (fast.counts == naive.counts).all()
     fast.save(tmp_path / "a.cert", budgets=())
     loaded = ac.load_model(ac.save_model(model, tmp_path / "a"))
-    assert ac.verify(tmp_path / "a.cert", data=data, model=loaded, ballots=10).holds
+    assert ac.verify(tmp_path / "a.cert", data=data, model=loaded, recheck=10).holds
     with torch.no_grad():
         loaded.scaling.center += 1
     assert model_digest(loaded) != model_digest(model)

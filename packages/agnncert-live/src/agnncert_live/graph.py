@@ -17,7 +17,7 @@ from agnncert.certificates.ids import Id, encode_id, id_array
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import assemble
 from agnncert.divisions.base import rule_of
-from agnncert.engine.call import bind, require_model
+from agnncert.engine.call import bind, require_order
 from agnncert.engine.digest import model_digest
 from agnncert.errors import AgnncertError, GraphError, IdError, JournalError, ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
@@ -84,7 +84,7 @@ class LiveGraph:
         journal: str | Path | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
-        require_model(model)
+        require_order(model, data, division)
         if vote is not None and not isinstance(vote, VotingRule):
             raise SettingsError(
                 f'vote={vote!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).'
@@ -169,7 +169,7 @@ class LiveGraph:
         all_nodes: bool,
     ) -> Core:
         """Audits the model, and puts the parts together."""
-        report = audit(self.model, ready.task, self.division, ready.data)
+        report = audit(self.model, ready.data, self.division)
         if not report.ok:
             raise ModelContractError(str(report))
         if tolerance is not None and tolerance < report.tolerance:
