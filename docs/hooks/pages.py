@@ -3,6 +3,7 @@
 ``<!-- options: certify -->`` becomes a table of that command's options, made from the command itself.
 ``<!-- include: CHANGELOG.md -->`` becomes that file of the project, its links made to fit.
 ``<!-- notebook: researcher.ipynb -->`` becomes the cells of that notebook.
+``<!-- script: own_model.py -->`` becomes that script of ``examples``.
 """
 
 import json
@@ -17,6 +18,7 @@ from agnncert.cli.app import app
 PROJECT = Path(__file__).resolve().parents[2]
 _OPTIONS = re.compile(r"<!-- options: (\w+) -->")
 _INCLUDE = re.compile(r"<!-- include: (\S+) -->")
+_SCRIPT = re.compile(r"<!-- script: (\S+) -->")
 _NOTEBOOK = re.compile(r"<!-- notebook: (\S+) -->")
 
 
@@ -24,12 +26,21 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
     whole = _INCLUDE.sub(lambda match: included(match[1]), markdown)
     whole = _NOTEBOOK.sub(lambda match: cells(match[1]), whole)
+    whole = _SCRIPT.sub(lambda match: script(match[1]), whole)
     return _OPTIONS.sub(lambda match: options_table(match[1]), whole)
 
 
 def included(name: str) -> str:
     """A file of the project, with its links made to fit a page in ``docs``."""
-    return (PROJECT / name).read_text(encoding="utf-8").replace("](docs/", "](")
+    text = (PROJECT / name).read_text(encoding="utf-8")
+    return (
+        text.replace("](docs/", "](").replace("](SECURITY.md", "](security.md").replace("](examples)", "](examples.md)")
+    )
+
+
+def script(name: str) -> str:
+    """A script of ``examples`` as a block of code."""
+    return f"```python\n{(PROJECT / 'examples' / name).read_text(encoding='utf-8').strip()}\n```"
 
 
 def cells(name: str) -> str:

@@ -246,7 +246,7 @@ def _objective_words(results: Results) -> list[str]:
     """What the objectives mean, and how much they change."""
     meant = (
         f"{OBJECTIVES['balanced'].capitalize()} averages each of the terms (whole graph, ballots with an edge, "
-        f"edgeless prediction) by itself; the {OBJECTIVES['paper']} adds up T + 1 losses; {OBJECTIVES['vote']}, for "
+        f"prediction without edges) by itself; the {OBJECTIVES['paper']} adds up T + 1 losses; {OBJECTIVES['vote']}, for "
         "graphs, is the loss of the mean of all ballots' probabilities."
     )
     changed = [

@@ -26,13 +26,19 @@ def _one_seed(results: Results, setting: Setting, field: str) -> float | None:
     return None if row is None else row[field]
 
 
-def accuracy_words(results: Results) -> str:
-    """Where the paper's accuracy is reached."""
+def _compared(results: Results) -> list[tuple[Cell, float, float]]:
+    """Our accuracy and the paper's, wherever both are known."""
     compared = []
     for cell in cells(results, (*NODE_SETS, *GRAPH_SETS)):
         ours, theirs = _main(results, cell, "accuracy"), paper.accuracy(cell[0], "gcn", cell[1])
         if ours is not None and theirs is not None:
             compared.append((cell, ours, theirs))
+    return compared
+
+
+def accuracy_words(results: Results) -> str:
+    """Where the paper's accuracy is reached."""
+    compared = _compared(results)
     if not compared:
         return ""
     short = [
@@ -45,23 +51,32 @@ def accuracy_words(results: Results) -> str:
     return f"With GCN, the vote reaches the paper's accuracy in {reached}{missed}."
 
 
-def certified_words(results: Results) -> str:
-    """What is certified at a size that the paper's figures show, for both tasks."""
-    sentences = []
-    for names, size, level in ((NODE_SETS, 100, "the paper's undefended GCN"), (GRAPH_SETS, 10, "majority class")):
-        parts = []
-        for name in names:
-            if names is NODE_SETS:
-                beside = paper.accuracy(name, "gcn", "none")
-            else:
-                beside = _main(results, (name, "edge"), "accuracy_majority")
-            if beside is not None and len(cells(results, [name])) == len(DIVISIONS):
-                pair = _pair(results, size, [main_setting(name, d) for d in DIVISIONS])
-                parts.append(f"{pair} on {NAMES[name]} ({level} {share(beside)})")
-        thing = "nodes" if names is NODE_SETS else "graphs"
-        groups = main_setting(names[0], "edge").num_groups
-        sentences.append(_if_any(parts, f"At size {size} with T={groups}, E / N certify of the test {thing}: {{}}."))
-    return " ".join(filter(None, sentences))
+def first_numbers(results: Results) -> dict[str, str] | None:
+    """The numbers in the ten sentences with which the page begins; ``None`` unless all main results are there."""
+    nodes, graphs = (cells(results, names) for names in (NODE_SETS, GRAPH_SETS))
+    if len(nodes) < 2 * len(NODE_SETS) or len(graphs) < 2 * len(GRAPH_SETS):
+        return None
+    fields = {
+        "majority": (graphs, "accuracy_majority"),
+        "differs": (nodes, "vote_differs_from_edgeless"),
+        "seconds": (nodes + graphs, "seconds_certification"),
+    }
+    found = {name: [_main(results, cell, field) for cell in known] for name, (known, field) in fields.items()}
+    found |= {
+        name: [at.mean for cell in known if (at := certified_at(results.of(main_setting(*cell)), size)) is not None]
+        for name, known, size in (("nodes", nodes, 100), ("graphs", graphs, 10))
+    }
+    found["mlp"] = [_mean(results, Setting(name, model="mlp"), "accuracy_whole_graph") for name in NODE_SETS]
+    ends = {name: [pick(v for v in values if v is not None) for pick in (min, max)] for name, values in found.items()}
+    shares = {name: f"{share(low)} to {share(high)}" for name, (low, high) in ends.items()}
+    degrees = [2 * info.edges / info.size for info in map(dataset_info, NODE_SETS)]
+    compared = [reaches(ours, theirs) for _, ours, theirs in _compared(results)]
+    return shares | {
+        "reached": f"{sum(compared)} of {len(compared)}",
+        "differs": percent(ends["differs"][1]),
+        "seconds": " to ".join(seconds(end) for end in ends["seconds"]),
+        "degrees": f"{min(degrees):.1f} to {max(degrees):.1f}",
+    }
 
 
 def _pair(results: Results, size: int, settings: Iterable[Setting]) -> str:
@@ -130,9 +145,9 @@ def differs_words(results: Results) -> str:
         return ""
     most, cell = max(known)
     if most == 0:
-        return "At T=300 the vote is the edgeless prediction on every single test node of every node dataset."
+        return "At T=300 the vote is the prediction without edges on every single test node of every node dataset."
     return (
-        f"At T=300 the vote differs from the edgeless prediction on {percent(most)} of the test nodes at most "
+        f"At T=300 the vote differs from the prediction without edges on {percent(most)} of the test nodes at most "
         f"({named(*cell)})."
     )
 

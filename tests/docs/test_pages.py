@@ -14,7 +14,7 @@ from ..support.labelled import labelled_graph
 
 PROJECT = Path(__file__).resolve().parents[2]
 DOCS = PROJECT / "docs"
-TOP = [PROJECT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+TOP = [PROJECT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 PAGES = sorted([*TOP, *DOCS.rglob("*.md")])
 COMMANDS = typer.main.get_command(app).commands
 
@@ -140,3 +140,10 @@ def test_readme_and_glossary_are_short():
     assert len((PROJECT / "README.md").read_text(encoding="utf-8").split()) <= 700
     assert len(re.findall(r"^\*\*", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)) <= 25
     assert "images/method.svg" in (DOCS / "index.md").read_text(encoding="utf-8")
+
+
+def test_every_example_is_on_the_page_of_examples():
+    page = (DOCS / "examples.md").read_text(encoding="utf-8")
+    assert [
+        file.name for file in (PROJECT / "examples").glob("*.py") if f"<!-- script: {file.name} -->" not in page
+    ] == []

@@ -54,8 +54,8 @@ def test_every_number_of_a_row_on_the_page_changes_with_it() -> None:
     for told in ("77 s", "| 66 |", "8.8 s", "12.30 %"):
         assert told not in before
         assert told in after
-    assert "is the edgeless prediction on every single test node" in before
-    assert "differs from the edgeless prediction on 12.30 % of the test nodes at most (Cora-ML, E)" in after
+    assert "is the prediction without edges on every single test node" in before
+    assert "differs from the prediction without edges on 12.30 % of the test nodes at most (Cora-ML, E)" in after
 
 
 def test_curves_are_held_against_the_majority_class_and_models_without_edges() -> None:
