@@ -1,4 +1,4 @@
-"""``attack``: one call for every attack; ``attacked_accuracy``: the curve that stands beside the certified one."""
+"""``attack`` runs attacks by name; ``attacked_accuracy`` compares certified and attacked accuracy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,22 +40,22 @@ def attack(
     Args:
         model: A trained module in eval mode, as ``certify`` takes it.
         data: A ``Data`` (its nodes are attacked) or a list of ``Data`` (the graphs are).
-        division: How the defence divides it; not needed with a certificate.
+        division: The division of the defence. Defaults to the one of the certificate.
         budget: What the attacker may do to each target, or one budget for each target.
         kind: One of
 
-            * ``"greedy"``: knows the division and the votes; picks the edits that move the most ballots;
-            * ``"injection"``, ``"deletions"``, ``"features"``: the same with that part of the budget alone;
+            * ``"greedy"``: uses the division and the votes; picks the edits that change the most votes;
+            * ``"injection"``, ``"deletions"``, ``"features"``: greedy with that part of the budget only;
             * ``"hubs"``: injected nodes joined to many targets at once (node task);
             * ``"random"``: draws attacks at random;
             * ``"gradient"``: PRBCD on the vote, edges only;
             * ``"exhaustive"``: all attacks within the budget, on tiny graphs;
 
             or several of them; for each target the best result counts.
-        targets: Mask or row numbers; when not given, those of the certificate, else all.
+        targets: Mask or row numbers. Defaults to the targets of the certificate, or to all.
         certificate: Certificate of the same model and data, to compare with.
-        seed: Seed of what is sampled.
-        vote: What empty groups cast, and the prior; not needed with a certificate.
+        seed: Seed of the random samples.
+        vote: The voting rule. Defaults to the one of the certificate, or to ``VotingRule()``.
 
     Returns:
         One result for each target: the attacked graph, what it cost, and the label voted on it.
@@ -114,14 +114,14 @@ def _run(problem: Problem, rows: IntArray, budgets: Sequence[Budget], kind: str,
 
 @dataclass(frozen=True)
 class Curve:
-    """Accuracy under attacks of growing size; that of the worst attack lies between the two.
+    """Certified and attacked accuracy; the accuracy under the strongest attack lies between the two.
 
     Attributes:
         field: The field of the budget that was varied.
         sizes: Its amounts.
-        certified: Share of targets that are correct and certified; no attack can push the accuracy below.
-        attacked: Share of targets that are correct after the attacks; no certificate can promise more.
-        violations: Targets broken although certified; must be 0.
+        certified: Share of targets that are correct and certified: a lower bound.
+        attacked: Share of targets that are correct after the attacks: an upper bound.
+        violations: Certified targets whose label changed; must be 0.
     """
 
     field: str
@@ -143,20 +143,20 @@ def attacked_accuracy(
     targets: Any = None,
     seed: int = 0,
 ) -> Curve:
-    """Certified and attacked accuracy side by side, for growing budgets.
+    """Certified and attacked accuracy for growing budgets. Other arguments are those of :func:`attack`.
 
-    A target that fell to a small budget has fallen to all larger ones and is not attacked again.
+    A target whose label changed at a small size is not attacked again at larger sizes.
 
     Args:
-        model: As for ``attack``.
-        data: As for ``attack``, with true classes ``y``.
-        division: As for ``attack``.
+        model: A trained module in eval mode.
+        data: The graph or graphs, with true classes ``y``.
+        division: The division of the defence.
         sizes: Amounts of ``field`` to try.
         field: The field of the budget to vary.
-        rest: The rest of the budget.
-        kind: As for ``attack``.
-        targets: As for ``attack``.
-        seed: As for ``attack``.
+        rest: The other fields of the budget.
+        kind: Kind of attack, or several.
+        targets: Mask or row numbers. Defaults to all.
+        seed: Seed of the random samples.
     """
     if field not in COUNTS:
         raise BudgetError(f'cannot vary "{field}": {did_you_mean(str(field), COUNTS)}')

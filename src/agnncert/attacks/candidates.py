@@ -1,16 +1,9 @@
-"""Ids for injected nodes. Groups are hashes of ids, so an attacker who may choose ids chooses groups.
+"""The edits that a greedy attack tries against one target, with the features and ids of injected nodes.
 
-``UnusedIds`` lists the ids to choose from. The rest finds, for each of the three cases, under which ids injected nodes
-gain the most ballots: by the group of the node itself (node-centric), or by the groups of the pairs that it makes
-with a target node and its neighbours, or with the nodes of a target graph (edge-centric).
-
-Features that push a node's neighbours to a class: what an attacker gives to the nodes he injects or changes.
-
-Moves: the edits worth trying against one target, each with the groups whose ballots it may move.
-
-``NodeMoves`` and ``GraphMoves`` list edits for the two tasks: new edges, injected nodes, deletions, edge values,
-features. Injected nodes have no id at first. After all edits have been tried, ``with_ids`` gives them ids that lead
-their edges to the groups where they gain most.
+``NodeMoves`` and ``GraphMoves`` list edits for the two tasks, each with the groups whose votes it may change.
+``AdversarialFeatures`` holds features that push a node's neighbours to a class. Groups are hashes of ids, so an
+attacker who chooses ids chooses groups: injected nodes have no id at first, and after all edits have been tried,
+``with_ids`` gives them the ``UnusedIds`` with the largest gain.
 """
 
 import itertools
@@ -34,15 +27,32 @@ from agnncert.engine.call import no_edges
 from agnncert.graphs import hashing
 
 Priced = tuple[int, TriedEdit]  # what an edit gains, and the edit
+SAMPLE = 32  # nodes that feature rows are tried on
+SCALES = (1.0, 10.0, 100.0)
+KEPT_ROWS = 3  # feature rows for each class
+STEPS = 20
+ENOUGH = 5.0  # larger leads, in logits, count as this one
+Candidate = tuple[Edit, list[int]]  # an edit, and the groups whose ballots it may move
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
+# How many of each to try, in the node task.
+NEIGHBOURS_PER_GROUP = 2
+INFLUENTIAL_NODES = 16
+IDS_FOR_NODES = 512
+# The same in the graph task.
+PAIRS_TO_HASH = 2000
+PAIRS_PER_GROUP = 4
+EDGES_DELETED_AT_ONCE = 8
+NODES_TO_CHANGE = 40
+IDS_FOR_GRAPHS = 256
 
 
 class UnusedIds:
     """Ids that no node of one graph has.
 
     Args:
-        keys: Keys of its nodes. Of an integer the key tells the id, so what is listed is unused; an id that only shares
-            the key of a text is left out too, which no attack misses: it would lead to the groups of that text.
-        any_order: Whether any unused id can be given to a new node. In a graph without ``node_id`` row numbers are the
+        keys: Keys of its nodes. An integer id is its own key; an id that equals the key of a string is left out too.
+        any_order: Whether a new node may have any unused id. In a graph without ``node_id`` the row numbers are the
             ids, and a new node gets the next one.
         count: How many ids to list.
 
@@ -60,12 +70,8 @@ class UnusedIds:
         """Group of every id in the node-centric division, shape ``[count]``."""
         return hashing.node_groups(self.ids.view(np.uint64), division.num_groups, division.hash)
 
-    def pair_groups(self, division: EdgeCentric, keys: Tensor) -> IntArray:
-        """Group of the pair of every id and every given key, shape ``[count, len(keys)]``."""
-        return pair_groups(division, self.ids, keys)
-
     def without_gaps(self, edits: Sequence[Edit]) -> list[Edit]:
-        """The edits in the order of their ids; if ids are row numbers, nodes are injected for those left out."""
+        """The edits in the order of their ids; if ids are row numbers, nodes are injected for the ids in between."""
         used = {edit.injected_id for edit in edits if edit.injected_id is not None}
         filled = list(edits)
         if not self.any_order and used:
@@ -74,144 +80,15 @@ class UnusedIds:
         return sorted(filled, key=lambda edit: -1 if edit.injected_id is None else edit.injected_id)
 
 
-def pair_groups(division: EdgeCentric, ids: IntArray, keys: Tensor) -> IntArray:
-    """Group of the pair of every id (or key) and every given key, shape ``[len(ids), len(keys)]``."""
-    mine = np.repeat(ids, len(keys)).view(np.uint64)
-    theirs = np.tile(keys.numpy(), len(ids)).view(np.uint64)
-    return hashing.edge_groups(mine, theirs, division.num_groups, division.hash).reshape(len(ids), len(keys))
-
-
-def ids_by_group(unused: UnusedIds, groups: IntArray, best: Mapping[int, Priced], count: int) -> Iterator[TriedEdit]:
-    """Node-centric: one injected node for each group, under an id of that group.
-
-    Args:
-        unused: Ids to choose from.
-        groups: Group of each id.
-        best: The best injection for each group.
-        count: Nodes that may be injected.
-    """
-    among = len(unused.ids) if unused.any_order else count
-    served: set[int] = set()
-    for new_id, group in zip(unused.ids[:among].tolist(), groups[:among].tolist(), strict=True):
-        if group in best and group not in served:
-            tried = best[group][1]
-            yield TriedEdit(replace(tried.edit, injected_id=new_id), tried.ballots)
-            if unused.any_order:
-                served.add(group)
-
-
-def ids_at_node(
-    unused: UnusedIds,
-    groups: IntArray,
-    neighbours: Sequence[int],
-    direct: Mapping[int, Priced],
-    through: Mapping[tuple[int, int], Priced],
-    num_groups: int,
-    most: float,
-    count: int,
-) -> Iterator[TriedEdit]:
-    """Edge-centric, node task: an injected node is joined to the target, and to neighbours of the target.
-
-    Every edge of the injected node falls into the group of its own pair. The nodes come one by one, each under the id
-    whose edges gain the most where nothing has moved yet; all edges of a node have the features of the first.
-
-    Args:
-        unused: Ids to choose from.
-        groups: Group of every id's pair with the target, then with the neighbours, shape ``[num_ids, 1 + neighbours]``.
-        neighbours: Neighbours of the target.
-        direct: What an edge to the target gains, by group.
-        through: What an edge to a neighbour gains, by group and neighbour; only those that gain something.
-        num_groups: Number of groups.
-        most: Edges that a node may bring.
-        count: Nodes that may be injected.
-    """
-    worth = np.full(num_groups, -1.0)  # of an edge to the target, by group; below zero where it can gain nothing
-    for group, (gain, _) in direct.items():
-        worth[group] = gain
-    used: list[int] = []
-    for turn in range(count):
-        pick = turn
-        if unused.any_order:
-            value = worth[groups[:, 0]]
-            for (group, neighbour), (gain, _) in through.items():
-                if worth[group] >= 0:
-                    falls_there = groups[:, 1 + neighbours.index(neighbour)] == group
-                    value += gain * (falls_there & (groups[:, 0] != group))
-            value[used] = -2
-            pick = int(value.argmax())
-        first = int(groups[pick, 0])
-        if worth[first] < 0:
-            if unused.any_order:
-                return
-            continue
-        used.append(pick)
-        parts = {first: direct[first][1]}
-        for neighbour, group in zip(neighbours, groups[pick, 1:].tolist(), strict=True):
-            if (group, neighbour) in through and worth[group] >= 0 and group not in parts and len(parts) < most:
-                tried = through[group, neighbour][1]
-                if tried.edit.injected == parts[first].edit.injected:
-                    parts[group] = tried
-        worth[list(parts)] = -1
-        edges = tuple(pair for part in parts.values() for pair in part.edit.add_edges)
-        ballots = {group: part.ballots[group] for group, part in parts.items()}
-        yield TriedEdit(replace(parts[first].edit, add_edges=edges, injected_id=int(unused.ids[pick])), ballots)
-
-
-def ids_in_graph(
-    unused: UnusedIds, groups: IntArray, new: Sequence[Priced], num_groups: int, most: int, count: int
-) -> Iterator[TriedEdit]:
-    """Edge-centric, graph task: an injected node is joined to any nodes whose pair falls into a wanted group.
-
-    The nodes come one by one, each with the features and the id that gain the most where nothing has moved yet.
-
-    Args:
-        unused: Ids to choose from.
-        groups: Group of every id's pair with every node, shape ``[num_ids, num_nodes]``.
-        new: What one edge of an injected node gains, by its features and group.
-        num_groups: Number of groups.
-        most: Edges that a node may bring.
-        count: Nodes that may be injected.
-    """
-    available = np.zeros((len(groups), num_groups), dtype=bool)  # groups that a node under each id can reach
-    available[np.arange(len(groups))[:, None], groups] = True
-    gains: dict[int, FloatArray] = {}
-    ballots: dict[tuple[int, int], int] = {}
-    for gain, tried in new:
-        assert tried.edit.injected is not None
-        group, ballot = next(iter(tried.ballots.items()))
-        gains.setdefault(tried.edit.injected, np.zeros(num_groups))[group] = max(gain, 0)
-        ballots[tried.edit.injected, group] = ballot
-    for turn in range(min(count, len(groups))):
-        values = {row: np.sort(available * gain, axis=1)[:, -most:].sum(1) for row, gain in gains.items()}
-        features = max(values, key=lambda row: values[row].max())
-        pick = int(values[features].argmax()) if unused.any_order else turn
-        gain_here = available[pick] * gains[features]
-        wanted = [int(group) for group in np.argsort(-gain_here, kind="stable")[:most] if gain_here[group] > 0]
-        if not wanted:
-            continue
-        edges = tuple((INJECTED, int(np.flatnonzero(groups[pick] == group)[0])) for group in wanted)
-        edit = Edit("inject_nodes", add_edges=edges, injected=features, injected_id=int(unused.ids[pick]))
-        yield TriedEdit(edit, {group: ballots[features, group] for group in wanted})
-        available[pick] = False
-        for left in gains.values():
-            left[wanted] = 0
-
-
-SAMPLE = 32  # nodes that feature rows are tried on
-SCALES = (1.0, 10.0, 100.0)
-STEPS = 20
-ENOUGH = 5.0  # larger leads, in logits, count as this one
-
-
 @dataclass(frozen=True)
 class AdversarialFeatures:
-    """Feature rows that an attacker would inject, and existing nodes that he would join to a target.
+    """Features for injected or changed nodes, and existing nodes to join to a target.
 
     Attributes:
         features: All rows, shape ``[num_rows, num_features]``.
         lists: The same rows as lists, shared by all perturbations that use them.
-        best: For every class the rows that push to it most often, best first.
-        strong: For every class all nodes, sorted by how clearly each predicts it by itself, the clearest first.
+        best: For each class the rows that push to it most often, best first.
+        strong: For each class all nodes, sorted by their logit margin for it without edges, largest first.
     """
 
     features: Tensor
@@ -224,18 +101,12 @@ class AdversarialFeatures:
         return [row for rival in rivals for row in self.best[rival][:count]]
 
     @classmethod
-    def of(cls, problem: Problem, seed: int = 0, keep: int = 3) -> "AdversarialFeatures":
-        """Tries copies of real nodes, as they are and magnified, and features found by gradient ascent.
-
-        Args:
-            problem: The model and its data.
-            seed: Seed of the sample of nodes that feature rows are tried on.
-            keep: Rows to keep for each class.
-        """
+    def of(cls, problem: Problem, seed: int = 0) -> "AdversarialFeatures":
+        """Tries copies of real nodes, also magnified, and features found by gradient ascent, on a random sample."""
         random = np.random.default_rng(seed)
         x = problem.graph.x.to(problem.call.dtype)
         sample = x[torch.from_numpy(random.choice(len(x), min(SAMPLE, len(x)), replace=False))]
-        with torch.no_grad():  # every node by itself
+        with torch.no_grad():  # without edges
             batch = torch.arange(len(x)) if problem.task == "graph" else None
             lead = _lead(problem.call(x, *no_edges(problem.graph, problem.call.takes), batch))
         strong = [np.argsort(-lead[:, k].numpy(), kind="stable") for k in range(problem.call.num_classes)]
@@ -247,79 +118,11 @@ class AdversarialFeatures:
             tried = torch.cat([scale * torch.cat([real, ascended[k : k + 1]]) for scale in SCALES])
             tried = tried[torch.isfinite(tried).all(1)]
             share, mean = _pushed(problem, sample, tried, k)
-            order = np.lexsort([-mean, -share])[:keep]
+            order = np.lexsort([-mean, -share])[:KEPT_ROWS]
             best.append(list(range(len(rows), len(rows) + len(order))))
             rows += [tried[int(r)] for r in order]
         features = torch.stack(rows).to(problem.graph.x.dtype)
         return cls(features, features.tolist(), best, strong)
-
-
-def _ascend(problem: Problem, sample: Tensor, start: Tensor) -> Tensor:
-    """For every class features that raise its score for the sampled nodes when joined to them, shape as ``start``."""
-    label = torch.arange(len(start)).repeat_interleave(len(sample))
-    length = start.norm(dim=1, keepdim=True)
-    length = torch.where(length > 0, length, torch.ones_like(length))
-    features = start.clone()
-    for _ in range(STEPS):
-        features = features.detach().requires_grad_(True)
-        with torch.enable_grad():
-            lead = _lead(_joined(problem, sample.repeat(len(start), 1), features[label]))
-            won = lead.gather(1, label[:, None]).clamp(max=ENOUGH)
-            slope = torch.autograd.grad(won.sum(), features, allow_unused=True)[0] if won.requires_grad else None
-        if slope is None or not bool(torch.isfinite(slope).all()):
-            break
-        norm = slope.norm(dim=1, keepdim=True)
-        features = features + torch.where(norm > 0, 0.5 * length * slope / norm, 0.0)
-    return features.detach()
-
-
-def _pushed(
-    problem: Problem, sample: Tensor, tried: Tensor, label: int
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """How often each row pushes a sampled node to ``label``, and by how much."""
-    others = tried.repeat_interleave(len(sample), dim=0)
-    with torch.no_grad():
-        lead = _lead(_joined(problem, sample.repeat(len(tried), 1), others))[:, label].view(len(tried), -1)
-    return (lead > 0).float().mean(1).numpy(), lead.clamp(-ENOUGH, ENOUGH).mean(1).float().numpy()
-
-
-def _joined(problem: Problem, targets: Tensor, others: Tensor) -> Tensor:
-    """Logits of targets that have one neighbour each; in the graph task, of graphs that consist of the two."""
-    count = len(targets)
-    here = torch.arange(count)
-    values = {
-        name: torch.ones(2 * count, *problem.graph[name].shape[1:], dtype=problem.graph[name].dtype)
-        for name in problem.call.takes
-    }
-    if problem.task == "graph":
-        both = torch.stack([targets, others], dim=1).reshape(2 * count, -1)
-        pairs = torch.stack([2 * here, 2 * here + 1])
-        return problem.call(both, torch.cat([pairs, pairs.flip(0)], dim=1), values, torch.arange(2 * count) // 2)
-    pairs = torch.stack([here + count, here])
-    return problem.call(torch.cat([targets, others]), torch.cat([pairs, pairs.flip(0)], dim=1), values)[:count]
-
-
-def _lead(logits: Tensor) -> Tensor:
-    """By how much each class is ahead of the best other one, shape as ``logits``."""
-    top = logits.topk(2, dim=1).values
-    is_top = logits == top[:, :1]
-    return logits - torch.where(is_top, top[:, 1:], top[:, :1])
-
-
-Candidate = tuple[Edit, list[int]]  # an edit, and the groups whose ballots it may move
-Item = TypeVar("Item")
-Key = TypeVar("Key", bound=Hashable)
-
-# How many of each to try, in the node task.
-NEIGHBOURS_PER_GROUP = 2
-INFLUENTIAL_NODES = 16
-IDS_FOR_NODES = 512
-# The same in the graph task.
-PAIRS_TO_HASH = 2000
-PAIRS_PER_GROUP = 4
-EDGES_DELETED_AT_ONCE = 8
-NODES_TO_CHANGE = 40
-IDS_FOR_GRAPHS = 256
 
 
 class NodeMoves:
@@ -415,13 +218,13 @@ class NodeMoves:
     def ids_by_pair(
         self, row: int, new: Sequence[Priced], division: EdgeCentric, most: float, count: int
     ) -> Iterator[TriedEdit]:
-        """Injected nodes under ids that lead their edges to the wanted groups (edge-centric)."""
+        """Injected nodes with the ids of the largest gain (edge-centric)."""
         # By the group whose ballot it moves, and the node it is joined to: the target, or a neighbour.
         best = _best_by(lambda attempt: (next(iter(attempt.ballots)), attempt.edit.add_edges[0][1]), new)
         direct = {group: priced for (group, joined), priced in best.items() if joined == row}
         through = {key: priced for key, priced in best.items() if key[1] != row and priced[0] > 0}
         neighbours = sorted({u for _, u in through})
-        groups = self._unused.pair_groups(division, self.problem.graph.node_key[[row, *neighbours]])
+        groups = pair_groups(division, self._unused.ids, self.problem.graph.node_key[[row, *neighbours]])
         return ids_at_node(self._unused, groups, neighbours, direct, through, division.num_groups, most, count)
 
 
@@ -461,7 +264,7 @@ class GraphMoves:
                 for value in self.edge_values if budget.change_edges else ():
                     yield Edit("change_edges", change_edges=((*pair, value),)), [group]
         nodes = _some(range(subgraphs.graph.num_nodes), NODES_TO_CHANGE, random)
-        groups_of = {u: groups for u in nodes if (groups := _groups_of(subgraphs, u))}
+        groups_of = {u: groups for u in nodes if (groups := subgraphs.groups_of(u))}
         if budget.delete_nodes and subgraphs.graph.num_nodes > 1:
             for u, groups in groups_of.items():
                 yield Edit("delete_nodes", delete_nodes=(u,)), groups
@@ -470,7 +273,7 @@ class GraphMoves:
                 yield Edit("change_features", change_features=((u, features),)), groups
 
     def _new_edges(self, subgraphs: GraphSubgraphs, random: np.random.Generator) -> Iterator[Candidate]:
-        joined = {(min(arc), max(arc)) for arc in subgraphs.graph.edge_index.t().tolist()}
+        joined = {(min(edge), max(edge)) for edge in subgraphs.graph.edge_index.t().tolist()}
         if isinstance(self.division, NodeCentric):
             for group, members in enumerate(subgraphs.members):
                 pairs = [(u, v) for k, u in enumerate(members[:60]) for v in members[:k] if (v, u) not in joined]
@@ -495,16 +298,16 @@ class GraphMoves:
                     edges = tuple((INJECTED, u) for u in members[:linked])
                     yield Edit("inject_nodes", add_edges=edges, injected=features, injected_group=group), [group]
             elif most:
-                # One node stands for all that might be joined; which of them really are depends on the id chosen later.
+                # One node stands for all that might be joined; the id chosen later decides which nodes are joined.
                 edges = ((INJECTED, members[0] if members else 0),)
                 yield Edit("inject_nodes", add_edges=edges, injected=features), [group]
 
     def ids_by_pair(
         self, row: int, new: Sequence[Priced], division: EdgeCentric, most: float, count: int
     ) -> Iterator[TriedEdit]:
-        """Injected nodes under ids that lead their edges to the wanted groups (edge-centric)."""
+        """Injected nodes with the ids of the largest gain (edge-centric)."""
         graph, unused = self.subgraphs(row).graph, self.unused_ids(row)
-        groups = unused.pair_groups(division, graph.node_key)
+        groups = pair_groups(division, unused.ids, graph.node_key)
         return ids_in_graph(unused, groups, new, division.num_groups, int(min(most, graph.num_nodes)), count)
 
 
@@ -517,7 +320,7 @@ def with_ids(
     rival: int,
     budget: Budget,
 ) -> list[TriedEdit]:
-    """The edits, with injected nodes under ids that lead their edges to the wanted groups."""
+    """The edits; injected nodes get the ids with the largest gain for ``rival``."""
     others = [attempt for attempt in tried if attempt.edit.injected is None]
     new = [(attempt.gain(before, label, rival), attempt) for attempt in tried if attempt.edit.injected is not None]
     if not new:
@@ -528,6 +331,181 @@ def with_ids(
         return [*others, *moves.ids_by_pair(row, new, division, budget.edges_per_injected, count)]
     best = _best_by(lambda attempt: attempt.edit.injected_group, new)
     return [*others, *ids_by_group(unused, unused.node_groups(division), best, count)]
+
+
+def pair_groups(division: EdgeCentric, ids: IntArray, keys: Tensor) -> IntArray:
+    """Group of the pair of every id (or key) and every given key, shape ``[len(ids), len(keys)]``."""
+    mine = np.repeat(ids, len(keys)).view(np.uint64)
+    theirs = np.tile(keys.numpy(), len(ids)).view(np.uint64)
+    return hashing.edge_groups(mine, theirs, division.num_groups, division.hash).reshape(len(ids), len(keys))
+
+
+def ids_by_group(unused: UnusedIds, groups: IntArray, best: Mapping[int, Priced], count: int) -> Iterator[TriedEdit]:
+    """Node-centric: one injected node for each group, under an id of that group.
+
+    Args:
+        unused: Ids to choose from.
+        groups: Group of each id.
+        best: The best injection for each group.
+        count: Nodes that may be injected.
+    """
+    among = len(unused.ids) if unused.any_order else count
+    served: set[int] = set()
+    for new_id, group in zip(unused.ids[:among].tolist(), groups[:among].tolist(), strict=True):
+        if group in best and group not in served:
+            tried = best[group][1]
+            yield TriedEdit(replace(tried.edit, injected_id=new_id), tried.ballots)
+            if unused.any_order:
+                served.add(group)
+
+
+def ids_at_node(
+    unused: UnusedIds,
+    groups: IntArray,
+    neighbours: Sequence[int],
+    direct: Mapping[int, Priced],
+    through: Mapping[tuple[int, int], Priced],
+    num_groups: int,
+    most: float,
+    count: int,
+) -> Iterator[TriedEdit]:
+    """Edge-centric, node task: an injected node is joined to the target, and to neighbours of the target.
+
+    Each edge falls into the group of its pair of ids. Nodes are injected one by one, each with the id whose edges gain
+    the most in groups that no earlier node has changed.
+
+    Args:
+        unused: Ids to choose from.
+        groups: Group of every id's pair with the target, then with the neighbours, shape ``[num_ids, 1 + neighbours]``.
+        neighbours: Neighbours of the target.
+        direct: What an edge to the target gains, by group.
+        through: What an edge to a neighbour gains, by group and neighbour; only those that gain something.
+        num_groups: Number of groups.
+        most: Edges that a node may bring.
+        count: Nodes that may be injected.
+    """
+    worth = np.full(num_groups, -1.0)  # of an edge to the target, by group; below zero where it can gain nothing
+    for group, (gain, _) in direct.items():
+        worth[group] = gain
+    used: list[int] = []
+    for turn in range(count):
+        pick = turn
+        if unused.any_order:
+            value = worth[groups[:, 0]]
+            for (group, neighbour), (gain, _) in through.items():
+                if worth[group] >= 0:
+                    falls_there = groups[:, 1 + neighbours.index(neighbour)] == group
+                    value += gain * (falls_there & (groups[:, 0] != group))
+            value[used] = -2
+            pick = int(value.argmax())
+        first = int(groups[pick, 0])
+        if worth[first] < 0:
+            if unused.any_order:
+                return
+            continue
+        used.append(pick)
+        parts = {first: direct[first][1]}
+        for neighbour, group in zip(neighbours, groups[pick, 1:].tolist(), strict=True):
+            if (group, neighbour) in through and worth[group] >= 0 and group not in parts and len(parts) < most:
+                tried = through[group, neighbour][1]
+                if tried.edit.injected == parts[first].edit.injected:
+                    parts[group] = tried
+        worth[list(parts)] = -1
+        edges = tuple(pair for part in parts.values() for pair in part.edit.add_edges)
+        ballots = {group: part.ballots[group] for group, part in parts.items()}
+        yield TriedEdit(replace(parts[first].edit, add_edges=edges, injected_id=int(unused.ids[pick])), ballots)
+
+
+def ids_in_graph(
+    unused: UnusedIds, groups: IntArray, new: Sequence[Priced], num_groups: int, most: int, count: int
+) -> Iterator[TriedEdit]:
+    """Edge-centric, graph task: an injected node is joined to nodes whose pair falls into a wanted group.
+
+    Nodes are injected one by one, each with the features and the id that gain the most in groups that no earlier node
+    has changed.
+
+    Args:
+        unused: Ids to choose from.
+        groups: Group of every id's pair with every node, shape ``[num_ids, num_nodes]``.
+        new: What one edge of an injected node gains, by its features and group.
+        num_groups: Number of groups.
+        most: Edges that a node may bring.
+        count: Nodes that may be injected.
+    """
+    available = np.zeros((len(groups), num_groups), dtype=bool)  # groups that a node under each id can reach
+    available[np.arange(len(groups))[:, None], groups] = True
+    gains: dict[int, FloatArray] = {}
+    ballots: dict[tuple[int, int], int] = {}
+    for gain, tried in new:
+        assert tried.edit.injected is not None
+        group, ballot = next(iter(tried.ballots.items()))
+        gains.setdefault(tried.edit.injected, np.zeros(num_groups))[group] = max(gain, 0)
+        ballots[tried.edit.injected, group] = ballot
+    for turn in range(min(count, len(groups))):
+        values = {row: np.sort(available * gain, axis=1)[:, -most:].sum(1) for row, gain in gains.items()}
+        features = max(values, key=lambda row: values[row].max())
+        pick = int(values[features].argmax()) if unused.any_order else turn
+        gain_here = available[pick] * gains[features]
+        wanted = [int(group) for group in np.argsort(-gain_here, kind="stable")[:most] if gain_here[group] > 0]
+        if not wanted:
+            continue
+        edges = tuple((INJECTED, int(np.flatnonzero(groups[pick] == group)[0])) for group in wanted)
+        edit = Edit("inject_nodes", add_edges=edges, injected=features, injected_id=int(unused.ids[pick]))
+        yield TriedEdit(edit, {group: ballots[features, group] for group in wanted})
+        available[pick] = False
+        for left in gains.values():
+            left[wanted] = 0
+
+
+def _ascend(problem: Problem, sample: Tensor, start: Tensor) -> Tensor:
+    """For each class, features that raise its logit at the sampled nodes when joined to them, shape as ``start``."""
+    label = torch.arange(len(start)).repeat_interleave(len(sample))
+    length = start.norm(dim=1, keepdim=True)
+    length = torch.where(length > 0, length, torch.ones_like(length))
+    features = start.clone()
+    for _ in range(STEPS):
+        features = features.detach().requires_grad_(True)
+        with torch.enable_grad():
+            lead = _lead(_joined(problem, sample.repeat(len(start), 1), features[label]))
+            won = lead.gather(1, label[:, None]).clamp(max=ENOUGH)
+            slope = torch.autograd.grad(won.sum(), features, allow_unused=True)[0] if won.requires_grad else None
+        if slope is None or not bool(torch.isfinite(slope).all()):
+            break
+        norm = slope.norm(dim=1, keepdim=True)
+        features = features + torch.where(norm > 0, 0.5 * length * slope / norm, 0.0)
+    return features.detach()
+
+
+def _pushed(
+    problem: Problem, sample: Tensor, tried: Tensor, label: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """How often each row pushes a sampled node to ``label``, and by how much."""
+    others = tried.repeat_interleave(len(sample), dim=0)
+    with torch.no_grad():
+        lead = _lead(_joined(problem, sample.repeat(len(tried), 1), others))[:, label].view(len(tried), -1)
+    return (lead > 0).float().mean(1).numpy(), lead.clamp(-ENOUGH, ENOUGH).mean(1).float().numpy()
+
+
+def _joined(problem: Problem, targets: Tensor, others: Tensor) -> Tensor:
+    """Logits of targets that have one neighbour each; in the graph task, of graphs that consist of the two."""
+    count = len(targets)
+    here = torch.arange(count)
+    values = {
+        name: torch.ones(2 * count, *problem.graph[name].shape[1:], dtype=problem.graph[name].dtype)
+        for name in problem.call.takes
+    }
+    if problem.task == "graph":
+        both = torch.stack([targets, others], dim=1).reshape(2 * count, -1)
+        pairs = torch.stack([2 * here, 2 * here + 1])
+        return problem.call(both, torch.cat([pairs, pairs.flip(0)], dim=1), values, torch.arange(2 * count) // 2)
+    pairs = torch.stack([here + count, here])
+    return problem.call(torch.cat([targets, others]), torch.cat([pairs, pairs.flip(0)], dim=1), values)[:count]
+
+
+def _lead(logits: Tensor) -> Tensor:
+    """Margin of each class over the best other class, shape as ``logits``."""
+    top = logits.topk(2, dim=1).values
+    return logits - torch.where(logits == top[:, :1], top[:, 1:], top[:, :1])
 
 
 def _best_by(key: Callable[[TriedEdit], Key], priced: Sequence[Priced]) -> dict[Key, Priced]:
@@ -546,13 +524,6 @@ def _first_of_each(items: Iterable[tuple[Item, int]], count: int) -> Iterator[tu
         seen[group] = seen.get(group, 0) + 1
         if seen[group] <= count:
             yield item, group
-
-
-def _groups_of(subgraphs: GraphSubgraphs, node: int) -> list[int]:
-    """Groups whose subgraph a node is in."""
-    if subgraphs.node_centric:
-        return [subgraphs.group_of[node]]
-    return [group for group, members in enumerate(subgraphs.members) if node in members]
 
 
 def _some(items: Sequence[Item], count: int, random: np.random.Generator) -> list[Item]:

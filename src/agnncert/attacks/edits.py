@@ -1,9 +1,9 @@
-"""Edits: one small change each, and the ballots that it would lead to.
+"""Edits: small changes, and the votes that they lead to.
 
-A greedy attack tries thousands of edits. Each is tried only in the subgraphs that it touches, and of a subgraph only
-the part that the ballot depends on is built: in the node task the nodes that can reach the target, in the graph task
-all of it. ``NodeSubgraphs`` and ``GraphSubgraphs`` build these parts; ``BallotQueue`` runs the model on many side by
-side. These ballots only guide the search: the result of an attack is voted again on the attacked graph.
+A greedy attack tries thousands of edits. Each is tried only in the subgraphs that it touches, and only the part of a
+subgraph that the vote depends on is built: in the node task the nodes that can reach the target, in the graph task the
+whole subgraph. ``NodeSubgraphs`` and ``GraphSubgraphs`` build these parts; ``BallotQueue`` runs the model on them in
+batches. These votes only guide the search: the votes of a result are computed on the attacked graph.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,19 +77,13 @@ class TriedEdit:
     ballots: Mapping[int, int]
 
     def gain(self, before: Sequence[int], label: int, rival: int) -> int:
-        """By how many votes it closes the gap between ``label`` and ``rival``, given the ballots ``before`` it."""
+        """How many votes ``rival`` gains on ``label``, compared with the ballots ``before`` the edit."""
         weight = {label: -1, rival: 1}
         return sum(weight.get(new, 0) - weight.get(before[group], 0) for group, new in self.ballots.items())
 
 
 def perturbation_of(edits: Sequence[Edit], ids: Sequence[Id], features: Sequence[Sequence[float]]) -> Perturbation:
-    """All edits together, in terms of ids.
-
-    Args:
-        edits: What to do; injected nodes have ids.
-        ids: Id of every row.
-        features: The rows of ``AdversarialFeatures``.
-    """
+    """All edits in one perturbation; ``ids`` are those of all rows, ``features`` those of ``AdversarialFeatures``."""
 
     def id_of(row: int, edit: Edit) -> Id:
         if row != INJECTED:
@@ -108,7 +102,7 @@ def perturbation_of(edits: Sequence[Edit], ids: Sequence[Id], features: Sequence
 
 
 def _both_ways(pairs: Iterable[RowPair]) -> list[RowPair]:
-    return [arc for u, v in pairs for arc in ((u, v), (v, u))]
+    return [edge for u, v in pairs for edge in ((u, v), (v, u))]
 
 
 @dataclass(frozen=True)
@@ -144,35 +138,31 @@ class NodeSubgraphs:
         self.hops = _hops(problem.model)
 
     def edited(self, group: int, target: int, edit: Edit) -> Subgraph | None:
-        """What the target's ballot in one group depends on after an edit; ``None`` if it casts none there.
+        """What the target's vote in one group depends on after an edit; ``None`` if it abstains there.
 
-        In the edge-centric division all pairs that the edit adds are taken to be in this group.
+        In the edge-centric division all pairs that the edit adds are assumed to be in this group.
         """
         deleted = set(_both_ways(edit.delete_edges))
-        added = self._added(group, edit)
+        added: dict[int, list[InEdge]] = {}
+        for src, dst in _both_ways(edit.add_edges):
+            if not self.node_centric or self._group(src, edit) == group:
+                added.setdefault(dst, []).append((src, ADDED))
         nodes, position, distance = [target], {target: 0}, [0]
         edges = []
-        for here, head in enumerate(nodes):
+        for here, dst in enumerate(nodes):
             if distance[here] >= self.hops:
                 break
-            for tail, edge in (*self.neighbours.edges_into(group, head), *added.get(head, ())):
-                if (tail, head) in deleted or tail in edit.delete_nodes:
+            for src, edge in (*self.neighbours.edges_into(group, dst), *added.get(dst, ())):
+                if (src, dst) in deleted or src in edit.delete_nodes:
                     continue
-                if tail not in position:
-                    position[tail] = len(nodes)
-                    nodes.append(tail)
+                if src not in position:
+                    position[src] = len(nodes)
+                    nodes.append(src)
                     distance.append(distance[here] + 1)
-                edges.append((position[tail], here, edge))
+                edges.append((position[src], here, edge))
         if self.gated and len(nodes) == 1 and self.group_of[target] != group:
             return None
         return Subgraph(nodes, [self.gated and self._group(node, edit) != group for node in nodes], edges)
-
-    def _added(self, group: int, edit: Edit) -> dict[int, list[InEdge]]:
-        added: dict[int, list[InEdge]] = {}
-        for tail, head in _both_ways(edit.add_edges):
-            if not self.node_centric or self._group(tail, edit) == group:
-                added.setdefault(head, []).append((tail, ADDED))
-        return added
 
     def _group(self, node: int, edit: Edit) -> int:
         return edit.injected_group if node == INJECTED else self.group_of[node]
@@ -210,6 +200,12 @@ class GraphSubgraphs:
         if not self.node_centric:
             self.members = [sorted({end for edge in edges for end in edge[:2]}) for edges in self.edges]
 
+    def groups_of(self, node: int) -> list[int]:
+        """Groups whose subgraph a node is in."""
+        if self.node_centric:
+            return [self.group_of[node]]
+        return [group for group, members in enumerate(self.members) if node in members]
+
     def edited(self, group: int, target: int, edit: Edit) -> Subgraph | None:
         """The subgraph of one group after an edit; ``None`` if no node is left in it."""
         deleted, gone = set(_both_ways(edit.delete_edges)), set(edit.delete_nodes)
@@ -228,12 +224,7 @@ class GraphSubgraphs:
 
 
 class BallotQueue:
-    """Collects edited subgraphs and casts their ballots together.
-
-    Args:
-        problem: The model and its data.
-        features: Rows that edits give to nodes.
-    """
+    """Collects edited subgraphs and runs the model on them in batches; ``features`` are what edits give to nodes."""
 
     def __init__(self, problem: Problem, features: Tensor) -> None:
         self.call, self.graph, self.num_nodes = problem.call, problem.graph, int(problem.graph.num_nodes)
@@ -252,7 +243,7 @@ class BallotQueue:
         self._changed: list[tuple[int, Any]] = []
 
     def add(self, subgraphs: NodeSubgraphs | GraphSubgraphs, group: int, target: int, edit: Edit) -> int:
-        """Queues one ballot; ``cast`` will put it at the returned position."""
+        """Queues one subgraph and returns the position of its vote in ``cast``."""
         subgraph = subgraphs.edited(group, target, edit)
         self._count += 1
         if subgraph is None:
@@ -266,7 +257,7 @@ class BallotQueue:
             features = given.get(node)
             self._rows.append(subgraphs.first_row + node if features is None else self.num_nodes + features)
         self._hidden += subgraph.hidden
-        values = {arc: value for u, v, value in edit.change_edges for arc in ((u, v), (v, u))}
+        values = {edge: value for u, v, value in edit.change_edges for edge in ((u, v), (v, u))}
         for u, v, edge in subgraph.edges:
             value = values.get((subgraph.nodes[u], subgraph.nodes[v]))
             copies = 1
@@ -279,7 +270,7 @@ class BallotQueue:
         return self._count - 1
 
     def cast(self) -> Ballots:
-        """All ballots, in the order they were added."""
+        """All votes, in the order in which subgraphs were added."""
         self._run()
         ballots = np.full(self._count, ABSTAIN, dtype=np.int16)
         voting = np.ones(self._count, dtype=bool)

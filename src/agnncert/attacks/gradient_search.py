@@ -1,7 +1,7 @@
 """The gradient attack on edges: PyG's PRBCD against the vote, or against the undefended model.
 
-PRBCD relaxes edges to weights between 0 and 1 and follows the gradient. The model must therefore let weights through:
-by an ``edge_weight`` argument, or because it is built of PyG's message-passing layers, whose messages are then scaled.
+PRBCD relaxes edges to weights between 0 and 1 and follows the gradient. The model must therefore have an
+``edge_weight`` argument, or consist of PyG's message-passing layers, whose messages are then scaled.
 """
 
 import inspect
@@ -33,8 +33,8 @@ with warnings.catch_warnings():
 
 Victim = Literal["vote", "model"]
 
-BLOCK = 512  # pairs looked at together
-CANDIDATES = 500  # nodes looked at as new neighbours
+BLOCK = 512  # pairs in a block of PRBCD
+CANDIDATES = 500  # nodes considered as new neighbours
 
 
 def gradient(
@@ -52,18 +52,17 @@ def gradient(
         problem: Model, data and division; a built-in division, a graph without edge values.
         targets: Rows, a mask, or ``None`` for all.
         budget: What the attacker may do to each target, or one budget for each.
-        victim: "vote" follows the gradient of all ballots, "model" that of the undefended model on the whole
-            graph. The labels of a result are those of the vote in both cases; with "model", ``undefended`` says
-            what became of the model's own label.
+        victim: "vote" follows the gradient of all votes, "model" that of the undefended model on the whole graph.
+            The labels of a result are voted in both cases; with "model", ``undefended`` holds the model's labels.
         epochs: Steps along the gradient.
-        seed: Seed of the pairs that are looked at.
+        seed: Seed of the sampled pairs.
     """
     if victim not in ("vote", "model"):
         raise SettingsError(f'victim="{victim}": {did_you_mean(str(victim), ["vote", "model"])}')
     if epochs < 1:
         raise SettingsError(f"epochs={epochs}: expected a whole number from 1 on.")
     if any(name in problem.graph for name in EDGE_VALUES):
-        raise SettingsError("the gradient attack weighs edges, and this graph has weights or attributes of its own.")
+        raise SettingsError("the gradient attack sets edge weights, but this graph has weights or attributes already.")
     problem.built_in()
     _require_weights(problem.model)
     rows = problem.rows(targets)
@@ -125,7 +124,7 @@ def _search_graph(problem: Problem, row: int, victim: Victim) -> tuple[Data, int
 
 
 def _pairs_to_flip(count: int, joined: set[tuple[int, int]], target: int | None, budget: Budget) -> Tensor:
-    """The pairs that may be flipped: those of the target, or all of a whole graph, shape ``[2, num_pairs]``."""
+    """The pairs that may be flipped: those at the target, or all pairs of a graph, shape ``[2, num_pairs]``."""
     if target is None:
         low, high = np.triu_indices(count, 1)
         pairs = list(zip(low.tolist(), high.tolist(), strict=True))
@@ -136,7 +135,7 @@ def _pairs_to_flip(count: int, joined: set[tuple[int, int]], target: int | None,
 
 
 class _TargetedPRBCD(PRBCDAttack):  # type: ignore[misc]
-    """PRBCD that looks only at given pairs, and counts every row of the prediction as one to be flipped."""
+    """PRBCD on given pairs only; every row of the prediction is attacked."""
 
     # A copy, as the base class writes into its own.
     coeffs: ClassVar[dict[str, Any]] = {**PRBCDAttack.coeffs, "max_final_samples": 10}
@@ -168,7 +167,7 @@ class _TargetedPRBCD(PRBCDAttack):  # type: ignore[misc]
         if self.pairs.size(1) >= self.block_size:
             super()._sample_random_block(budget)
             return
-        self.current_block = torch.arange(self.pairs.size(1))  # so few that all are looked at
+        self.current_block = torch.arange(self.pairs.size(1))  # few enough to consider all
         self.block_edge_index = self.pairs
         self.block_edge_weight = torch.full(self.current_block.shape, self.coeffs["eps"])
 
@@ -177,21 +176,21 @@ class _TargetedPRBCD(PRBCDAttack):  # type: ignore[misc]
             super()._resample_random_block(budget)
 
     def _update_edge_weights(self, budget: int, block_edge_weight: Tensor, epoch: int, gradient: Tensor) -> Tensor:
-        # PRBCD's own step size grows with the graph, which makes no sense for one target.
+        # PRBCD's step size grows with the graph, which does not suit a single target.
         largest = float(gradient.abs().max())
         step = 0.3 / np.sqrt(max(0, epoch - self.epochs_resampling) + 1)
         return block_edge_weight + (step / largest if largest > 0 else 0.0) * gradient
 
 
 def _margin(scores: Tensor, label: int) -> Tensor:
-    """By how much another class leads ``label``, squashed so that ballots far from a tie count less."""
+    """Margin of the best other class over ``label``, squashed so that votes far from a tie count less."""
     log_share = scores.log_softmax(dim=-1)
     others = log_share.index_fill(1, torch.tensor([label]), -torch.inf).amax(dim=-1)
     return torch.tanh(others - log_share[:, label]).mean()
 
 
 class _Logits(torch.nn.Module):
-    """What PRBCD differentiates: logits of the victim, with a weight on every edge."""
+    """Logits of the victim with a weight on every edge, which PRBCD differentiates."""
 
     def __init__(self, problem: Problem, graph: Data, target: int | None, victim: Victim) -> None:
         super().__init__()
@@ -226,16 +225,17 @@ def _takes_weights(model: Any) -> bool:
 
 
 def _require_weights(model: Any) -> None:
+    """Raises ModelContractError if the model has neither an ``edge_weight`` argument nor message-passing layers."""
     modules = model.modules() if isinstance(model, torch.nn.Module) else ()
     if not _takes_weights(model) and not any(isinstance(module, MessagePassing) for module in modules):
         raise ModelContractError(
-            "the gradient attack must weigh edges: give the model's forward an edge_weight argument, or "
+            "the gradient attack needs edge weights: give the model's forward an edge_weight argument, or "
             'build it of PyG\'s message-passing layers. The attack "greedy" needs neither.'
         )
 
 
 def _weighted(problem: Problem, x: Tensor, edge_index: Tensor, weight: Tensor, batch: Tensor | None) -> Tensor:
-    """Logits of the model with a weight on every edge: passed to it, or put on its layers' messages."""
+    """Logits of the model with a weight on every edge: passed to the model, or multiplied with its messages."""
     model, weight = problem.model, weight.to(problem.call.dtype)
     inputs = (x, edge_index) if batch is None else (x, edge_index, batch)
     if _takes_weights(model):

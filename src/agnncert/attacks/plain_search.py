@@ -1,6 +1,6 @@
-"""Random attacks: spend the whole budget, half of it close to the target. Every other attack should beat them.
+"""Attacks that do not use the division: ``random``, and ``exhaustive`` for tiny graphs.
 
-The exhaustive attack: tries everything that a small budget allows on a tiny graph.
+A random attack spends the whole budget, half of it close to the target. All other attacks should do better.
 """
 
 import itertools
@@ -23,6 +23,7 @@ from agnncert.graphs.hashing import refuse_duplicates
 from agnncert.graphs.perturbation import Pair, Perturbation
 
 RowPair = tuple[int, int]
+ATTACKS_AT_ONCE = 500
 
 
 def random(
@@ -52,6 +53,45 @@ def random(
     return [best_of(results[start : start + tries]) for start in range(0, len(results), tries)]
 
 
+def exhaustive(
+    problem: Problem,
+    targets: Any,
+    budget: Budget | Sequence[Budget],
+    *,
+    features: Sequence[Sequence[float]] | None = None,
+    ids: Sequence[Id] | None = None,
+    limit: int = 20_000,
+) -> list[AttackResult]:
+    """Tries every set of edges, nodes and edges of injected nodes that the budget allows.
+
+    Features and ids come from lists; all combinations of them are tried.
+
+    Args:
+        problem: Model, data and division; a tiny graph, any division.
+        targets: Rows, a mask, or ``None`` for all.
+        budget: What the attacker may do to each target, or one budget for each.
+        features: Feature rows to give to nodes. Defaults to 10 × the largest and the smallest values of the data.
+        ids: Ids for injected nodes. Defaults to one for each group (node-centric), or the first five unused ones.
+        limit: The largest number of attacks against one target.
+
+    Raises:
+        BudgetError: There are more attacks than ``limit``.
+    """
+    rows = problem.rows(targets)
+    before = problem.votes(rows)
+    results = []
+    for row, ballots, allowed in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
+        choices = _Choices.of(problem, row, features, ids)
+        if (count := choices.count(allowed)) > limit:
+            shown = "infinitely many" if count == math.inf else f"{count:,.0f}"
+            raise BudgetError(
+                f"{allowed} allows {shown} attacks on this graph, more than the limit of {limit:,}: use a smaller "
+                'budget, a smaller graph, or the attack "greedy".'
+            )
+        results.append(_best(problem, row, ballots, choices.attacks(allowed)))
+    return results
+
+
 class _Draws:
     """Draws perturbations of one graph. ``target`` is the row of a target node, or ``None`` for the whole graph."""
 
@@ -60,7 +100,7 @@ class _Draws:
         self.ids, self.has_ids = problem.ids(row), problem.has_ids(row)
         self.keys = set(graph.node_key.tolist())
         self.features, self.size = graph.x, len(self.ids)
-        self.most = 2 * problem.num_groups  # changes of each kind at most: more than there are ballots to move
+        self.most = 2 * problem.num_groups  # changes of each kind at most: enough to change every vote
         self.edge_values = problem.extreme_edge_values()
         self.pairs = sorted({(min(u, v), max(u, v)) for u, v in graph.edge_index.t().tolist()})
         self.joined = set(self.pairs)
@@ -103,7 +143,7 @@ class _Draws:
         return [(self.ids[u], self.ids[v]) for u, v in pairs]
 
     def _nodes(self, target: int | None, random: np.random.Generator) -> list[int]:
-        """Neighbours of the target and other nodes in turn, each once."""
+        """Neighbours of the target and random nodes in turn, each once."""
         close = [u for pair in self.pairs_at.get(target, ()) for u in pair]
         anyone = random.integers(0, self.size, 2 * self.most).tolist()
         pairs = zip(random.permutation(close or anyone).tolist(), anyone, strict=False)
@@ -153,48 +193,6 @@ class _Draws:
         return (row * float(random.choice([1.0, 10.0]))).tolist()  # type: ignore[no-any-return]
 
 
-ATTACKS_AT_ONCE = 500
-
-
-def exhaustive(
-    problem: Problem,
-    targets: Any,
-    budget: Budget | Sequence[Budget],
-    *,
-    features: Sequence[Sequence[float]] | None = None,
-    ids: Sequence[Id] | None = None,
-    limit: int = 20_000,
-) -> list[AttackResult]:
-    """Tries every set of edges, nodes and edges of injected nodes that the budget allows.
-
-    There are infinitely many features and ids, so these come from lists: all combinations of listed ones are tried.
-
-    Args:
-        problem: Model, data and division; a tiny graph, any division.
-        targets: Rows, a mask, or ``None`` for all.
-        budget: What the attacker may do to each target, or one budget for each.
-        features: Feature rows to give to nodes; the largest and the smallest values of the data when not given.
-        ids: Ids for injected nodes; if not given, one for each group (node-centric) or the first few unused ones.
-        limit: Refuse to try more attacks than this against one target.
-
-    Raises:
-        BudgetError: There are more attacks than ``limit``.
-    """
-    rows = problem.rows(targets)
-    before = problem.votes(rows)
-    results = []
-    for row, ballots, allowed in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
-        choices = _Choices.of(problem, row, features, ids)
-        if (count := choices.count(allowed)) > limit:
-            shown = "endless" if count == math.inf else f"{count:,.0f}"
-            raise BudgetError(
-                f"{allowed} allows {shown} attacks on this graph, more than the limit of {limit:,}: take a smaller "
-                'budget or a smaller graph, or another attack ("greedy" knows where to look).'
-            )
-        results.append(_best(problem, row, ballots, choices.attacks(allowed)))
-    return results
-
-
 def _best(problem: Problem, row: int, before: Ballots, changes: Iterator[Perturbation]) -> AttackResult:
     """The attack that changed the label, else the one that moved the most ballots."""
     label, tried = problem.winner(before), 0
@@ -225,15 +223,15 @@ class _Choices:
     @classmethod
     def of(cls, problem: Problem, row: int, features: Any, ids: Sequence[Id] | None) -> "_Choices":
         graph, names = problem.graph_of(row), problem.ids(row)
-        arcs = {frozenset(arc) for arc in graph.edge_index.t().tolist()}
+        edges = {frozenset(edge) for edge in graph.edge_index.t().tolist()}
         pairs = [(u, v) for v in range(len(names)) for u in range(v + 1)]
-        free = [(u, v) for u, v in pairs if frozenset((u, v)) not in arcs and (u != v or problem.loops)]
+        free = [(u, v) for u, v in pairs if frozenset((u, v)) not in edges and (u != v or problem.loops)]
         target = names[row] if problem.task == "node" else None
         extremes = [(10 * graph.x.amax(0)).tolist(), (10 * graph.x.amin(0)).tolist()]
         return cls(
             nodes=tuple(name for name in names if name != target),
             target=target,
-            joined=tuple((names[u], names[v]) for u, v in pairs if frozenset((u, v)) in arcs),
+            joined=tuple((names[u], names[v]) for u, v in pairs if frozenset((u, v)) in edges),
             free=tuple((names[u], names[v]) for u, v in free),
             edge_values=tuple(problem.extreme_edge_values()),
             features=tuple(extremes if features is None else _checked(features, graph.x.size(1))),
@@ -242,7 +240,7 @@ class _Choices:
         )
 
     def count(self, budget: Budget) -> float:
-        """An upper bound on the number of ``attacks``: contradictory ones, which that leaves out, are counted too."""
+        """An upper bound on the number of ``attacks``, which leaves out contradictory ones."""
         if budget.inject_nodes == math.inf:
             return math.inf
         each = len(self.features) * _Subsets(self._ends, budget.edges_per_injected).count()
@@ -289,8 +287,8 @@ class _Choices:
         for count in range(int(min(budget.inject_nodes, len(self.ids))) + 1):
             for names in itertools.combinations(self.ids, count) if self.any_order else [self.ids[:count]]:
                 for rows in itertools.product(self.features, repeat=count):
-                    for chosen in itertools.product(links, repeat=count):
-                        pairs = [(name, end) for name, ends in zip(names, chosen, strict=True) for end in ends]
+                    for joined in itertools.product(links, repeat=count):
+                        pairs = [(name, end) for name, ends in zip(names, joined, strict=True) for end in ends]
                         yield dict(zip(names, rows, strict=True)), pairs
 
 
@@ -311,12 +309,12 @@ class _Subsets:
         return sum(math.comb(len(self.items), size) * options**size for size in self._sizes)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        for chosen in itertools.chain.from_iterable(itertools.combinations(self.items, size) for size in self._sizes):
+        for subset in itertools.chain.from_iterable(itertools.combinations(self.items, size) for size in self._sizes):
             if self.values is None:
-                yield chosen
+                yield subset
             else:
-                for given in itertools.product(self.values, repeat=len(chosen)):
-                    yield tuple(zip(chosen, given, strict=True))
+                for given in itertools.product(self.values, repeat=len(subset)):
+                    yield tuple(zip(subset, given, strict=True))
 
 
 def _checked(features: Sequence[Sequence[float]], width: int) -> Sequence[Sequence[float]]:
@@ -340,5 +338,5 @@ def _unused(ids: Sequence[Id], names: Sequence[Id]) -> Sequence[Id]:
     refuse_duplicates(encoded)
     for name, known in zip(ids, encoded, strict=True):
         if known in living:
-            raise BudgetError(f"the id {name!r} belongs to a living node: nodes can be injected under unused ids only.")
+            raise BudgetError(f"the id {name!r} belongs to a node of the graph: injected nodes need unused ids.")
     return ids

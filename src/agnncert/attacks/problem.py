@@ -1,7 +1,7 @@
-"""The problem that every attack is given: a model, its data and a division.
+"""``Problem``: a model, its data and a division, which every attack is given.
 
-``Problem`` holds the three, casts the ballots of any attacked version of the data, and turns ballots into results. For
-an attack on one node it votes only on the part of the graph that can reach the node: ``Neighbours`` knows which part.
+``Problem`` computes the votes of attacked graphs and turns them into results. For an attack on one node it uses only
+the part of the graph that can reach the node, which ``Neighbours`` finds.
 """
 
 import functools
@@ -49,13 +49,13 @@ COPIES = 20  # an extreme number of copies of an edge, where edges have neither 
 
 
 class Problem:
-    """What every attack looks at. Made once, it serves any number of attacks.
+    """Model, data and division of an attack. One object serves any number of attacks.
 
     Args:
         model: A trained module in eval mode, as ``certify`` takes it.
         data: A ``Data`` (its nodes are the targets) or a list of ``Data`` (the graphs are).
         division: How the defence divides it.
-        vote: What empty groups cast, and the prior; the plain vote when not given.
+        vote: The voting rule. Defaults to ``VotingRule()``.
 
     Attributes:
         task: "node" or "graph".
@@ -66,9 +66,7 @@ class Problem:
     def __init__(self, model: Any, data: Any, division: Division, vote: VotingRule | None = None) -> None:
         require_order(model, data, division)
         if getattr(model, "training", False):
-            raise ModelContractError(
-                "the model is in training mode, where labels change by themselves: call model.eval()."
-            )
+            raise ModelContractError("the model is in training mode, where labels are random: call model.eval().")
         if not isinstance(division, Division):
             raise SettingsError(
                 f"expected a division such as EdgeCentric(num_groups=30), got {type(division).__name__}."
@@ -102,18 +100,14 @@ class Problem:
         return Neighbours(self.graph, self.built_in(), self._ids)
 
     def built_in(self) -> EdgeCentric | NodeCentric:
-        """The division, for attacks that use how it works inside.
-
-        Raises:
-            SettingsError: It is a user's own.
-        """
+        """The division; raises SettingsError unless it is an ``EdgeCentric`` or ``NodeCentric`` with finite T."""
         if self.own_groups:
             raise SettingsError(f'this attack does not know {self.division}: use "greedy", "random" or "exhaustive".')
         if isinstance(self.division, (EdgeCentric, NodeCentric)):
             return self.division
         raise SettingsError(
-            "this attack needs to know how edges are divided, and knows that only of EdgeCentric and NodeCentric, "
-            f'not of {type(self.division).__name__}: use "random" or "exhaustive".'
+            f"this attack works with EdgeCentric and NodeCentric only, not with {type(self.division).__name__}: "
+            'use "random" or "exhaustive".'
         )
 
     def rows(self, targets: Any) -> IntArray:
@@ -121,11 +115,7 @@ class Problem:
         return target_rows(targets, self.num_targets)
 
     def budgets(self, budget: Budget | Sequence[Budget], rows: IntArray) -> list[Budget]:
-        """One budget for each target.
-
-        Raises:
-            BudgetError: There are not as many as targets, or one allows what makes no sense here.
-        """
+        """One budget for each target; raises BudgetError if their number is wrong or one is not valid here."""
         budgets = list(budget) if isinstance(budget, Sequence) else [budget] * len(rows)
         if len(budgets) != len(rows):
             raise BudgetError(f"{len(budgets)} budgets were given for {len(rows)} targets: pass one, or one for each.")
@@ -138,23 +128,23 @@ class Problem:
                     "identity with its row. Give the graph ids."
                 )
             if allowed.target_features and self.task == "graph":
-                raise BudgetError("target_features speaks of a target node; for graphs use change_features.")
+                raise BudgetError("target_features needs a target node; for graphs use change_features.")
         return budgets
 
     def has_ids(self, row: int = 0) -> bool:
-        """Whether nodes (of the graph ``row``, in the graph task) have ids of their own."""
+        """Whether the data (in the graph task, the graph ``row``) has ``node_id``."""
         return getattr(self.data_of(row), "node_id", None) is not None
 
     def ids(self, row: int = 0) -> list[Id]:
-        """Ids of all nodes of the graph, in canonical form; in the graph task of the graph ``row``."""
+        """Canonical ids of all nodes; in the graph task, of the graph ``row``."""
         return self._ids if self.task == "node" else _ids_of(self.data[row])
 
     def data_of(self, row: int) -> Data:
-        """The graph, as given, that a target is or belongs to."""
+        """The graph of a target, as given."""
         return self.data if self.task == "node" else self.data[row]
 
     def graph_of(self, row: int) -> Data:
-        """The same graph in canonical form."""
+        """The graph of a target in canonical form."""
         return self.graph if self.task == "node" else one_graph(self.graph, row)
 
     def extreme_edge_values(self) -> list[Any]:
@@ -346,7 +336,7 @@ def _rows_of(ids: Sequence[Id], data: Data) -> IntArray:
     """Rows of the nodes with these ids."""
     row_of = {name: row for row, name in enumerate(_ids_of(data))}
     if any(name not in row_of for name in ids):
-        raise GraphError("the attack deletes its own target: nothing can be said about a node that is gone.")
+        raise GraphError("the attack deletes its own target, which then has no label.")
     return np.array([row_of[name] for name in ids], dtype=np.int64)
 
 
@@ -357,7 +347,7 @@ GroupNode = tuple[int, int]  # a group, and a node in its subgraph
 class Neighbours:
     """Which node gets messages from which inside each subgraph (node task), before an attack and after one.
 
-    A node *hears* those whose messages it gets. All nodes that reach it over any number of hops can change its ballot.
+    A node *hears* the nodes that send it messages. All nodes that can reach it over any hops can change its vote.
 
     Attributes:
         row_of: Row of every node, by its id in canonical form.
@@ -372,8 +362,9 @@ class Neighbours:
         self._group_of_pair: dict[Pair, int] = {}
         # The edge-centric theorem also covers models that send messages against the direction of edges.
         both_ways = isinstance(division, EdgeCentric)
-        source, head = graph.edge_index.tolist()
-        for edge, (u, v, group) in enumerate(zip(source, head, division.groups(graph).tolist(), strict=True)):
+        for edge, (u, v, group) in enumerate(
+            zip(*graph.edge_index.tolist(), division.groups(graph).tolist(), strict=True)
+        ):
             self._edges_into[group, v].append((u, edge))
             for sender, listener in [(u, v), (v, u)] if both_ways else [(u, v)]:
                 self._heard_by[group, listener].append(sender)
@@ -409,19 +400,19 @@ class Neighbours:
         return {row for row in seen if row >= 0}  # injected nodes are negative
 
     def look_up_groups(self, pairs: Sequence[Pair]) -> None:
-        """Hashes many pairs at once, which is much cheaper than one by one."""
-        arcs = [arc for u, v in pairs for arc in ((u, v), (v, u)) if arc not in self._group_of_pair]
-        if not arcs:
+        """Hashes many pairs at once, which is faster than one by one."""
+        edges = [edge for u, v in pairs for edge in ((u, v), (v, u)) if edge not in self._group_of_pair]
+        if not edges:
             return
-        names = list(dict.fromkeys(name for arc in arcs for name in arc))
+        names = list(dict.fromkeys(name for edge in edges for name in edge))
         key = dict(zip(names, keys_of(names), strict=True))
-        keys = np.array([(key[u], key[v]) for u, v in arcs], dtype=np.int64).view(np.uint64)
+        keys = np.array([(key[u], key[v]) for u, v in edges], dtype=np.int64).view(np.uint64)
         settings = self.division.num_groups, self.division.hash
         if isinstance(self.division, NodeCentric):
             groups = hashing.node_groups(keys[:, 0].copy(), *settings)
         else:
             groups = hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), *settings)
-        self._group_of_pair.update(zip(arcs, groups.tolist(), strict=True))
+        self._group_of_pair.update(zip(edges, groups.tolist(), strict=True))
 
     def _heard_by_added(self, pairs: Sequence[Pair]) -> dict[GroupNode, list[int]]:
         """Nodes heard by each node in each subgraph because of new pairs; injected nodes get negative numbers."""
@@ -430,6 +421,6 @@ class Neighbours:
         node_of = ChainMap(self.row_of, {name: -1 - k for k, name in enumerate(injected)})
         heard_by: dict[GroupNode, list[int]] = defaultdict(list)
         for pair in pairs:
-            for tail, head in (pair, pair[::-1]):
-                heard_by[self._group_of_pair[tail, head], node_of[head]].append(node_of[tail])
+            for src, dst in (pair, pair[::-1]):
+                heard_by[self._group_of_pair[src, dst], node_of[dst]].append(node_of[src])
         return heard_by

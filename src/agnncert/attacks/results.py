@@ -1,4 +1,4 @@
-"""What an attack found: one result per target, and a report that sets it beside what is certified."""
+"""Results of attacks: one per target, and a report that compares them with a certificate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from agnncert.proving.certificate import Certificate
 
 @dataclass(frozen=True)
 class AttackResult:
-    """What an attack did to one target. The labels were voted on the graph as it really is after the change.
+    """What an attack did to one target. ``label_after`` was voted on the attacked graph.
 
     Attributes:
         target: Id of the node, or position of the graph.
@@ -29,8 +29,8 @@ class AttackResult:
         label_before: Voted label of the graph as given.
         label_after: Voted label of the attacked graph.
         ballots_moved: Ballots of the target that differ between the two.
-        tried: Attacked graphs that were voted on in search of this one.
-        undefended: Label of the model itself, without any vote, before and after; ``None`` if that was not looked at.
+        tried: Number of attacked graphs that were voted on.
+        undefended: Label of the undefended model before and after; ``None`` if it was not computed.
     """
 
     target: Id
@@ -80,16 +80,13 @@ class AttackReport:
 
     @cached_property
     def violations(self) -> tuple[AttackResult, ...]:
-        """Attacks that changed a label although the certificate holds against their cost.
-
-        There must be none: each of them refutes the certificate.
-        """
+        """Attacks that changed a label although the certificate holds against their cost: each refutes it."""
         holds = holds_each(self._required(), [result.cost for result in self.results])
         return tuple(self.results[k] for k in np.flatnonzero(self.succeeded & holds))
 
     @property
     def attacked_accuracy(self) -> float:
-        """Share of targets that are correct before and after: no certificate for these budgets can promise more."""
+        """Share of targets that are correct before and after the attack: an upper bound on certified accuracy."""
         return self._share(~self.succeeded)
 
     @property
@@ -125,7 +122,7 @@ class AttackReport:
 
 
 def holds_each(certificate: Certificate, budgets: Sequence[Budget]) -> BoolArray:
-    """Whether each target is certified against a budget of its own, shape ``[n]``."""
+    """Whether each target is certified against its budget, shape ``[n]``."""
     holds = np.zeros(len(budgets), dtype=bool)
     for budget in dict.fromkeys(budgets):
         here = np.array([other == budget for other in budgets], dtype=bool)
@@ -134,11 +131,11 @@ def holds_each(certificate: Certificate, budgets: Sequence[Budget]) -> BoolArray
 
 
 def cost_of(perturbation: Perturbation, target: Id | None, cost: Budget | None = None) -> Budget:
-    """What a perturbation costs an attacker of ``target``; changed features of the target are ``target_features``.
+    """The smallest budget that allows a perturbation; changed features of the target are ``target_features``.
 
     Args:
         perturbation: What was changed.
-        target: Id of the node that was attacked; ``None`` for a whole graph.
+        target: Id of the attacked node; ``None`` for a whole graph.
         cost: ``perturbation.cost()``, if it is known.
     """
     cost = perturbation.cost() if cost is None else cost

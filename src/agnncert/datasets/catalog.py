@@ -1,7 +1,4 @@
-"""What can be loaded by name, which files it consists of, and where they belong.
-
-Imports no torch, so that a list of the datasets appears at once.
-"""
+"""The datasets that can be loaded by name, their files, and where the files belong. Imports no torch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +9,7 @@ from agnncert.errors import DatasetError, did_you_mean
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """One line of the list of datasets.
+    """One entry of the list of datasets.
 
     Attributes:
         name: What to pass to ``load_dataset``.
@@ -22,8 +19,8 @@ class DatasetInfo:
         classes: Number of classes.
         features: Features per node.
         about: What nodes, edges and classes stand for.
-        download: Whether its files have to be downloaded or put in place.
-        addon: The package that loads it; empty if this one does.
+        download: Whether its files have to be downloaded.
+        addon: The add-on package that loads it, or empty.
     """
 
     name: str
@@ -51,40 +48,18 @@ DATASETS: dict[str, DatasetInfo] = {
         DatasetInfo("dd", "graph", 1178, 715.66, 2, 89, "protein structures: enzymes or not"),
         DatasetInfo("mutag-188", "graph", 188, 19.79, 2, 7, "molecules: the small, classic MUTAG set"),
         DatasetInfo(
-            "big-vul",
-            "graph",
-            1674,
-            121.58,
-            2,
-            327,
-            "C and C++ functions: listed as vulnerable or not",
-            addon="agnncert-code",
+            "big-vul", "graph", 1674, 121.58, 2, 327, "C and C++ functions: vulnerable or not", addon="agnncert-code"
         ),
-        DatasetInfo(
-            "big-vul-matched",
-            "graph",
-            1674,
-            179.26,
-            2,
-            327,
-            "the same, against functions of equal length",
-            addon="agnncert-code",
-        ),
+        DatasetInfo("big-vul-matched", "graph", 1674, 179.26, 2, 327, "big-vul of equal length", addon="agnncert-code"),
         DatasetInfo(
             "amazon2m", "node", 2449029, 61859140, 47, 100, "Amazon goods, joined if bought together (ogbn-products)"
         ),
         *(
-            DatasetInfo(
-                "amazon2m-like" + (f"-{part}" if part > 1 else ""),
-                "node",
-                round(2449029 / part),
-                round(61859140 / part),
-                47,
-                100,
-                "synthetic: generated, of the size of Amazon2M" + (f" divided by {part}" if part > 1 else ""),
-                False,
+            DatasetInfo(f"amazon2m-like{end}", "node", round(2449029 / k), round(61859140 / k), 47, 100, about, False)
+            for k, end, about in (
+                (1, "", "synthetic: generated, of the size of Amazon2M"),
+                *((k, f"-{k}", f"synthetic: generated, of the size of Amazon2M divided by {k}") for k in (4, 16, 64)),
             )
-            for part in (1, 4, 16, 64)
         ),
         DatasetInfo("digits-knn", "node", 1797, 7522, 10, 64, "written digits, joined to the nearest", False),
         DatasetInfo("digits-grid", "graph", 1797, 66.24, 10, 17, "written digits: lit pixels, joined", False),
@@ -93,14 +68,14 @@ DATASETS: dict[str, DatasetInfo] = {
 
 
 def dataset_info(name: str) -> DatasetInfo:
-    """The entry of ``name``, or an error that names the nearest one."""
+    """The entry of ``name``; raises DatasetError with the nearest name if there is none."""
     if name not in DATASETS:
         raise DatasetError(f'no dataset is called "{name}": {did_you_mean(name, DATASETS)}')
     return DATASETS[name]
 
 
 def default_root() -> Path:
-    """The folder in the user's cache where datasets are kept."""
+    """The default folder of the datasets, in the user's cache."""
     return Path.home() / ".cache" / "agnncert" / "data"
 
 
@@ -109,7 +84,7 @@ _PLANETOID_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 
 @dataclass(frozen=True)
 class Source:
-    """Where a dataset comes from: the class of PyG that reads it, and its files."""
+    """The PyG class that reads a dataset, and its files."""
 
     kind: str
     pyg_name: str
@@ -118,7 +93,7 @@ class Source:
 
     @property
     def url(self) -> str:
-        """Where PyG downloads it from."""
+        """The address of the download."""
         if self.kind == "ogb":
             return "http://snap.stanford.edu/ogb/data/nodeproppred/products.zip"
         import torch_geometric.datasets as pyg
@@ -131,11 +106,11 @@ class Source:
         return base.format(self.pyg_name.lower()) if "{}" in base else base + self.files[0]
 
     def raw(self, root: Path) -> Path:
-        """The folder that holds the files as downloaded."""
+        """The folder of the downloaded files."""
         return root / self.folder / "raw"
 
     def missing(self, root: Path) -> list[str]:
-        """Files that are not in place."""
+        """Files that are not in the folder."""
         return [file for file in self.files if not (self.raw(root) / file).is_file()]
 
 
@@ -173,7 +148,7 @@ SOURCES = {
     "big-vul-matched": Source("", "", "BigVul", ("bigvul_linevul_test_split.jsonl.gz",)),
 }
 
-# The Planetoid files are pickles, and unpickling runs whatever code a file contains.
+# The Planetoid files are pickles, and unpickling can run code.
 PICKLES_SHA256 = {
     "ind.citeseer.allx": "2ac30345d95c9ec933a817ee0bdd6a5f077f8c184a20e696910192d534414668",
     "ind.citeseer.ally": "f704b2d986dde6c2669934de1f3ae5696a6cf9455c0f6b2646a2d135ea0a1c95",

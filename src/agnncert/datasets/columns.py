@@ -1,4 +1,4 @@
-"""Reading one table of a user (CSV, Parquet or npz) and checking its columns, in the user's terms."""
+"""``read_table`` and ``Table``: one table of a user (CSV, Parquet or npz), with checks of its columns."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ _GAPS = ["", "NA", "NaN", "nan", "null", "None"]
 
 
 class Table:
-    """The rows of one file, with the file's name for errors. Rows are counted from 1, below the header."""
+    """The rows of one file. Errors name the file, and rows are counted from 1 below the header."""
 
     def __init__(self, path: Path, frame: DataFrame) -> None:
         self.path, self.frame = path, frame
@@ -37,7 +37,7 @@ class Table:
         return DatasetError(f"{self.path.name}: {message}")
 
     def require(self, column: str) -> None:
-        """Raises, naming the nearest column, unless there is a column of this name."""
+        """Raises DatasetError with the nearest name if there is no column of this name."""
         if column in self.columns:
             return
         near = get_close_matches(column.lower(), [c.lower() for c in self.columns], n=1, cutoff=0.5)
@@ -49,9 +49,9 @@ class Table:
         )
 
     def refuse_lookalikes(self, column: str, others: Iterable[str], keyword: str) -> None:
-        """Raises if ``column`` is absent but a column is there that was probably meant.
+        """Raises DatasetError if ``column`` is absent but a column with a similar meaning exists.
 
-        A label under another name would otherwise pass for a feature, and the model would read the answer.
+        Otherwise a label with another name would be used as a feature.
         """
         if column in self.columns:
             return
@@ -78,10 +78,10 @@ class Table:
         return texts
 
     def _whole(self, column: str) -> list[str]:
-        """A column of floats, which whole numbers with a gap among them may have become, as text."""
+        """A column of floats as text; whole numbers with a missing entry are stored as floats."""
         values = self.frame[column]
         numbers = values.to_numpy(np.float64, na_value=np.nan)
-        # From here on a float stands for several whole numbers, and nobody knows for which.
+        # From here on a float stands for several whole numbers.
         exact = 2.0 ** (np.finfo(values.dtype.name.lower()).nmant + 1)
         gaps = np.isnan(numbers)
         odd = np.flatnonzero(~gaps & ~((np.abs(numbers) < exact) & (np.trunc(numbers) == numbers)))
@@ -96,7 +96,7 @@ class Table:
         )
 
     def filled(self, column: str) -> list[str]:
-        """As ``text``, of a column of ids; raises if an entry is missing, or is neither a whole number nor text."""
+        """A column of ids as text; raises DatasetError if an entry is missing, or neither a whole number nor text."""
         values = self.frame[column]
         if values.dtype.kind not in "iuf":
             for row, (value, gap) in enumerate(zip(values, values.isna(), strict=True), start=1):
@@ -109,7 +109,7 @@ class Table:
         return entries
 
     def numbers(self, columns: Sequence[str], what: str) -> npt.NDArray[np.float32]:
-        """Some columns as a matrix; raises if an entry is no finite number. ``what`` names their kind in errors."""
+        """Some columns as a matrix; raises DatasetError if an entry is not a finite number."""
         odd = [c for c in columns if self.frame[c].dtype.kind not in "iufb"]
         if odd:
             tail = ", or list the features with features=[...]" if what == "feature" else ""
@@ -128,7 +128,7 @@ class Table:
         return matrix
 
     def _example(self, column: str) -> object:
-        """An entry of the column that is no number."""
+        """An entry of the column that is not a number."""
         import pandas as pd
 
         values = self.frame[column].dropna()
@@ -141,7 +141,7 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
 
     Args:
         path: A .csv, .parquet or .npz file (npz: one array per column; a matrix becomes several columns).
-        text: Columns that are read from a CSV file as text, so that ``007`` and ``NA`` are ids like any other.
+        text: Columns that are read from a CSV file as text, so that ``007`` and ``NA`` are valid ids.
     """
     try:
         import pandas as pd
@@ -153,13 +153,9 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
         raise DatasetError(f"{path} does not exist.")
     if path.stat().st_size == 0:
         raise DatasetError(f"{path.name} is empty: expected a table with a header.")
+    read = {".csv": _read_csv, ".parquet": _read_parquet, ".npz": _read_npz}[path.suffix]
     try:
-        if path.suffix == ".csv":
-            frame = _read_csv(path, text)
-        elif path.suffix == ".parquet":
-            frame = _read_parquet(path, text)
-        else:
-            frame = _read_npz(path)
+        frame = read(path, text)
     except (ValueError, OSError, ImportError, BadZipFile, pd.errors.ParserWarning) as error:
         raise DatasetError(f"{path.name} cannot be read: {error}") from error
     frame.columns = [str(column).strip() for column in frame.columns]
@@ -167,7 +163,7 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
 
 
 def shortlist(items: Sequence[object], unit: str = "", limit: int = 5) -> str:
-    """The first few, and how many more there are.
+    """The first ``limit`` items, and how many more there are.
 
     Example:
         >>> shortlist([3, 5, 8], "row", limit=2)
@@ -182,7 +178,13 @@ def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
 
     with path.open(encoding="utf-8-sig") as file:  # spreadsheets write a byte order mark
         first = file.readline()
-    _refuse_nul(path)
+    with path.open("rb") as file:  # some readers end a text at its first NUL
+        nul = next((number for number, line in enumerate(file, start=1) if b"\0" in line), None)
+    if nul is not None:
+        raise DatasetError(
+            f"{path.name}: there is a NUL character in line {nul}. Remove it, or write the table as Parquet, which can "
+            "hold such text."
+        )
     layout: dict[str, Any] = {
         "sep": max(",;\t", key=first.count),
         "encoding": "utf-8-sig",
@@ -203,23 +205,12 @@ def _read_csv(path: Path, text: Sequence[str]) -> DataFrame:
         )
 
 
-def _refuse_nul(path: Path) -> None:
-    """Some readers end a text at its first NUL, and the rest of an id would be lost."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if b"\0" in line:
-                raise DatasetError(
-                    f"{path.name}: there is a NUL character in line {number}. Remove it, or write the table as "
-                    "Parquet, which can hold such text."
-                )
-
-
 def _read_parquet(path: Path, text: Sequence[str]) -> DataFrame:
     import pandas as pd
 
     frame = pd.read_parquet(path)
     floats = [column for column in frame.columns if str(column).strip() in text and frame[column].dtype.kind == "f"]
-    if floats:  # whole numbers with a gap among them become floats, unless they are asked for as they are
+    if floats:  # whole numbers with a missing entry become floats, unless nullable types are requested
         exact = pd.read_parquet(path, columns=floats, dtype_backend="numpy_nullable")
         for column in floats:
             frame[column] = exact[column].to_numpy(object) if exact[column].dtype.kind in "iu" else frame[column]
@@ -232,7 +223,7 @@ def _is_id(value: object) -> bool:
     return isinstance(value, (str, bytes, int, np.integer)) and not isinstance(value, bool)
 
 
-def _read_npz(path: Path) -> DataFrame:
+def _read_npz(path: Path, _text: Sequence[str]) -> DataFrame:
     import pandas as pd
 
     columns: dict[str, npt.NDArray[Any]] = {}

@@ -1,30 +1,17 @@
-"""Edges that are more than memory: brought in piece by piece, brought out sorted, each pair once.
+"""Graphs that do not fit into memory, written in pieces into a folder for ``open_graph``.
 
-Pairs of rows become one number each, head times the number of nodes plus source. Numbers are spread over files by
-their range, so that each file fits into memory and is sorted by itself. Edges come out in the order that certificates
-are made in where ids are row numbers: by head, then by source.
+- ``convert_parquet`` reads tables of nodes and edges. Ids, labels and parts are held in memory, features and edges are
+  not.
+- ``load_amazon2m`` reads Amazon2M from the folder ``ogbn_products`` of the Open Graph Benchmark, without ``ogb``. The
+  files are tables without a header: ``raw/edge.csv.gz`` (two row numbers), ``raw/node-feat.csv.gz``,
+  ``raw/node-label.csv.gz``, ``raw/num-node-list.csv.gz``, ``raw/num-edge-list.csv.gz`` (expected numbers), and
+  ``split/sales_ranking/{train,valid,test}.csv.gz`` (row numbers). The pickles in ``processed`` are never opened.
+- ``generate_amazon2m_like`` generates a synthetic graph with as many nodes, edges, classes and features, most edges
+  within communities and classes, and degrees with a heavy tail. It serves to measure the cost of that size; it says
+  nothing about the accuracy on the real graph.
 
-``convert_parquet``: tables of nodes and edges that are more than memory, read in pieces into a folder on disk.
-
-``load_tables`` reads small tables of any format at once; this reads Parquet of any size, a file or a folder of files.
-The ids of all nodes, their labels and parts are held in memory; features and edges pass through it piece by piece.
-
-Amazon2M, from the folder that the Open Graph Benchmark unpacks (``ogbn_products``); ``ogb`` itself is not needed.
-
-The files are tables without a header: ``raw/edge.csv.gz`` (two row numbers, each pair once), ``raw/node-feat.csv.gz``
-and ``raw/node-label.csv.gz`` (a row per node), ``raw/num-node-list.csv.gz`` and ``raw/num-edge-list.csv.gz`` (how many
-of each there should be), and ``split/sales_ranking/{train,valid,test}.csv.gz`` (row numbers). They are read once, in
-pieces, and become a folder of ``graphs/disk`` beside them. The ``processed`` folder of ogb is a pickle and is not
-opened.
-
-``amazon2m-like``: a synthetic graph of the size of Amazon2M, for measuring what that size costs.
-
-The real graph (ogbn-products) cannot be shipped. This one is generated: as many nodes, edges, classes and features,
-most edges within communities and classes, degrees with a heavy tail, features that tell something about the class.
-Nothing about accuracy on the real graph follows from it; its name says "synthetic" wherever it is shown.
-
-It is made in blocks, each with random numbers of its own that depend on the seed and the block alone, in memory that
-does not grow with the number of edges, and it lies in a folder of ``graphs/disk``.
+``PairFiles`` sorts edges on disk: a pair of rows becomes the number dst × number of nodes + src, and numbers are
+distributed over files by their range, so that each file fits into memory. Edges are sorted by dst, then by src.
 """
 
 import gzip
@@ -47,8 +34,8 @@ from agnncert.certificates.ids import encode_ids
 from agnncert.datasets.catalog import OGB_PARTS, SOURCES, dataset_info
 from agnncert.datasets.columns import Table, shortlist
 from agnncert.datasets.splits import NODE_FRACTIONS, stratified_split
-from agnncert.datasets.tables import LABEL_NAMES, PARTS, names_in_order
-from agnncert.errors import DatasetError, did_you_mean, missing
+from agnncert.datasets.tables import LABEL_NAMES, names_in_order, stated_parts
+from agnncert.errors import DatasetError, missing
 from agnncert.graphs.disk import GraphWriter, PathLike, is_graph_folder, new_graph, open_graph
 from agnncert.graphs.hashing import refuse_duplicates
 
@@ -63,40 +50,37 @@ class PairFiles:
     """Pairs of rows on disk, in files by range.
 
     Args:
-        folder: Where the files are put; the caller removes it.
-        num_nodes: Rows are from 0 on, below this.
-        expected: About how many pairs there will be.
+        folder: A new folder for the files, which the caller removes.
+        num_nodes: Number of rows.
+        expected: Approximate number of pairs.
         weighted: Whether each pair has a weight.
     """
 
     def __init__(self, folder: Path, num_nodes: int, expected: int, weighted: bool = False) -> None:
         if num_nodes > _LARGEST_NODES:
-            raise DatasetError(f"{num_nodes} nodes: pairs of more than {_LARGEST_NODES} cannot be told apart here.")
+            raise DatasetError(f"{num_nodes} nodes: at most {_LARGEST_NODES} are supported.")
         folder.mkdir(parents=True)
         parts = max(1, -(-expected // PAIRS_IN_MEMORY))
         self.num_nodes = num_nodes
         self._files = [folder / f"{part}.pairs" for part in range(parts)]
-        heads = np.linspace(0, num_nodes, parts + 1).astype(np.int64)[1:-1]
-        self._bounds = heads * num_nodes
+        self._bounds = np.linspace(0, num_nodes, parts + 1).astype(np.int64)[1:-1] * num_nodes
         self._weighted = weighted
 
-    def add(self, source: Rows, head: Rows, weight: Weights | None = None) -> None:
-        """Takes in some pairs; self-loops are left out."""
-        kept = np.flatnonzero(source != head)
-        keys = head[kept] * self.num_nodes + source[kept]
+    def add(self, src: Rows, dst: Rows, weight: Weights | None = None) -> None:
+        """Adds pairs; self-loops are left out."""
+        kept = np.flatnonzero(src != dst)
+        keys = dst[kept] * self.num_nodes + src[kept]
         if weight is None:
             keys.sort()
-            pieces: list[tuple[Rows, Weights | None]] = [(keys, None)]
         else:
             order = np.argsort(keys, kind="stable")
-            pieces = [(keys[order], weight[kept][order])]
-        for sorted_keys, weights in pieces:
-            cuts = np.searchsorted(sorted_keys, self._bounds)
-            for part, span in enumerate(zip([0, *cuts], [*cuts, len(keys)], strict=True)):
-                if span[0] < span[1]:
-                    self._append(self._files[part], sorted_keys[slice(*span)])
-                    if weights is not None:
-                        self._append(self._files[part].with_suffix(".weights"), weights[slice(*span)])
+            keys, weight = keys[order], weight[kept][order]
+        cuts = np.searchsorted(keys, self._bounds)
+        for file, start, end in zip(self._files, [0, *cuts], [*cuts, len(keys)], strict=True):
+            if start < end:
+                self._append(file, keys[start:end])
+                if weight is not None:
+                    self._append(file.with_suffix(".weights"), weight[start:end])
 
     def sorted(self) -> Iterator[tuple[Rows, Weights | None]]:
         """The numbers of all pairs in ascending order, each once, a file at a time.
@@ -117,9 +101,9 @@ class PairFiles:
             fresh = np.ones(len(keys), dtype=bool)
             fresh[1:] = keys[1:] != keys[:-1]
             if weights is not None and (odd := np.flatnonzero(~fresh[1:] & (weights[1:] != weights[:-1]))).size:
-                head, source = divmod(int(keys[odd[0]]), self.num_nodes)
+                dst, src = divmod(int(keys[odd[0]]), self.num_nodes)
                 raise DatasetError(
-                    f"nodes {source} and {head} (counted from 0) are joined twice, with different weights: keep one of "
+                    f"nodes {src} and {dst} (counted from 0) are joined twice, with different weights: keep one of "
                     "the rows, or pass directed=True if the two directions differ."
                 )
             yield keys[fresh], None if weights is None else weights[fresh]
@@ -137,10 +121,7 @@ class PairFiles:
 
 
 def write_edges(writer: GraphWriter, pairs: PairFiles) -> int:
-    """Writes ``edge_index``, and ``edge_weight`` if pairs have weights; returns the number of edges.
-
-    Files are read twice: once to count what is left when repetitions are gone, once to write it.
-    """
+    """Writes ``edge_index``, and ``edge_weight`` if pairs have weights; returns the number of edges."""
     count = sum(len(keys) for keys, _ in pairs.sorted())
     edge_index = writer.array("edge_index", (2, count), torch.int64)
     weight = writer.array("edge_weight", (count,), torch.float32) if pairs._weighted else None
@@ -156,8 +137,7 @@ def write_edges(writer: GraphWriter, pairs: PairFiles) -> int:
 
 _log = logging.getLogger(__name__)
 
-ROWS = 1 << 17  # of the table of nodes at a time
-EDGES = 1 << 22  # of the table of edges
+NODE_ROWS, EDGE_ROWS = 1 << 17, 1 << 22  # rows of the tables of nodes and edges that are read at a time
 
 
 def convert_parquet(
@@ -179,52 +159,50 @@ def convert_parquet(
     """Reads Parquet tables of nodes and edges, in pieces, into a folder on disk, and opens it.
 
     Args:
-        nodes: Table of nodes: a Parquet file, or a folder of such files that belong together.
-        edges: Table of edges, likewise.
+        nodes: Table of nodes: a Parquet file, or a folder of Parquet files.
+        edges: Table of edges: a Parquet file, or a folder of Parquet files.
         folder: The folder to write, see ``write_graph``.
-        id: Column of node ids: integers or text of any type and length, unique. Both tables may differ in type: 7 and
-            "7" are one id.
+        id: Column of node ids: unique integers or text. The two tables may use different types: 7 and "7" are one id.
         label: Column of classes, numbers or text; an empty entry is an unlabelled node. ``None``: no labels.
         split: Column with ``train``, ``val``, ``test`` or nothing. Without it the split is drawn: 30/10/60 %,
             stratified.
         source: Column of the id an edge starts from.
         target: Column of the id an edge ends at.
         weight: Column of edge weights; optional.
-        features: Columns of features, numbers or lists of numbers of one length; all remaining ones if not given.
-        directed: Whether an edge goes one way only. If not, each pair is joined in both directions.
-        seed: Seed of a split that is drawn.
-        name: Name of the dataset; the name of the folder if not given.
+        features: Columns of features, numbers or lists of numbers of one length. Defaults to all remaining columns.
+        directed: Whether edges are directed. If not, each pair is joined in both directions.
+        seed: Seed of the split, if it is drawn.
+        name: Name of the dataset. Defaults to the name of the folder.
 
     Returns:
         What ``open_graph(folder)`` returns.
 
     Raises:
-        DatasetError: Something is missing, double, unknown or not a number; says what, where and what to do.
-        IdError: An id is none, or stands twice.
+        DatasetError: Something is missing, unknown or not a number.
+        IdError: An id is missing or occurs twice.
         GraphError: The folder is not empty.
     """
-    people, pairs = _Parquet.of(nodes), _Parquet.of(edges)
-    for table, columns in ((people, (id,)), (pairs, (source, target))):
-        for column in columns:
-            table.about.require(column)
+    node_table, edge_table = _Parquet.of(nodes), _Parquet.of(edges)
+    for table, column in ((node_table, id), (edge_table, source), (edge_table, target)):
+        table.about.require(column)
     if label not in (None, "label"):
-        people.about.require(str(label))
-    labelled = label in people.about.columns and label not in (features or ())
-    wanted = features or _feature_columns(people, id, label, split)
-    ids = _Ids.of(people, id, pairs.is_whole(source) and pairs.is_whole(target))
+        node_table.about.require(str(label))
+    labelled = label in node_table.about.columns and label not in (features or ())
+    wanted = features or _feature_columns(node_table, id, label, split)
+    ids = _Ids.of(node_table, id, edge_table.is_whole(source) and edge_table.is_whole(target))
     with new_graph(folder) as writer, TemporaryDirectory(dir=writer.draft) as spare:
-        write_edges(writer, _pairs(pairs, (source, target), weight, ids, directed, Path(spare) / "pairs"))
+        write_edges(writer, _pairs(edge_table, (source, target), weight, ids, directed, Path(spare) / "pairs"))
         writer.ids(ids.encoded)
-        _write_features(writer, people, wanted, len(ids.encoded))
+        _write_features(writer, node_table, wanted, len(ids.encoded))
         if labelled:
-            _write_labels(writer, people, str(label), split, seed)
+            _write_labels(writer, node_table, str(label), split, seed)
         writer.value("name", name or Path(folder).resolve().name)
     return open_graph(folder)
 
 
 @dataclass(frozen=True)
 class _Parquet:
-    """A table on disk that is read in pieces; ``about`` knows its columns and its name."""
+    """A table on disk that is read in batches; ``about`` has its name and columns."""
 
     source: Any
     about: Table
@@ -252,7 +230,7 @@ class _Parquet:
                 yield batch
 
     def is_whole(self, column: str) -> bool:
-        """Whether the column holds integers of the int64 range."""
+        """Whether the column holds int64 numbers."""
         import pyarrow as pa
 
         kind = self.source.schema.field(column).type
@@ -272,7 +250,7 @@ class _Parquet:
         return pc.cast(values, pa.large_string())
 
     def ids(self, batch: Any, column: str) -> Any:
-        """A column of ids: an array of int64 if it is stored as such, else text; none may be empty."""
+        """A column of ids: an int64 array if it is stored as integers, else text; entries must not be missing."""
         values = batch.column(column)
         if not self.is_whole(column):
             values = self.texts(batch, column, "ids")
@@ -283,7 +261,7 @@ class _Parquet:
 
 @dataclass(frozen=True)
 class _Ids:
-    """Ids of all nodes, and how their rows are found."""
+    """Ids of all nodes, with an index of their rows."""
 
     encoded: Any  # in canonical form
     ordered: Rows | None  # whole numbers, ascending …
@@ -292,10 +270,10 @@ class _Ids:
 
     @classmethod
     def of(cls, table: _Parquet, column: str, whole: bool) -> "_Ids":
-        """Reads the ids of all nodes; ``whole``: whether edges name them by numbers of the int64 range."""
+        """Reads the ids of all nodes; ``whole`` says whether the edges refer to them by int64 numbers."""
         import pyarrow as pa
 
-        parts = [table.ids(batch, column) for batch in table.pieces([column], ROWS)]
+        parts = [table.ids(batch, column) for batch in table.pieces([column], NODE_ROWS)]
         if not parts:
             raise table.about.error("there is no row: a graph needs nodes.")
         if table.is_whole(column):
@@ -309,7 +287,7 @@ class _Ids:
         return cls(encoded, None, None, pa.array([str(one) for one in encoded], pa.large_string()))
 
     def find(self, table: _Parquet, batch: Any, column: str) -> tuple[Rows, list[str]]:
-        """Row of every id in a column of edges, and the ids that no node has."""
+        """Row of every id in a column of edges, and some ids that no node has."""
         import pyarrow.compute as pc
 
         if self.ordered is not None and self.rows is not None:
@@ -330,17 +308,17 @@ def _pairs(table: _Parquet, ends: tuple[str, str], weight: str, ids: _Ids, direc
     if weight != "weight":
         table.about.require(weight)
     pairs = PairFiles(spare, len(ids.encoded), len(table) * (1 if directed else 2), weighted)
-    for batch in table.pieces([*ends, *([weight] if weighted else [])], EDGES):
-        (source, odd), (head, odder) = (ids.find(table, batch, column) for column in ends)
-        if odd or odder:
+    for batch in table.pieces([*ends, *([weight] if weighted else [])], EDGE_ROWS):
+        (src, unknown), (dst, others) = (ids.find(table, batch, column) for column in ends)
+        if unknown or others:
             raise table.about.error(
-                f"ends of edges are ids that are not in the table of nodes: {shortlist([*odd, *odder])}. Add the "
+                f"ends of edges are ids that are not in the table of nodes: {shortlist([*unknown, *others])}. Add the "
                 "nodes, or remove the edges."
             )
         weights = _numbers(table, batch, weight, "weight")[:, 0] if weighted else None
-        pairs.add(source, head, weights)
+        pairs.add(src, dst, weights)
         if not directed:
-            pairs.add(head, source, weights)
+            pairs.add(dst, src, weights)
     return pairs
 
 
@@ -360,7 +338,7 @@ def _write_features(writer: GraphWriter, table: _Parquet, columns: Sequence[str]
     for column in columns:
         table.about.require(column)
     x, start = None, 0
-    for batch in table.pieces(columns, ROWS):
+    for batch in table.pieces(columns, NODE_ROWS):
         rows = np.concatenate([_numbers(table, batch, column, "feature") for column in columns], axis=1)
         if x is None:
             x = writer.array("x", (nodes, rows.shape[1]), torch.float32)
@@ -398,7 +376,7 @@ def _write_labels(writer: GraphWriter, table: _Parquet, label: str, split: str, 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = pa.chunked_array([table.texts(batch, label, "classes") for batch in table.pieces([label], ROWS)])
+    texts = pa.chunked_array([table.texts(batch, label, "classes") for batch in table.pieces([label], NODE_ROWS)])
     names = names_in_order({text for text in pc.unique(texts).to_pylist() if text})
     if not names:
         raise table.about.error(f'column "{label}" is empty. Pass label=None if there are no labels.')
@@ -408,35 +386,15 @@ def _write_labels(writer: GraphWriter, table: _Parquet, label: str, split: str, 
     writer.value("num_classes", len(names))
     writer.value("class_names", names)
     if split in table.about.columns:
-        parts = _stated_parts(table, split, y)
+        stated = (table.texts(batch, split, "parts").to_pylist() for batch in table.pieces([split], NODE_ROWS))
+        parts = stated_parts(table.about, split, (text or "" for batch in stated for text in batch), y)
     else:
-        parts = [rows.numpy() for rows in stratified_split(y, NODE_FRACTIONS, seed)]
+        parts = stratified_split(y, NODE_FRACTIONS, seed)
     for mask, rows in zip(("train_mask", "val_mask", "test_mask"), parts, strict=True):
-        writer.array(mask, tuple(y.shape), torch.bool)[rows] = True
+        writer.array(mask, tuple(y.shape), torch.bool)[rows.numpy()] = True
 
 
-def _stated_parts(table: _Parquet, split: str, y: torch.Tensor) -> list[Rows]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = pa.chunked_array([table.texts(batch, split, "parts") for batch in table.pieces([split], ROWS)])
-    texts = pc.utf8_lower(pc.utf8_trim_whitespace(pc.fill_null(texts, "")))
-    odd = sorted({text for text in pc.unique(texts).to_pylist() if text} - PARTS.keys())
-    if odd:
-        raise table.about.error(f'column "{split}" says "{odd[0]}": {did_you_mean(odd[0], ("train", "val", "test"))}')
-    names = list(PARTS)
-    found = pc.fill_null(pc.index_in(texts, value_set=pa.array(names, pa.large_string())), -1).to_numpy()
-    part = np.array([*PARTS.values(), -1])[found]
-    unlabelled = np.flatnonzero((part >= 0) & (part < 2) & (y.numpy() < 0))
-    if len(unlabelled):
-        raise table.about.error(
-            f"{shortlist((unlabelled + 1).tolist(), 'row')}: for training or validation but without a label. "
-            "Label them, or leave their split empty."
-        )
-    return [np.flatnonzero(part == k) for k in range(3)]
-
-
-CONVERTED = "agnncert"  # the folder beside the files, in ours
+CONVERTED = "agnncert"  # name of the converted folder
 _BLOCK = 1 << 24  # bytes of text read at a time
 
 
@@ -444,7 +402,7 @@ def load_amazon2m(root: Path) -> Data:
     """The real graph, with the published split by sales ranking.
 
     Raises:
-        DatasetError: Files are missing, cut short or not those of ogbn-products; says which and where they belong.
+        DatasetError: Files are missing, truncated or not those of ogbn-products.
     """
     source = SOURCES["amazon2m"]
     folder = root / source.folder
@@ -453,7 +411,7 @@ def load_amazon2m(root: Path) -> Data:
         absent = source.missing(root)
         if absent:
             raise DatasetError(
-                "amazon2m (ogbn-products) is not on this machine, and too large to be fetched unasked (1.4 GB).\n"
+                "amazon2m (ogbn-products) is not on this machine; its 1.4 GB are not downloaded automatically.\n"
                 f"  missing: {', '.join(str(Path('raw') / name).replace('raw/../', '') for name in absent)}\n"
                 f"  folder:  {folder}\n"
                 f"  source:  {source.url}\n"
@@ -475,15 +433,10 @@ def load_amazon2m(root: Path) -> Data:
 
 
 def convert_ogb(folder: Path, out: Path, name: str) -> None:
-    """Reads a node classification graph in the layout of ogb, in pieces, into a folder for ``open_graph``.
-
-    Args:
-        folder: Holds ``raw`` and ``split``.
-        out: The folder to write.
-        name: What to call the graph.
+    """Reads a node classification graph in the layout of ogb (``raw`` and ``split``) and writes the folder ``out``.
 
     Raises:
-        DatasetError: A file is missing, damaged, or does not fit the others; says which.
+        DatasetError: A file is missing, damaged, or does not fit the others.
     """
     raw = folder / "raw"
     nodes, edges = (_count(raw / f"num-{kind}-list.csv.gz") for kind in ("node", "edge"))
@@ -528,7 +481,7 @@ def _fill(writer: GraphWriter, name: str, file: Path, nodes: int, kind: Any) -> 
 
 
 def _pieces(file: Path, kind: Any) -> Iterator[npt.NDArray[Any]]:
-    """A table without a header as matrices, one after the other."""
+    """A table without a header, as a sequence of matrices."""
     try:
         import pyarrow as pa
         from pyarrow import csv
@@ -554,24 +507,24 @@ def _pieces(file: Path, kind: Any) -> Iterator[npt.NDArray[Any]]:
 def _count(file: Path) -> int:
     counts = np.concatenate([np.zeros((0, 1), np.int64), *_pieces(file, np.int64)])
     if counts.shape != (1, 1) or counts[0, 0] < 1:
-        raise DatasetError(f"{file} has to say one number, of one graph, and says {counts.tolist()!r:.60}.")
+        raise DatasetError(f"{file} must contain one number, but contains {counts.tolist()!r:.60}.")
     return int(counts[0, 0])
 
 
 def _require(file: Path, found: int, expected: int) -> None:
     if found != expected:
-        raise DatasetError(f"{file} has {found} rows, expected {expected}: it was cut short, or belongs elsewhere.")
+        raise DatasetError(f"{file} has {found} rows, expected {expected}: it is truncated or of another dataset.")
 
 
 NODES, EDGES, CLASSES, FEATURES = 2_449_029, 61_859_140, 47, 100  # of Amazon2M, each pair of nodes once
 TRAIN, VAL = 196_615 / NODES, 39_323 / NODES  # shares of the published split
 
-# Chosen so that a model without edges is right for about 60 % of the nodes, and one that sees edges for more.
+# Chosen so that a model without edges is correct for about 60 % of the nodes, and one with edges for more.
 _IN_COMMUNITY, _IN_CLASS = 0.55, 0.25  # shares of edges; the rest go anywhere
 _COMMUNITY = 600  # nodes on average
 _TAIL = 2.0  # exponent of the degrees' tail, minus one
 _HUB = 346.0  # largest expected degree over the mean one, as in the real graph
-_OTHER_LABEL = 0.1  # share of nodes with the label of some other node: nobody classifies these
+_OTHER_LABEL = 0.1  # share of nodes with the label of a random node
 _OF_CLASS, _OF_COMMUNITY = 0.26, 0.10  # how far classes and communities lie apart, in units of the noise
 _NODE_BLOCK, _EDGE_BLOCK = 1 << 16, 1 << 22
 
@@ -580,7 +533,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Plan:
-    """Who belongs where; nodes stand by class and community here, and get their rows from ``row``."""
+    """Communities, classes and weights of the nodes, which are sorted by class and community here."""
 
     seed: int
     edges: int
@@ -589,7 +542,7 @@ class _Plan:
     community: Rows  # of each node
     classes: Rows  # where each class begins, and the end
     label: Rows  # of each node
-    row: Rows  # the row that each node gets: communities do not show in the order of rows
+    row: Rows  # row of each node in the graph, shuffled
 
     def random(self, what: int, block: int = 0) -> np.random.Generator:
         return np.random.default_rng([self.seed, what, block])
@@ -600,11 +553,11 @@ def generate_amazon2m_like(folder: PathLike, scale: float = 1.0, seed: int = 0) 
 
     Args:
         folder: Where to write it.
-        scale: Nodes and edges in units of those of Amazon2M; the mean degree stays.
-        seed: Which graph and split; the same numbers give the same graph.
+        scale: Factor of the numbers of nodes and edges; the mean degree stays the same.
+        seed: Seed of graph and split.
 
     Raises:
-        DatasetError: The scale makes no sense.
+        DatasetError: The scale is not valid.
         GraphError: The folder is not empty.
     """
     if not (scale <= 64 and NODES * scale >= 20 * CLASSES):  # false for NaN
@@ -640,7 +593,7 @@ def _planned(nodes: int, edges: int, seed: int) -> _Plan:
 
 
 def _both_ways(plan: _Plan, spare: Path) -> PairFiles:
-    """Exactly the wanted number of distinct pairs, each in both directions."""
+    """The planned number of distinct pairs, each in both directions."""
     nodes = len(plan.weight)
     once = PairFiles(spare / "once", nodes, plan.edges)
     found, rounds = 0, 0
@@ -668,10 +621,10 @@ def _both_ways(plan: _Plan, spare: Path) -> PairFiles:
 
 
 def _drawn(plan: _Plan, count: int, turn: int) -> Iterator[tuple[Rows, Rows]]:
-    """About ``count`` pairs of rows, some of them several times, in blocks.
+    """About ``count`` pairs of rows, with repetitions, in blocks.
 
-    Every node draws partners in proportion to its weight; a partner is drawn in proportion to its own, from the
-    community of the node, from its class, or from everywhere.
+    Each node draws a number of partners proportional to its weight. A partner is drawn with a probability proportional
+    to its weight, from the community of the node, from its class, or from all nodes.
     """
     nodes = len(plan.weight)
     total = np.concatenate([[0.0], np.cumsum(plan.weight)])

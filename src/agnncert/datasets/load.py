@@ -1,11 +1,8 @@
-"""``load_dataset``: a name in, a graph with labels, ids and splits out.
+"""``load_dataset``: loads a graph with labels, ids and splits by name.
 
-The public datasets are read through PyTorch Geometric's own classes, which download the files that are missing. This
-module adds three things: a missing file gets an explanation instead of a stack trace; files that are Python pickles are
-compared with their known checksum before anything is unpickled; and what was read is compared with the known size, so
-that a truncated or "cleaned" copy does not pass for the real one.
-
-Two datasets need no download: they are made of the handwritten digits in scikit-learn (1,797 images of 8 x 8 pixels).
+The public datasets are read with PyTorch Geometric's classes, which download missing files. This module adds error
+messages for missing files, checks the checksum of pickles before they are read, and compares the size of a dataset
+with the published one. Two datasets need no download: they are made of the handwritten digits in scikit-learn.
 """
 
 import hashlib
@@ -36,8 +33,8 @@ _log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10
 
-# Features that run over orders of magnitude (from -538 to 798 here) are compressed, each entry by itself. Anything
-# fitted on the whole dataset would let one graph, or one attacker, change the features of all others.
+# Features that span orders of magnitude (from -538 to 798 here) are compressed entry by entry. A scaler fitted on the
+# whole dataset would let one attacked graph change the features of all others.
 _COMPRESSED = ("proteins",)
 
 NEIGHBOURS = 6  # of every image in digits-knn
@@ -48,26 +45,25 @@ SIDE = 8
 def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: int = 0) -> Data | GraphSet:
     """Loads a dataset by name; ``agnncert.datasets.DATASETS`` lists them.
 
-    Edges are undirected: each pair once in both directions, sorted, without self-loops. Features are as
-    published (Cora-ML, Amazon-C and Coauthor-Physics: zeros and ones, as PyG reads them). They are not
-    scaled: anything computed over all nodes, such as a column's mean, would let one attacked node change the
-    input of every other.
+    Edges are undirected: each pair once in both directions, sorted, without self-loops. Features are as published
+    (Cora-ML, Amazon-C and Coauthor-Physics: zeros and ones, as PyG reads them). They are not scaled: with a statistic
+    over all nodes, such as a column's mean, one attacked node would change the input of every other.
 
     Args:
         name: For example ``"cora-ml"`` (node classification) or ``"proteins"`` (graph classification).
-        root: Folder with the datasets, laid out as PyTorch Geometric does. Without it, a folder in the user's
-            cache. Missing files are downloaded if the network allows.
-        seed: Which split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs. For
-            ``"big-vul"`` 80/10/10 %, and which functions the vulnerable ones are set against. ``"amazon2m"`` has its
-            published split; of ``"amazon2m-like"``, which is synthetic, the seed says which graph is generated.
+        root: Folder with the datasets, in PyTorch Geometric's layout. Defaults to a folder in the user's cache.
+            Missing files are downloaded.
+        seed: Seed of the split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs. For ``"big-vul"``
+            80/10/10 %, and the seed of the sampled functions. ``"amazon2m"`` has its published split; for the synthetic
+            ``"amazon2m-like"`` the seed of the generated graph.
 
     Returns:
-        A ``Data`` with ``train_mask``, ``val_mask``, ``test_mask``, ``node_id``, ``num_classes`` and
-        ``name``, or a ``GraphSet``, whose graphs have a ``node_id`` each.
+        A ``Data`` with ``train_mask``, ``val_mask``, ``test_mask``, ``node_id``, ``num_classes`` and ``name``, or a
+        ``GraphSet``, whose graphs have a ``node_id`` each.
 
     Raises:
-        DatasetError: The name is unknown, or files are missing and cannot be downloaded; says which and where
-            to put them.
+        DatasetError: The name is unknown, or files are missing and cannot be downloaded.
+        MissingPackage: The dataset belongs to an add-on package that is not installed.
 
     Example:
         >>> data = load_dataset("digits-knn")
@@ -77,10 +73,18 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
     info = dataset_info(name)
     folder = default_root() if root is None else Path(root)
     if info.addon:
-        return _from_addon(info, folder, seed)
+        point = addons("agnncert.datasets").get(name)
+        if point is None:
+            raise MissingPackage(f"{name} needs the package {info.addon}, which is not installed.", name=info.addon)
+        return point.load()(folder, seed)  # type: ignore[no-any-return]
     if name.startswith("amazon2m"):
         return _large(name, folder, seed)
-    graphs = _graphs(info, folder)
+    if info.download:
+        graphs = [_simple(graph) for graph in load_public(info, folder)]
+        for graph in graphs if name in _COMPRESSED else ():
+            graph.x = torch.asinh(graph.x)
+    else:
+        graphs = [digits_knn()] if name == "digits-knn" else digits_grid()
     if info.task == "node":
         data = graphs[0]
         data.name, data.num_classes = info.name, info.classes
@@ -90,26 +94,12 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
     return GraphSet(graphs, train, val, test, num_classes=info.classes, name=info.name)
 
 
-def _from_addon(info: DatasetInfo, root: Path, seed: int) -> Any:
-    """A dataset that an add-on package loads.
-
-    Raises:
-        MissingPackage: The package is not installed.
-    """
-    point = addons("agnncert.datasets").get(info.name)
-    if point is None:
-        raise MissingPackage(f"{info.name} needs the package {info.addon}, which is not installed.", name=info.addon)
-    return point.load()(root, seed)
-
-
 def _large(name: str, root: Path, seed: int) -> Data:
-    """A graph that lies on disk: the real one, or a synthetic one, which is generated the first time."""
+    """A graph on disk: the real one, or a synthetic one, which is generated at the first call."""
+    from agnncert.datasets.large import generate_amazon2m_like, load_amazon2m
+
     if name == "amazon2m":
-        from agnncert.datasets.large import load_amazon2m
-
         return load_amazon2m(root)
-    from agnncert.datasets.large import generate_amazon2m_like
-
     place = root / f"{name}-seed{seed}"
     if not is_graph_folder(place):
         _log.info("generating %s, which is kept in %s", name, place)
@@ -117,17 +107,8 @@ def _large(name: str, root: Path, seed: int) -> Data:
     return open_graph(place)
 
 
-def _graphs(info: DatasetInfo, root: Path) -> list[Data]:
-    if info.download:
-        graphs = [_simple(graph) for graph in load_public(info, root)]
-        for graph in graphs if info.name in _COMPRESSED else ():
-            graph.x = torch.asinh(graph.x)
-        return graphs
-    return [digits_knn()] if info.name == "digits-knn" else digits_grid()
-
-
 def _simple(graph: Data) -> Data:
-    """Features, labels and edges, these undirected and each pair once, and an id for every node."""
+    """Features, labels, undirected edges without duplicates, and ids."""
     if graph.x is None:
         raise DatasetError("a graph of this dataset has no node features.")
     edge_index = to_undirected(remove_self_loops(graph.edge_index)[0], num_nodes=graph.num_nodes)
@@ -135,7 +116,7 @@ def _simple(graph: Data) -> Data:
 
 
 def load_public(info: DatasetInfo, root: Path) -> list[Data]:
-    """The graphs of a public dataset (one, for the node task) as PyG's class returns them."""
+    """The graphs of a public dataset (one, for the node task), as read by PyG's class."""
     source = SOURCES[info.name]
     missing = source.missing(root)
     if missing:
@@ -146,7 +127,7 @@ def load_public(info: DatasetInfo, root: Path) -> list[Data]:
     except DatasetError:
         raise
     except BaseException as error:
-        for file in set(source.raw(root).glob("*")) - before:  # half a download must not pass for a whole one
+        for file in set(source.raw(root).glob("*")) - before:  # remove incomplete downloads
             with suppress(OSError):
                 file.unlink()
         if not isinstance(error, Exception):
@@ -163,9 +144,9 @@ def load_public(info: DatasetInfo, root: Path) -> list[Data]:
 
 
 class _Checked:
-    """Put before a PyG dataset class: checks pickles before reading them, and writes its file in one step.
+    """Mixin of PyG dataset classes: checks pickles before reading them, and writes the processed file atomically.
 
-    Two processes may load the same dataset for the first time at once; neither must see half a file.
+    Two processes may load the same dataset for the first time at once.
     """
 
     _workspace: str | None = None
@@ -191,7 +172,7 @@ class _Checked:
 
 
 def check_pickles(paths: Iterable[Path]) -> None:
-    """Raises unless every file of ``paths`` that is a pickle has its known checksum."""
+    """Raises DatasetError if a file of ``paths`` is a pickle with another checksum than the published file."""
     for path in paths:
         expected = PICKLES_SHA256.get(path.name)
         if expected is not None and hashlib.sha256(path.read_bytes()).hexdigest() != expected:
@@ -242,9 +223,9 @@ def _compare_size(info: DatasetInfo, graphs: list[Data], classes: int, folder: P
 
 
 def digits_knn() -> Data:
-    """One node per image, joined to the images nearest to it (in either direction); features are the pixels.
+    """One node per image, joined to the nearest images; features are the pixels.
 
-    The edges follow from the features, so they add less than citations do: a demonstration, not a benchmark.
+    The edges follow from the features, so this is a demonstration, not a benchmark.
     """
     pixels, labels = _digits()
     source = np.repeat(np.arange(len(pixels)), NEIGHBOURS)
@@ -258,9 +239,9 @@ def digits_knn() -> Data:
 
 
 def digits_grid() -> list[Data]:
-    """One graph per image: its lit pixels, each joined to the lit ones around it.
+    """One graph per image: its lit pixels, each joined to the lit pixels around it.
 
-    Features of a node are its intensity and, one-hot, its row and column; its id is its position.
+    Features of a node are its intensity and its one-hot row and column; its id is its position.
     """
     pixels, labels = _digits()
     return [_grid(image, int(label)) for image, label in zip(pixels, labels, strict=True)]
@@ -278,7 +259,7 @@ def _digits() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
 def _nearest(points: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
     """The ``count`` nearest other points of every point; ties go to the smaller row.
 
-    Pixels are small integers, so the distances are exact and the graph is the same on every machine.
+    Pixels are small integers, so distances are exact and the graph is the same on every machine.
     """
     length = (points**2).sum(axis=1)
     distance = length[:, None] + length - 2 * points @ points.T
@@ -290,7 +271,7 @@ def _nearest(points: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int6
 def _grid(image: npt.NDArray[np.float64], label: int) -> Data:
     position = np.flatnonzero(image >= LIT)
     row, column = np.divmod(position, SIDE)
-    place = np.full((SIDE + 1, SIDE + 1), -1)  # a margin of unlit pixels; index -1 wraps round into it
+    place = np.full((SIDE + 1, SIDE + 1), -1)  # with a margin of unlit pixels, also at index -1
     place[row, column] = np.arange(len(position))
     steps = ((0, 1), (1, -1), (1, 0), (1, 1))  # half of the eight; the other half is their mirror image
     around = [place[row + down, column + right] for down, right in steps]

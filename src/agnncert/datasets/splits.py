@@ -1,6 +1,4 @@
-"""Labelled data in memory: ``GraphSet`` (a list of graphs with splits), seeded splits with the paper's proportions,
-the inductive view that hides the test nodes, and a digest that says on what data a result was obtained.
-"""
+"""``GraphSet`` (a list of graphs with a split), seeded splits, the inductive view, and the digest of a dataset."""
 
 import copy
 import hashlib
@@ -23,7 +21,7 @@ class GraphSet(list[Data]):
         train, val, test: Positions of the graphs of each part, ascending, int64 tensors.
         y: Class of every graph, shape ``[num_graphs]``; ``-1`` where unknown.
         num_classes: Number of classes.
-        class_names: What the classes are called, where known.
+        class_names: Names of the classes, or None.
         name: Name of the dataset.
 
     Example:
@@ -91,12 +89,12 @@ GRAPH_FRACTIONS = (0.5, 0.2, 0.3)
 
 
 def stratified_split(y: Tensor, fractions: Sequence[float], seed: int) -> tuple[Tensor, ...]:
-    """Splits positions into parts so that every class is spread over the parts in the same proportions.
+    """Splits positions into parts with the same proportions of classes.
 
     Args:
-        y: Classes, shape ``[n]``; negative entries are unlabelled and go nowhere.
+        y: Classes, shape ``[n]``; negative entries are unlabelled and in no part.
         fractions: Share of each part; they sum to 1.
-        seed: Which split; the same on every machine.
+        seed: Seed of the split, which is the same on every machine.
 
     Returns:
         Positions of each part, ascending. Every class has at least one member in the first part.
@@ -125,22 +123,21 @@ def set_masks(data: Data, parts: Sequence[Tensor]) -> Data:
 
 
 def inductive_view(data: Data, validation: bool = True) -> Data:
-    """The graph without its test nodes: what may be seen while training inductively.
+    """The graph without its test nodes, for inductive training.
 
-    In transductive training the test nodes are part of the training graph (without their labels), so certified accuracy
-    can be due to memorising them. In inductive training it cannot: train on this view, certify on ``data``.
+    In transductive training the test nodes are part of the training graph (without their labels), so the model can
+    memorise them. In inductive training it cannot: train on this view, certify on ``data``.
 
     Args:
         data: A graph for node classification with ``train_mask`` and ``val_mask``.
-        validation: Whether validation nodes stay. A model that has been trained on a graph with them in it knows their
-            features, so what is chosen on them (a prior, say) suits them better than the test nodes: to choose without
-            that bias, train without them, and let them in when choosing. ``fit(..., protocol="held-out")`` does so.
+        validation: Whether validation nodes stay. A model trained with them has seen their features, so a prior chosen
+            on them suits them better than the test nodes. ``fit(..., protocol="held-out")`` trains without them.
 
     Returns:
         The subgraph of training and validation nodes. Nodes keep their ``node_id``, hence their groups.
     """
     if not isinstance(data, Data):
-        raise DatasetError("an inductive view is for node classification: graphs of a graph task are apart already.")
+        raise DatasetError("an inductive view is for node classification: graphs of a graph task are separate already.")
     missing = [name for name in ("train_mask", "val_mask") if name not in data]
     if missing:
         raise DatasetError(f"the data has no {' and no '.join(missing)}: without a split there is no training part.")
@@ -156,7 +153,7 @@ def inductive_view(data: Data, validation: bool = True) -> Data:
 
 
 def dataset_digest(data: Data | GraphSet | CanonicalData) -> str:
-    """sha256 of ids, features, edges, labels and split: of everything that the result of an experiment depends on."""
+    """sha256 of ids, features, edges, labels and split."""
     ready = prepared(data, compact=True)
     data = ready.data
     if isinstance(data, GraphSet):

@@ -1,11 +1,8 @@
-"""``load_tables``: a user's own tables of nodes and edges in, a graph (or many) out; errors name what is wrong.
-
-``columns`` reads and checks one table by itself. Here tables are checked against each other and become tensors.
-"""
+"""``load_tables``: reads a graph, or many, from a user's tables of nodes and edges."""
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +28,7 @@ LABEL_NAMES = ("y", "class", "labels", "target", "truth")
 
 @dataclass(frozen=True)
 class _Columns:
-    """What the columns are called, and how to read them."""
+    """Names of the columns, and how to read them."""
 
     id: str
     label: str | None
@@ -43,12 +40,6 @@ class _Columns:
     features: Sequence[str] | None
     directed: bool
     seed: int
-
-    @property
-    def text(self) -> list[str]:
-        """Columns that hold names rather than numbers."""
-        names = [self.id, self.split, self.graph, self.source, self.target]
-        return [*names, *([self.label] if self.label else [])]
 
 
 def load_tables(
@@ -71,20 +62,20 @@ def load_tables(
 ) -> Data | GraphSet:
     """Reads a graph, or many, from tables.
 
-    The table of nodes has an id per row, features, and for node classification a label and a part of the
-    split; the table of edges names two ids per row. With a table of graphs the task is graph classification:
-    it has a graph id, a label and a part per row, and the other two say which graph each row belongs to.
+    The table of nodes has an id and features per row, and for node classification a label and a part of the split. The
+    table of edges has two ids per row. With a table of graphs the task is graph classification: that table has a graph
+    id, a label and a part per row, and the other two have a column with the graph of each row.
 
     Args:
         folder: Holds ``nodes``, ``edges`` and, for graph classification, ``graphs``, each as .csv, .parquet
             or .npz (npz: one array per column; a matrix counts as several columns). Or a set of graphs in the format
             of the TU collection, ``NAME_A.txt`` and so on.
         nodes: Table of nodes, instead of the one in ``folder``.
-        edges: Table of edges, likewise.
-        graphs: Table of graphs, likewise.
-        id: Column of node ids: whole numbers or text, unique (in the graph task, within a graph). Ids are
-            what a certificate speaks about, so they should stay the same when the graph changes. They are taken as
-            they stand, of any length: ``007`` is not ``7``. Floats that may have been rounded are refused.
+        edges: Table of edges, instead of the one in ``folder``.
+        graphs: Table of graphs, instead of the one in ``folder``.
+        id: Column of node ids: whole numbers or text, unique (in the graph task, within a graph). Certificates name
+            nodes by their ids, so ids should stay the same when the graph changes. ``007`` is not ``7``. Floats that
+            may have been rounded are refused.
         label: Column of classes, numbers or text; an empty entry is an unlabelled row. ``None``: no labels.
         split: Column with ``train``, ``val``, ``test`` or nothing. Without such a column the split is drawn:
             30/10/60 % of the nodes or 50/20/30 % of the graphs, stratified.
@@ -92,17 +83,17 @@ def load_tables(
         source: Column of the id an edge starts from.
         target: Column of the id an edge ends at.
         weight: Column of edge weights; optional.
-        features: Columns of features; all remaining ones of the table of nodes if not given.
-        directed: Whether an edge goes one way only. If not, each pair is joined in both directions.
-        seed: Seed of a split that is drawn.
-        name: Name of the dataset; the folder's name if not given.
+        features: Columns of features. Defaults to all remaining columns of the table of nodes.
+        directed: Whether edges are directed. If not, each pair is joined in both directions.
+        seed: Seed of the split, if it is drawn.
+        name: Name of the dataset. Defaults to the folder's name.
 
     Returns:
         A ``Data`` or ``GraphSet`` like those of ``load_dataset``, with ``class_names`` in the order of the
         classes. Without labels a ``Data`` has neither ``y`` nor masks.
 
     Raises:
-        DatasetError: Something is missing, double, unknown or not a number; says what, where and what to do.
+        DatasetError: Something is missing, duplicate, unknown or not a number.
     """
     if folder is not None and not (nodes or edges or graphs) and (files := tu_files(folder)):
         if features is not None or directed:
@@ -110,8 +101,9 @@ def load_tables(
         return load_tu(files, seed, name)
     columns = _Columns(id, label, split, graph, source, target, weight, features, directed, seed)
     given = {"nodes": nodes, "edges": edges, "graphs": graphs}
+    text = [columns.id, columns.split, columns.graph, columns.source, columns.target, *([label] if label else [])]
     paths = {kind: _locate(folder, kind, path) for kind, path in given.items()}
-    tables = {kind: read_table(path, columns.text) for kind, path in paths.items() if path is not None}
+    tables = {kind: read_table(path, text) for kind, path in paths.items() if path is not None}
     absent = [kind for kind in ("nodes", "edges") if kind not in tables]
     if absent:
         raise DatasetError(
@@ -131,7 +123,7 @@ def _locate(folder: PathLike | None, kind: str, given: PathLike | None) -> Path 
     if folder is None:
         return None
     if not Path(folder).is_dir():
-        raise DatasetError(f"{folder} is no folder: expected one with tables of nodes and edges.")
+        raise DatasetError(f"{folder} is not a folder: expected one with tables of nodes and edges.")
     options = [Path(folder) / (kind + suffix) for suffix in FORMATS]
     present = [path for path in options if path.exists()]
     if len(present) > 1:
@@ -199,14 +191,14 @@ def _features(table: Table, columns: _Columns, labelled: bool) -> Tensor:
         table.require(column)
     if not features:
         raise table.error(
-            "there is no column of features. Add what is known about each node, or a column of ones. (Not "
-            "the degree: it would carry one changed edge into every subgraph.)"
+            "there is no column of features. Add what is known about each node, or a column of ones. (Not the degree: "
+            "one changed edge would then change the features in every subgraph.)"
         )
     return torch.from_numpy(table.numbers(features, "feature"))
 
 
 def _refuse_names(table: Table, label: str, features: Sequence[str]) -> None:
-    """Raises if there is no label but one column of text: most likely that is the label, under another name."""
+    """Raises DatasetError if there is no label and a single column of text, which is probably the label."""
     texts = [column for column in features if table.frame[column].dtype.kind not in "iufb"]
     if len(texts) == 1:
         name, example = texts[0], table.text(texts[0])[0]
@@ -249,7 +241,7 @@ def _pieces(whole: Data, keys: list[Key], names: list[str], graphs: Table) -> li
 
 
 def node_rows(table: Table, column: str, owner: str | None) -> dict[Key, int]:
-    """Row of every node; with many graphs, ``owner`` is the column that says which graph a row belongs to."""
+    """Row of every node; in the graph task ``owner`` is the column of graph ids."""
     if len(table) == 0:
         raise table.error("there is a header but no row: a graph needs nodes.")
     table.require(column)
@@ -261,7 +253,7 @@ def node_rows(table: Table, column: str, owner: str | None) -> dict[Key, int]:
 def edge_rows(
     table: Table, ends: tuple[str, str], weight: str | None, row_of: dict[Key, int], owner: str | None, directed: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Edges as row numbers of their nodes, simple and sorted, and their weights if there is such a column."""
+    """Edges as row numbers, sorted and without duplicates, and their weights if there is such a column."""
     owners = _owners(table, owner)
     pairs, unknown = [], []
     for column in ends:
@@ -292,16 +284,21 @@ def class_rows(table: Table, column: str) -> tuple[Tensor, list[str]]:
 
 
 def names_in_order(stated: set[str]) -> list[str]:
-    """Names of classes in the order of the classes: as numbers if all are such, else as text."""
+    """Names of classes in order: sorted as numbers if all are numbers, else as text."""
     numeric = all(entry.isascii() and entry.removeprefix("-").isdigit() for entry in stated)
     return sorted(stated, key=int) if numeric else sorted(stated)
 
 
 def split_rows(table: Table, column: str, y: Tensor, fractions: Sequence[float], seed: int) -> tuple[Tensor, ...]:
-    """Rows of the training, validation and test part: as the column says, or drawn if it is not there."""
+    """Rows of the training, validation and test part: from the column, or drawn if there is no such column."""
     if column not in table.columns:
         return stratified_split(y, fractions, seed)
-    entries = [entry.strip().lower() for entry in table.text(column)]
+    return stated_parts(table, column, table.text(column), y)
+
+
+def stated_parts(table: Table, column: str, texts: Iterable[str], y: Tensor) -> tuple[Tensor, ...]:
+    """Rows of the training, validation and test part, from the entries of a column."""
+    entries = [entry.strip().lower() for entry in texts]
     odd = sorted(set(entries) - PARTS.keys() - {""})
     if odd:
         raise table.error(f'column "{column}" says "{odd[0]}": {did_you_mean(odd[0], ("train", "val", "test"))}')
@@ -316,19 +313,18 @@ def split_rows(table: Table, column: str, y: Tensor, fractions: Sequence[float],
 
 
 def require_unique(table: Table, column: str, entries: Sequence[str]) -> None:
-    """Raises, naming a few, if an entry occurs twice."""
+    """Raises DatasetError if an entry occurs twice."""
     first: dict[str, int] = {}
     double = [(entry, row) for row, entry in enumerate(entries, start=1) if first.setdefault(entry, row) != row]
     if double:
         shown = [f'"{entry}" (rows {first[entry]} and {row})' for entry, row in double]
         raise table.error(
-            f'{len(double)} id(s) in column "{column}" occur twice: {shortlist(shown)}. An id must stand for '
-            "one thing only, or one could pass for another."
+            f'{len(double)} id(s) in column "{column}" occur twice: {shortlist(shown)}. Ids must be unique.'
         )
 
 
 def node_ids(names: list[str]) -> Tensor | list[str]:
-    """Ids as a tensor of numbers if all of them are whole numbers, else as text."""
+    """Ids as a tensor if all of them are whole numbers, else as text."""
     encoded = encode_ids(names)
     return torch.from_numpy(encoded) if isinstance(encoded, np.ndarray) else names
 

@@ -23,7 +23,7 @@ MOST_LABELS = 10_000  # of nodes; larger numbers are taken for attributes
 
 
 def tu_files(folder: str | os.PathLike[str]) -> dict[str, Path]:
-    """The files ``NAME_*.txt`` by what they hold, in the folder or in ``raw`` below; none without a ``NAME_A.txt``."""
+    """The files ``NAME_*.txt`` in ``folder`` or its ``raw``, by the end of the name; empty without ``NAME_A.txt``."""
     for place in (Path(folder), Path(folder) / "raw"):
         names = sorted(path.name.removesuffix("_A.txt") for path in place.glob("*_A.txt"))
         _require(len(names) < 2, f"{place} holds several sets of graphs, {shortlist(names)}: use a folder for each.")
@@ -35,8 +35,8 @@ def tu_files(folder: str | os.PathLike[str]) -> dict[str, Path]:
 def load_tu(files: dict[str, Path], seed: int = 0, name: str | None = None) -> GraphSet:
     """Reads a set of graphs from the files that ``tu_files`` found.
 
-    Features are ``node_attributes`` and, one-hot, ``node_labels``; a single 1 if there are neither. Labels and
-    attributes of edges are left out. A node's id is its place within its graph. The split is drawn with ``seed``.
+    Features are ``node_attributes`` and one-hot ``node_labels``, or a single 1 without both. Edge labels and edge
+    attributes are ignored. A node's id is its position in its graph. The split is drawn with ``seed``.
 
     Raises:
         DatasetError: A file is missing, or does not fit the others.

@@ -61,7 +61,7 @@ def test_what_cannot_be_attacked_by_gradient_is_refused_with_the_reason() -> Non
 
     with pytest.raises(ac.ModelContractError, match="edge_weight argument"):
         gradient(Problem(by_hand, town(), ac.EdgeCentric(3)), [0], BUDGET)
-    with pytest.raises(ac.SettingsError, match="weights or attributes of its own"):
+    with pytest.raises(ac.SettingsError, match="weights or attributes already"):
         gradient(Problem(NodeListener(), town(weights=True), ac.EdgeCentric(3)), [0], BUDGET)
     with pytest.raises(ac.SettingsError, match='did you mean "vote"'):
         gradient(Problem(NodeListener(), town(), ac.EdgeCentric(3)), [0], BUDGET, victim="votes")  # type: ignore[arg-type]

@@ -75,5 +75,5 @@ def test_an_id_with_the_key_of_a_living_node_is_unused() -> None:
     budget = ac.Budget(inject_nodes=1, edges_per_injected=1)
     (result,) = exhaustive(problem, [1], budget, ids=[twin_of("x")])
     assert result.tried > 1
-    with pytest.raises(BudgetError, match="'x' belongs to a living node"):
+    with pytest.raises(BudgetError, match="'x' belongs to a node of the graph"):
         exhaustive(problem, [1], budget, ids=["x"])

@@ -98,7 +98,7 @@ def test_a_folder_of_another_size_is_not_taken_for_the_real_graph(tmp_path):
         ("raw/node-feat.csv.gz", [[1.0] * 100] * 8, r"node-feat.csv.gz has 8 rows, expected 9"),
         ("raw/node-label.csv.gz", [1] * 10, r"node-label.csv.gz has 10 rows, expected 9"),
         ("raw/node-label.csv.gz", ["one"] * 9, r"node-label.csv.gz cannot be read"),
-        ("raw/num-node-list.csv.gz", [4, 5], r"num-node-list.csv.gz has to say one number"),
+        ("raw/num-node-list.csv.gz", [4, 5], r"num-node-list.csv.gz must contain one number"),
         ("split/sales_ranking/test.csv.gz", [9], r"test.csv.gz is empty, or names rows outside"),
     ],
 )

@@ -33,8 +33,8 @@ def converted(folder, some_nodes, some_edges, **options):
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(parquet, "ROWS", 4)
-    monkeypatch.setattr(parquet, "EDGES", 2)
+    monkeypatch.setattr(parquet, "NODE_ROWS", 4)
+    monkeypatch.setattr(parquet, "EDGE_ROWS", 2)
 
 
 @pytest.mark.parametrize(

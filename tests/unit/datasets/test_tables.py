@@ -190,7 +190,7 @@ def test_a_column_that_was_asked_for_must_be_there(tmp_path) -> None:
 def test_missing_and_doubtful_files_are_named(tmp_path) -> None:
     with pytest.raises(DatasetError, match=r"no nodes.csv or nodes.parquet or nodes.npz"):
         load_tables(tmp_path)
-    with pytest.raises(DatasetError, match=r"is no folder"):
+    with pytest.raises(DatasetError, match=r"is not a folder"):
         load_tables(tmp_path / "nowhere")
     with pytest.raises(DatasetError, match=r"no table of nodes and edges"):
         load_tables()
