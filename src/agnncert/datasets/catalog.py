@@ -50,7 +50,16 @@ DATASETS: dict[str, DatasetInfo] = {
         DatasetInfo(
             "big-vul", "graph", 1674, 121.58, 2, 327, "C and C++ functions: vulnerable or not", addon="agnncert-code"
         ),
-        DatasetInfo("big-vul-matched", "graph", 1674, 179.26, 2, 327, "big-vul of equal length", addon="agnncert-code"),
+        DatasetInfo(
+            "big-vul-matched",
+            "graph",
+            1674,
+            179.26,
+            2,
+            327,
+            "big-vul, with functions of equal length",
+            addon="agnncert-code",
+        ),
         DatasetInfo(
             "amazon2m", "node", 2449029, 61859140, 47, 100, "Amazon goods, joined if bought together (ogbn-products)"
         ),

@@ -76,7 +76,7 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
         point = addons("agnncert.datasets").get(name)
         if point is None:
             raise MissingPackage(f"{name} needs the package {info.addon}, which is not installed.", name=info.addon)
-        return point.load()(folder, seed)  # type: ignore[no-any-return]
+        return point.load()(folder, seed)
     if name.startswith("amazon2m"):
         return _large(name, folder, seed)
     if info.download:
