@@ -5,11 +5,10 @@ import sys
 import typer
 
 from agnncert.cli.main import run_app
-from agnncert.cli.options import with_options
 from experiments.paper.command import reproduce
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-app.command()(with_options(reproduce))
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app.command()(reproduce)
 
 if __name__ == "__main__":
     sys.exit(run_app(app, sys.argv[1:], "python -m experiments"))

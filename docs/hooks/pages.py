@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from agnncert.cli.app import app
+from agnncert.cli.commands import app
 
 PROJECT = Path(__file__).resolve().parents[2]
 _OPTIONS = re.compile(r"<!-- options: (\w+) -->")

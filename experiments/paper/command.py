@@ -5,31 +5,20 @@ from typing import Annotated
 
 import typer
 
-from agnncert.cli.options import Address, From, Json, On, workers_named
+from agnncert.cli.options import Json, Root, WorkersOption, workers_named
 from agnncert.cli.screen import Screen, table
-from agnncert.cli.settings import DataSettings
 from agnncert.errors import SettingsError
 
 
 def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments; see --list.", metavar="NAME…", show_default=False)
-    ] = None,
-    *,
-    list_: Annotated[
-        bool, typer.Option("--list", metavar="", help="List the experiments, and what is done of each.")
-    ] = False,
-    all_: Annotated[bool, typer.Option("--all", metavar="", help="All experiments.")] = False,
-    small: Annotated[
-        bool, typer.Option("--small", metavar="", help="A first look: small data and few runs, in minutes.")
-    ] = False,
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments; see --list.", metavar="NAME…")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the experiments, and what is done of each.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="All experiments.")] = False,
+    small: Annotated[bool, typer.Option("--small", help="A first look: small data and few runs, in minutes.")] = False,
     only: Annotated[
-        list[str],
-        typer.Option(
-            help="Run this dataset only. May be repeated.", metavar="DATASET", default_factory=list, show_default=False
-        ),
-    ],
-    run: Annotated[bool, typer.Option(help="Run what is missing, or only write the page anew.", metavar="")] = True,
+        list[str] | None, typer.Option(help="Run this dataset only. May be repeated.", metavar="DATASET")
+    ] = None,
+    run: Annotated[bool, typer.Option("--run/--no-run", help="Run what is missing, or only write the page.")] = True,
     out: Annotated[Path, typer.Option(help="Folder for the rows.", metavar="FOLDER")] = Path("experiments/results"),
     page: Annotated[
         Path | None,
@@ -43,9 +32,8 @@ def reproduce(
     against: Annotated[
         Path | None, typer.Option(help="Compare the rows with those of another folder, run for run.", metavar="FOLDER")
     ] = None,
-    where: Annotated[DataSettings, From("root", root={"panel": None})],
-    on: On = None,
-    address: Address = None,
+    root: Root = None,
+    workers: WorkersOption = None,
     json: Json = False,
 ) -> None:
     """Run the paper's experiments, and draw its figures and tables beside ours.
@@ -66,11 +54,11 @@ def reproduce(
         raise SettingsError(f"which experiments? Name some, or use --all. Valid: {', '.join(EXPERIMENTS)}.")
     from experiments.paper.reproduce import reproduce as run_experiments
 
-    workers = workers_named(on, address)
+    chosen_workers = workers_named(workers)
     with screen.following() as on_progress:
         done = run_experiments(
-            chosen, out, small=small, root=where.root, datasets=only, run=run, page=page, benchmarks=benchmarks,
-            on_progress=on_progress, workers=workers,
+            chosen, out, small=small, root=root, datasets=only or [], run=run, page=page, benchmarks=benchmarks,
+            on_progress=on_progress, workers=chosen_workers,
         )  # fmt: skip
     lines = [
         f"{len(done.rows)} rows in {out}, {done.ran} of them new, {len(done.missing)} missing.",

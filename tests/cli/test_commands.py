@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from agnncert.cli import demo_step as demo
-from agnncert.cli.folder import read_toml, toml_text
+from agnncert.cli.folder import toml_text
 from agnncert.cli.inputs import duration
-from agnncert.cli.options import pairs
-from agnncert.cli.settings import TrainSettings, options_of
+from agnncert.cli.settings import TrainSettings, keys_of, pairs, read_toml
 from agnncert.training.settings import _RECIPES, recipe
 
 
@@ -37,7 +36,7 @@ def test_graphs_in_tables_are_trained_and_certified(agnncert, place) -> None:
     answer = agnncert("train", "many", "--groups", 3, "--epochs", 2, "--set", "hidden_channels=4")
     assert answer.status == 0, answer.err
     assert agnncert("certify", "runs/many-gcn-node-3").status == 0
-    assert agnncert("verify", "runs/many-gcn-node-3", "--ballots", "all").status == 0
+    assert agnncert("verify", "runs/many-gcn-node-3", "--recheck", "all").status == 0
     assert agnncert("certify", "runs/many-gcn-node-3", "--division", "gated").status == 2
 
 
@@ -58,7 +57,7 @@ def test_a_folder_in_the_tu_format_is_trained_and_certified_and_kept(agnncert, p
     run = place / "runs" / "RINGS-gcn-node-5"
     assert sorted(file.name for file in (run / "data").iterdir()) == [f"RINGS_{kind}.txt" for kind in texts]
     assert agnncert("certify", run).status == 0
-    assert agnncert("verify", run, "--ballots", 5).status == 0
+    assert agnncert("verify", run, "--recheck", 5).status == 0
 
 
 def test_defences_are_compared_on_own_data(agnncert) -> None:
@@ -67,14 +66,14 @@ def test_defences_are_compared_on_own_data(agnncert) -> None:
         "node:num_groups=5",
         "--defence",
         "bi-rs:p_edge=0.5",
-        "--samples",
-        50,
-        "--n0",
-        10,
+        "--set",
+        "samples=50",
+        "--set",
+        "selection=10",
         "--epochs",
         2,
     ]
-    told = json.loads(agnncert("compare", "tables", "--attack", "injection", *words, "--json").out)
+    told = json.loads(agnncert("compare", "tables", "--kind", "injection", *words, "--json").out)
     assert [row["guarantee"].split(",")[0] for row in told["rows"]][-2] == "deterministic"
     assert {Path(file).suffix for file in told["files"]} >= {".svg", ".csv", ".json"}
     assert all(Path(file).is_file() for file in told["files"])
@@ -114,7 +113,7 @@ def test_settings_survive_the_way_to_toml_and_back(tmp_path) -> None:
 
 
 def test_every_setting_of_a_recipe_can_be_set(agnncert) -> None:
-    known = set(options_of(TrainSettings))
+    known = set(keys_of(TrainSettings))
     for name in (None, *_RECIPES):
         for task in ("node", "graph"):
             assert set(recipe(name, task)[1]) <= known

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agnncert.cli.app import app
+from agnncert.cli.commands import app
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 COMMANDS = [
-    "demo", "datasets", "train", "certify", "verify", "audit", "attack", "compare", "report", "scan", "serve",
+    "demo", "datasets", "train", "certify", "verify", "show", "audit", "attack", "compare", "report", "scan", "serve",
 ]  # fmt: skip
 
 SCRIPT = """

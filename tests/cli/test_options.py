@@ -1,54 +1,56 @@
-"""Options are made from settings: one that is declared there is an option of the command, and nothing else is needed."""
+"""Every option explains itself, a command has few of them, and a settings file holds the rest."""
 
-from dataclasses import dataclass, field
-from typing import Annotated
+import re
+from pathlib import Path
 
 import pytest
 import typer
 
-from agnncert.cli.app import app
-from agnncert.cli.options import From, with_options
-from agnncert.cli.settings import CertifySettings, DataSettings, Option, TrainSettings, options_of
+from agnncert.cli.commands import app
+from agnncert.cli.settings import CertifySettings, CompareSettings, TrainSettings, keys_of, read_settings
+from agnncert.errors import SettingsError
 
 COMMANDS = typer.main.get_command(app).commands
+PAGE = Path(__file__).parents[2] / "docs" / "commands" / "settings.md"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_has_a_help_text_and_no_command_has_more_than_seventeen(command) -> None:
+    parameters = COMMANDS[command].params
+    assert all(parameter.help for parameter in parameters)
+    assert len([one for one in parameters if one.param_type_name == "option"]) <= 17
+
+
+@pytest.mark.parametrize("kind", [TrainSettings, CertifySettings, CompareSettings])
+def test_the_documentation_describes_every_setting(kind) -> None:
+    described = set(re.findall(r"^\| `(\w+)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(keys_of(kind)) - described == set()
+
+
+def test_options_come_before_set_and_set_before_the_file(tmp_path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('[train]\ngroups = 8\nlr = 0.5\nseed = 2\nset = { act = "elu", dropout = 0.1 }\nfeature = ["a"]\n')
+    words = ["lr=0.25", "dropout=0.3", "column.id=name", "groups=7"]
+    read = read_settings(TrainSettings, "train", file, words, groups="5", model=None)
+    assert (read.groups, read.fit, read.seed, read.feature) == (5, {"lr": 0.25}, 2, ("a",))
+    assert (read.set, read.column) == ({"act": "elu", "dropout": 0.3}, {"id": "name"})
+
+
+@pytest.mark.parametrize("text", ['model = "os:system"', 'root = "elsewhere"'])
+def test_what_runs_code_is_typed_and_not_read_from_a_file(text, tmp_path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(f"[certify]\n{text}\n")
+    with pytest.raises(SettingsError, match="can run code"):
+        read_settings(CertifySettings, "certify", file)
+    typed = {text.split(" ")[0]: "mine:Net"}
+    assert read_settings(CertifySettings, "certify", file, (), **typed).table() | typed == {
+        "directed": False, "seed": 0, "engine": "fast", "edges_only": False, **typed,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("command", "kind", "left_out"), [("train", TrainSettings, {"weights"}), ("certify", CertifySettings, set())]
+    ("word", "said"), [("memory=lots", "whole number"), ("directed=1", "true or false"), ("tolerance=[1]", "a number")]
 )
-def test_every_setting_is_an_option_of_its_command(command, kind, left_out) -> None:
-    names = {parameter.name for parameter in COMMANDS[command].params}
-    assert set(options_of(kind)) - names == left_out
-
-
-@dataclass(frozen=True)
-class MoreSettings(DataSettings):
-    depth: int | None = field(default=None, metadata={"option": Option("How deep.", "Data")})
-    eager: bool = field(default=False, metadata={"option": Option("At once.", "Data", default=False)})
-
-
-def run(*words: str, chosen: From) -> list[MoreSettings]:
-    """What a command of a few options is called with."""
-    seen: list[MoreSettings] = []
-
-    def command(wanted: Annotated[MoreSettings, chosen], last: int = 1) -> None:
-        seen.append(wanted)
-
-    small = typer.Typer()
-    small.command()(with_options(command))
-    small(list(words), standalone_mode=False)
-    return seen
-
-
-def test_a_declared_setting_reaches_the_command_in_its_own_type() -> None:
-    words = ["tables", "--depth", "3", "--eager", "--column", "id=7", "--feature", "a", "--feature", "b"]
-    wanted = MoreSettings(data="tables", depth=3, eager=True, column={"id": "7"}, feature=("a", "b"))
-    assert run(*words, chosen=From()) == [wanted]
-    assert run(chosen=From()) == [MoreSettings()]
-
-
-def test_a_command_may_choose_some_settings_and_show_them_differently() -> None:
-    chosen = From("depth", "data", data={"is_argument": False}, depth={"default": 5})
-    assert run("--data", "x", chosen=chosen) == [MoreSettings(data="x", depth=5)]
-    with pytest.raises(Exception, match="No such option: --eager"):
-        run("--eager", chosen=chosen)
+def test_a_value_of_the_wrong_type_is_refused(word, said) -> None:
+    with pytest.raises(SettingsError, match=said):
+        read_settings(CertifySettings, "certify", None, [word])

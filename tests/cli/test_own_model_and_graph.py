@@ -65,7 +65,7 @@ def test_the_command_proves_what_the_library_proves(agnncert, weights) -> None:
 
 def test_all_ballots_can_be_cast_again(agnncert, weights) -> None:
     agnncert("certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, "--out", "here")
-    assert agnncert("verify", "here", "--model", "mine:build", "--ballots", "all").status == 0
+    assert agnncert("verify", "here", "--model", "mine:build", "--recheck", "all").status == 0
     named = agnncert(
         "verify",
         "here/certificate.cert",
@@ -75,7 +75,7 @@ def test_all_ballots_can_be_cast_again(agnncert, weights) -> None:
         "mine:build",
         "--weights",
         weights,
-        "--ballots",
+        "--recheck",
         20,
     )
     assert named.status == 0
@@ -119,13 +119,13 @@ def test_code_that_ends_the_program_does_not_pass_for_fit(agnncert, what, spec) 
 def test_columns_may_have_other_names(agnncert, weights) -> None:
     nodes = Path("tables/nodes.csv")
     nodes.write_text(nodes.read_text().replace("id,label,a,b", "name,kind,a,b"))
-    words = ["--column", "id=name", "--column", "label=kind", "--feature", "a", "--feature", "b"]
+    words = ["--set", "column.id=name", "--set", "column.label=kind", "--set", "feature=a,b"]
     answer = agnncert("certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, *words)
     assert answer.status == 0, answer.err
 
 
 def test_without_labels_the_share_of_labels_that_stay_is_told(agnncert, weights) -> None:
-    words = ["--column", "label=none", "--feature", "a", "--feature", "b"]
+    words = ["--set", "column.label=none", "--set", "feature=a,b"]
     answer = agnncert("certify", "tables", "--model", "mine:build", "--weights", weights, "--groups", 5, *words)
     assert answer.status == 0, answer.err
     assert "stay the same" in answer.out
@@ -146,7 +146,7 @@ def test_one_target_without_a_label_hides_no_accuracy(agnncert, weights) -> None
     right = int((certificate.label == certificate.truth).sum())
     assert known["accuracy of the vote"] == right / 39 == certificate.certified_accuracy(sizes=-1)
     assert "1 of 40 nodes has no known class" in Path("here/report.html").read_text()
-    assert agnncert("verify", "here", "--model", "mine:build", "--ballots", 5).status == 0
+    assert agnncert("verify", "here", "--model", "mine:build", "--recheck", 5).status == 0
     attacked = agnncert("attack", "here", "--model", "mine:build", "--sizes", 1, "--sample", "all", "--json")
     assert attacked.status == 0
     assert json.loads(attacked.out)["rounds"][0]["certified"] == certificate.certified_accuracy(sizes=1)
@@ -196,7 +196,7 @@ def test_tables_with_columns_of_very_different_size_are_scaled_within_the_model(
     again = agnncert("train", *words, "runs/b", "--set", "scale=none")
     assert again.out.count("very different size") == 1
     assert agnncert("certify", "runs/a").status == 0
-    assert agnncert("verify", "runs/a", "--ballots", 5).status == 0
+    assert agnncert("verify", "runs/a", "--recheck", 5).status == 0
 
 
 def test_a_model_that_is_worse_than_one_without_edges_says_so_in_one_line(agnncert, place) -> None:
@@ -220,9 +220,9 @@ def test_a_graph_on_disk_is_trained_certified_and_checked_like_tables(agnncert, 
     mine, theirs = (ac.load_certificate(f"runs/{name}/certificate.cert") for name in ("disk", "tables"))
     assert mine.claim == theirs.claim
     assert np.array_equal(mine.counts, theirs.counts)
-    assert agnncert("verify", "runs/disk", "--root", ".", "--ballots", 20).status == 0
+    assert agnncert("verify", "runs/disk", "--root", ".", "--recheck", 20).status == 0
     file = place / "disk" / "x.npy"
     file.write_bytes(file.read_bytes()[:-1] + b"\0")
-    answer = agnncert("verify", "runs/disk", "--root", ".", "--ballots", 20)
+    answer = agnncert("verify", "runs/disk", "--root", ".", "--recheck", 20)
     assert answer.status != 0
     assert "x.npy was altered or damaged" in answer.err

@@ -71,8 +71,8 @@ def forget_module() -> None:
 
 COMMANDS = {
     "certify": ("certify", "received", "--no-report"),
-    "verify": ("verify", "received", "--ballots", 3),
-    "verify with data": ("verify", "received/certificate.cert", "--data", "received", "--ballots", 3),
+    "verify": ("verify", "received", "--recheck", 3),
+    "verify with data": ("verify", "received/certificate.cert", "--data", "received", "--recheck", 3),
     "audit": ("audit", "received"),
     "attack": ("attack", "received", "--sizes", 1, "--sample", 2),
     "train from settings": ("train", "--settings", "received/settings.toml", "--out", "other"),
@@ -81,7 +81,7 @@ FUNCTIONS = {
     "certify_run": lambda **how: certify_run(CertifySettings(data="received", **how), report=False),
     "verify_named": lambda **how: verify_named(Path("received/certificate.cert"), CertifySettings(**how), 3),
     "audit_named": lambda **how: audit_named(CertifySettings(model="received"), **how),
-    "attack_run": lambda **how: attack_run("received", AttackSettings(sizes=(1,), sample=2), **how),
+    "attack_run": lambda **how: attack_run("received", AttackSettings(sizes="1", sample="2"), **how),
     "service_of_run": lambda **how: service_of_run("received", **how).live.close(),
 }
 
@@ -152,7 +152,7 @@ def review(received) -> Path:
 @pytest.mark.parametrize("what", REVIEWS)
 def test_a_reviewer_checks_a_folder_with_code_and_weights_of_their_own(what, agnncert, review) -> None:
     (review / "weights.safetensors").write_bytes(b"not to be read")
-    words = (*REVIEWS[what], "--model", "review/mine.py:Net", "--weights", "own.safetensors", "--ballots", 3)
+    words = (*REVIEWS[what], "--model", "review/mine.py:Net", "--weights", "own.safetensors", "--recheck", 3)
     answer = agnncert(*words)
     assert answer.status == 0, answer.err + answer.out
     assert "checked: 3 of them once more" in answer.out
@@ -189,9 +189,9 @@ def test_weights_alone_do_not_permit_the_code_of_a_folder(agnncert, review) -> N
 
 def test_weights_of_ones_own_for_a_built_in_model_need_no_description(agnncert, plain) -> None:
     shutil.copy(plain / "weights.safetensors", "own.safetensors")
-    answer = agnncert("verify", plain, "--weights", "own.safetensors", "--ballots", 2)
+    answer = agnncert("verify", plain, "--weights", "own.safetensors", "--recheck", 2)
     assert answer.status == 0, answer.err
-    answer = agnncert("verify", plain, "--weights", "own.safetensors", "--model", "gcn", "--ballots", 2)
+    answer = agnncert("verify", plain, "--weights", "own.safetensors", "--model", "gcn", "--recheck", 2)
     assert answer.status == 0, answer.err
 
 
@@ -205,7 +205,7 @@ def test_the_data_of_a_folder_with_code_can_be_compared_with_ones_own(agnncert, 
 def test_a_folder_that_was_made_here_needs_the_model_too(agnncert, own) -> None:
     for words in (
         ("certify", "own"),
-        ("verify", "own", "--ballots", 2),
+        ("verify", "own", "--recheck", 2),
         ("attack", "own", "--sizes", 1, "--sample", 2),
     ):
         refused = agnncert(*words)
@@ -217,7 +217,7 @@ def test_a_folder_that_was_made_here_needs_the_model_too(agnncert, own) -> None:
 def test_altered_settings_are_not_imported(agnncert, own) -> None:
     file = own / "settings.toml"
     file.write_text(file.read_text(encoding="utf-8").replace("mine:Net", "subprocess:getoutput"), encoding="utf-8")
-    refused = agnncert("verify", own, "--ballots", 1)
+    refused = agnncert("verify", own, "--recheck", 1)
     assert refused.status == 2
     assert "subprocess:getoutput" in refused.err
 
@@ -231,7 +231,7 @@ def plain(senders, place) -> Path:
 
 def test_built_in_models_need_no_word(agnncert, plain) -> None:
     assert agnncert("certify", plain).status == 0
-    assert agnncert("verify", plain, "--ballots", 2).status == 0
+    assert agnncert("verify", plain, "--recheck", 2).status == 0
 
 
 @pytest.mark.parametrize("setting", ['nodes = "/etc/passwd"', 'data = "../secret"', 'edges = "../../secret.csv"'])

@@ -91,7 +91,7 @@ def test_other_settings_get_another_folder(agnncert) -> None:
 
 
 def test_an_interrupted_run_goes_on_and_ends_like_an_uninterrupted_one(agnncert, monkeypatch) -> None:
-    words = ("train", "tables", "--epochs", 12, "--evaluate-every", 2, *FAST)
+    words = ("train", "tables", "--epochs", 12, "--set", "evaluate_every=2", *FAST)
     assert agnncert(*words, "--out", "whole").status == 0
 
     def cut(*args, **kwargs):
@@ -131,7 +131,7 @@ def test_ctrl_c_before_anything_was_kept_does_not_claim_otherwise(agnncert, monk
 
 
 def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_half_written(place) -> None:
-    words = ["train", "tables", "--groups", "12", "--epochs", "100000", "--patience", "0", "--out", "long"]
+    words = ["train", "tables", "--groups", "12", "--epochs", "100000", "--set", "patience=0", "--out", "long"]
     script = "import sys; from agnncert.cli import main; sys.exit(main())"
     process = subprocess.Popen(
         [sys.executable, "-c", script, *words], stderr=subprocess.PIPE, text=True,
@@ -172,7 +172,7 @@ def test_a_run_is_certified_with_another_division(agnncert, trained) -> None:
     answer = agnncert("certify", trained, "--division", "edge", "--groups", 7)
     assert answer.status == 0, answer.err
     assert tomllib.loads((trained / "settings.toml").read_text())["certify"]["division"] == "edge"
-    assert agnncert("verify", trained, "--ballots", 30).status == 0
+    assert agnncert("verify", trained, "--recheck", 30).status == 0
 
 
 def test_data_from_tables_keeps_its_name(agnncert, certified) -> None:
@@ -187,7 +187,7 @@ def test_data_from_tables_keeps_its_name(agnncert, certified) -> None:
 
 
 def test_data_from_tables_gets_another_name(agnncert) -> None:
-    told = json.loads(agnncert("train", "tables", "--name", "my friends", "--epochs", 1, *FAST, "--json").out)
+    told = json.loads(agnncert("train", "tables", "--set", "name=my friends", "--epochs", 1, *FAST, "--json").out)
     assert told["run"] == "runs/my-friends-gcn-node-12"
     assert agnncert("certify", told["run"]).status == 0
     assert json.loads(Path(told["run"], "data.json").read_text())["name"] == "my friends"

@@ -49,7 +49,7 @@ def test_one_group_per_neighbour_with_a_prior_from_training_to_repetition(agnnce
     assert 0 in sizes
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "3 votes for what the model predicts" in page
-    assert agnncert("verify", folder, "--ballots", 20).status == 0
+    assert agnncert("verify", folder, "--recheck", 20).status == 0
     attacked = told(agnncert("attack", folder, "--sizes", "2,9", "--sample", 8, "--json"))
     assert attacked["violations"] == 0
     assert sum(each["fallen_others"] for each in attacked["rounds"]) > 0, "the attack broke nothing: it shows nothing"
@@ -59,7 +59,7 @@ def test_one_group_per_neighbour_with_a_prior_from_training_to_repetition(agnnce
 def test_a_trained_run_is_certified_with_another_vote_and_attacked_as_it_was_certified(agnncert, trained) -> None:
     vote = ("--division", "edge", "--groups", 9, "--empty", 1, "--prior", "2,0")
     assert told(agnncert("certify", trained, *vote, "--json"))["vote"] == {"empty": 1, "prior": [2, 0]}
-    assert agnncert("verify", trained, "--ballots", 20).status == 0
+    assert agnncert("verify", trained, "--recheck", 20).status == 0
     answer = agnncert("attack", trained, "--sizes", "1,20", "--sample", 12, "--json")
     assert told(answer)["violations"] == 0
     rows = [json.loads(line) for line in (trained / "results.jsonl").read_text().splitlines()]
@@ -84,7 +84,7 @@ def test_a_vote_is_chosen_for_a_size_and_the_answer_by_size_alone_is_certified_w
     folder = Path("runs/sizes")
     words = ("--division", "edge", "--groups", 30, "--epochs", 1, "--no-references", "--out", folder)
     assert agnncert("train", "sizes", *words).status == 0
-    answer = told(agnncert("certify", folder, "--design-size", 2, "--json"))
+    answer = told(agnncert("certify", folder, "--size", 2, "--json"))
     choice = json.loads((folder / "vote.json").read_text())
     best = next(one for one in choice["candidates"] if one["chosen"])
     assert best["decides"] == "size only"
@@ -95,7 +95,7 @@ def test_a_vote_is_chosen_for_a_size_and_the_answer_by_size_alone_is_certified_w
     assert certificate.certified_accuracy(sizes=2) > 0.8
     assert "How this way of counting was chosen" in (folder / "report.html").read_text(encoding="utf-8")
     assert "| what decides | size only |" in (folder / "MODEL_CARD.md").read_text()
-    assert agnncert("verify", folder, "--ballots", 20).status == 0
+    assert agnncert("verify", folder, "--recheck", 20).status == 0
     assert told(agnncert("attack", folder, "--sizes", "1,12", "--sample", 4, "--json"))["violations"] == 0
     # A later certification without a size is of the trained model, and forgets the choice.
     assert agnncert("certify", folder, "--no-report").status == 0
@@ -103,31 +103,31 @@ def test_a_vote_is_chosen_for_a_size_and_the_answer_by_size_alone_is_certified_w
     plain = ac.load_certificate(folder / "certificate.cert")
     assert plain.vote == ac.VotingRule("abstain")
     assert plain.claim.digests["model"] != certificate.claim.digests["model"]
-    assert agnncert("verify", folder, "--ballots", 5).status == 0
+    assert agnncert("verify", folder, "--recheck", 5).status == 0
 
 
 def test_a_damaged_choice_is_no_model(agnncert, certified) -> None:
     (certified / "vote.json").write_text('{"constant": {"label": 5, "classes": 2}}')
-    answer = agnncert("verify", certified, "--ballots", 5)
+    answer = agnncert("verify", certified, "--recheck", 5)
     assert answer.status == 2
     assert "vote.json is damaged" in answer.err
 
 
 def test_training_for_a_size_is_refused_for_graphs(agnncert) -> None:
     write_graphs(Path("sizes"), 40)
-    words = ("--objective", "certified", "--design-size", 1, "--division", "edge", "--groups", 10, "--epochs", 1)
+    words = ("--set", "objective=certified", "--size", 1, "--division", "edge", "--groups", 10, "--epochs", 1)
     answer = agnncert("train", "sizes", *words, "--no-references", "--out", "runs/for-1")
     assert answer.status == 2
     assert "is for node classification" in answer.err
 
 
 def test_nodes_are_trained_for_a_size_and_what_it_counts_is_remembered(agnncert) -> None:
-    words = ("--objective", "certified", "--design-size", 1, "--against", "structure", "--groups", "inf")
-    more = ("--protocol", "held-out", "--epochs", 2, "--no-references", "--out", "runs/nodes")
+    words = ("--set", "objective=certified", "--size", 1, "--set", "kind=structure", "--groups", "inf")
+    more = ("--set", "protocol=held-out", "--epochs", 2, "--no-references", "--out", "runs/nodes")
     assert agnncert("train", "tables", *words, *more).status == 0
     assert agnncert("certify", "runs/nodes", "--no-report").status == 0
     certified = stored(Path("runs/nodes"), "certify")
-    assert (certified["design_size"], certified["against"]) == (1, "structure")
+    assert (certified["size"], certified["kind"]) == (1, "structure")
     assert json.loads(Path("runs/nodes/vote.json").read_text())["against"] == "structure"
 
 
@@ -146,8 +146,8 @@ def test_defences_are_compared_under_another_vote_and_for_a_size(agnncert) -> No
     words = ("compare", "tables", "--sizes", "0,1", "--epochs", 1, "--no-references", "--json")
     given = told(agnncert(*words, "--defence", "node:num_groups=inf", "--prior", 3))
     assert [row["vote"] for row in given["rows"]] == ["empty abstain, prior 3"]
-    chosen = told(agnncert(*words, "--defence", "edge:num_groups=6", "--design-size", 1))
+    chosen = told(agnncert(*words, "--defence", "edge:num_groups=6", "--size", 1))
     assert [row["design_size"] for row in chosen["rows"]] == [1]
-    both = agnncert(*words, "--design-size", 1, "--prior", 3)
+    both = agnncert(*words, "--size", 1, "--prior", 3)
     assert both.status == 2
-    assert "--design-size chooses the vote" in both.err
+    assert "--size chooses the voting rule" in both.err

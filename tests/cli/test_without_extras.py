@@ -63,7 +63,7 @@ def test_verify_and_report_need_neither_torch_nor_scipy(tmp_path: Path) -> None:
 NEEDS_TORCH = [
     ["demo"], ["train", "digits-knn"], ["certify", "digits-knn"], ["audit", "gcn"], ["attack", "runs/x"],
     ["compare", "digits-knn"],
-    ["verify", str(GOLDEN / "gated-node.cert"), "--data", "digits-knn", "--model", "gcn", "--ballots", "5"],
+    ["verify", str(GOLDEN / "gated-node.cert"), "--data", "digits-knn", "--model", "gcn", "--recheck", "5"],
 ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a setting without a value": ((*TRAIN, "--set", "num_layers"), ("--set num_layers", "NAME=VALUE")),
     "a senseless setting of the model": ((*TRAIN, "--set", "dropout=2"), ("dropout is 2", "below 1")),
     "a division with a typo": (("train", "tables", "--division", "nodes"), ("nodes", 'did you mean "node"')),
-    "a hash with a typo": (("train", "tables", "--hash", "md6"), ("md6", 'did you mean "md5"')),
+    "a hash with a typo": (("train", "tables", "--set", "hash=md6"), ("md6", 'did you mean "md5"')),
     "no groups": (("train", "tables", "--groups", "0"), ("groups=0", "from 1", "inf")),
     "groups that are no number": (("train", "tables", "--groups", "many"), ("groups=many", "whole number", "inf")),
     "gated features in endless groups": (
@@ -41,25 +41,25 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("train", "tables", "--groups", "inf", "--empty", "edgeless", "--epochs", "1"), ("abstain", "prior"),
     ),
     "a vote, and a size to choose it for": (
-        (*OWN, "--model", "mine:build", "--design-size", "2", "--prior", "3"), ("--design-size", "leave out"),
+        (*OWN, "--model", "mine:build", "--size", "2", "--prior", "3"), ("--size", "leave out"),
     ),
     "a negative size to choose a vote for": (
-        (*OWN, "--model", "mine:build", "--design-size", "-1"), ("design_size=-1", "from 0"),
+        (*OWN, "--model", "mine:build", "--size", "-1"), ("size=-1", "from 0"),
     ),
     "a kind of change with a typo": (
-        (*OWN, "--model", "mine:build", "--design-size", "1", "--against", "struct"), ('did you mean "structure"',),
+        (*OWN, "--model", "mine:build", "--size", "1", "--set", "kind=struct"), ('did you mean "structure"',),
     ),
     "a vote chosen for gated features": (
-        (*OWN, "--model", "mine:build", "--division", "gated", "--design-size", "1"), ("without gated features",),
+        (*OWN, "--model", "mine:build", "--division", "gated", "--size", "1"), ("without gated features",),
     ),
-    "an objective with a typo": ((*TRAIN, "--objective", "papers"), ('did you mean "paper"',)),
-    "a protocol with a typo": ((*TRAIN, "--protocol", "inductiv"), ('did you mean "inductive"',)),
+    "an objective with a typo": ((*TRAIN, "--set", "objective=papers"), ('did you mean "paper"',)),
+    "a protocol with a typo": ((*TRAIN, "--set", "protocol=inductiv"), ('did you mean "inductive"',)),
     "no epochs": (("train", "tables", "--epochs", "0"), ("epochs=0", "from 1 on")),
-    "a negative learning rate": ((*TRAIN, "--lr", "-1"), ("lr=-1", "positive")),
+    "a negative learning rate": ((*TRAIN, "--set", "lr=-1"), ("lr=-1", "positive")),
     "a negative seed": ((*TRAIN, "--seed", "-1"), ("seed=-1", "from 0 on")),
-    "a kind of column with a typo": ((*TRAIN, "--column", "ids=name"), ('did you mean "id"',)),
-    "a column that the table does not have": ((*TRAIN, "--column", "id=name"), ("name", "nodes.csv")),
-    "a feature that the table does not have": ((*TRAIN, "--feature", "c"), ("c", "nodes.csv")),
+    "a kind of column with a typo": ((*TRAIN, "--set", "column.ids=name"), ('did you mean "id"',)),
+    "a column that the table does not have": ((*TRAIN, "--set", "column.id=name"), ("name", "nodes.csv")),
+    "a feature that the table does not have": ((*TRAIN, "--set", "feature=c"), ("c", "nodes.csv")),
     "a folder without edges": (("train", "halves"), ("halves", "edges.csv")),
     "an edge to nobody": (("train", "strangers"), ("edges.csv", "user99")),
     "a feature that is no number": (("train", "words"), ("nodes.csv", "tall")),
@@ -70,7 +70,7 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a table with a typo in a file": (("train", "--settings", "table.toml"), ("[tarin]", 'did you mean "train"')),
     "a setting outside of a table": (("train", "--settings", "flat.toml"), ("epochs", "below [train]")),
     "a settings file for another command": (("verify", "x", "--settings", "typo.toml"), ("[verify]", "[train]")),
-    "a wrong type in a settings file": (("train", "--settings", "type.toml"), ("--epochs", "integer")),
+    "a wrong type in a settings file": (("train", "--settings", "type.toml"), ("epochs='many'", "whole number")),
     "a built-in model without weights": (OWN, ("gcn", "without weights", "agnncert train tables")),
     "a module that is not there": ((*OWN, "--model", "mien:build"), ("mien", 'did you mean "mine"')),
     "a factory that is not there": ((*OWN, "--model", "mine:biuld"), ("biuld", 'did you mean "build"')),
@@ -98,15 +98,15 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a model without edges in its call": ((*OWN, "--model", "mine:Deaf"), ("forward(x)", "would be given x, edge_index")),
     "a model for other data": ((*OWN, "--model", "mine:Net", "--set", "in_channels=9"), ("[1, 2]", "failed")),
     "a part of the data with a typo": ((*OWN, "--model", "mine:build", "--targets", "tests"), ('"test"',)),
-    "an engine with a typo": ((*OWN, "--model", "mine:build", "--engine", "fats"), ('did you mean "fast"',)),
-    "attacks with a typo": ((*OWN, "--model", "mine:build", "--attacks", "edge"), ('did you mean "edges"',)),
-    "no memory": ((*OWN, "--model", "mine:build", "--memory", "0"), ("memory=0", "megabyte")),
-    "a negative tolerance": ((*OWN, "--model", "mine:build", "--tolerance", "-1"), ("tolerance=-1",)),
+    "an engine with a typo": ((*OWN, "--model", "mine:build", "--set", "engine=fats"), ('did you mean "fast"',)),
+    "edges only, with a typo": ((*OWN, "--model", "mine:build", "--set", "edges_only=yes"), ("edges_only=", "true or false")),
+    "no memory": ((*OWN, "--model", "mine:build", "--set", "memory=0"), ("memory=0", "megabyte")),
+    "a negative tolerance": ((*OWN, "--model", "mine:build", "--set", "tolerance=-1"), ("tolerance=-1",)),
     "a run folder that is a file": ((*TRAIN, "--out", "mine.py"), ("mine.py", "is a file", "--out")),
     "a run folder with something else": ((*TRAIN, "--out", "tables"), ("tables", "not empty", "--out")),
     "a certificate that is not there": (("verify", "none.cert"), ("none.cert",)),
-    "a number of ballots that is none": (("verify", "x.cert", "--ballots", "few"), ("few", "all")),
-    "ballots without a run": (("verify", "x.cert", "--ballots", "5"), ("x.cert", "--data")),
+    "a number of ballots that is none": (("verify", "x.cert", "--recheck", "few"), ("few", "all")),
+    "ballots without a run": (("verify", "x.cert", "--recheck", "5"), ("x.cert", "--data")),
     "a report of nothing": (("report", "none.cert"), ("none.cert",)),
     "an attack on nothing": (("attack", "tables"), ("tables", "agnncert certify")),
     "an audit of nothing": (("audit", "gccn"), ('did you mean "gcn"',)),
@@ -122,7 +122,7 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a setting of a defence with a typo": (
         ("compare", "tables", "--defence", "bi-rs:p_edges=0.7"), ('did you mean "p_edge"',),
     ),
-    "a threat with a typo": (("compare", "tables", "--attack", "edge"), ('did you mean "edges"',)),
+    "a threat with a typo": (("compare", "tables", "--kind", "edge"), ('did you mean "edges"',)),
 }  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def test_an_altered_certificate_is_refused(agnncert, certified) -> None:
 
 def test_a_certificate_of_another_model_is_refused(agnncert, certified) -> None:
     agnncert("train", "tables", "--groups", 12, "--epochs", 3, "--no-references", "--out", "runs/second")
-    answer = agnncert("verify", certified / "certificate.cert", "--data", "runs/second", "--ballots", 10)
+    answer = agnncert("verify", certified / "certificate.cert", "--data", "runs/second", "--recheck", 10)
     assert answer.status == 1
     assert "the model is not the one that was certified" in answer.out
 

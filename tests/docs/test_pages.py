@@ -8,7 +8,7 @@ import pytest
 import typer
 
 import agnncert
-from agnncert.cli.app import app
+from agnncert.cli.commands import app
 
 from ..support.labelled import labelled_graph
 

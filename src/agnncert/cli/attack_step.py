@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.inputs import row_origin, study_of_run, who_votes
 from agnncert.cli.report_step import UNDER_ATTACK, report_run
-from agnncert.cli.settings import CertifySettings, require_one_of
+from agnncert.cli.settings import CertifySettings, numbers, require_one_of
 from agnncert.comparison.runner import Study
 from agnncert.divisions.named import parse_division
 from agnncert.engine.digest import model_digest
@@ -33,17 +33,17 @@ class AttackSettings:
     Attributes:
         kind: Names of attacks; the best of them counts for each target.
         vary: The field of the budget that grows.
-        sizes: Its values; if empty, they are chosen around what is certified.
-        also: The rest of the budget.
-        sample: How many targets to attack at each size, half of them certified there; None for all correct ones.
+        sizes: Its values, as text such as ``"1,5,20"``. Defaults to sizes around what is certified.
+        also: The other fields of the budget.
+        sample: How many targets to attack at each size, half of them certified there; ``"all"`` for all correct ones.
         seed: Seed of the sample and of the attacks.
     """
 
     kind: tuple[str, ...] = ("greedy",)
     vary: str = "add_edges"
-    sizes: tuple[int, ...] = ()
+    sizes: str = ""
     also: Mapping[str, Any] = field(default_factory=dict)
-    sample: int | None = 50
+    sample: str = "50"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -51,11 +51,15 @@ class AttackSettings:
             require_one_of("attack", name, KINDS)
         if self.vary not in COUNTS:
             raise BudgetError(f'cannot vary "{self.vary}": {did_you_mean(self.vary, COUNTS)}')
-        if any(size < 0 for size in self.sizes):
-            raise SettingsError(f"sizes {', '.join(map(str, self.sizes))}: expected whole numbers from 0 on.")
-        if self.sample is not None and self.sample < 1:
-            raise SettingsError(f"sample={self.sample}: expected a whole number from 1 on.")
+        numbers("sizes", self.sizes)
+        if self.sample != "all" and not (self.sample.isdecimal() and int(self.sample)):
+            raise SettingsError(f"sample={self.sample}: expected a whole number from 1 on, or all.")
         self.budget(0)
+
+    @property
+    def sample_size(self) -> int | None:
+        """How many targets to attack at each size; None for all."""
+        return None if self.sample == "all" else int(self.sample)
 
     def budget(self, size: int) -> Budget:
         """What the attacker may do at one size."""
@@ -63,9 +67,12 @@ class AttackSettings:
         return Budget().but(**rest).but(**{self.vary: size})
 
     def table(self) -> dict[str, Any]:
-        """As it is stored: like the options of the command."""
-        known = {"kind": list(self.kind), "vary": self.vary, "sizes": ",".join(map(str, self.sizes))}
-        return {**known, "also": dict(self.also), "sample": str(self.sample or "all"), "seed": self.seed}
+        """The settings as a run folder stores them."""
+        return {
+            **asdict(self),
+            "kind": list(self.kind),
+            "also": {k: "inf" if v == np.inf else v for k, v in self.also.items()},
+        }
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,7 @@ def attack_run(
             raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
         # What was certified counts, which need not be what the run began with.
         study = replace(study, defence=parse_division(certificate.claim.division), model=voter)
-        settings = replace(settings, sizes=settings.sizes or usual_sizes(certificate))
+        settings = replace(settings, sizes=settings.sizes or ",".join(map(str, usual_sizes(certificate))))
         folder.begin("attack", settings.table(), folder.data)
         rounds = _rounds(study, certificate, settings)
         origin = row_origin(named, study.defence, folder.data, _vote_of(certificate))
@@ -143,7 +150,7 @@ def usual_sizes(certificate: Certificate) -> tuple[int, ...]:
 
 
 def _rounds(study: Study, certificate: Certificate, settings: AttackSettings) -> tuple[Round, ...]:
-    certified = {size: certificate.holds_against(settings.budget(size)) for size in settings.sizes}
+    certified = {size: certificate.holds_against(settings.budget(size)) for size in numbers("sizes", settings.sizes)}
     correct, total = np.ones(certificate.num_targets, dtype=bool), certificate.num_targets
     if certificate.truth is not None:
         correct, total = certificate.label == certificate.truth, int(certificate.labelled.sum())
@@ -162,15 +169,14 @@ def _vote_of(certificate: Certificate) -> VotingRule | None:
 
 def _sample(correct: BoolArray, certified: dict[int, BoolArray], settings: AttackSettings) -> dict[int, IntArray]:
     """Positions of the targets to attack at each size. In a sample, no target is attacked at two sizes."""
-    if settings.sample is None:
+    if settings.sample_size is None:
         return dict.fromkeys(certified, np.flatnonzero(correct))
     random = np.random.default_rng(settings.seed)
     free, chosen = correct.copy(), {}
     for size, holds in certified.items():
         proved, others = (random.permutation(np.flatnonzero(free & part)) for part in (holds, ~holds))
-        half = settings.sample // 2  # of each kind; more where there are too few of the other
-        num_proved = max(half, settings.sample - len(others))
-        num_others = max(settings.sample - half, settings.sample - len(proved))
+        wanted, half = settings.sample_size, settings.sample_size // 2  # half of each; more if there are too few of one
+        num_proved, num_others = max(half, wanted - len(others)), max(wanted - half, wanted - len(proved))
         chosen[size] = np.sort(np.concatenate([proved[:num_proved], others[:num_others]]))
         free[chosen[size]] = False
     return chosen
@@ -183,7 +189,7 @@ def _attack(
 
     One call attacks the targets of all sizes, unless a target may occur at two sizes or the attack takes one budget.
     """
-    one_by_one = settings.sample is None or "hubs" in settings.kind
+    one_by_one = settings.sample_size is None or "hubs" in settings.kind
     fallen: dict[int, BoolArray] = {}
     for sizes in [[size] for size in chosen] if one_by_one else [list(chosen)]:
         targets = certificate.row[np.concatenate([chosen[size] for size in sizes])]
@@ -214,7 +220,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """The rounds as rows of results: what was left, and how many certified labels fell."""
     what = ", ".join(settings.kind)
-    if settings.sample is not None:
+    if settings.sample_size is not None:
         what += f", {settings.sample} targets at each size"
     # The report draws accuracy under attack over the radius, of which an edge costs one step in every division. Other
     # attacks get a measure of their own, which is not drawn.

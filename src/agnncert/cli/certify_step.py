@@ -110,16 +110,16 @@ def _choose(study: Study, settings: CertifySettings, folder: RunFolder) -> tuple
     A choice is written to the run folder, where later steps find it.
     """
     (folder.path / VOTE).unlink(missing_ok=True)
-    if settings.design_size is None:
+    if settings.size is None:
         return study, settings.vote
     protocol = folder.settings.get("train", {}).get("protocol", "transductive")
     if study.task == "node" and protocol != "held-out":
         log.warning(
             "the vote is chosen on validation nodes that were in the graph of training, or may have been: its prior "
-            "may come out too large (train with --protocol held-out)"
+            "may come out too large (train with --set protocol=held-out)"
         )
-    division, how = study.division, {"against": settings.against or "any", "protocol": protocol}
-    choice = choose_voting_rule(study.new_model(), study.data, division, settings.design_size, **how)  # type: ignore[arg-type]
+    division, how = study.division, {"against": settings.kind or "any", "protocol": protocol}
+    choice = choose_voting_rule(study.new_model(), study.data, division, settings.size, **how)  # type: ignore[arg-type]
     log.info("%s", choice)
     folder.write(VOTE, json.dumps(_choice_table(choice), indent=2) + "\n")
     return replace(study, defence=choice.division, model=choice.model), choice.vote
@@ -152,10 +152,12 @@ def _certify(
     model = study.new_model()
     log.info("certifying with %s: %s", study.defence, estimate_certification(study, settings.engine))
     memory = None if settings.memory is None else 1_000_000 * settings.memory
-    how: dict[str, Any] = {"engine": settings.engine, "attacks": settings.attacks, "tolerance": settings.tolerance}
-    if (
-        settings.engine == "fast" and settings.attacks == "any"
-    ):  # what was cast is there when the command is given again
+    how: dict[str, Any] = {
+        "engine": settings.engine,
+        "attacks": "edges" if settings.edges_only else "any",
+        "tolerance": settings.tolerance,
+    }
+    if settings.engine == "fast" and not settings.edges_only:  # finished parts are kept if the command is interrupted
         how["checkpoint"] = folder.path / BALLOTS
     certificate, seconds, _ = certify_model(
         study, model, on_progress, memory_limit=memory, vote=vote, workers=workers, **how

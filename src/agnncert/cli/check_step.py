@@ -18,14 +18,14 @@ from agnncert.cli.inputs import (
     study_of_run,
     trained_model,
 )
-from agnncert.cli.settings import CertifySettings, require_one_of
+from agnncert.cli.settings import CertifySettings, ModelSettings, require_one_of
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import OnProgress
 from agnncert.verdict import Verdict, verify
 
 
-def audit_named(settings: CertifySettings, task: str | None = None, model: str | None = None) -> AuditReport:
+def audit_named(settings: ModelSettings, task: str | None = None, model: str | None = None) -> AuditReport:
     """Whether the model that settings name may be certified.
 
     Args:
@@ -62,7 +62,7 @@ def _task(data: object, task: str | None) -> str:
 
 
 def verify_named(
-    certificate: Path, named: CertifySettings, ballots: float, on_progress: OnProgress | None = None
+    certificate: Path, named: ModelSettings, ballots: float, on_progress: OnProgress | None = None
 ) -> Verdict:
     """Verifies a certificate and casts ballots again, with the data and model that are named, else those of its run.
 
@@ -82,7 +82,7 @@ def verify_named(
     return verify(certificate, data=data, model=model, **how)
 
 
-def _model_to_check(run: RunFolder | None, named: CertifySettings, data: Any, own_data: bool, ballots: float) -> Any:
+def _model_to_check(run: RunFolder | None, named: ModelSettings, data: Any, own_data: bool, ballots: float) -> Any:
     """The model that the user names, else that of the run; none if only the user's own data is to be compared."""
     if own_data and not (named.model or named.weights or ballots):
         return None

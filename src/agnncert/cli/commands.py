@@ -1,30 +1,74 @@
-"""The commands, one function per verb, in the order of ``agnncert --help``.
+"""The commands, one function per verb, in the order of ``agnncert --help``; ``app`` is the typer application with them.
 
-A command reads its options, calls one function and prints what came out. Everything heavy is imported inside the
-commands, so that help and ``agnncert verify FILE`` answer at once.
+A command turns its options into settings, calls one function and prints the result. Heavy packages are imported inside
+the commands, so that ``--help``, ``verify FILE`` and ``show FILE`` need no torch.
 """
 
 import math
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from agnncert.cli.options import RUN, Address, Fresh, From, Json, On, Out, SettingsFile, numbers, pairs, workers_named
+from agnncert import __version__
+from agnncert.addons import addons
+from agnncert.cli.options import (
+    Division,
+    Empty,
+    Epochs,
+    Fresh,
+    Groups,
+    Json,
+    Model,
+    ModelOfRun,
+    Out,
+    Prior,
+    References,
+    Root,
+    Seed,
+    Set,
+    SettingsFile,
+    Weights,
+    WorkersOption,
+    workers_named,
+)
 from agnncert.cli.screen import Screen, percent, table
-from agnncert.cli.settings import CERTIFICATION, DATA, MODEL, CertifySettings, DataSettings, TrainSettings
+from agnncert.cli.settings import CertifySettings, CompareSettings, ModelSettings, TrainSettings, read_settings
 from agnncert.errors import SettingsError
 
-COMPARISON, SAMPLING = "Comparison", "Sampling"
-BUILT_IN = "gcn, sage, gat, gin, resgcn, mlp, or package.module:factory."
-DEMO = Path("runs/demo")
-OF_RUN = "The model of the run again, if it is package.module:factory."
-RUN_OR_DATA = "Folder of a trained run; or a dataset, or a folder with tables."
+CertificateFile = Annotated[Path, typer.Argument(help="A certificate, or the run folder that holds one.")]
+
+app = typer.Typer(
+    name="agnncert", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"agnncert {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def agnncert(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+) -> None:
+    """Certified robustness for graph neural networks.
+
+    Start with: agnncert demo
+    """
+
+
+@app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Run folder; a run that it holds is replaced.", metavar="FOLDER")] = DEMO,
+    out: Annotated[Path, typer.Option(help="Run folder. A run in it is replaced.", metavar="FOLDER")] = Path(
+        "runs/demo"
+    ),
     json: Json = False,
 ) -> None:
     """Train, certify, attack, verify and report on bundled data, in about a minute.
@@ -36,10 +80,11 @@ def demo(
     screen = Screen(json)
     with screen.following() as on_progress:
         shown = demo_run(out, on_progress)
-    violations = shown.attacked.violations
-    certified = sum(each.attacked_certified for each in shown.attacked.rounds)
-    others = sum(each.attacked_others for each in shown.attacked.rounds)
-    fallen = sum(each.fallen_others for each in shown.attacked.rounds)
+    violations, rounds = shown.attacked.violations, shown.attacked.rounds
+    certified, others, fallen = (
+        sum(getattr(each, name) for each in rounds)
+        for name in ("attacked_certified", "attacked_others", "fallen_others")
+    )
     lines = [
         f"\nAttacked within the proof: {violations} of {certified} labels changed. Beyond it: {fallen} of {others}.",
         str(shown.verdict).splitlines()[0],
@@ -54,15 +99,16 @@ def demo(
     raise typer.Exit(0 if shown.verdict.holds and not violations else 1)
 
 
-def datasets(where: Annotated[DataSettings, From("root", root={"panel": None})], json: Json = False) -> None:
+@app.command()
+def datasets(root: Root = None, json: Json = False) -> None:
     """List the datasets, and which of them are on this machine.
 
-    Missing files are downloaded when a dataset is first used. Without a network, put them where the error
-    message of that first use says; digits-knn and digits-grid need no files.
+    Missing files are downloaded when a dataset is first used. Without a network, put them where the error message of
+    that first use says; digits-knn and digits-grid need no files.
     """
     from agnncert.datasets.catalog import DATASETS, SOURCES, default_root
 
-    place = Path(where.root) if where.root is not None else default_root()
+    place = Path(root) if root is not None else default_root()
     missing = {name: source.missing(place) for name, source in SOURCES.items()}
     here = {name: "built in" if name not in missing else "no" if missing[name] else "yes" for name in DATASETS}
     rows = [{**asdict(info), "here": here[name], "missing": missing.get(name, [])} for name, info in DATASETS.items()]
@@ -71,18 +117,37 @@ def datasets(where: Annotated[DataSettings, From("root", root={"panel": None})],
     Screen(json).result({"root": place, "datasets": rows}, f"{text}\n\nFolder: {place}")
 
 
+@app.command()
 def train(
-    wanted: Annotated[TrainSettings, From(model={"default": "gcn", "help": BUILT_IN}, weights=None)],
+    data: Annotated[str | None, typer.Argument(help="A dataset, or a folder with tables.")] = None,
+    model: Model = None,
+    division: Division = None,
+    groups: Groups = None,
+    empty: Empty = None,
+    prior: Prior = None,
+    size: Annotated[
+        int | None,
+        typer.Option(metavar="M", help="Keep the weights with the best certified accuracy at this perturbation size."),
+    ] = None,
+    epochs: Epochs = None,
+    references: References = None,
+    seed: Seed = None,
+    root: Root = None,
+    set_: Set = None,
+    settings: SettingsFile = None,
     out: Out = None,
     fresh: Fresh = False,
-    settings: SettingsFile = None,
     json: Json = False,
 ) -> None:
-    """Train a model that votes well, on the graph and all its subgraphs.
+    """Train a model on the graph and its subgraphs, so that their votes agree.
 
-    Leaves a run folder with the weights; agnncert certify FOLDER goes on from there. Interrupted, the same
-    command takes up where it stopped.
+    Writes a run folder with the weights; certify it with agnncert certify FOLDER. An interrupted command continues
+    where it stopped when it is given again.
     """
+    wanted = read_settings(
+        TrainSettings, "train", settings, set_ or (), data=data, model=model, division=division, groups=groups,
+        empty=empty, prior=prior, size=size, epochs=epochs, references=references, seed=seed, root=root,
+    )  # fmt: skip
     from agnncert.cli.train_step import train_run
 
     screen = Screen(json)
@@ -97,30 +162,52 @@ def train(
     screen.result({"run": trained.folder, "settings": trained.settings.table(), **trained.measured}, text)
 
 
+@app.command()
 def certify(
-    wanted: Annotated[CertifySettings, From(data={"help": RUN_OR_DATA, "metavar": "RUN | DATA"})],
-    report: Annotated[
-        bool, typer.Option(help="Write the report as well.", rich_help_panel=CERTIFICATION, metavar="")
-    ] = True,
-    on: On = None,
-    address: Address = None,
+    data: Annotated[
+        str | None, typer.Argument(metavar="RUN | DATA", help="A trained run folder; or a dataset or folder with tables.")
+    ] = None,
+    model: Model = None,
+    weights: Weights = None,
+    division: Division = None,
+    groups: Groups = None,
+    empty: Empty = None,
+    prior: Prior = None,
+    size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="M", show_default="none",
+            help="Choose --prior, --empty and, for graphs, the division for perturbations of this size, on validation.",
+        ),
+    ] = None,
+    targets: Annotated[
+        str | None, typer.Option(help="test, val, train or all.", show_default="test, if there is a split")
+    ] = None,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report too.")] = True,
+    workers: WorkersOption = None,
+    root: Root = None,
+    set_: Set = None,
+    settings: SettingsFile = None,
     out: Out = None,
     fresh: Fresh = False,
-    settings: SettingsFile = None,
     json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Prove how much of the graph an attacker may change without changing the voted labels.
 
-    Takes the folder that agnncert train left, or any model of yours on any graph of yours, and leaves the
-    certificate and its report in a run folder. Interrupted, the same command goes on where it stopped.
+    Takes the run folder of agnncert train, or any model on any graph. Writes the certificate and its report to a run
+    folder. An interrupted command continues where it stopped when it is given again.
     """
+    wanted = read_settings(
+        CertifySettings, "certify", settings, set_ or (), data=data, model=model, weights=weights, division=division,
+        groups=groups, empty=empty, prior=prior, size=size, targets=targets, root=root,
+    )  # fmt: skip
     import numpy as np
 
     from agnncert.cli.certify_step import certify_run
 
-    screen, workers = Screen(json), workers_named(on, address)
+    screen, chosen = Screen(json), workers_named(workers)
     with screen.following() as on_progress:
-        certified = certify_run(wanted, out, fresh, report, on_progress, workers)
+        certified = certify_run(wanted, out, fresh, report, on_progress, chosen)
     certificate = certified.certificate
     outcome = {
         "run": certified.folder, "certificate": certified.folder.certificate, "report": certified.page,
@@ -134,88 +221,91 @@ def certify(
     screen.result(outcome, "\n".join([*places, *certified.sentences]))
 
 
+@app.command()
 def verify(
-    file: Annotated[Path, typer.Argument(help="A certificate, or the run folder that holds one.", metavar="FILE")],
-    ballots: Annotated[
-        str, typer.Option(help="Ballots to cast again, chosen at random, or all. Needs data and model.", metavar="N")
+    file: CertificateFile,
+    data: Annotated[
+        str | None, typer.Option(help="The data: a run folder, a dataset or a folder with tables.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model: package.module:factory, or a built-in one.")] = None,
+    weights: Weights = None,
+    recheck: Annotated[
+        str,
+        typer.Option(metavar="N", help="Predictions to recompute, chosen at random, or all. Needs data and model."),
     ] = "0",
-    *,
-    named: Annotated[
-        CertifySettings,
-        From(
-            "data", "root", "model", "weights", "set", "column", "feature", "directed", "seed",
-            data={
-                "is_argument": False, "metavar": "DATA",
-                "help": "The data: a run folder, a dataset or a folder with tables.",
-            },
-            model={"panel": None, "help": "The model as package.module:factory, or built in."},
-            weights={"panel": None},
-            seed={"panel": None, "help": "Seed of the choice of ballots, and of a split that is drawn."},
-        ),
-    ],
+    seed: Seed = None,
+    root: Root = None,
+    set_: Set = None,
     settings: SettingsFile = None,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Check a certificate: derive everything it states again, from the file alone.
 
-    With --data, --model or --ballots, it is compared with the data and the model as well: those of the run folder
-    in which the file lies, unless others are named. With --weights of your own, those of the folder are not read.
-    Exit status: 0 it holds, 1 it does not.
+    With --data, --model, --weights or --recheck the certificate is compared with data and model as well. Those of the
+    run folder that holds the file are used unless others are named. With --weights, the weights in the folder are not
+    read. Exit status: 0 the certificate holds, 1 it does not hold.
     """
     from agnncert.verdict import verify as check
 
-    certificate = file / "certificate.cert" if file.is_dir() else file
-    if ballots != "all" and not ballots.isdecimal():
-        raise SettingsError(f'--ballots {ballots}: expected a whole number from 0 on, or "all".')
-    num_ballots = math.inf if ballots == "all" else int(ballots)
+    if recheck != "all" and not recheck.isdecimal():
+        raise SettingsError(f'--recheck {recheck}: expected a whole number from 0 on, or "all".')
+    named = read_settings(
+        ModelSettings, "verify", settings, set_ or (), data=data, model=model, weights=weights, seed=seed, root=root
+    )
+    certificate, amount = _certificate_in(file), math.inf if recheck == "all" else int(recheck)
     screen = Screen(json)
-    if not (num_ballots or named.data or named.model or named.weights):
+    if not (amount or named.data or named.model or named.weights):
         verdict = check(certificate)
     else:
         from agnncert.cli.check_step import verify_named
 
         with screen.following() as on_progress:
-            verdict = verify_named(certificate, named, num_ballots, on_progress)
-    outcome = {
-        "holds": verdict.holds,
-        "reasons": verdict.reasons,
-        "checked": verdict.checked,
-        "not_checked": verdict.not_checked,
-    }
-    screen.result({"file": certificate, **outcome}, str(verdict))
+            verdict = verify_named(certificate, named, amount, on_progress)
+    names = ("holds", "reasons", "checked", "not_checked")
+    screen.result({"file": certificate} | {name: getattr(verdict, name) for name in names}, str(verdict))
     raise typer.Exit(0 if verdict.holds else 1)
 
 
+def _certificate_in(place: Path) -> Path:
+    return place / "certificate.cert" if place.is_dir() else place
+
+
+@app.command()
+def show(file: CertificateFile, json: Json = False) -> None:
+    """Print what a certificate claims, without checking it: agnncert verify does that."""
+    from agnncert.certificates.file import read_contents
+
+    claim = read_contents(_certificate_in(file)).claim
+    Screen(json).result(claim.to_json(), f"{claim.division or claim.method}, {claim.guarantee}, {claim.task}s\n{claim}")
+
+
+@app.command()
 def audit(
-    named: Annotated[
-        CertifySettings,
-        From(
-            "model", "weights", "set", "division", "groups",
-            "data", "root", "nodes", "edges", "graphs", "column", "feature", "directed", "seed",
-            model={
-                "is_argument": True, "panel": None, "default": ...,
-                "help": "package.module:factory, a built-in model, or a run folder.",
-            },
-            weights={"help": "Weights, a safetensors file."},
-            data={
-                "is_argument": False, "panel": DATA,
-                "help": "Data like that to be certified: a dataset, or a folder with tables.",
-            },
-        ),
-    ],
-    task: Annotated[
-        str | None,
-        typer.Option(help="node or graph.", rich_help_panel=MODEL, show_default="that of the data, else node"),
+    model: Annotated[str, typer.Argument(help="package.module:factory, a built-in model, or a run folder.")],
+    data: Annotated[
+        str | None, typer.Option(help="Data like that to be certified: a dataset, or a folder with tables.")
     ] = None,
-    model_of_run: Annotated[str | None, typer.Option("--model", help=OF_RUN, rich_help_panel=MODEL)] = None,
+    weights: Weights = None,
+    division: Division = None,
+    groups: Groups = None,
+    task: Annotated[
+        str | None, typer.Option(help="node or graph.", show_default="that of the data, else node")
+    ] = None,
+    model_of_run: ModelOfRun = None,
+    root: Root = None,
+    set_: Set = None,
     settings: SettingsFile = None,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Find out whether a model may be certified: local, deterministic, without memory.
+    """Check whether a model can be certified: local, deterministic and stateless.
 
-    Lists everything that breaks the guarantee, with a remedy for each. Exit status: 0 the model is fit, 1 it
-    is not.
+    Lists everything that breaks the guarantee, with a remedy for each. Exit status: 0 the model is compatible, 1 it is
+    not.
     """
+    named = read_settings(
+        ModelSettings, "audit", settings, set_ or (), model=model, data=data, weights=weights, division=division,
+        groups=groups, root=root,
+    )  # fmt: skip
     from agnncert.cli.check_step import audit_named
 
     audited = audit_named(named, task, model_of_run)
@@ -228,56 +318,55 @@ def audit(
     raise typer.Exit(0 if audited.ok else 1)
 
 
+@app.command()
 def attack(
     run: Annotated[Path, typer.Argument(help="The folder of a certified run.", metavar="RUN")],
-    *,
     kind: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
-            default_factory=lambda: ["greedy"], show_default="greedy", metavar="NAME",
+            metavar="NAME", show_default="greedy",
             help="greedy, injection, deletions, features, hubs, random, gradient or exhaustive. May be repeated: the "
             "best counts.",
         ),
-    ],
+    ] = None,
     sizes: Annotated[
-        str,
-        typer.Option(help="Amounts to try, such as 1,5,20.", metavar="N,N,…", show_default="around what is certified"),
-    ] = "",
-    vary: Annotated[str, typer.Option(help="The field of the budget that grows.")] = "add_edges",
+        str | None,
+        typer.Option(metavar="N,N,…", help="Attack sizes, such as 1,5,20.", show_default="around what is certified"),
+    ] = None,
+    vary: Annotated[
+        str | None, typer.Option(help="The field of the budget that the size counts.", show_default="add_edges")
+    ] = None,
     also: Annotated[
-        list[str],
-        typer.Option(
-            default_factory=list, show_default=False, metavar="FIELD=N",
-            help="The rest of the budget, such as delete_edges=inf. May be repeated.",
-        ),
-    ],
+        list[str] | None,
+        typer.Option(metavar="FIELD=N", help="Another field of the budget: delete_edges=inf. May be repeated."),
+    ] = None,
     sample: Annotated[
-        str, typer.Option(help="Targets to attack at each size, half of them certified; or all.", metavar="N")
-    ] = "50",
-    seed: Annotated[int, typer.Option(help="Seed of the sample and of the attacks.")] = 0,
-    where: Annotated[CertifySettings, From("root", "model", model={"help": OF_RUN})],
+        str | None,
+        typer.Option(metavar="N", help="Targets per size, half of them certified; or all.", show_default="50"),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of sample and attacks.", show_default="0")] = None,
+    model: ModelOfRun = None,
+    root: Root = None,
     settings: SettingsFile = None,
     json: Json = False,
 ) -> None:  # fmt: skip
     """Try to break a certificate, within what it proves and beyond.
 
-    The attacks know model and division. The share of labels that survive is an upper bound beside the
-    certified lower one; both go into the report. Exit status: 0 no certified label fell, 1 one did.
+    The attacks know model and division. The share of labels that survive is an upper bound beside the certified lower
+    one; both go into the report. Exit status: 0 no certified label changed, 1 one did.
     """
     from agnncert.cli.attack_step import AttackSettings, attack_run
+    from agnncert.cli.settings import pairs
 
-    wanted = AttackSettings(
-        kind=tuple(kind), vary=vary, sizes=numbers("sizes", sizes), also=pairs("also", also),
-        sample=None if sample == "all" else numbers("sample", sample)[0], seed=seed,
+    wanted = read_settings(
+        AttackSettings, "attack", settings, kind=kind, sizes=sizes, vary=vary, also=pairs("also", also or ()) or None,
+        sample=sample, seed=seed,
     )  # fmt: skip
     screen = Screen(json)
     with screen.following():
-        attacked = attack_run(run, wanted, where.root, where.model)
-    titles = [vary, "certified", "after attack", "certified, attacked", "fell", "others, attacked", "fell "]
-    rounds = [
-        [r.size, r.certified, r.left, r.attacked_certified, r.fallen_certified, r.attacked_others, r.fallen_others]
-        for r in attacked.rounds
-    ]
+        attacked = attack_run(run, wanted, root, model)
+    titles = [wanted.vary, "certified", "after attack", "certified, attacked", "fell", "others, attacked", "fell "]
+    rounds = [list(vars(each).values()) for each in attacked.rounds]
     holds = not attacked.violations
     last = "No certified label fell." if holds else f"{attacked.violations} certified labels fell: refuted."
     outcome = {"run": attacked.folder, "report": attacked.page, "violations": attacked.violations}
@@ -286,110 +375,74 @@ def attack(
     raise typer.Exit(0 if holds else 1)
 
 
+@app.command()
 def compare(
     what: Annotated[
-        list[str],
-        typer.Argument(help="Folders of runs; or a dataset, or a folder with tables.", metavar="RUN… | DATA"),
-    ],
-    *,
-    attack: Annotated[
-        str, typer.Option(help="edges, injection, features, or 'edges and features'.", rich_help_panel=COMPARISON)
-    ] = "edges",
-    defence: Annotated[
-        list[str],
-        typer.Option(
-            default_factory=list, show_default="those that cover the attack", metavar="NAME",
-            rich_help_panel=COMPARISON,
-            help="edge, node, gated, gnncert-e, gnncert-n, gnncert-en, rs, sparse-rs or bi-rs, with settings as in "
-            "node:num_groups=100 (or inf) or bi-rs:p_edge=0.7,p_node=0.9. May be repeated.",
-        ),
-    ],
-    sizes: Annotated[
-        str, typer.Option(help="Sizes, such as 0,5,20.", metavar="N,N,…", rich_help_panel=COMPARISON)
-    ] = "",
-    edges_per_injected: Annotated[
-        str, typer.Option(help="Edges of each injected node, or inf.", metavar="N", rich_help_panel=COMPARISON)
-    ] = "inf",
-    own_features: Annotated[
-        bool,
-        typer.Option("--own-features", metavar="", help="Targets' own features too.", rich_help_panel=COMPARISON),
-    ] = False,
-    references: Annotated[
-        bool,
-        typer.Option(
-            help="Also show an undefended model and one without edges.", rich_help_panel=COMPARISON, metavar=""
-        ),
-    ] = True,
-    design_size: Annotated[
-        str,
-        typer.Option(
-            metavar="N,N,…", rich_help_panel=COMPARISON, show_default="none",
-            help="Choose the vote of edge and node for attacks of this size; of several, each has a row.",
-        ),
-    ] = "",
-    base: Annotated[
-        TrainSettings,
-        From(
-            "model", "set", "epochs", "protocol", "empty", "prior",
-            model={"default": "gcn", "help": "The base model of all, or package.module:factory."},
-            epochs={"panel": MODEL, "help": "Epochs of training."},
-            protocol={"panel": MODEL, "default": None, "shown_default": "transductive"},
-            empty={"panel": COMPARISON},
-            prior={"panel": COMPARISON},
-        ),
-    ],
-    n0: Annotated[int, typer.Option(help="Samples that choose labels.", rich_help_panel=SAMPLING)] = 100,
-    n: Annotated[
-        int, typer.Option("--samples", help="Samples that bound probabilities.", rich_help_panel=SAMPLING)
-    ] = 10_000,
-    alpha: Annotated[float, typer.Option(help="Probability of error.", rich_help_panel=SAMPLING)] = 0.01,
-    data: Annotated[DataSettings, From("root", "column", "feature", "directed", "name", "seed")],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for tables, figures and certificates.", rich_help_panel=RUN, metavar="FOLDER"),
+        list[str] | None,
+        typer.Argument(metavar="RUN… | DATA", help="Folders of runs; or a dataset, or a folder with tables."),
     ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="Attack: edges, injection, features, or 'edges and features'.", show_default="edges"),
+    ] = None,
+    defence: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", show_default="those that cover the attack",
+            help="edge, node, gated, gnncert-e, gnncert-n, gnncert-en, rs, sparse-rs or bi-rs, with settings as in "
+            "node:num_groups=100 or bi-rs:p_edge=0.7,p_node=0.9. May be repeated.",
+        ),
+    ] = None,
+    sizes: Annotated[str | None, typer.Option(metavar="N,N,…", help="Attack sizes to show, such as 0,5,20.")] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="M,M,…", show_default="none",
+            help="Choose the voting rule of edge and node for perturbations of this size; one row for each.",
+        ),
+    ] = None,
+    model: Model = None,
+    epochs: Epochs = None,
+    empty: Empty = None,
+    prior: Prior = None,
+    references: References = None,
+    seed: Seed = None,
+    root: Root = None,
+    set_: Set = None,
     settings: SettingsFile = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for tables, figures and certificates.")
+    ] = None,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Put runs side by side, or defences on one dataset.
+    """Compare runs, or certified defences on one dataset.
 
-    Given run folders, it shows what they differ in and what came out. Given data, it trains and certifies with
-    every defence that covers the attack, on the same split, and shows certified accuracy and cost.
+    Given run folders, prints their settings and results side by side. Given data, trains and certifies with every
+    defence that covers the attack, on the same split, and prints certified accuracy and cost.
     """
-    screen = Screen(json)
-    if all(Path(place, "settings.toml").is_file() for place in what):
-        from agnncert.cli.compare_step import side_by_side
+    from agnncert.cli.compare_step import compare_run, side_by_side
 
-        titles, rows = side_by_side(what)
+    screen, places = Screen(json), what or []
+    if places and all(Path(place, "settings.toml").is_file() for place in places):
+        titles, rows = side_by_side(places)
         screen.result({"runs": [dict(zip(titles, row, strict=True)) for row in rows]}, table(titles, rows))
         return
-    if len(what) > 1:
-        raise SettingsError(f"expected folders of runs, or one dataset; {', '.join(what)} are neither.")
-    from agnncert.cli.compare_step import compare_run
-
-    injected = math.inf if edges_per_injected == "inf" else numbers("edges-per-injected", edges_per_injected)[0]
-    designs = numbers("design-size", design_size)
-    if designs and base.sets_vote:
-        raise SettingsError("--design-size chooses the vote: leave out --empty and --prior.")
+    if len(places) > 1:
+        raise SettingsError(f"expected folders of runs, or one dataset; {', '.join(places)} are neither.")
+    wanted = read_settings(
+        CompareSettings, "compare", settings, set_ or (), data=places[0] if places else None, kind=kind,
+        defence=defence, sizes=sizes, size=size, model=model, epochs=epochs, empty=empty, prior=prior,
+        references=references, seed=seed, root=root,
+    )  # fmt: skip
     with screen.following() as on_progress:
-        compared = compare_run(
-            replace(data, data=what[0]), [_defence(text) for text in defence], out, on_progress,
-            attack=attack, sizes=numbers("sizes", sizes) or None, edges_per_injected=injected,
-            own_features=own_features, references=references, model=base.model, model_args=base.set,
-            fit_args=base.fit, voting=base, design_size=designs or None, n0=n0, n=n, alpha=alpha,
-        )  # fmt: skip
+        compared = compare_run(wanted, out, on_progress)
     outcome = {"folder": compared.folder, "files": compared.files, **compared.comparison.to_json()}
     screen.result(outcome, f"{compared.comparison}\n\nTables and figures: {compared.folder}")
 
 
-def _defence(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and settings of a defence, from text such as ``bi-rs:p_edge=0.7,p_node=0.9``."""
-    name, _, rest = text.partition(":")
-    return name, pairs("defence", [word for word in rest.split(",") if word])
-
-
+@app.command()
 def report(
-    file: Annotated[Path, typer.Argument(help="A certificate, or the run folder that holds one.", metavar="FILE")],
+    file: CertificateFile,
     out: Annotated[
         Path | None,
         typer.Option(help="The page to write.", metavar="FILE", show_default="report.html beside the certificate"),
@@ -401,7 +454,7 @@ def report(
 ) -> None:
     """Show a certificate as one HTML page that opens anywhere.
 
-    Of a run folder it also shows the models to compare with, the attacks and the environment.
+    The page of a run folder also has the models to compare with, the attacks and the environment.
     """
     from agnncert.cli.report_step import report_run
 
@@ -411,4 +464,5 @@ def report(
     Screen(json).result(outcome, "\n".join([*places, *reported.sentences]))
 
 
-COMMANDS = (demo, datasets, train, certify, verify, audit, attack, compare, report)
+for _addon in addons("agnncert.commands").values():
+    app.command()(_addon.load())

@@ -1,5 +1,6 @@
 """What ``agnncert compare`` does: defences on one dataset, with a folder of results; or finished runs side by side."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from agnncert.baselines.named import defence_named
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.inputs import class_names, file_name, fresh_model, is_module_spec, load_data
-from agnncert.cli.settings import DataSettings, ModelSettings, empty_of
+from agnncert.cli.settings import CompareSettings, empty_of, numbers, pairs
 from agnncert.comparison.compared import Comparison, compare
 from agnncert.comparison.rows import Voted
 from agnncert.comparison.threat import Threat
@@ -36,46 +37,48 @@ class Compared:
 
 
 def compare_run(
-    settings: DataSettings,
-    defences: Sequence[tuple[str, Mapping[str, Any]]],
-    out: str | Path | None = None,
-    on_progress: OnProgress | None = None,
-    voting: ModelSettings | None = None,
-    **how: Any,
+    settings: CompareSettings, out: str | Path | None = None, on_progress: OnProgress | None = None
 ) -> Compared:
     """Trains and certifies with every defence and writes tables and figures.
 
-    After an interruption the same call goes on where it stopped; another attack on the same folder uses the
+    After an interruption the same call continues where it stopped. Another attack on the same folder uses the
     certificates that are there.
 
     Args:
-        settings: Which data.
-        defences: Names of defences, each with its settings; when empty, those that cover the attack. Among the settings
-            of a division may be its vote: ``empty``, and ``prior``, a number or, for the classes, ``"0/12"``.
-        out: The folder; one below ``runs`` when not given.
+        settings: What to compare.
+        out: The folder. Defaults to one below ``runs``.
         on_progress: Called before every defence.
-        voting: Whose ``empty`` and ``prior`` hold for all divisions; the usual vote when not given.
-        **how: Arguments of :func:`agnncert.compare`.
     """
-    threat = Threat(how["attack"], how["edges_per_injected"], how["own_features"])
+    injected = math.inf if settings.edges_per_injected == "inf" else float(settings.edges_per_injected)
+    threat = Threat(settings.kind, injected, settings.own_features)
+    sizes, designs = numbers("sizes", settings.sizes), numbers("size", settings.size)
     data = load_data(settings)
-    task, name = infer_task(data), getattr(data, "name", None) or Path(settings.data).name
-    model = how["model"]
-    if is_module_spec(model):
-        own = ModelSettings(data=settings.data, model=model, set=how["model_args"], seed=settings.seed)
-        how |= {"model": lambda: fresh_model(own, data), "model_args": {}}
+    task, data_name = infer_task(data), getattr(data, "name", None) or Path(settings.data).name
+    name = settings.model or "gcn"
+    own = {"model": lambda: fresh_model(settings, data), "model_args": {}}
+    model: dict[str, Any] = own if is_module_spec(name) else {"model": name, "model_args": settings.set}
     names = class_names(data)
-    how["vote"] = None if voting is None else voting.with_class_numbers(names).vote
-    chosen = [_with_vote(kind, task, values, names) for kind, values in defences] or None
-    folder = Path(out) if out is not None else Path("runs") / file_name(f"{name}-{model}-comparison")
-    comparison = compare(data, chosen, seed=settings.seed, folder=folder / "certificates", progress=on_progress, **how)
-    tau = f"-{threat.edges_per_injected:g}" if threat.kind == "injection" else ""
+    chosen = [_with_vote(*_parsed(text), task, names) for text in settings.defence] or None
+    folder = Path(out) if out is not None else Path("runs") / file_name(f"{data_name}-{name}-comparison")
+    comparison = compare(
+        data, chosen, settings.kind, sizes or None, vote=settings.with_class_numbers(names).vote,
+        design_size=designs or None, edges_per_injected=injected, own_features=settings.own_features, **model,
+        fit_args=settings.fit_arguments(), references=settings.references, n0=settings.selection, n=settings.samples,
+        alpha=settings.alpha, seed=settings.seed, folder=folder / "certificates", progress=on_progress,
+    )  # fmt: skip
+    tau = f"-{injected:g}" if threat.kind == "injection" else ""
     files = comparison.save(folder, file_name(f"{threat.kind}{tau}{'-own' if threat.own_features else ''}"))
     return Compared(folder, comparison, files)
 
 
-def _with_vote(kind: str, task: str, values: Mapping[str, Any], names: Sequence[str] | None) -> Voted:
-    """A defence and, if its settings say so, its vote."""
+def _parsed(text: str) -> tuple[str, dict[str, Any]]:
+    """Name and settings of a defence, from text such as ``bi-rs:p_edge=0.7,p_node=0.9``."""
+    name, _, rest = text.partition(":")
+    return name, pairs("defence", [word for word in rest.split(",") if word])
+
+
+def _with_vote(kind: str, values: Mapping[str, Any], task: str, names: Sequence[str] | None) -> Voted:
+    """A defence and, if its settings hold ``empty`` or ``prior`` (``5``, or ``0/12`` for classes), its voting rule."""
     settings = {name: value for name, value in values.items() if name not in ("empty", "prior")}
     defence: Any = defence_named(kind, task, settings)
     voted: Voted = defence

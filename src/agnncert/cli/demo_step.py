@@ -52,7 +52,7 @@ def demo_run(out: str | Path = "runs/demo", on_progress: OnProgress | None = Non
     log.info("[2/5] Let %d subgraphs vote on every test digit, and prove what no attack can change", GROUPS)
     certify_run(CertifySettings(data=str(folder.path)), report=False, on_progress=on_progress)
     log.info("[3/5] Attack the votes with full knowledge of model and division")
-    attacked = attack_run(folder.path, AttackSettings(sample=40))
+    attacked = attack_run(folder.path, AttackSettings(sample="40"))
     log.info("[4/5] Verify the certificate from its file, and cast %d ballots again, one by one", BALLOTS)
     verdict = verify_named(folder.certificate, CertifySettings(), BALLOTS)
     log.info("[5/5] Write the report")

@@ -12,7 +12,6 @@ import logging
 import os
 import platform
 import shutil
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from agnncert import __version__
+from agnncert.cli.main import Stopped
+from agnncert.cli.settings import read_toml
 from agnncert.errors import AgnncertError, SettingsError
 from agnncert.report.figures import laid_out
 from agnncert.storage import write_atomic
@@ -175,7 +176,7 @@ class RunFolder:
             kept = [*self.path.glob("*.checkpoint"), *(f for f in (self.weights, self.certificate) if f.exists())]
             message = f"what was finished is in {self.path}; the same command goes on from there."
             early = "nothing was finished yet; the same command begins anew."
-            raise KeyboardInterrupt(message if kept else early) from None
+            raise Stopped(message if kept else early) from None
         except Exception as error:
             log.error("%s: %s", type(error).__name__, error, extra=_FILE_ONLY)
             if is_new and isinstance(error, AgnncertError):
@@ -244,20 +245,6 @@ def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
         return tomli_w.dumps(tables)
     except TypeError as error:
         raise SettingsError(f"these settings cannot be stored: {error}.") from error
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file.
-
-    Raises:
-        SettingsError: It cannot be read or is not TOML.
-    """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"cannot read {path}: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is not TOML: {error}.") from error
 
 
 def environment() -> dict[str, Any]:

@@ -241,8 +241,8 @@ LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
 PRETRAINED = "pretrained"  # in place of a file with weights: those that come with the package
 # What certifying adds to the settings of a trained run, or may choose anew.
 OWN = (
-    "division", "groups", "hash", "targets", "engine", "attacks", "tolerance", "memory", "empty", "prior",
-    "design_size", "against",
+    "division", "groups", "hash", "targets", "engine", "edges_only", "tolerance", "memory", "empty", "prior",
+    "size", "kind",
 )  # fmt: skip
 
 
@@ -456,12 +456,11 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
     earlier = settings_of_folder(folder, stored_settings(folder), changes.root, changes.model)
     shared = [entry.name for entry in fields(CertifySettings) if hasattr(earlier, entry.name)]
     values = {name: getattr(earlier, name) for name in shared}
-    if changes.sets_vote or changes.design_size is not None:  # the vote is one thing, and chosen as a whole
-        values |= {"empty": None, "prior": None, "design_size": None}
-    elif "train" in folder.settings and values["empty"] is values["prior"] is None:
-        trained_for = getattr(earlier, "fit", {})
-        values["design_size"] = trained_for.get("design_size") or None
-        values["against"] = trained_for.get("against") if values["design_size"] else None
+    trained_for_size = isinstance(earlier, TrainSettings) and earlier.fit.get("objective") == "certified"
+    if isinstance(earlier, TrainSettings) and not (trained_for_size and earlier.size and not earlier.sets_vote):
+        values |= {"size": None, "kind": None}
+    if changes.sets_vote or changes.size is not None:  # the voting rule is chosen as a whole
+        values |= {"empty": None, "prior": None, "size": None, "kind": None}
     values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
     settings = CertifySettings(**values)
     ready = _unchanged(folder, earlier)

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 DONE, REFUTED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 
+class Stopped(Exception):  # noqa: N818 - not an error
+    """The user interrupted a command; the message says how to continue."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Entry point of the ``agnncert`` command; returns the exit status."""
     words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        from agnncert.cli.app import app
+        from agnncert.cli.commands import app
     except ModuleNotFoundError as error:
         return _fail(str(missing(error.name, "the command line")))
     return run_app(app, words, "agnncert")
@@ -27,16 +31,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run_app(app: "typer.Typer", words: list[str], name: str) -> int:
     """Runs a typer application; returns the exit status."""
-    from agnncert.cli.app import Stopped
-
     try:
         status = app(args=words, prog_name=name, standalone_mode=False)
+        if status == INTERRUPTED:  # Ctrl-C outside of a run folder
+            raise Stopped("the same command continues with what was finished.")
         return status if isinstance(status, int) else DONE
     except AgnncertError as error:
         return _fail(str(error))
     except Stopped as stopped:
-        usual = "the same command goes on with what was finished."
-        print(f"stopped: {str(stopped) or usual}", file=sys.stderr)
+        print(f"stopped: {stopped}", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
         if "--debug" in words:
@@ -61,7 +64,7 @@ def _explained(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):
-        return "there is not enough memory: set a limit with --memory, or certify fewer targets."
+        return "there is not enough memory: set a limit with --set memory=MB, or certify fewer targets."
     return f"{type(error).__name__}: {error}{_place(error)}. (--debug shows where it comes from.)"
 
 

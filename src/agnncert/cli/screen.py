@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -31,7 +32,10 @@ class Screen:
 
     def result(self, result: dict[str, Any], text: str = "") -> None:
         """The outcome: as JSON for machines, as ``text`` for people."""
-        print(json.dumps(_plain(result), indent=2, ensure_ascii=False) if self.as_json else text, flush=True)
+        try:
+            print(json.dumps(_plain(result), indent=2, ensure_ascii=False) if self.as_json else text, flush=True)
+        except BrokenPipeError:  # the reader of our output, such as head, has closed it
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     @property
     def _lines(self) -> TextIO:

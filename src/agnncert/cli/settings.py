@@ -1,15 +1,16 @@
-"""Settings of a run: checked once when it begins, stored beside its results, read back to repeat it.
+"""Settings of a run: checked once when a command begins, stored in the run folder, and read back by later commands.
 
-Each field is declared here once, with the help that the command line shows for it; ``cli.options`` makes the options of
-the commands from these classes. So fields and options have the same names, and a stored table is a valid file for
-``--settings``. ``None`` in a field means that it was not given: its value then comes from an earlier step of the run,
-or is the usual one.
+Each command that runs a model has one settings class. Its fields are the keys of the command's table in a settings file;
+the most common ones are options of the command too. ``docs/commands/settings.md`` describes all of them. ``None`` in a
+field means that the setting was not given: the value then comes from an earlier step of the run, or is the default.
 """
 
 import math
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self, TypeVar, get_type_hints
+from pathlib import Path
+from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.named import AGNNCERT
@@ -18,65 +19,42 @@ from agnncert.training.settings import SETTINGS, checked
 
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight")
 PARTS = ("test", "val", "train", "all")
+COMMANDS = ("train", "certify", "verify", "audit", "attack", "compare")  # those that have a table in a settings file
+# Settings of ``fit`` that a settings file may hold. The size of the perturbation is one setting here: ``size``.
+FIT = tuple(
+    name for name, known in SETTINGS.items() if known.help and name not in ("design_size", "select_size", "against")
+)
 
-MODEL, TRAINING, CERTIFICATION, DATA = "Model and division", "Training", "Certification", "Data"  # headings of --help
-
-AnySettings = TypeVar("AnySettings", bound="DataSettings")
-
-
-@dataclass(frozen=True)
-class Option:
-    """How the command line shows a setting.
-
-    Attributes:
-        help: One or two sentences.
-        panel: The heading below which ``--help`` lists it; ``None`` for the general one.
-        metavar: What stands for the value in ``--help``; its type if not said.
-        shown_default: What ``--help`` names as the default where ``default`` is None.
-        is_argument: Whether it is given without its name.
-        default: The value when it is not given; ``...`` if it must be given.
-        typed: What the command line reads, if that is not of the setting's type.
-        type: Its type.
-    """
-
-    help: str
-    panel: str | None = None
-    metavar: str | None = None
-    shown_default: str | None = None
-    is_argument: bool = False
-    default: Any = None
-    typed: Any = None
-    type: Any = None
-
-
-def _setting(default: Any, help: str, panel: str | None = None, **shown: Any) -> Any:
-    """A field of a settings class that is also an option."""
-    option = {"option": Option(help, panel, default=default, **shown)}
-    if isinstance(default, dict):
-        return field(default_factory=dict, metadata=option)
-    return field(default=default, metadata=option)
+AnySettings = TypeVar("AnySettings")
 
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Which graph, and how to read it."""
+    """Which data, and how to read it.
 
-    data: str = _setting("", "A dataset (see agnncert datasets) or a folder with tables.", is_argument=True)
-    root: str | None = _setting(None, "Folder that holds the datasets.", DATA, metavar="FOLDER")
-    nodes: str | None = _setting(None, "Table of nodes.", DATA, metavar="FILE")
-    edges: str | None = _setting(None, "Table of edges.", DATA, metavar="FILE")
-    graphs: str | None = _setting(None, "Table of graphs, for graph classification.", DATA, metavar="FILE")
-    column: Mapping[str, str] = _setting(
-        {}, f"Name of a column: {', '.join(COLUMNS[:-1])} or {COLUMNS[-1]}. May be repeated.", DATA, metavar="KIND=NAME"
-    )
-    feature: tuple[str, ...] = _setting(
-        (), "Column of features; all other columns if not given. May be repeated.", DATA, metavar="NAME"
-    )
-    directed: bool = _setting(False, "Edges of the tables go one way only.", DATA)
-    name: str | None = _setting(
-        None, "What to call data from tables, in reports and run folders.", DATA, shown_default="as its folder"
-    )
-    seed: int = _setting(0, "Seed of the split and of everything random.", DATA)
+    Attributes:
+        data: Name of a dataset, or a folder with tables.
+        root: Folder that holds the datasets. A settings file cannot set it.
+        nodes: File with the table of nodes.
+        edges: File with the table of edges.
+        graphs: File with the table of graphs, for graph classification.
+        column: Names of columns, by what they hold: one of ``COLUMNS``.
+        feature: Columns of features. Defaults to all other columns.
+        directed: Whether the edges of the tables go one way only.
+        name: Name of data from tables in reports and run folders. Defaults to the name of its folder.
+        seed: Seed of the split and of everything random.
+    """
+
+    data: str = ""
+    root: str | None = None
+    nodes: str | None = None
+    edges: str | None = None
+    graphs: str | None = None
+    column: Mapping[str, str] = field(default_factory=dict)
+    feature: tuple[str, ...] = ()
+    directed: bool = False
+    name: str | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
         for kind in self.column:
@@ -100,38 +78,27 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class ModelSettings(DataSettings):
-    """Which model votes on which subgraphs."""
+    """Which model votes on which subgraphs, and how votes are counted.
 
-    model: str | None = _setting(None, "Your model as package.module:factory, or a built-in one.", MODEL)
-    weights: str | None = _setting(
-        None,
-        "Its weights, a safetensors file; or the word pretrained, for digits-knn, pubmed and proteins.",
-        MODEL,
-        metavar="FILE",
-    )
-    set: Mapping[str, Any] = _setting(
-        {},
-        "Setting of the model: hidden_channels, num_layers, dropout, act, norm, jk, heads, readout, scale; or an "
-        "argument of your factory. May be repeated.",
-        MODEL,
-        metavar="NAME=VALUE",
-    )
-    division: str | None = _setting(None, "node, edge, or gated.", MODEL, shown_default="node")
-    groups: int | float | None = _setting(
-        None, "Number of subgraphs T; inf: one for each neighbour (edge division: edge; graphs: node or edge).", MODEL,
-        metavar="T", shown_default="300 for nodes, 30 for graphs", typed=str | None,
-    )  # fmt: skip
-    hash: str | None = _setting(None, "md5, sha1, sha256 or blake2b.", MODEL, shown_default="md5")
-    empty: str | None = _setting(
-        None, "What empty subgraphs cast: edgeless (the prediction without edges), abstain, or a class (name, number).",
-        MODEL, metavar="VOTE", shown_default="edgeless for nodes, abstain for graphs",
-    )  # fmt: skip
-    prior: str | None = _setting(
-        None,
-        "Votes given in advance: a number, for the prediction without edges; one for each class, as in 0,12; or for "
-        "some classes by name, as in toxic=12.",
-        MODEL, metavar="N | N,N,… | CLASS=N,…", shown_default="none",
-    )  # fmt: skip
+    Attributes:
+        model: A built-in model, or ``package.module:factory``, which a settings file cannot set.
+        weights: File with the weights, or ``"pretrained"``.
+        set: Settings of the model, such as ``hidden_channels``, or arguments of the user's factory.
+        division: Name of the division.
+        groups: Number of subgraphs.
+        hash: Hash function that assigns groups.
+        empty: What empty subgraphs vote for: ``"edgeless"``, ``"abstain"`` or a class.
+        prior: Votes given in advance, as text such as ``"5"``, ``"0,12"`` or ``"toxic=12"``.
+    """
+
+    model: str | None = None
+    weights: str | None = None
+    set: Mapping[str, Any] = field(default_factory=dict)
+    division: str | None = None
+    groups: int | float | str | None = None
+    hash: str | None = None
+    empty: str | None = None
+    prior: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -139,30 +106,26 @@ class ModelSettings(DataSettings):
             require_one_of("division", self.division, AGNNCERT)
         if self.groups is not None:
             object.__setattr__(self, "groups", number_of_groups(self.groups))
-        for name in ("empty", "prior"):  # a file may hold numbers and lists
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                object.__setattr__(self, name, str(value).strip("[]()").replace(" ", ""))
         if not self.names_classes:
             _ = self.vote
 
     @property
     def sets_vote(self) -> bool:
-        """Whether it is said how ballots are added up."""
+        """Whether the voting rule is set."""
         return self.empty is not None or self.prior is not None
 
     @property
     def names_classes(self) -> bool:
-        """Whether classes are called by name in the vote; the data knows which these are."""
+        """Whether the voting rule names classes instead of numbering them. Only the data knows the names."""
         plain = self.empty in (None, *EMPTY_WORDS) or str(self.empty).isdecimal()
         return not plain or "=" in (self.prior or "")
 
     @property
     def vote(self) -> VotingRule | None:
-        """The vote that is set; None if it is the usual one.
+        """The voting rule; None for the default one.
 
         Raises:
-            SettingsError: It makes no sense, or calls classes by name: see ``with_class_numbers``.
+            SettingsError: The voting rule makes no sense, or names classes: see ``with_class_numbers``.
         """
         if not self.sets_vote:
             return None
@@ -173,7 +136,7 @@ class ModelSettings(DataSettings):
         """The same settings with the numbers of classes in place of their names.
 
         Args:
-            names: What the classes are called, in their order; None if they have numbers alone.
+            names: Names of the classes in their order; None if classes have numbers only.
 
         Raises:
             SettingsError: No class has such a name.
@@ -190,101 +153,258 @@ class ModelSettings(DataSettings):
 class TrainSettings(ModelSettings):
     """How to train.
 
-    ``fit`` holds arguments of ``agnncert.fit``, by name; a stored table has them among the other settings. There is no
-    ``None`` in such a table, so a ``patience`` of 0 stands for ``None``.
+    Attributes:
+        fit: Arguments of ``agnncert.fit`` by name, one of ``FIT``. A stored table has them among the other settings.
+            A ``patience`` of 0 stands for ``None``, which TOML lacks.
+        size: Perturbation size to train for with ``objective="certified"``; with other objectives, the weights with
+            the best certified accuracy at this size are kept.
+        kind: What ``size`` counts with ``objective="certified"``: ``"any"`` change, or ``"structure"``.
+        references: Whether to train the models to compare with: undefended, and without edges.
     """
 
     fit: Mapping[str, Any] = field(default_factory=dict)
-    references: bool = _setting(True, "Also train the models to compare with: undefended, no edges.", TRAINING)
+    size: int | None = None
+    kind: str | None = None
+    references: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_size(self.size, self.kind)
+        if self.kind is not None and self.fit.get("objective") != "certified":
+            raise SettingsError(f'kind={self.kind} belongs to objective="certified".')
         checked(self.fit_arguments(), "node")
 
     def fit_arguments(self) -> dict[str, Any]:
         """The arguments of ``agnncert.fit`` that are set, and the seed."""
-        patience = {"patience": self.fit["patience"] or None} if "patience" in self.fit else {}
-        return {**self.fit, **patience, "seed": self.seed}
+        given = {**self.fit, "seed": self.seed}
+        if "patience" in given:
+            given["patience"] = given["patience"] or None
+        if self.fit.get("objective") == "certified":
+            return given | {"design_size": self.size or 0, "against": self.kind or "any"}
+        return given if self.size is None else given | {"select_size": self.size}
 
 
 @dataclass(frozen=True)
 class CertifySettings(ModelSettings):
-    """What to certify, and how."""
+    """What to certify, and how.
 
-    targets: str | None = _setting(
-        None, "test, val, train or all.", CERTIFICATION, shown_default="test, if there is a split"
-    )
-    engine: str = _setting("fast", "fast, or naive: one subgraph at a time; the same ballots.", CERTIFICATION)
-    attacks: str = _setting("any", "any, or edges: for models that are fit for nothing else.", CERTIFICATION)
-    tolerance: float | None = _setting(
-        None, "How far two computations of one score may lie apart.", CERTIFICATION, shown_default="measured"
-    )
-    memory: int | None = _setting(None, "Megabytes that one chunk of work may take.", CERTIFICATION)
-    design_size: int | None = _setting(
-        None, "Choose prior, what empty subgraphs cast and (graphs) the number of subgraphs for attacks of this size.",
-        CERTIFICATION, metavar="M", shown_default="that of training with objective=certified",
-    )  # fmt: skip
-    against: str | None = _setting(
-        None, "What that size counts: any change, or structure: edges and nodes added and deleted.", CERTIFICATION,
-        shown_default="any",
-    )  # fmt: skip
+    Attributes:
+        targets: Part of the data to certify: one of ``PARTS``. Defaults to the test part, or to all without a split.
+        size: Perturbation size for which the voting rule is chosen.
+        kind: What ``size`` counts: ``"any"`` change, or ``"structure"``.
+        engine: ``"fast"`` or ``"naive"``; both give the same predictions.
+        edges_only: Certify against changes of edges only, for models that are compatible with nothing else.
+        tolerance: Bound on the difference between two computations of one logit. Defaults to the measured one.
+        memory: Megabytes for one chunk of work.
+    """
+
+    targets: str | None = None
+    size: int | None = None
+    kind: str | None = None
+    engine: str = "fast"
+    edges_only: bool = False
+    tolerance: float | None = None
+    memory: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_one_of("kind of change", self.against or "any", ("any", "structure"))
-        if self.design_size is not None and self.design_size < 0:
-            raise SettingsError(f"design_size={self.design_size}: expected a whole number from 0 on.")
-        if self.design_size is not None and self.sets_vote:
-            raise SettingsError("--design-size chooses the vote: leave out --empty and --prior.")
+        _check_size(self.size, self.kind)
+        if self.size is not None and self.sets_vote:
+            raise SettingsError("--size chooses the voting rule: leave out --empty and --prior.")
         if self.targets is not None:
             require_one_of("part of the data", self.targets, PARTS)
         require_one_of("engine", self.engine, ("fast", "naive"))
-        require_one_of("kind of attacks", self.attacks, ("any", "edges"))
         if self.tolerance is not None and not self.tolerance >= 0:
             raise SettingsError(f"tolerance={self.tolerance}: expected a number from 0 on.")
         if self.memory is not None and self.memory < 1:
             raise SettingsError(f"memory={self.memory}: expected at least 1 megabyte.")
 
 
-def options_of(kind: type[DataSettings]) -> dict[str, Option]:
-    """Every setting of a class by its name in a stored table, with how the command line shows it."""
-    types = get_type_hints(kind)
-    options: dict[str, Option] = {}
-    for entry in fields(kind):
-        if entry.name == "fit":
-            options |= _fit_options()
+@dataclass(frozen=True)
+class CompareSettings(ModelSettings):
+    """What to compare.
+
+    Attributes:
+        fit: As in :class:`TrainSettings`; for all defences.
+        defence: Defences with their settings, as text. Defaults to all that cover the attack.
+        kind: Kind of attack: ``"edges"``, ``"injection"``, ``"features"`` or ``"edges and features"``.
+        sizes: Attack sizes to show, as text such as ``"0,5,20"``.
+        size: Perturbation sizes for which voting rules are chosen, as text; one row for each.
+        edges_per_injected: Edges of each injected node, or ``"inf"``.
+        own_features: Whether the attack also changes the features of its target.
+        references: Whether to show an undefended model and a model without edges.
+        samples: Number of samples that bound probabilities (randomised defences).
+        selection: Number of samples that choose labels.
+        alpha: Probability of error.
+    """
+
+    fit: Mapping[str, Any] = field(default_factory=dict)
+    defence: tuple[str, ...] = ()
+    kind: str = "edges"
+    sizes: str = ""
+    size: str = ""
+    edges_per_injected: float | str = math.inf
+    own_features: bool = False
+    references: bool = True
+    samples: int = 10_000
+    selection: int = 100
+    alpha: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("division", "groups", "hash", "weights"):
+            if getattr(self, name) is not None:
+                raise SettingsError(f"compare has no setting {name}: name divisions as --defence node:num_groups=100.")
+        if self.size and self.sets_vote:
+            raise SettingsError("--size chooses the voting rule: leave out --empty and --prior.")
+        checked(self.fit_arguments(), "node")
+
+    def fit_arguments(self) -> dict[str, Any]:
+        """The arguments of ``agnncert.fit`` that are set."""
+        return {name: value or None if name == "patience" else value for name, value in self.fit.items()}
+
+
+def _check_size(size: int | None, kind: str | None) -> None:
+    require_one_of("kind of change", kind or "any", ("any", "structure"))
+    if size is not None and size < 0:
+        raise SettingsError(f"size={size}: expected a whole number from 0 on.")
+
+
+def read_settings(
+    kind: type[AnySettings], command: str, file: Path | None, words: Sequence[str] = (), /, **typed: Any
+) -> AnySettings:
+    """The settings of a command: its options, then ``--set``, then the settings file.
+
+    Args:
+        kind: The class of the settings.
+        command: Name of the command, hence of the table in the file.
+        file: The settings file, if there is one.
+        words: What stands behind ``--set``. A key that is no setting of the command is one of the model.
+        **typed: Values of options; None and empty lists count as not given.
+
+    Raises:
+        SettingsError: A key is unknown, a value makes no sense, or the file names code or a folder of datasets.
+    """
+    table = {} if file is None else _table_in(file, command)
+    given = {name: value for name, value in typed.items() if value not in (None, [])}
+    for name in ("model", "root"):
+        if name in table and name not in given and (name == "root" or ":" in str(table[name])):
+            raise SettingsError(
+                f"{file} names {name} = {table[name]!r}, which can run code, so a file cannot set it. If you trust it, "
+                f"type --{name} {table[name]}."
+            )
+    names, own = keys_of(kind), dict(table.get("set", {}))
+    for key, value in pairs("set", words).items():
+        column = key.removeprefix("column.")
+        if column != key:
+            given["column"] = {**given.get("column", table.get("column", {})), column: value}
+        elif key in names:
+            given.setdefault(key, value)
         else:
-            option = entry.metadata["option"]
-            options[entry.name] = replace(option, type=option.typed or types[entry.name])
-    return options
+            own[key] = value
+    return settings_from(kind, {**table, **({"set": own} if own else {}), **given})
 
 
-def _fit_options() -> dict[str, Option]:
-    """Options for the settings of ``fit`` that have a help text; no default where a dataset's recipe may choose."""
-    return {
-        name: Option(
-            setting.help, TRAINING, default=None if setting.from_recipe else setting.default, type=setting.plain_type
-        )
-        for name, setting in SETTINGS.items()
-        if setting.help is not None
-    }
+def _table_in(file: Path, command: str) -> dict[str, Any]:
+    tables = read_toml(file)
+    for name, value in tables.items():
+        if not isinstance(value, dict):
+            raise SettingsError(f'{file}: "{name}" stands outside of a table: put it below [{command}].')
+        if name not in COMMANDS:
+            raise SettingsError(f"{file}: no command is called [{name}]: {did_you_mean(name, COMMANDS)}")
+    if command not in tables:
+        raise SettingsError(f"{file} has no table [{command}]: it has {', '.join(f'[{t}]' for t in tables) or 'none'}.")
+    return dict(tables[command])
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file.
+
+    Raises:
+        SettingsError: The file cannot be read or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read {path}: {error.strerror or error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not TOML: {error}.") from error
+
+
+def keys_of(kind: type[Any]) -> list[str]:
+    """The keys of a table with settings of one class."""
+    names = [entry.name for entry in fields(kind)]
+    return [name for name in names if name != "fit"] + (list(FIT) if "fit" in names else [])
 
 
 def settings_from(kind: type[AnySettings], table: Mapping[str, Any]) -> AnySettings:
-    """Settings of one kind from a flat table, such as a stored one; entries that are ``None`` count as not given.
+    """Settings of one class from a flat table, such as a stored one.
 
     Raises:
         SettingsError: A key is unknown (the message names the nearest valid one), or a value makes no sense.
     """
-    valid = options_of(kind)
-    for key in table:
-        if key not in valid:
+    valid, types = keys_of(kind), get_type_hints(kind)
+    own: dict[str, Any] = {}
+    fit: dict[str, Any] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in valid:
             raise SettingsError(f'unknown setting "{key}": {did_you_mean(key, valid)}')
-    given = {name: tuple(value) if name == "feature" else value for name, value in table.items() if value is not None}
-    own: dict[str, Any] = {entry.name: given.pop(entry.name) for entry in fields(kind) if entry.name in given}
-    if given:  # all others are settings of fit
-        own["fit"] = given
-    return kind(**own)
+        if name in types:
+            own[name] = _converted(name, value, types[name])
+        else:
+            fit[name] = value
+    return kind(**own, **({"fit": fit} if fit else {}))
+
+
+def _converted(name: str, value: Any, hint: Any) -> Any:
+    """A value from a TOML file as the field of a settings class takes it; numbers may stand for text."""
+    kinds = [get_origin(kind) or kind for kind in (hint, *get_args(hint))]
+    if tuple in kinds and isinstance(value, list | str):
+        return tuple(value.split(",")) if isinstance(value, str) else tuple(map(str, value))
+    if Mapping in kinds and isinstance(value, dict):
+        return {key: str(entry) for key, entry in value.items()} if name == "column" else value
+    if bool in kinds or isinstance(value, bool):
+        if bool in kinds and isinstance(value, bool):
+            return value
+    elif any(isinstance(value, one) for one in kinds if isinstance(one, type) and one not in (tuple, Mapping)):
+        return value
+    elif float in kinds and isinstance(value, int):
+        return float(value)
+    elif str in kinds and isinstance(value, int | float | list):
+        return str(value).strip("[]").replace(" ", "")
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", tuple: "a list of texts"}
+    wanted = next((word for one, word in words.items() if one in kinds), "a table")
+    raise SettingsError(f"{name}={value!r}: expected {wanted}.")
+
+
+def pairs(option: str, words: Iterable[str]) -> dict[str, Any]:
+    """KEY=VALUE words as a dictionary; values are read as TOML where that is possible, else as text.
+
+    Example:
+        >>> pairs("set", ["num_layers=2", "act=relu"])
+        {'num_layers': 2, 'act': 'relu'}
+    """
+    values = {}
+    for word in words:
+        key, _, value = word.partition("=")
+        if not key or not value:
+            raise SettingsError(f"--{option} {word}: expected NAME=VALUE, such as {key or 'name'}=….")
+        text = value.strip()
+        try:
+            text = text.lower() if text.lower() in ("true", "false") else text
+            values[key.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            values[key.strip()] = text
+    return values
+
+
+def numbers(option: str, text: str) -> tuple[int, ...]:
+    """Whole numbers with commas between them."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not all(word.isdecimal() for word in words) or (text and not words):
+        raise SettingsError(f"--{option} {text}: expected whole numbers from 0 on, such as 1,5,20.")
+    return tuple(int(word) for word in words)
 
 
 def require_one_of(what: str, value: str, valid: Iterable[str]) -> None:

@@ -19,7 +19,7 @@ from agnncert.cli.inputs import (
     run_name,
     targets_of,
 )
-from agnncert.cli.settings import TrainSettings
+from agnncert.cli.settings import FIT, TrainSettings
 from agnncert.comparison.runner import Study, accuracy, fit_model, predict
 from agnncert.comparison.threat import UNDEFENDED
 from agnncert.divisions.base import Division
@@ -141,7 +141,7 @@ def _resolved(settings: TrainSettings, ready: CanonicalData) -> TrainSettings:
     model_args, fit_args = usual_arguments(
         settings.data, ready.data, settings.model or "", settings.fit.get("objective")
     )
-    usual = {name: setting.default for name, setting in SETTINGS.items() if setting.help is not None}
+    usual = {name: SETTINGS[name].default for name in FIT}
     usual |= {"objective": usual_objective(task), **fit_args}
     settings = replace(settings, fit={**usual, **settings.fit})
     if is_module_spec(settings.model or ""):

@@ -20,9 +20,9 @@ from agnncert.errors import SettingsError
     ],
 )
 def test_a_vote_may_stand_among_the_settings_of_a_division(values, expected):
-    assert _with_vote("node", "node", values, ["safe", "toxic"]) == expected
+    assert _with_vote("node", values, "node", ["safe", "toxic"]) == expected
 
 
 def test_a_prior_that_is_no_number_is_refused():
     with pytest.raises(SettingsError, match="such as 0/12"):
-        _with_vote("node", "node", {"prior": "many"}, None)
+        _with_vote("node", {"prior": "many"}, "node", None)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agnncert.cli.folder import read_toml, toml_text
-from agnncert.cli.settings import CertifySettings, TrainSettings, options_of, settings_from
+from agnncert.cli.folder import toml_text
+from agnncert.cli.settings import FIT, CertifySettings, TrainSettings, keys_of, read_toml, settings_from
 from agnncert.errors import SettingsError
 from agnncert.training.settings import SETTINGS
 
@@ -40,13 +40,14 @@ def test_no_patience_is_stored_as_zero_and_never_stops_training() -> None:
     assert settings_from(TrainSettings, {"patience": 0, "seed": 4}).fit_arguments() == {"patience": None, "seed": 4}
 
 
-def test_every_setting_of_fit_that_has_a_help_is_one_of_training() -> None:
-    options = options_of(TrainSettings)
-    assert {name for name, setting in SETTINGS.items() if setting.help} <= set(options)
-    assert options["lr"].type is float
-    assert options["objective"].type is str
-    assert options["protocol"].default == "transductive"
-    assert options["epochs"].default is None
+def test_every_setting_of_fit_is_one_of_training_and_size_is_one_setting() -> None:
+    sizes = {"design_size", "select_size", "against"}
+    assert (
+        {name for name, setting in SETTINGS.items() if setting.help} - sizes == set(FIT) <= set(keys_of(TrainSettings))
+    )
+    assert TrainSettings(size=2).fit_arguments() == {"seed": 0, "select_size": 2}
+    certified = TrainSettings(size=2, kind="structure", fit={"objective": "certified"}).fit_arguments()
+    assert (certified["design_size"], certified["against"]) == (2, "structure")
 
 
 @pytest.mark.parametrize(

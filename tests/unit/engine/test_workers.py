@@ -170,7 +170,7 @@ def test_without_the_package(monkeypatch) -> None:
 def test_commands_can_spread_their_work(cluster, tmp_path) -> None:
     from agnncert.cli import main
 
-    for place, more in (("alone", []), ("together", ["--on", "ray", "--address", cluster.address])):
+    for place, more in (("alone", []), ("together", ["--workers", f"ray={cluster.address}"])):
         words = ["certify", "digits-knn", "--weights", "pretrained", "--out", str(tmp_path / place), "--no-report"]
         assert main([*words, *more]) == 0
     files = [(tmp_path / place / "certificate.cert").read_bytes() for place in ("alone", "together")]
@@ -179,7 +179,7 @@ def test_commands_can_spread_their_work(cluster, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"), [(["--on", "slurm"], "spread with --on ray"), (["--address", "a:1"], "add --on ray")]
+    ("words", "said"), [(["--workers", "slurm"], "expected ray"), (["--workers", "ray="], "or ray=HOST:PORT")]
 )
 def test_words_that_name_no_workers(words, said, capsys) -> None:
     from agnncert.cli import main

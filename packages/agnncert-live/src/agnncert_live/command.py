@@ -5,47 +5,39 @@ from typing import Annotated
 
 import typer
 
-from agnncert.cli.options import RUN
+from agnncert.cli.options import ModelOfRun, Root
 from agnncert.errors import missing
-
-SERVICE, LIMITS = "Service", "Limits"
 
 
 def serve(
     run: Annotated[Path, typer.Argument(help="The folder of a certified run.", metavar="RUN")],
     host: Annotated[
-        str, typer.Option(help="Address to listen at; beyond this machine a token is needed.", rich_help_panel=SERVICE)
+        str, typer.Option(help="Address to listen at; beyond this machine a token is needed.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(help="Port to listen at; 0 for any.", metavar="N", rich_help_panel=SERVICE)
+        int, typer.Option(help="Port to listen at; 0 for any.", metavar="N")
     ] = 8470,
     token_file: Annotated[
         Path | None,
         typer.Option(
             help="File that holds the token that clients must send.", metavar="FILE",
-            show_default="the environment's AGNNCERT_TOKEN", rich_help_panel=SERVICE,
+            show_default="the environment's AGNNCERT_TOKEN",
         ),
     ] = None,
     journal: Annotated[
         Path | None,
         typer.Option(
             help="File that keeps every event.", metavar="FILE", show_default="live.journal in the run folder",
-            rich_help_panel=SERVICE,
         ),
     ] = None,
     rate: Annotated[
-        float, typer.Option(help="Requests per second that one client may make.", metavar="N", rich_help_panel=LIMITS)
+        float, typer.Option(help="Requests per second that one client may make.", metavar="N")
     ] = 100.0,
     body: Annotated[
-        int, typer.Option(help="Megabytes that a request may have.", metavar="MB", rich_help_panel=LIMITS)
+        int, typer.Option(help="Megabytes that a request may have.", metavar="MB")
     ] = 8,
-    root: Annotated[
-        str | None, typer.Option(help="Folder that holds the datasets.", metavar="FOLDER", rich_help_panel=RUN)
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="The model of the run again, if it is package.module:factory.", rich_help_panel=RUN),
-    ] = None,
+    root: Root = None,
+    model: ModelOfRun = None,
 ) -> None:  # fmt: skip
     """Keep decisions and their proofs current while the graph changes, as a service.
 
