@@ -322,7 +322,7 @@ model = ac.build_model("gcn", data).eval()
 certificate = ac.certify(model, data, ac.NodeCentric(80), targets=data.test_mask, memory_limit=200_000_000, checkpoint="parts")
 ```
 
-On the command line: `agnncert certify RUN --memory 200`.
+On the command line: `agnncert certify RUN --set memory=200`.
 
 ## Use more machines
 
@@ -334,7 +334,7 @@ model. The certificate is the same file, byte for byte.
 certificate = ac.certify(model, data, ac.NodeCentric(80), workers=ac.Ray(address="auto"))
 ```
 
-On the command line: `agnncert certify RUN --on ray --address HOST:PORT`; without `--address` Ray is started on this machine.
+On the command line: `agnncert certify RUN --workers ray=HOST:PORT`; `--workers ray` starts Ray on this machine.
 
 ## Estimates
 

@@ -32,7 +32,6 @@ from agnncert.certificates.votes import IntArray
 from agnncert.certificates.voting_rule import LARGEST_CLASS, VotingRule
 from agnncert.cli.folder import VOTE, RunFolder
 from agnncert.cli.settings import (
-    AnySettings,
     CertifySettings,
     DataSettings,
     ModelSettings,
@@ -235,6 +234,7 @@ def _where(error: BaseException) -> str:
 log = logging.getLogger(__name__)
 
 MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk", "heads", "readout", "scale")
+SomeData = TypeVar("SomeData", bound=DataSettings)
 SomeSettings = TypeVar("SomeSettings", bound=ModelSettings)
 
 LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
@@ -518,7 +518,7 @@ def settings_of_folder(
     return data_of_folder(folder, settings, root)
 
 
-def data_of_folder(folder: RunFolder, settings: AnySettings, root: str | None = None) -> AnySettings:
+def data_of_folder(folder: RunFolder, settings: SomeData, root: str | None = None) -> SomeData:
     """As :func:`settings_of_folder`, for callers that use the data of a run but not its model."""
     if folder.tables.is_dir():  # the copies lie in a folder called "data", and keep the name that the data had
         name = settings.name or folder.data.get("name")

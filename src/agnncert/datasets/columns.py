@@ -45,7 +45,7 @@ class Table:
         hint = f' Did you mean "{meant[0]}"?' if meant else ""
         raise self.error(
             f'there is no column "{column}".{hint} There are: {shortlist(self.columns)}. '
-            f'Rename the column, or pass its name ({column}="…" in Python, --column {column}=… as an option).'
+            f'Rename the column, or pass its name ({column}="…" in Python, --set column.{column}=… as an option).'
         )
 
     def refuse_lookalikes(self, column: str, others: Iterable[str], keyword: str) -> None:

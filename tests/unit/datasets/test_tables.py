@@ -259,6 +259,6 @@ def test_what_is_wrong_with_tables_of_graphs_is_said(tables, message, tmp_path) 
 def test_a_column_of_text_may_be_the_label(tmp_path) -> None:
     (tmp_path / "nodes.csv").write_text("id,age,cultivar\na,1,red\nb,2,white\n")
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
-    with pytest.raises(DatasetError, match=r'"cultivar" holds text such as "red".*\(--column label=cultivar\)'):
+    with pytest.raises(DatasetError, match=r'"cultivar" holds text such as "red".*\(--set column.label=cultivar\)'):
         load_tables(tmp_path)
     assert load_tables(tmp_path, label="cultivar").class_names == ["red", "white"]

@@ -177,8 +177,8 @@ def test_text_stands_out_from_its_background(scheme: str) -> None:
 def test_how_to_check_it_is_told_as_a_command(tmp_path: Path) -> None:
     page = page_of(tmp_path, certificate_path="a b.cert")
     assert (
-        "agnncert verify &#39;a b.cert&#39; --data DATA --model package.module:factory --weights FILE --ballots 100"
+        "agnncert verify &#39;a b.cert&#39; --data DATA --model package.module:factory --weights FILE --recheck 100"
         in page
     )
     page = page_of(tmp_path, certificate_path="runs/x/certificate.cert", run_path="runs/x")
-    assert "<code>agnncert verify runs/x --ballots 100</code>" in page
+    assert "<code>agnncert verify runs/x --recheck 100</code>" in page
