@@ -51,7 +51,7 @@ def audit_named(settings: ModelSettings, task: str | None = None, model: str | N
     settings, division = make_division(settings, wanted if data is None else _task(data, task))
     module = fresh_model(settings, data)
     module = load_weights(module, settings.weights) if settings.weights is not None else module.eval()
-    return audit(module, data, division, task=wanted)  # type: ignore[arg-type]
+    return audit(module, data, division, task=None if data is not None else wanted)  # type: ignore[arg-type]
 
 
 def _task(data: object, task: str | None) -> str:

@@ -165,7 +165,7 @@ def train(
 @app.command()
 def certify(
     data: Annotated[
-        str | None, typer.Argument(metavar="RUN | DATA", help="A trained run folder; or a dataset or folder with tables.")
+        str | None, typer.Argument(metavar="RUN | DATA", help="A trained run; or a dataset or folder with tables.")
     ] = None,
     model: Model = None,
     weights: Weights = None,

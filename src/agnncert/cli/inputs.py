@@ -31,13 +31,7 @@ from safetensors.torch import load_file
 from agnncert.certificates.votes import IntArray
 from agnncert.certificates.voting_rule import LARGEST_CLASS, VotingRule
 from agnncert.cli.folder import VOTE, RunFolder
-from agnncert.cli.settings import (
-    CertifySettings,
-    DataSettings,
-    ModelSettings,
-    TrainSettings,
-    settings_from,
-)
+from agnncert.cli.settings import CertifySettings, DataSettings, ModelSettings, TrainSettings, settings_from
 from agnncert.comparison.runner import Study, part_rows, predict
 from agnncert.datasets.catalog import DATASETS
 from agnncert.datasets.columns import FORMATS

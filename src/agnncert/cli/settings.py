@@ -2,7 +2,7 @@
 
 Each command that runs a model has one settings class. Its fields are the keys of the command's table in a settings
 file; the most common ones are options of the command too. ``docs/commands/settings.md`` describes all of them. ``None``
-in a field means that the setting was not given: the value then comes from an earlier step of the run, or is the default.
+in a field means that the setting was not given: its value comes from an earlier step of the run, or is the default.
 """
 
 import math

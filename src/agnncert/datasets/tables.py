@@ -204,7 +204,7 @@ def _refuse_names(table: Table, label: str, features: Sequence[str]) -> None:
         name, example = texts[0], table.text(texts[0])[0]
         raise table.error(
             f'there is no column "{label}", and "{name}" holds text such as "{example}". If that is the label, pass '
-            f'label="{name}" (--set column.label={name}); if it is a feature, encode it as numbers; if it is neither, list '
+            f'label="{name}" (--set column.label={name}); if it is a feature, encode it as numbers; if neither, list '
             "all features with features=[...] (--set feature=NAME,NAME)."
         )
 
