@@ -18,7 +18,7 @@ from agnncert.certificates.budget import COUNTS
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, rule_of
 from agnncert.errors import DivisionError, NotCovered
-from agnncert.graphs.graph import EDGE_VALUES, Task, canonical, canonical_set, one_graph
+from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 
 
@@ -153,7 +153,7 @@ def views(
         yield key, {name: "-" if empty(part, row) else _node_view(part, row) for name, part in parts.items()}
 
 
-def _names(division: Division, graph: Data, groups: torch.Tensor) -> list[Any]:
+def _names(division: Division, graph: CanonicalGraph, groups: torch.Tensor) -> list[Any]:
     """What each subgraph is known by, whatever happens elsewhere."""
     number = num_groups_in(division, graph)
     if not is_per_neighbour(division):
@@ -172,19 +172,19 @@ class _Emptiness:
         self.counts = vote is not None and vote.constant is not None and not rule.startswith(("custom", "gnncert"))
         self.both_ways = rule.startswith(("edge-centric", "per-pair"))
 
-    def __call__(self, part: Data, row: int) -> bool:
+    def __call__(self, part: CanonicalGraph, row: int) -> bool:
         ends = part.edge_index if self.both_ways else part.edge_index[1]
-        return self.counts and "abstain" not in part and not bool((ends == row).any())
+        return self.counts and part.abstain is None and not bool((ends == row).any())
 
 
-def _canonical(data: Data, task: Task, keep_self_loops: bool = False) -> Data:
+def _canonical(data: Data, task: Task, keep_self_loops: bool = False) -> CanonicalGraph:
     if task == "node":
         return canonical(data, keep_self_loops)
     return one_graph(canonical_set([data], keep_self_loops), 0)
 
 
-def _node_view(part: Data, row: int) -> str:
-    if "abstain" in part and bool(part.abstain[row]):
+def _node_view(part: CanonicalGraph, row: int) -> str:
+    if part.abstain is not None and bool(part.abstain[row]):
         return "-"
     seen, frontier = {row}, {row}
     source, head = part.edge_index.tolist()
@@ -194,13 +194,13 @@ def _node_view(part: Data, row: int) -> str:
     return _describe(part, torch.tensor(sorted(seen)), root=row)
 
 
-def _describe(part: Data, nodes: torch.Tensor, root: int | None = None) -> str:
+def _describe(part: CanonicalGraph, nodes: torch.Tensor, root: int | None = None) -> str:
     """Everything a model could learn about some nodes. Features stand for nodes, so their order does not matter."""
     name = {int(n): tuple(round(float(f), 5) for f in part.x[n]) for n in nodes}
     inside = [k for k, (u, v) in enumerate(part.edge_index.t().tolist()) if u in name and v in name]
-    values = [n for n in EDGE_VALUES if n in part]
+    values = part.edge_values.values()
     arcs = sorted(
-        (name[int(part.edge_index[0, k])], name[int(part.edge_index[1, k])], *(part[n][k].tolist() for n in values))
+        (name[int(part.edge_index[0, k])], name[int(part.edge_index[1, k])], *(value[k].tolist() for value in values))
         for k in inside
     )
     return f"{None if root is None else name[root]}|{sorted(name.values())}|{arcs}"
@@ -255,7 +255,9 @@ def _check_promise(division: Division, data: Data, change: Perturbation, task: T
                 )
 
 
-def _promises(division: Division, change: Perturbation, graph: Data, row: int | None) -> Iterator[tuple[str, int]]:
+def _promises(
+    division: Division, change: Perturbation, graph: CanonicalGraph, row: int | None
+) -> Iterator[tuple[str, int]]:
     with contextlib.suppress(NotCovered):
         yield "votes_moved", division.votes_moved(change, graph, row)
     price = None if not hasattr(division, "unit_costs") else _price(division.unit_costs, change, graph, row)
@@ -263,7 +265,7 @@ def _promises(division: Division, change: Perturbation, graph: Data, row: int | 
         yield "unit_costs", price
 
 
-def _price(costs: Mapping[str, int], change: Perturbation, graph: Data, row: int | None) -> int | None:
+def _price(costs: Mapping[str, int], change: Perturbation, graph: CanonicalGraph, row: int | None) -> int | None:
     """Ballots that the stated costs allow, or ``None`` if the change has a part without a price."""
     units = {name: getattr(change.cost(), name) for name in COUNTS}
     injected = set(keys_of(change.inject_nodes))

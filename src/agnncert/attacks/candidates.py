@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from agnncert.attacks.edits import INJECTED, Edit, GraphSubgraphs, NodeSubgraphs, TriedEdit
 from agnncert.attacks.problem import Problem
@@ -283,7 +282,7 @@ class GraphMoves:
         low, high = np.triu_indices(subgraphs.graph.num_nodes, 1)
         sample = random.permutation(len(low))[:PAIRS_TO_HASH]
         edges = torch.from_numpy(np.stack([low[sample], high[sample]]))
-        groups = self.division.groups(Data(edge_index=edges, node_key=subgraphs.graph.node_key)).tolist()
+        groups = self.division.groups(subgraphs.graph.with_other_edges(edges)).tolist()
         grouped = zip(zip(*edges.tolist(), strict=True), groups, strict=True)
         free = ((pair, group) for pair, group in grouped if pair not in joined)
         for pair, group in _first_of_each(free, PAIRS_PER_GROUP):
@@ -491,8 +490,8 @@ def _joined(problem: Problem, targets: Tensor, others: Tensor) -> Tensor:
     count = len(targets)
     here = torch.arange(count)
     values = {
-        name: torch.ones(2 * count, *problem.graph[name].shape[1:], dtype=problem.graph[name].dtype)
-        for name in problem.call.takes
+        name: torch.ones(2 * count, *value.shape[1:], dtype=value.dtype)
+        for name, value in problem.call.edge_values(problem.graph).items()
     }
     if problem.task == "graph":
         both = torch.stack([targets, others], dim=1).reshape(2 * count, -1)

@@ -22,7 +22,6 @@ from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import judge
 from agnncert.engine.fast import CHUNK_ROWS
 from agnncert.engine.features import Features
-from agnncert.graphs.graph import EDGE_VALUES
 from agnncert.graphs.perturbation import Perturbation
 
 INJECTED = -1  # stands for the row of the node that an edit injects
@@ -190,7 +189,7 @@ class GraphSubgraphs:
         self.node_centric = isinstance(division, NodeCentric)
         self.edges: list[list[tuple[int, int, int]]] = [[] for _ in range(division.num_groups)]
         self.members: list[list[int]] = [[] for _ in range(division.num_groups)]
-        number = (joined.batch[joined.edge_index[0]] == row).nonzero().view(-1).tolist()
+        number = (joined.graph_of_node[joined.edge_index[0]] == row).nonzero().view(-1).tolist()
         groups = division.groups(graph).tolist()
         for edge, (u, v), group in zip(number, graph.edge_index.t().tolist(), groups, strict=True):
             if group >= 0:
@@ -229,7 +228,7 @@ class BallotQueue:
     def __init__(self, problem: Problem, features: Tensor) -> None:
         self.call, self.graph, self.num_nodes = problem.call, problem.graph, int(problem.graph.num_nodes)
         self.features = Features(torch.cat([problem.graph.x, features]).to(self.call.dtype))
-        self.changed_value = next((name for name in EDGE_VALUES if name in self.graph), None)
+        self.changed_value = next(iter(self.graph.edge_values), None)
         self._forget_subgraphs()
         self._ballots: list[Ballots] = []
         self._count = 0
@@ -298,7 +297,7 @@ class BallotQueue:
         """Weights and attributes of all queued edges; those of added edges are 1."""
         values = {}
         for name in self.call.takes:
-            known = self.graph[name]
+            known = self.graph.edge_values[name]
             ones = torch.ones(1, *known.shape[1:], dtype=known.dtype)
             values[name] = torch.cat([known, ones])[torch.where(edge == ADDED, len(known), edge)]
             if name == self.changed_value:

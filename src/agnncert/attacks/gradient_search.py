@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.nn import MessagePassing
 
@@ -24,7 +23,7 @@ from agnncert.certificates.ids import Id
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.features import Features
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
-from agnncert.graphs.graph import EDGE_VALUES, canonical
+from agnncert.graphs.graph import CanonicalGraph, canonical
 from agnncert.graphs.perturbation import Perturbation
 
 with warnings.catch_warnings():
@@ -61,7 +60,7 @@ def gradient(
         raise SettingsError(f'victim="{victim}": {did_you_mean(str(victim), ["vote", "model"])}')
     if epochs < 1:
         raise SettingsError(f"epochs={epochs}: expected a whole number from 1 on.")
-    if any(name in problem.graph for name in EDGE_VALUES):
+    if problem.graph.edge_values:
         raise SettingsError("the gradient attack sets edge weights, but this graph has weights or attributes already.")
     problem.built_in()
     _require_weights(problem.model)
@@ -108,7 +107,7 @@ def _flips(problem: Problem, row: int, label: int, budget: Budget, victim: Victi
     )
 
 
-def _search_graph(problem: Problem, row: int, victim: Victim) -> tuple[Data, int | None, list[Id]]:
+def _search_graph(problem: Problem, row: int, victim: Victim) -> tuple[CanonicalGraph, int | None, list[Id]]:
     """The graph to search on, the target in it, and its ids.
 
     For the vote on a node the graph consists of the nodes that can reach it and some others as new neighbours.
@@ -192,7 +191,7 @@ def _margin(scores: Tensor, label: int) -> Tensor:
 class _Logits(torch.nn.Module):
     """Logits of the victim with a weight on every edge, which PRBCD differentiates."""
 
-    def __init__(self, problem: Problem, graph: Data, target: int | None, victim: Victim) -> None:
+    def __init__(self, problem: Problem, graph: CanonicalGraph, target: int | None, victim: Victim) -> None:
         super().__init__()
         self.problem, self.graph, self.target, self.victim = problem, graph, target, victim
         self.features = Features(graph.x.to(problem.call.dtype))
@@ -208,9 +207,7 @@ class _Logits(torch.nn.Module):
         return logits if self.target is None else logits[self.target : self.target + 1]
 
     def _ballots(self, edge_index: Tensor, weight: Tensor) -> Tensor:
-        graph = Data(x=self.graph.x, edge_index=edge_index, node_key=self.graph.node_key, task=self.graph.task)
-        if self.target is None:
-            graph.batch = torch.zeros(graph.num_nodes, dtype=torch.int64)
+        graph = self.graph.with_other_edges(edge_index)
         division = self.problem.built_in()
         pieces = division.pieces(graph, division.groups(graph))
         inputs = self.features.rows(pieces.node, pieces.blank), pieces.edge_index, weight[pieces.edge]

@@ -190,7 +190,7 @@ class _Draws:
     def _features(self, random: np.random.Generator) -> list[float]:
         """Features of a random node, sometimes magnified."""
         row = self.features[int(random.integers(self.size))]
-        return (row * float(random.choice([1.0, 10.0]))).tolist()  # type: ignore[no-any-return]
+        return (row * float(random.choice([1.0, 10.0]))).tolist()
 
 
 def _best(problem: Problem, row: int, before: Ballots, changes: Iterator[Perturbation]) -> AttackResult:

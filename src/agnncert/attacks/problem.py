@@ -7,6 +7,7 @@ the part of the graph that can reach the node, which ``Neighbours`` finds.
 import functools
 from collections import ChainMap, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,16 +27,7 @@ from agnncert.engine.call import bind, require_order
 from agnncert.engine.cast import EngineName, cast
 from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import (
-    EDGE_VALUES,
-    Task,
-    canonical,
-    canonical_set,
-    exact_ids,
-    infer_task,
-    one_graph,
-    select_edges,
-)
+from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, exact_ids, infer_task, one_graph
 from agnncert.graphs.perturbation import Pair, Perturbation, distinct_pairs, keys_of
 from agnncert.graphs.targets import target_rows
 from agnncert.proving.theorems import Prior, margins
@@ -143,18 +135,18 @@ class Problem:
         """The graph of a target, as given."""
         return self.data if self.task == "node" else self.data[row]
 
-    def graph_of(self, row: int) -> Data:
+    def graph_of(self, row: int) -> CanonicalGraph:
         """The graph of a target in canonical form."""
         return self.graph if self.task == "node" else one_graph(self.graph, row)
 
     def extreme_edge_values(self) -> list[Any]:
         """Extreme weights, attributes or numbers of copies to give to an edge; none if the model reads none."""
-        name = next((name for name in EDGE_VALUES if name in self.graph), None)
-        if name is None:
+        name, given = next(iter(self.graph.edge_values.items()), (None, None))
+        if given is None:
             return [COPIES]
-        if name not in self.call.takes or not self.graph[name].numel():
+        if name not in self.call.takes or not given.numel():
             return []
-        values = self.graph[name].float()
+        values = given.float()
         largest = 10 * max(1.0, float(values.abs().max()))
         width = values[0].numel()
         return [largest, -largest, 0.0] if values.dim() == 1 else [[sign * largest] * width for sign in (1.0, -1.0)]
@@ -242,20 +234,18 @@ class Problem:
     def part(self, nodes: Iterable[int]) -> Data:
         """Some nodes with the edges between them, in the order of their rows and under their ids (node task)."""
         rows = torch.tensor(sorted(nodes))
-        position = torch.full((self.graph.num_nodes,), -1, dtype=torch.int64)
-        position[rows] = torch.arange(len(rows))
-        inside = (position[self.graph.edge_index] >= 0).all(0)
-        part = Data(x=self.graph.x[rows], **select_edges(self.graph, inside))
-        part.edge_index = position[part.edge_index]
-        part.node_id = [self._ids[u] for u in rows.tolist()]
-        return part
+        inside = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
+        inside[rows] = True
+        part = self.graph.with_nodes(rows, inside[self.graph.edge_index].all(0))
+        ids = [self._ids[u] for u in rows.tolist()]
+        return Data(x=part.x, edge_index=part.edge_index, node_id=ids, **part.edge_values)
 
     def _no_ballots(self) -> Ballots:
         if self.own_groups:
             return np.empty((0, self.call.num_classes), dtype=np.int64)
         return np.empty((0, self.num_groups + bool(self.vote.edgeless_prior)), dtype=np.int16)
 
-    def _cast(self, graph: Data, rows: IntArray, engine: EngineName = "fast") -> Ballots:
+    def _cast(self, graph: CanonicalGraph, rows: IntArray, engine: EngineName = "fast") -> Ballots:
         """Ballots, and in a last column the class that a prior follows; or scores, if neighbours have groups."""
         votes = cast(self.call, graph, self.division, np.asarray(rows, dtype=np.int64), engine)[0]
         counted, followed = under_vote(votes, self.vote)
@@ -300,9 +290,7 @@ class Problem:
             start + int(_rows_of([self._ids[row]], attacked)[0])
             for start, (row, attacked) in zip(joined.starts.tolist(), batch, strict=True)
         ]
-        joined.task = "node"
-        del joined.batch, joined.starts
-        return self._cast(joined, np.array(rows))
+        return self._cast(replace(joined, task="node", batch=None), np.array(rows))
 
     def _within_reach(self, row: int, change: Perturbation) -> Data:
         """What can reach the target in some subgraph after the change, and what the change names (node task)."""
@@ -353,7 +341,7 @@ class Neighbours:
         row_of: Row of every node, by its id in canonical form.
     """
 
-    def __init__(self, graph: Data, division: EdgeCentric | NodeCentric, ids: Sequence[Id]) -> None:
+    def __init__(self, graph: CanonicalGraph, division: EdgeCentric | NodeCentric, ids: Sequence[Id]) -> None:
         self.division = division
         self.row_of = {name: row for row, name in enumerate(ids)}
         self._edges_into: dict[GroupNode, list[InEdge]] = defaultdict(list)

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.graphs.graph import BLOCK, EDGE_VALUES, WIDE, canonical, canonical_set
+from agnncert.graphs.graph import BLOCK, WIDE, canonical, canonical_set, edge_values_of
 
 # How much of the user's graph a scene may show, in rows and in numbers: an audit may cost a few plain forwards.
 MOST_ROWS, MOST_NUMBERS = 12288, 3 * 2**22
@@ -283,8 +283,8 @@ def own_graphs(data: Any, division: Any, generator: torch.Generator, most: int =
         chosen.append(data[k])
         rows += data[k].num_nodes
     joined = canonical_set(chosen, has_loops(division))
-    values = {name: joined[name] for name in EDGE_VALUES if name in joined}
-    return joined.x, Scene(torch.arange(joined.x.size(0)), joined.edge_index, values, joined.batch % 2, joined.batch)
+    batch = joined.graph_of_node
+    return joined.x, Scene(torch.arange(joined.num_nodes), joined.edge_index, joined.edge_values, batch % 2, batch)
 
 
 def brief_rows(width: int) -> int:
@@ -302,13 +302,12 @@ def _checked(data: Data, loops: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]
     ready = isinstance(x, Tensor) and x.dim() == 2 and x.dtype in WIDE and isinstance(arcs, Tensor)
     inside = ready and arcs.dtype in (torch.int32, torch.int64) and arcs.dim() == 2 and x.size(0) > 0
     inside = inside and x.device == arcs.device and not x.is_meta
-    values = {n: v for n in EDGE_VALUES if (v := getattr(data, n, None)) is not None}
+    values = edge_values_of(data)
     fits = all(isinstance(v, Tensor) and v.dim() > 0 and inside and v.size(0) == arcs.size(1) for v in values.values())
     fits = fits and all(v.dtype in WIDE or not v.is_floating_point() for v in values.values())
     if not inside or not fits or (arcs.numel() and (int(arcs.min()) < 0 or int(arcs.max()) >= x.size(0))):
-        data = canonical(data, loops)  # says what is wrong, or casts it
-        x, arcs = data.x, data.edge_index
-        values = {n: data[n] for n in EDGE_VALUES if n in data}
+        graph = canonical(data, loops)  # says what is wrong, or casts it
+        x, arcs, values = graph.x, graph.edge_index, graph.edge_values
     if not loops and arcs.numel() and bool((arcs[0] == arcs[1]).any()):
         kept = arcs[0] != arcs[1]
         arcs, values = arcs[:, kept], {n: v[kept] for n, v in values.items()}

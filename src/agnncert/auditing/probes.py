@@ -35,7 +35,7 @@ from agnncert.engine.call import Caller, bind
 from agnncert.engine.features import Features
 from agnncert.engine.rounding import fresh_copy
 from agnncert.errors import ModelContractError
-from agnncert.graphs.graph import Task
+from agnncert.graphs.graph import EDGE_VALUES, CanonicalGraph, Task
 
 ALL_ATTACKS = ("edges", "nodes", "features")
 
@@ -299,7 +299,9 @@ class Probe:
         few = x[:64]  # few distinct rows: wide features are then projected once for all scenes that are made up
         self.width = x.size(1)
         whole = x if x.dtype == torch.float64 else few  # numbers that the model's type may not hold are all looked at
-        self.call = bind(model, Data(x=whole, **self.values), task)
+        none = torch.empty(2, 0, dtype=torch.int64)
+        weight, attr = (self.values.get(name) for name in EDGE_VALUES)
+        self.call = bind(model, CanonicalGraph(whole, none, torch.arange(len(whole)), weight, attr), task)
         # The scene that is made up comes first: it is small, and finds most of what there is to be found.
         made = self._made_up(len(few))
         if own is not None and brief:  # rows of one table, which is then projected once for both

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
-from torch_geometric.data import Data
 
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.baselines.sampling import BatchedCalls, Pairs, runs, successes
@@ -28,7 +27,7 @@ from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.engine.call import Caller
 from agnncert.engine.cast import EngineName
 from agnncert.errors import ModelContractError, SettingsError
-from agnncert.graphs.graph import select_edges
+from agnncert.graphs.graph import CanonicalGraph
 from agnncert.proving.noise import DeletionNoise
 
 # Coins and candidate edges of one batch: a few dozen megabytes of working memory.
@@ -67,7 +66,9 @@ class DeletionSampler:
         naive: Run the model on the whole graph for every sample, as the method is defined; for comparison.
     """
 
-    def __init__(self, call: Caller, graph: Data, rows: IntArray, noise: DeletionNoise, naive: bool = False) -> None:
+    def __init__(
+        self, call: Caller, graph: CanonicalGraph, rows: IntArray, noise: DeletionNoise, naive: bool = False
+    ) -> None:
         self.pairs = Pairs.of(graph)
         self.noise = noise
         self.rows = rows
@@ -200,12 +201,13 @@ class BiRS(Smoothing):
         """The settings that samples depend on. The test is not one of them: one sample serves all tests."""
         return {"p_edge": self.p_edge, "p_node": self.p_node}
 
-    def _noisy_parts(self, graph: Data, rng: np.random.Generator) -> dict[str, torch.Tensor | None]:
+    def _noisy_parts(self, graph: CanonicalGraph, rng: np.random.Generator) -> dict[str, torch.Tensor | None]:
         pairs = Pairs.of(graph)
         _, pair = draw_survivors(rng, pairs, self.noise(1), 1)
-        return {**select_edges(graph, torch.from_numpy(np.sort(pairs.arcs(pair)[1])))}
+        part = graph.with_edges(torch.from_numpy(np.sort(pairs.arcs(pair)[1])))
+        return {"edge_index": part.edge_index, **part.edge_values}
 
-    def _sampler(self, call: Caller, graph: Data, rows: IntArray, naive: bool) -> DeletionSampler:
+    def _sampler(self, call: Caller, graph: CanonicalGraph, rows: IntArray, naive: bool) -> DeletionSampler:
         if call.task == "graph":
             raise SettingsError(
                 "BiRS is for node classification: an injected node takes part in the readout of a graph even "

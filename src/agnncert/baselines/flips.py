@@ -21,7 +21,6 @@ from typing import ClassVar
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from agnncert.auditing.model_audit import AuditReport
 from agnncert.baselines.sampling import BatchedCalls, Pairs, pair_at, place_of_pair, require_simple, runs, successes
@@ -31,7 +30,7 @@ from agnncert.engine.call import Caller
 from agnncert.engine.cast import EngineName
 from agnncert.engine.fast import CHUNK_ROWS
 from agnncert.errors import GraphError, ModelContractError, SettingsError
-from agnncert.graphs.graph import EDGE_VALUES
+from agnncert.graphs.graph import CanonicalGraph
 from agnncert.proving.noise import FlipNoise
 
 _BATCH_WORK = 4_000_000  # coins and edges of one batch: a few dozen megabytes of working memory
@@ -73,10 +72,10 @@ class Flippable:
         noise: Probabilities of flips.
     """
 
-    def __init__(self, graph: Data, noise: FlipNoise) -> None:
+    def __init__(self, graph: CanonicalGraph, noise: FlipNoise) -> None:
         self.graph, self.noise = graph, noise
         self.pairs = Pairs.of(graph)
-        sizes = torch.bincount(graph.batch).numpy() if "batch" in graph else np.array([graph.num_nodes])
+        sizes = graph.sizes.numpy()
         self._start = np.cumsum(sizes) - sizes
         places = sizes * (sizes - 1) // 2
         self._first_place = np.cumsum(places) - places
@@ -202,10 +201,10 @@ def _split(flat: IntArray, size: int) -> tuple[IntArray, IntArray]:
     return copy, position
 
 
-def _ranks(graph: Data) -> IntArray:
+def _ranks(graph: CanonicalGraph) -> IntArray:
     """Position of each node in the order of its id, within its graph."""
     key = graph.node_key.numpy()
-    batch = graph.batch.numpy() if "batch" in graph else np.zeros(len(key), dtype=np.int64)
+    batch = graph.graph_of_node.numpy()
     rank = np.empty(len(key), dtype=np.int64)
     rank[np.lexsort([key, batch])] = np.arange(len(key))
     return rank
@@ -222,7 +221,9 @@ class FlipSampler:
         naive: Run the model on one noisy graph at a time, for models that mix what is evaluated together.
     """
 
-    def __init__(self, call: Caller, graph: Data, rows: IntArray, noise: FlipNoise, naive: bool = False) -> None:
+    def __init__(
+        self, call: Caller, graph: CanonicalGraph, rows: IntArray, noise: FlipNoise, naive: bool = False
+    ) -> None:
         self.graph, self.rows, self.noise = graph, rows, noise
         self.num_targets, self.num_classes = len(rows), call.num_classes
         self.by_row = noise.where == "target row"
@@ -273,7 +274,7 @@ class FlipSampler:
         return np.tile(np.arange(self.num_targets), copies), label[:, self.rows].ravel()
 
     def _labels_of_graphs(self, flips: Flips, copies: int) -> IntArray:
-        batch = self.graph.batch.numpy()
+        batch = self.graph.graph_of_node.numpy()
         if not self._naive:
             return self._labels(flips, copies, np.concatenate([batch + k * self.num_targets for k in range(copies)]))
         ends, arc = self._flippable.edges(flips, 1)
@@ -282,7 +283,7 @@ class FlipSampler:
 
     def _label_of_one(self, x: Tensor, ends: IntArray, arc: IntArray, index: int) -> IntArray:
         """Prediction for one graph of a single noisy copy, evaluated by itself."""
-        start, stop = np.searchsorted(self.graph.batch.numpy(), [index, index + 1])
+        start, stop = np.searchsorted(self.graph.graph_of_node.numpy(), [index, index + 1])
         inside = (ends[0] >= start) & (ends[0] < stop)
         values, alone = self._calls.values(arc[inside]), np.zeros(stop - start, dtype=np.int64)
         return self._calls.labels_of(x[start:stop], ends[:, inside] - start, values, alone)
@@ -325,15 +326,15 @@ def check_flippable(flippable: Flippable, values: Sequence[str] = ()) -> None:
 class FlipDefence(Smoothing):
     """A defence that votes over graphs with flipped edges and features."""
 
-    def _noisy_parts(self, graph: Data, rng: np.random.Generator) -> dict[str, Tensor | None]:
+    def _noisy_parts(self, graph: CanonicalGraph, rng: np.random.Generator) -> dict[str, Tensor | None]:
         flippable = Flippable(graph, self.noise(int(graph.x.size(1))))
         check_flippable(flippable)
         flips = flippable.draw(rng, 1)
         ends, arc = flippable.edges(flips, 1)
         parts: dict[str, Tensor | None] = {"edge_index": torch.from_numpy(ends)}
-        for name in [name for name in EDGE_VALUES if name in graph]:
+        for name, value in graph.edge_values.items():
             # Added edges have no weights and attributes, so then no edge keeps its own.
-            parts[name] = None if flippable.noise.p_add > 0 else graph[name][torch.from_numpy(arc)]
+            parts[name] = None if flippable.noise.p_add > 0 else value[torch.from_numpy(arc)]
         if flippable.noise.on_features:
             parts["x"] = flippable.features(flips, 1, graph.x.dtype)
         return parts
@@ -342,7 +343,7 @@ class FlipDefence(Smoothing):
     def noise(self, num_features: int) -> FlipNoise:
         """The noise, for nodes with ``num_features`` features."""
 
-    def _sampler(self, call: Caller, graph: Data, rows: IntArray, naive: bool) -> FlipSampler:
+    def _sampler(self, call: Caller, graph: CanonicalGraph, rows: IntArray, naive: bool) -> FlipSampler:
         return FlipSampler(call, graph, rows, self.noise(int(graph.x.size(1))), naive)
 
     def _check_model(self, report: AuditReport, engine: EngineName) -> None:

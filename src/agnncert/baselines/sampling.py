@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from agnncert.certificates.votes import IntArray
 from agnncert.engine.call import Caller
@@ -33,6 +32,7 @@ from agnncert.engine.fast import CHUNK_ROWS
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.workers import Here, Workers
 from agnncert.errors import CertificateError, GraphError, ModelContractError, SettingsError
+from agnncert.graphs.graph import CanonicalGraph
 from agnncert.progress import OnProgress, Progress
 from agnncert.storage import read_sealed, write_sealed
 
@@ -123,7 +123,7 @@ class Pairs:
     first: IntArray
 
     @classmethod
-    def of(cls, graph: Data) -> "Pairs":
+    def of(cls, graph: CanonicalGraph) -> "Pairs":
         """The pairs of a graph without self-loops."""
         source, head = graph.edge_index.numpy()
         code = np.minimum(source, head) * graph.num_nodes + np.maximum(source, head)
@@ -153,7 +153,7 @@ class Pairs:
         return np.repeat(np.arange(len(pair)), counts), self.arc[runs(self.arc_start[pair], counts)]
 
 
-def require_simple(graph: Data, pairs: Pairs, what: str) -> None:
+def require_simple(graph: CanonicalGraph, pairs: Pairs, what: str) -> None:
     """Refuses graphs whose adjacency is not a symmetric matrix of zeros and ones; flips are defined on no others.
 
     Raises:
@@ -181,7 +181,7 @@ class BatchedCalls:
         graph: A canonical graph.
     """
 
-    def __init__(self, call: Caller, graph: Data) -> None:
+    def __init__(self, call: Caller, graph: CanonicalGraph) -> None:
         self.call = call
         self.edge_index: IntArray = graph.edge_index.numpy()
         x = graph.x.to(call.dtype)

@@ -3,7 +3,7 @@
 import copy
 import os
 from abc import ABC, abstractmethod
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from agnncert.engine.cast import ENGINES, EngineName
 from agnncert.engine.digest import model_digest
 from agnncert.engine.workers import Workers
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.graphs.graph import infer_task, select_edges
+from agnncert.graphs.graph import CanonicalGraph, edge_values_of, infer_task
 from agnncert.graphs.targets import prepared
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
@@ -47,12 +47,14 @@ class Smoothing(ABC):
             A graph, or a list of graphs, with other edges (and features, if those are noisy) and everything else as it
             was. If the noise adds edges, which have no weights and attributes, these are left out.
         """
-        if infer_task(data) == "graph":
+        if not isinstance(data, CanonicalGraph) and infer_task(data) == "graph":
             return [self.noisy(graph, generator) for graph in data]
-        graph = _plain(data)
         rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
+        parts: dict[str, Any] = self._noisy_parts(_plain(data), rng)
+        if isinstance(data, CanonicalGraph):
+            return replace(data, **parts)
         result = copy.copy(data)
-        for name, value in self._noisy_parts(graph, rng).items():
+        for name, value in parts.items():
             if value is None:
                 del result[name]
             else:
@@ -60,17 +62,17 @@ class Smoothing(ABC):
         return result
 
     @abstractmethod
-    def _noisy_parts(self, graph: Data, rng: np.random.Generator) -> dict[str, torch.Tensor | None]:
+    def _noisy_parts(self, graph: CanonicalGraph, rng: np.random.Generator) -> dict[str, torch.Tensor | None]:
         """What noise changes in a graph, by name; ``None`` for what must be left out."""
 
     @abstractmethod
-    def _sampler(self, call: Caller, graph: Data, rows: IntArray, naive: bool) -> Sampler: ...
+    def _sampler(self, call: Caller, graph: CanonicalGraph, rows: IntArray, naive: bool) -> Sampler: ...
 
     @abstractmethod
     def _check_model(self, report: AuditReport, engine: EngineName) -> None: ...
 
     @torch.no_grad()
-    def count(self, call: Caller, graph: Data, rows: IntArray, samples: int, seed: int) -> IntArray:
+    def count(self, call: Caller, graph: CanonicalGraph, rows: IntArray, samples: int, seed: int) -> IntArray:
         """How often each class is predicted for each target on some noisy graphs; used in training, proves nothing.
 
         Args:
@@ -158,7 +160,7 @@ class Smoothing(ABC):
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
 
-def _plain(data: Data) -> Data:
+def _plain(data: Data | CanonicalGraph) -> CanonicalGraph:
     """The graph that noise acts on. It is neither checked nor sorted, because training needs it at every step."""
-    kept = data.edge_index[0] != data.edge_index[1]  # certificates leave self-loops out, so training does too
-    return Data(x=data.x, node_key=torch.arange(data.num_nodes), **select_edges(data, kept))
+    graph = CanonicalGraph(data.x, data.edge_index, torch.arange(data.num_nodes), **edge_values_of(data))
+    return graph.without_self_loops()  # certificates leave self-loops out, so training does too

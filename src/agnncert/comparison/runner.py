@@ -266,7 +266,7 @@ def predict(study: Study, model: torch.nn.Module, repeats: int = 1, without_edge
     seconds, logits = np.inf, torch.empty(0)
     for _ in range(repeats):
         begin = time.perf_counter()
-        logits = call(graph.x.to(call.dtype), edge_index, values, graph.get("batch"))
+        logits = call(graph.x.to(call.dtype), edge_index, values, graph.batch)
         seconds = min(seconds, time.perf_counter() - begin)
     logits = logits[places]
     return Prediction(logits.argmax(1).numpy(), logits, seconds)

@@ -11,11 +11,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import Task, node_keys, select_edges
+from agnncert.graphs.graph import CanonicalGraph, Task, node_keys
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 
 
@@ -32,17 +31,17 @@ class Division(Protocol):
     def num_groups(self) -> int:
         """Number of subgraphs T."""
 
-    def groups(self, graph: Data) -> Tensor:
+    def groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of every directed edge, shape ``[num_edges]``; −1 for an edge in no subgraph. Depends on ids only."""
 
-    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
+    def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
         """What the model sees when casting ballot ``index``.
 
         In the node task all nodes stay, in their order, and ``abstain`` may mark nodes that cast no ballot here. In the
         graph task (``graph.task == "graph"``) nodes may be dropped; a subgraph without nodes casts no ballot.
         """
 
-    def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
+    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
         """Upper bound on the ballots of ``target`` that ``change`` can alter.
 
         Args:
@@ -100,12 +99,12 @@ def is_per_neighbour(division: Any) -> bool:
     return bool(division.num_groups == math.inf)
 
 
-def num_groups_in(division: Any, graph: Data) -> int:
+def num_groups_in(division: Any, graph: CanonicalGraph) -> int:
     """How many subgraphs a graph is divided into; in a joined set, the most that one of its graphs is."""
     return division.groups_in(graph) if is_per_neighbour(division) else division.num_groups  # type: ignore[no-any-return]
 
 
-def number_within(graph: Data, owner: Tensor) -> Tensor:
+def number_within(graph: CanonicalGraph, owner: Tensor) -> Tensor:
     """Numbers things from 0 on, in each graph of a joined set anew.
 
     Args:
@@ -113,7 +112,7 @@ def number_within(graph: Data, owner: Tensor) -> Tensor:
         owner: A node of the graph that each thing belongs to, ascending by graph.
     """
     number = torch.arange(len(owner))
-    if "batch" not in graph:
+    if graph.batch is None:
         return number
     of_graph = graph.batch[owner]
     counts = torch.bincount(of_graph, minlength=int(graph.batch[-1]) + 1 if len(graph.batch) else 0)
@@ -149,32 +148,13 @@ def check_settings(division: Any, *counts: str) -> None:
         object.__setattr__(division, name, int(getattr(division, name)))
 
 
-def is_graph_task(graph: Data) -> bool:
+def is_graph_task(graph: CanonicalGraph) -> bool:
     """Whether ``graph`` (checked) belongs to a graph classification task."""
-    return getattr(graph, "task", "node") == "graph"
-
-
-def with_edges(graph: Data, inside: Tensor) -> Data:
-    """All nodes of a graph, and the edges that are ``inside``, with their values."""
-    return Data(x=graph.x, **select_edges(graph, inside))
-
-
-def with_nodes_and_edges(graph: Data, nodes: Tensor, inside: Tensor) -> Data:
-    """Some nodes of a graph, renumbered from 0, and the edges that are ``inside``, which must join such nodes."""
-    part = with_edges(graph, inside)
-    position = torch.full((graph.num_nodes,), -1, dtype=torch.int64)
-    position[nodes] = torch.arange(len(nodes))
-    part.x, part.edge_index = graph.x[nodes], position[part.edge_index]
-    return part
-
-
-def show_features(x: Tensor, visible: Tensor) -> Tensor:
-    """Features of the visible nodes and zeros elsewhere, in a tensor of its own."""
-    return torch.where(visible[:, None], x, torch.zeros((), dtype=x.dtype))
+    return graph.task == "graph"
 
 
 def disjoint_union(
-    graph: Data, cells: Tensor, copies: Tensor | None = None, edges: Tensor | None = None
+    graph: CanonicalGraph, cells: Tensor, copies: Tensor | None = None, edges: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Puts every edge, with copies of its endpoints, into the edge's cell.
 
@@ -244,7 +224,7 @@ def touched_edge_groups(change: Perturbation, num_groups: int, hash: str) -> set
     return set(hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), num_groups, hash).tolist())
 
 
-def require_covered(change: Perturbation, graph: Data, target: int | None, target_features: bool) -> None:
+def require_covered(change: Perturbation, graph: CanonicalGraph, target: int | None, target_features: bool) -> None:
     """Refuses changes about which the edge- and node-centric theorems say nothing.
 
     Args:
@@ -256,7 +236,7 @@ def require_covered(change: Perturbation, graph: Data, target: int | None, targe
     Raises:
         NotCovered: Says what is not covered, and why.
     """
-    if change.delete_nodes and not getattr(graph, "stable_ids", getattr(graph, "node_id", None) is not None):
+    if change.delete_nodes and not graph.stable_ids:
         raise NotCovered(
             "the change deletes nodes of a graph whose ids are row numbers: all later nodes are renamed. "
             "Give it node_id."

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from agnncert.divisions.base import (
     DisjointUnion,
@@ -20,11 +19,9 @@ from agnncert.divisions.base import (
     touched_edge_groups,
     touched_nodes,
     touched_pairs,
-    with_edges,
-    with_nodes_and_edges,
 )
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import node_keys
+from agnncert.graphs.graph import CanonicalGraph, node_keys
 from agnncert.graphs.perturbation import Perturbation
 
 BLOCK = 2**20  # edges whose keys are looked up together
@@ -59,7 +56,7 @@ class EdgeCentric:
             return f"edge-centric(T=inf{loops})"
         return f"edge-centric(T={self.num_groups}, hash={self.hash}, key=u64le{loops})"
 
-    def groups(self, graph: Data) -> Tensor:
+    def groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of every directed edge; both directions of a pair share it."""
         if is_per_neighbour(self):
             return self._pairs(graph)[1]
@@ -70,27 +67,27 @@ class EdgeCentric:
             groups[part] = torch.from_numpy(hashing.edge_groups(u, v, self.num_groups, self.hash))
         return groups
 
-    def groups_in(self, graph: Data) -> int:
+    def groups_in(self, graph: CanonicalGraph) -> int:
         """Number of edges of the graph, or the most that one of a set has: so many groups ``math.inf`` makes."""
         number = self._pairs(graph)[0]
         return int(number.max()) + 1 if len(number) else 1
 
-    def _pairs(self, graph: Data) -> tuple[Tensor, Tensor]:
+    def _pairs(self, graph: CanonicalGraph) -> tuple[Tensor, Tensor]:
         """Number of each pair of nodes within its graph, by ascending ends, and that of the pair of each edge."""
         low, high = graph.edge_index.min(0).values, graph.edge_index.max(0).values
         pair, of_edge = torch.unique(low.long() * graph.num_nodes + high, return_inverse=True)
         number = number_within(graph, torch.div(pair, graph.num_nodes, rounding_mode="floor"))
         return number, number[of_edge]
 
-    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
+    def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
         """Edges of one group; in the graph task only their endpoints stay, so that no isolated node is read out."""
         inside = groups == index
         if not is_graph_task(graph):
-            return with_edges(graph, inside)
-        return with_nodes_and_edges(graph, torch.unique(graph.edge_index[:, inside]), inside)
+            return graph.with_edges(inside)
+        return graph.with_nodes(torch.unique(graph.edge_index[:, inside]), inside)
 
     def pieces(
-        self, graph: Data, groups: Tensor, edges: Tensor | None = None, within: range | None = None
+        self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None = None, within: range | None = None
     ) -> DisjointUnion:
         """The disjoint union of all subgraphs, or of some.
 
@@ -103,13 +100,13 @@ class EdgeCentric:
         cells = groups
         if is_graph_task(graph):
             source = graph.edge_index[0] if edges is None else graph.edge_index[0, edges]
-            cells = graph.batch[source] * num_groups_in(self, graph) + groups
+            cells = graph.graph_of_node[source] * num_groups_in(self, graph) + groups
         cell, node, edge_index, edge = disjoint_union(graph, cells, edges=edges)
         # An endpoint counts whichever way the edge points: a model that also reads outgoing edges is then covered.
         everyone = torch.ones_like(cell, dtype=torch.bool)
         return DisjointUnion(cell, node, edge_index, edge, votes=everyone, reached=everyone)
 
-    def moved_groups(self, change: Perturbation, graph: Data, target: int | None) -> set[int]:
+    def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[int]:
         """Groups whose ballot ``change`` can alter: those of touched edges and of all edges of touched nodes."""
         require_covered(change, graph, target, target_features=False)
         nodes, keys = touched_nodes(change), node_keys(graph)
@@ -119,7 +116,9 @@ class EdgeCentric:
         moved = set(self.groups(graph)[at_nodes].tolist())
         return moved | touched_edge_groups(change, self.num_groups, self.hash)
 
-    def _moved_pairs(self, change: Perturbation, graph: Data, target: int | None, nodes: set[int]) -> set[Any]:
+    def _moved_pairs(
+        self, change: Perturbation, graph: CanonicalGraph, target: int | None, nodes: set[int]
+    ) -> set[Any]:
         """Pairs whose ballot can alter, each named by its two keys: their numbers move when others come and go."""
         keys = node_keys(graph)
         ends = (sorted(pair) for pair in keys[graph.edge_index].t().tolist())
@@ -127,6 +126,6 @@ class EdgeCentric:
         own = None if target is None else int(keys[target])
         return {pair for pair in pairs if own is None or own in pair}
 
-    def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
+    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
         """Number of distinct groups the change touches (paper, Theorems 2 to 5)."""
         return len(self.moved_groups(change, graph, target))

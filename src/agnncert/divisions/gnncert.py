@@ -17,13 +17,12 @@ from typing import ClassVar
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
-from agnncert.divisions.base import check_settings, show_features, touched_edge_groups, touched_pairs, with_edges
+from agnncert.divisions.base import check_settings, touched_edge_groups, touched_pairs
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.errors import NotCovered
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import node_keys
+from agnncert.graphs.graph import CanonicalGraph, node_keys
 from agnncert.graphs.perturbation import Perturbation, keys_of
 
 
@@ -53,19 +52,19 @@ class GNNCertE:
     def __str__(self) -> str:
         return f"gnncert-e(T={self.num_groups}, hash={self.hash}, key=u64le)"
 
-    def groups(self, graph: Data) -> Tensor:
+    def groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of every edge; both directions of a pair share it."""
         return EdgeCentric(self.num_groups, self.hash).groups(graph)
 
-    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
+    def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
         """All nodes, and the edges of one group."""
-        return with_edges(graph, groups == index)
+        return graph.with_edges(groups == index)
 
-    def same_as(self, graph: Data, groups: Tensor) -> Tensor:
+    def same_as(self, graph: CanonicalGraph, groups: Tensor) -> Tensor:
         """For each subgraph, the first that is the very same graph: all without an edge are alike."""
         return _first_empty(groups, self.num_groups)
 
-    def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
+    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
         """Number of distinct groups among the edges touched."""
         _require_same_nodes(change)
         if change.change_features:
@@ -97,25 +96,23 @@ class GNNCertN:
     def __str__(self) -> str:
         return f"gnncert-n(T={self.num_groups}, hash={self.hash}, key=u64le)"
 
-    def node_groups(self, graph: Data) -> Tensor:
+    def node_groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of every node, shape ``[num_nodes]``."""
         return _hashed(node_keys(graph).numpy().tobytes(), self.num_groups, self.hash)
 
-    def groups(self, graph: Data) -> Tensor:
+    def groups(self, graph: CanonicalGraph) -> Tensor:
         """All edges are in group 0, and every subgraph has them."""
         return torch.zeros(graph.num_edges, dtype=torch.int64)
 
-    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
+    def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
         """The whole graph, but features of other groups are zero."""
-        part = with_edges(graph, groups == 0)
-        part.x = show_features(graph.x, self.node_groups(graph) == index)
-        return part
+        return graph.with_edges(groups == 0).with_features_of(self.node_groups(graph) == index)
 
-    def same_as(self, graph: Data, groups: Tensor) -> Tensor:
+    def same_as(self, graph: CanonicalGraph, groups: Tensor) -> Tensor:
         """For each subgraph, the first that is the very same graph: all that show no node's features are alike."""
         return _first_empty(self.node_groups(graph), self.num_groups)
 
-    def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
+    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
         """Number of distinct groups among the nodes whose features change."""
         _require_same_nodes(change)
         if touched_pairs(change):
@@ -172,23 +169,21 @@ class GNNCertEN:
         """The sides of the grid, as a certificate stores them."""
         return {"edge_groups": self.edge_groups, "feature_groups": self.node_groups}
 
-    def groups(self, graph: Data) -> Tensor:
+    def groups(self, graph: CanonicalGraph) -> Tensor:
         """The row of the grid that each edge belongs to."""
         return self._edges.groups(graph)
 
-    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
+    def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
         """All nodes, the edges of one group and the features of another."""
         row, column = divmod(index, self.node_groups)
-        part = with_edges(graph, groups == row)
-        part.x = show_features(graph.x, self._features.node_groups(graph) == column)
-        return part
+        return graph.with_edges(groups == row).with_features_of(self._features.node_groups(graph) == column)
 
-    def same_as(self, graph: Data, groups: Tensor) -> Tensor:
+    def same_as(self, graph: CanonicalGraph, groups: Tensor) -> Tensor:
         """For each subgraph, the first that is the very same graph: empty rows are alike, and so are empty columns."""
         row, column = self._edges.same_as(graph, groups), self._features.same_as(graph, groups)
         return (row[:, None] * self.node_groups + column).view(-1)
 
-    def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
+    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
         """Cells in the rows of touched edges or in the columns of changed nodes, each counted once."""
         _require_same_nodes(change)
         rows = len(touched_edge_groups(change, self.edge_groups, self.hash))

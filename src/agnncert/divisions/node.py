@@ -1,12 +1,11 @@
 """The node-centric division: all edges that leave a node go to the group of its id."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from agnncert.divisions.base import (
     DisjointUnion,
@@ -17,16 +16,13 @@ from agnncert.divisions.base import (
     num_groups_in,
     number_within,
     require_covered,
-    show_features,
     stable_order,
     touched_nodes,
     touched_pairs,
-    with_edges,
-    with_nodes_and_edges,
 )
 from agnncert.errors import DivisionError
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import node_keys
+from agnncert.graphs.graph import CanonicalGraph, node_keys
 from agnncert.graphs.perturbation import Perturbation
 
 
@@ -68,39 +64,38 @@ class NodeCentric:
         gated = ", gated features" if self.gate_features else ""
         return f"node-centric(T={self.num_groups}, hash={self.hash}, key=u64le{gated}{loops})"
 
-    def node_groups(self, graph: Data) -> Tensor:
+    def node_groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of every node, shape ``[num_nodes]``; its row in its graph if every node has its own."""
         if is_per_neighbour(self):
             return number_within(graph, torch.arange(graph.num_nodes))
         keys = node_keys(graph).numpy().view(np.uint64)
         return torch.from_numpy(hashing.node_groups(keys, self.num_groups, self.hash))
 
-    def groups_in(self, graph: Data) -> int:
+    def groups_in(self, graph: CanonicalGraph) -> int:
         """Number of nodes of the graph, or of the largest one of a set: as many groups there are with ``math.inf``."""
         return int(self.node_groups(graph).max()) + 1 if graph.num_nodes else 1
 
-    def groups(self, graph: Data) -> Tensor:
+    def groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of the node each edge comes from; in the graph task −1 when its two ends differ in group."""
         of_node = self.node_groups(graph)
         source, head = of_node[graph.edge_index]
         return torch.where(source == head, source, -1) if is_graph_task(graph) else source
 
-    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
+    def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
         """Edges that leave the nodes of one group; in the graph task just those nodes and the edges between them."""
         inside = groups == index
         if is_graph_task(graph):
-            return with_nodes_and_edges(graph, (self.node_groups(graph) == index).nonzero().view(-1), inside)
-        part = with_edges(graph, inside)
+            return graph.with_nodes((self.node_groups(graph) == index).nonzero().view(-1), inside)
+        part = graph.with_edges(inside)
         if self.gate_features:
             own = self.node_groups(graph) == index
-            part.x = show_features(graph.x, own)
             has_edge = torch.zeros_like(own)
             has_edge[part.edge_index[1]] = True
-            part.abstain = ~(own | has_edge)
+            part = replace(part.with_features_of(own), abstain=~(own | has_edge))
         return part
 
     def pieces(
-        self, graph: Data, groups: Tensor, edges: Tensor | None = None, within: range | None = None
+        self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None = None, within: range | None = None
     ) -> DisjointUnion:
         """The disjoint union of all subgraphs, or of some.
 
@@ -125,9 +120,11 @@ class NodeCentric:
         home = own[node] == cell
         return DisjointUnion(cell, node, edge_index, edge, votes=has_edge | home, reached=has_edge, blank=~home)
 
-    def _graph_pieces(self, graph: Data, groups: Tensor, edges: Tensor | None, within: range | None) -> DisjointUnion:
+    def _graph_pieces(
+        self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None, within: range | None
+    ) -> DisjointUnion:
         of_node = self.node_groups(graph)
-        cell_of_node = graph.batch * num_groups_in(self, graph) + of_node
+        cell_of_node = graph.graph_of_node * num_groups_in(self, graph) + of_node
         nodes = _within(of_node, within)
         node = nodes[stable_order(cell_of_node[nodes])]
         position = torch.full_like(cell_of_node, -1)
@@ -142,7 +139,7 @@ class NodeCentric:
         everyone = torch.ones_like(cell, dtype=torch.bool)
         return DisjointUnion(cell, node, position[graph.edge_index[:, edge]], edge, votes=everyone, reached=reached)
 
-    def moved_groups(self, change: Perturbation, graph: Data, target: int | None) -> set[int]:
+    def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[int]:
         """Groups whose ballot ``change`` can alter for ``target``."""
         require_covered(change, graph, target, target_features=self.gate_features)
         own_key = None if target is None else int(node_keys(graph)[target])
@@ -161,7 +158,7 @@ class NodeCentric:
                 moved.add(group[v if own_key == u else u])
         return moved
 
-    def votes_moved(self, change: Perturbation, graph: Data, target: int | None) -> int:
+    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
         """Number of distinct groups the change touches for this target (paper, Theorems 7 to 10)."""
         return len(self.moved_groups(change, graph, target))
 

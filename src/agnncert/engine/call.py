@@ -21,7 +21,7 @@ from torch_geometric.data import Data
 from agnncert.engine.blocks import InBlocks
 from agnncert.engine.features import IN_CACHE, LazyRows, Shake
 from agnncert.errors import AgnncertError, DivisionError, GraphError, ModelContractError
-from agnncert.graphs.graph import EDGE_VALUES, Task
+from agnncert.graphs.graph import EDGE_VALUES, CanonicalGraph, Task
 
 _WRAPPED = (
     "Wrap it in a module with forward(self, x, edge_index), which calls self.model(Data(x=x, edge_index=edge_index)) "
@@ -79,7 +79,7 @@ def require_model(model: Any) -> None:
         raise ModelContractError(f"expected a torch.nn.Module, got {type(model).__name__}.{hint}")
 
 
-def require_signature(forward: Callable[..., Any], graph: Data, task: Task, takes: tuple[str, ...]) -> None:
+def require_signature(forward: Callable[..., Any], graph: CanonicalGraph, task: Task, takes: tuple[str, ...]) -> None:
     """Refuses a ``forward`` that cannot take the arguments it would be given.
 
     Raises:
@@ -97,12 +97,14 @@ def require_signature(forward: Callable[..., Any], graph: Data, task: Task, take
         raise ModelContractError(f"{has}: {_misfit(signature, given, graph, task, takes)}") from None
 
 
-def _misfit(signature: inspect.Signature, given: list[str], graph: Data, task: Task, takes: tuple[str, ...]) -> str:
+def _misfit(
+    signature: inspect.Signature, given: list[str], graph: CanonicalGraph, task: Task, takes: tuple[str, ...]
+) -> str:
     open_, kinds = inspect.Parameter.empty, inspect.Parameter
     named = [p for p in signature.parameters.values() if p.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)]
     places = [p for p in named if p.kind is not kinds.KEYWORD_ONLY]
     rest = [p.name for p in named if p.default is open_ and p not in places[: len(given)] and p.name not in takes]
-    absent = [name for name in rest if name in EDGE_VALUES and name not in graph]
+    absent = [name for name in rest if name in EDGE_VALUES and name not in graph.edge_values]
     if absent:
         return (
             f"the model needs {' and '.join(absent)}, which the graph does not have. Give it to the data, one row for "
@@ -240,23 +242,29 @@ class Caller:
             self._shaken[shake] = replace(self, model=shaken_model(self.model, shake))
         return self._shaken[shake]
 
-    def edge_values(self, graph: Data, edge: Tensor | None = None) -> dict[str, Tensor]:
+    def edge_values(self, graph: CanonicalGraph, edge: Tensor | None = None) -> dict[str, Tensor]:
         """The edge values that the model takes, of all edges or of some."""
+        if not isinstance(graph, CanonicalGraph):
+            raise DivisionError(
+                f"subgraph() returned a {type(graph).__name__}: expected a CanonicalGraph, such as "
+                "graph.with_edges(groups == index)."
+            )
+        values = graph.edge_values
         for name in self.takes:
-            if name not in graph:
+            if name not in values:
                 raise DivisionError(
-                    f"subgraph() left out {name}, which the graph has and the model takes: pass on that "
-                    "of the edges it keeps."
+                    f"subgraph() left out {name}, which the graph has and the model takes: graph.with_edges(mask) "
+                    "keeps the values of the edges that it keeps."
                 )
-        return {name: graph[name] if edge is None else graph[name].index_select(0, edge) for name in self.takes}
+        return {name: values[name] if edge is None else values[name].index_select(0, edge) for name in self.takes}
 
 
-def no_edges(graph: Data, takes: tuple[str, ...]) -> tuple[Tensor, dict[str, Tensor]]:
+def no_edges(graph: CanonicalGraph, takes: tuple[str, ...]) -> tuple[Tensor, dict[str, Tensor]]:
     """An empty edge list and the edge values that go with it."""
-    return torch.empty(2, 0, dtype=torch.int64), {name: graph[name][:0] for name in takes}
+    return torch.empty(2, 0, dtype=torch.int64), {name: graph.edge_values[name][:0] for name in takes}
 
 
-def bind(model: Callable[..., Any], graph: Data, task: Task, tried: Caller | None = None) -> Caller:
+def bind(model: Callable[..., Any], graph: CanonicalGraph, task: Task, tried: Caller | None = None) -> Caller:
     """Tries the model on one node of the (canonical) graph, and explains what does not fit.
 
     Args:
@@ -275,7 +283,7 @@ def bind(model: Callable[..., Any], graph: Data, task: Task, tried: Caller | Non
     require_model(model)
     forward = model.forward if isinstance(model, torch.nn.Module) else model
     names = _parameter_names(forward)
-    takes = tuple(name for name in EDGE_VALUES if name in names and name in graph)
+    takes = tuple(name for name in graph.edge_values if name in names)
     dtype, device = _dtype_and_device(model, graph.x)
     sized = task == "graph" and "batch_size" in names
     require_signature(forward, graph, task, (*takes, *(["batch_size"] if sized else [])))
@@ -312,12 +320,12 @@ def bind(model: Callable[..., Any], graph: Data, task: Task, tried: Caller | Non
     return Caller(model, task, takes, dtype, int(logits.size(1)), takes_size=sized, device=device)
 
 
-def _require_held(graph: Data, takes: tuple[str, ...], dtype: torch.dtype) -> None:
+def _require_held(graph: CanonicalGraph, takes: tuple[str, ...], dtype: torch.dtype) -> None:
     """Refuses numbers that the model's type cannot hold."""
-    for name in ("x", *takes):
-        if graph[name].dtype == dtype:
+    for name, value in {"x": graph.x, **graph.edge_values}.items():
+        if value.dtype == dtype or name not in ("x", *takes):
             continue  # that it is finite was checked when the graph was
-        if not bool(torch.isfinite(_floats_as(dtype, graph[name])).all()):
+        if not bool(torch.isfinite(_floats_as(dtype, value)).all()):
             raise GraphError(
                 f"{name} has numbers that the model's type, {dtype}, cannot hold: scale them, or use model.double()."
             )
@@ -327,10 +335,10 @@ _TWO_CLASSES = " Two classes from one score s are torch.stack([-s, s], dim=-1)."
 
 
 @torch.no_grad()
-def _runs_on_two(caller: Caller, graph: Data) -> bool:
+def _runs_on_two(caller: Caller, graph: CanonicalGraph) -> bool:
     """Whether a model that failed on one node can be run on two that are joined."""
     x = graph.x[:1].to(caller.dtype).repeat(2, 1)
-    values = {name: graph[name][:1].repeat(2, *[1] * (graph[name].dim() - 1)) for name in caller.takes}
+    values = {name: value[:1].repeat(2, *[1] * (value.dim() - 1)) for name, value in caller.edge_values(graph).items()}
     batch = torch.zeros(2, dtype=torch.int64) if caller.task == "graph" else None
     try:
         caller.run(x, torch.tensor([[0, 1], [1, 0]]), values, batch)

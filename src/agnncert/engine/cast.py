@@ -6,7 +6,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch_geometric.data import Data
 
 from agnncert.certificates.votes import ABSTAIN, IntArray, Votes
 from agnncert.divisions.base import Division, is_graph_task
@@ -27,6 +26,7 @@ from agnncert.engine.ranges import (
 )
 from agnncert.engine.workers import Workers
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
+from agnncert.graphs.graph import CanonicalGraph
 from agnncert.graphs.targets import Entries
 
 EngineName = Literal["fast", "naive"]
@@ -36,7 +36,7 @@ ENGINES: tuple[EngineName, ...] = ("fast", "naive")
 @torch.no_grad()
 def cast(
     call: Caller,
-    graph: Data,
+    graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
     engine: EngineName = "fast",
@@ -97,7 +97,7 @@ def cast(
 
 
 def structure(
-    graph: Data, division: Division, rows: IntArray, memory_limit: int | None = None
+    graph: CanonicalGraph, division: Division, rows: IntArray, memory_limit: int | None = None
 ) -> dict[str, npt.NDArray[Any]]:
     """What ``cast`` finds out about the graph alone, by the names that evidence uses; arguments as there."""
     if hasattr(division, "pieces"):
@@ -119,7 +119,7 @@ def structure(
 
 def _naive_ballots(
     call: Caller,
-    graph: Data,
+    graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
     listing: Listing,
@@ -147,7 +147,12 @@ def _naive_ballots(
 
 
 def _naive_table(
-    call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float | None, tell: naive.Tell | None
+    call: Caller,
+    graph: CanonicalGraph,
+    division: Division,
+    rows: IntArray,
+    tolerance: float | None,
+    tell: naive.Tell | None,
 ) -> Ballots:
     table = naive.graph_table if is_graph_task(graph) else naive.node_table
     return table(call, graph, division, rows, tolerance, tell)
@@ -172,7 +177,7 @@ def votes_of(call: Caller, num_groups: int, listing: Listing, default: Ballots) 
 
 def _all_listed(
     call: Caller,
-    graph: Data,
+    graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
     engine: EngineName,

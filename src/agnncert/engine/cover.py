@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.divisions.base import DisjointUnion, is_graph_task, is_per_neighbour, num_groups_in
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine.fast import components
+from agnncert.graphs.graph import CanonicalGraph
 
 Cover = tuple[IntArray, IntArray]
 
@@ -169,7 +169,7 @@ def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> 
 
 
 def pair_facts(
-    graph: Data, division: Any, rows: IntArray, indptr: IntArray, group: npt.NDArray[np.int32]
+    graph: CanonicalGraph, division: Any, rows: IntArray, indptr: IntArray, group: npt.NDArray[np.int32]
 ) -> dict[str, npt.NDArray[Any]]:
     """The arrays ``one_way`` and ``hubs`` of the evidence, as far as its rule needs them.
 
@@ -191,13 +191,13 @@ def pair_facts(
     return facts
 
 
-def _one_way(graph: Data, division: EdgeCentric, owner: IntArray, group: IntArray) -> npt.NDArray[np.bool_]:
+def _one_way(graph: CanonicalGraph, division: EdgeCentric, owner: IntArray, group: IntArray) -> npt.NDArray[np.bool_]:
     """Whether the pair of each ballot has arcs in one direction only, so that a new direction would alter it."""
     source, head = graph.edge_index
     cell, most = division.groups(graph), num_groups_in(division, graph)
     wanted = torch.from_numpy(group)
     if is_graph_task(graph):
-        cell, wanted = graph.batch[source] * most + cell, torch.from_numpy(owner) * most + wanted
+        cell, wanted = graph.graph_of_node[source] * most + cell, torch.from_numpy(owner) * most + wanted
     size = int(cell.max()) + 1 if len(cell) else 1
     up, down = torch.zeros(size, dtype=torch.bool), torch.zeros(size, dtype=torch.bool)
     up[cell[source <= head]] = True
@@ -205,7 +205,7 @@ def _one_way(graph: Data, division: EdgeCentric, owner: IntArray, group: IntArra
     return (up ^ down)[wanted].numpy()
 
 
-def _hubs(graph: Data, both_ways: bool, targets: Tensor) -> npt.NDArray[np.int32]:
+def _hubs(graph: CanonicalGraph, both_ways: bool, targets: Tensor) -> npt.NDArray[np.int32]:
     """Of how many targets each other node is a neighbour, the largest numbers first; zeros are left out.
 
     If the attacker spares the targets, only the other nodes can be deleted or given other features.

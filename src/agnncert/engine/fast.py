@@ -13,14 +13,13 @@ import torch
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
-from torch_geometric.data import Data
 
 from agnncert.certificates.votes import ABSTAIN, IntArray
 from agnncert.divisions.base import DisjointUnion, Division, is_graph_task
 from agnncert.engine.call import Ballots, Caller, no_edges
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.rounding import guarded
-from agnncert.graphs.graph import one_graph
+from agnncert.graphs.graph import CanonicalGraph, one_graph
 
 # Copies per chunk when no memory limit is given: hidden layers of a chunk then stay in the processor's cache.
 CHUNK_ROWS = 6144
@@ -36,7 +35,7 @@ class Plan:
     ``tell``, if there is one, is told after each chunk which share of all copies has been evaluated.
     """
 
-    graph: Data
+    graph: CanonicalGraph
     pieces: DisjointUnion
     sparse: SparseRows | None
     tell: Tell | None = None
@@ -66,7 +65,9 @@ class Chunk:
     edges: slice
 
 
-def plan(graph: Data, division: Division, rows: IntArray | None = None, dtype: torch.dtype = torch.float32) -> Plan:
+def plan(
+    graph: CanonicalGraph, division: Division, rows: IntArray | None = None, dtype: torch.dtype = torch.float32
+) -> Plan:
     """Lays out all subgraphs of a built-in division side by side.
 
     Args:
@@ -80,7 +81,7 @@ def plan(graph: Data, division: Division, rows: IntArray | None = None, dtype: t
     return Plan(graph, pieces, SparseRows.of(graph.x.to(dtype)))
 
 
-def chunk_rows(call: Caller, graph: Data, memory_limit: int | None) -> int:
+def chunk_rows(call: Caller, graph: CanonicalGraph, memory_limit: int | None) -> int:
     """How many copies fit a memory limit (bytes), supposing that a dozen tensors of the widest layer live at once."""
     if memory_limit is None:
         return CHUNK_ROWS
@@ -90,7 +91,7 @@ def chunk_rows(call: Caller, graph: Data, memory_limit: int | None) -> int:
 
 
 def features_of(
-    call: Caller, graph: Data, sparse: SparseRows | None = None, memory_limit: int | None = None
+    call: Caller, graph: CanonicalGraph, sparse: SparseRows | None = None, memory_limit: int | None = None
 ) -> Features:
     """The features of a graph as the model's type has them, to be projected once for all ranges of groups.
 
@@ -101,7 +102,7 @@ def features_of(
 
 def edgeless_ballots(
     call: Caller,
-    graph: Data,
+    graph: CanonicalGraph,
     features: Features,
     rows: IntArray,
     tolerance: float | None,
@@ -159,7 +160,12 @@ def _inputs(call: Caller, layout: Plan, features: Features, chunk: Chunk) -> tup
 
 
 def custom_table(
-    call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float | None, memory_limit: int | None
+    call: Caller,
+    graph: CanonicalGraph,
+    division: Division,
+    rows: IntArray,
+    tolerance: float | None,
+    memory_limit: int | None,
 ) -> Ballots:
     """Ballots of a division without ``pieces``, many subgraphs at a time; shape ``[num_targets, num_groups]``."""
     on_graphs = is_graph_task(graph)
@@ -180,7 +186,8 @@ def custom_table(
                 ballots[row, alike], stable[row, alike] = vote[k], sure[k]
                 continue
             here = rows + start
-            silent = parts[k].abstain.numpy()[rows] if "abstain" in parts[k] else np.zeros(len(rows), dtype=bool)
+            abstain = parts[k].abstain
+            silent = np.zeros(len(rows), dtype=bool) if abstain is None else abstain.numpy()[rows]
             ballots[:, alike] = np.where(silent, ABSTAIN, vote[here])[:, None]
             stable[:, alike] = (silent | sure[here])[:, None]
     return ballots, stable
@@ -189,7 +196,7 @@ def custom_table(
 Place = tuple[int, IntArray]  # a target and the groups that see the same subgraph
 
 
-def _subgraphs(graph: Data, division: Division, rows: IntArray) -> Iterator[tuple[Place, Data]]:
+def _subgraphs(graph: CanonicalGraph, division: Division, rows: IntArray) -> Iterator[tuple[Place, CanonicalGraph]]:
     wholes = [one_graph(graph, k) for k in range(len(rows))] if is_graph_task(graph) else [graph]
     everything = torch.arange(division.num_groups)
     for row, whole in enumerate(wholes):
@@ -201,9 +208,11 @@ def _subgraphs(graph: Data, division: Division, rows: IntArray) -> Iterator[tupl
                 yield (row, np.flatnonzero(same == group)), part
 
 
-def _packed(items: Iterator[tuple[Place, Data]], limit: int) -> Iterator[tuple[list[Place], list[Data]]]:
+def _packed(
+    items: Iterator[tuple[Place, CanonicalGraph]], limit: int
+) -> Iterator[tuple[list[Place], list[CanonicalGraph]]]:
     places: list[Place] = []
-    parts: list[Data] = []
+    parts: list[CanonicalGraph] = []
     total = 0
     for place, part in items:
         if parts and total + part.x.size(0) > limit:
@@ -229,7 +238,7 @@ def components(pieces: DisjointUnion) -> IntArray:
     return label.astype(np.int64)  # type: ignore[no-any-return]
 
 
-def near_targets(pieces: DisjointUnion, graph: Data, rows: IntArray) -> DisjointUnion:
+def near_targets(pieces: DisjointUnion, graph: CanonicalGraph, rows: IntArray) -> DisjointUnion:
     """Without the parts of a union that are connected to no target, if targets are few enough for that to pay."""
     if is_graph_task(graph) or 2 * len(rows) >= graph.num_nodes:
         return pieces

@@ -4,19 +4,23 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 import torch
-from torch_geometric.data import Data
 
 from agnncert.certificates.votes import ABSTAIN, IntArray
 from agnncert.divisions.base import Division, num_groups_in
 from agnncert.engine.call import Ballots, Caller, no_edges
 from agnncert.engine.rounding import guarded
-from agnncert.graphs.graph import one_graph
+from agnncert.graphs.graph import CanonicalGraph, one_graph
 
 Tell = Callable[[float], None]  # is told which share of the work is done
 
 
 def node_table(
-    call: Caller, graph: Data, division: Division, rows: IntArray, tolerance: float | None, tell: Tell | None = None
+    call: Caller,
+    graph: CanonicalGraph,
+    division: Division,
+    rows: IntArray,
+    tolerance: float | None,
+    tell: Tell | None = None,
 ) -> Ballots:
     """Ballots of target nodes in all subgraphs, shape ``[num_targets, num_groups]``."""
     groups = division.groups(graph)
@@ -27,22 +31,22 @@ def node_table(
 
 
 def node_ballots(
-    call: Caller, graph: Data, division: Division, groups: torch.Tensor, index: int, tolerance: float | None
+    call: Caller, graph: CanonicalGraph, division: Division, groups: torch.Tensor, index: int, tolerance: float | None
 ) -> Ballots:
     """Ballot of every node in one subgraph."""
     return ballots_in(call, division.subgraph(graph, groups, index), tolerance)
 
 
-def ballots_in(call: Caller, part: Data, tolerance: float | None) -> Ballots:
+def ballots_in(call: Caller, part: CanonicalGraph, tolerance: float | None) -> Ballots:
     """Ballot of every node of a subgraph."""
     ballots, stable = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part))
-    if "abstain" in part:
+    if part.abstain is not None:
         silent = part.abstain.numpy()
         ballots[silent], stable[silent] = ABSTAIN, True
     return ballots, stable
 
 
-def edgeless_ballots(call: Caller, graph: Data, tolerance: float | None) -> Ballots:
+def edgeless_ballots(call: Caller, graph: CanonicalGraph, tolerance: float | None) -> Ballots:
     """What every node votes where it has no edge."""
     return guarded(call, tolerance, graph.x.to(call.dtype), *no_edges(graph, call.takes))
 
@@ -55,7 +59,12 @@ def _followed(items: Sequence[int] | IntArray, tell: Tell | None) -> Iterator[in
 
 
 def graph_table(
-    call: Caller, joined: Data, division: Division, rows: IntArray, tolerance: float | None, tell: Tell | None = None
+    call: Caller,
+    joined: CanonicalGraph,
+    division: Division,
+    rows: IntArray,
+    tolerance: float | None,
+    tell: Tell | None = None,
 ) -> Ballots:
     """Ballots of the graphs of a set in all their subgraphs, shape ``[num_targets, num_groups]``."""
     most = num_groups_in(division, joined)
@@ -66,7 +75,7 @@ def graph_table(
 
 def graph_ballots(
     call: Caller,
-    graph: Data,
+    graph: CanonicalGraph,
     division: Division,
     tolerance: float | None,
     most: int,

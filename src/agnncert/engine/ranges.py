@@ -34,7 +34,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.divisions.base import DisjointUnion, Division, is_graph_task, is_per_neighbour, num_groups_in
@@ -48,6 +47,7 @@ from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.heap import kept_heap
 from agnncert.engine.workers import Workers
 from agnncert.errors import ModelContractError, SettingsError
+from agnncert.graphs.graph import CanonicalGraph
 from agnncert.storage import read_sealed, write_sealed
 
 BLOCK = 2**20  # edges that are sorted together
@@ -72,7 +72,7 @@ class Shuffle:
 
     def __init__(
         self,
-        graph: Data,
+        graph: CanonicalGraph,
         division: Division,
         rows: IntArray,
         laid_out: DisjointUnion | None = None,
@@ -377,7 +377,7 @@ def covers(shares: Sequence[Share], shuffle: Shuffle, listing: Listing) -> Cover
     shares, cap = _in_order(shares, shuffle.num_groups), np.diff(listing.indptr)
     if is_graph_task(graph):
         reach = np.sum([share.reach for share in shares if share.reach is not None], axis=0)
-        return cover.cover_of_graphs(reach, graph.batch.numpy(), cap)
+        return cover.cover_of_graphs(reach, graph.graph_of_node.numpy(), cap)
     small = [share.small for share in shares if share.small is not None]
     return cover.cover_of_nodes(small, targets_of(rows, graph.num_nodes), cap)
 
@@ -422,7 +422,7 @@ class Booth:
 
 def job_of(call: Caller, shuffle: Shuffle, tolerance: float | None, memory_limit: int | None) -> Job:
     """The job of casting the ballots of a graph."""
-    fields = shuffle.graph.to_dict()
+    fields = vars(shuffle.graph)
     arrays = {name: value.detach().cpu().numpy() for name, value in fields.items() if isinstance(value, torch.Tensor)}
     plain = {name: value for name, value in fields.items() if name not in arrays}
     edges, start = shuffle.sorted_edges()
@@ -442,7 +442,8 @@ def booth_of(job: Job) -> Booth:
         raise ModelContractError(
             "the model is another one on the worker than on the driver: its code differs. Install the same there."
         )
-    graph = Data(**{name: _tensor(array) for name, array in job.arrays.items()}, **job.plain)
+    fields: dict[str, Any] = {name: _tensor(array) for name, array in job.arrays.items()}
+    graph = CanonicalGraph(**fields, **job.plain)
     shuffle = Shuffle(graph, job.division, job.rows, by_group=(_tensor(job.edges), job.start))
     x = graph.x.to(job.call.dtype)
     features = fast.features_of(job.call, graph, SparseRows.of(x), job.memory_limit)

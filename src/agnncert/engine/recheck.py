@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch_geometric.data import Data
 
 from agnncert.certificates.votes import IntArray, Votes
-from agnncert.divisions.base import Division, is_graph_task, num_groups_in, with_nodes_and_edges
+from agnncert.divisions.base import Division, is_graph_task, num_groups_in
 from agnncert.engine import naive
 from agnncert.engine.call import Ballots, Caller
 from agnncert.engine.ranges import Shuffle
-from agnncert.graphs.graph import one_graph
+from agnncert.graphs.graph import CanonicalGraph, one_graph
 
 UNLISTED = 256  # targets that are asked whether or not they have an edge in a subgraph
 
@@ -98,7 +97,7 @@ def differing(
     votes: Votes,
     pairs: IntArray,
     call: Caller,
-    graph: Data,
+    graph: CanonicalGraph,
     division: Division,
     rows: IntArray,
     shuffle: Shuffle | None = None,
@@ -139,7 +138,7 @@ def _stored(votes: Votes, pairs: IntArray) -> Ballots:
 
 
 def _cast(
-    call: Caller, graph: Data, division: Division, rows: IntArray, pairs: IntArray, shuffle: Shuffle | None
+    call: Caller, graph: CanonicalGraph, division: Division, rows: IntArray, pairs: IntArray, shuffle: Shuffle | None
 ) -> npt.NDArray[np.int16]:
     """Ballots of pairs (target, group): subgraph by subgraph in the node task, graph by graph in the graph task."""
     on_graphs, most = is_graph_task(graph), num_groups_in(division, graph)
@@ -159,7 +158,7 @@ def _cast(
 
 
 def _in_subgraph(
-    call: Caller, graph: Data, division: Division, groups: Any, index: int, targets: IntArray
+    call: Caller, graph: CanonicalGraph, division: Division, groups: Any, index: int, targets: IntArray
 ) -> npt.NDArray[np.int16]:
     """Ballots of some nodes in one subgraph, which is evaluated alone, and without nodes that matter to nobody.
 
@@ -172,9 +171,7 @@ def _in_subgraph(
     shown = torch.zeros(graph.num_nodes, dtype=torch.bool)
     shown[torch.from_numpy(targets)] = True
     shown[part.edge_index.flatten().long()] = True
-    few = with_nodes_and_edges(part, shown.nonzero().view(-1), torch.arange(part.edge_index.size(1)))
-    if "abstain" in part:
-        few.abstain = part.abstain[shown]
+    few = part.with_nodes(shown.nonzero().view(-1), torch.arange(part.num_edges))
     place = torch.cumsum(shown, 0)[torch.from_numpy(targets)] - 1
     ballots, _ = naive.ballots_in(replace(call, copies=False), few, None)
     return np.asarray(ballots[place.numpy()])

@@ -8,7 +8,7 @@ sequence whenever they see the same neighbours.
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -86,84 +86,210 @@ def _refuse_nodes(graphs: Any) -> None:
         )
 
 
-def canonical(data: Data, keep_self_loops: bool = False, compact: bool = False, finite: bool = False) -> Data:
+@dataclass(frozen=True, eq=False)
+class CanonicalGraph:
+    """A checked graph in canonical form, several such graphs joined into one, or a subgraph that a division made.
+
+    Attributes:
+        x: Node features, finite float32 or float64, shape ``[num_nodes, num_features]``.
+        edge_index: Directed edges as (src, dst), int64 or, for large graphs, int32, shape ``[2, num_edges]``.
+        node_key: 64-bit key of each node (the bits of an int64), shape ``[num_nodes]``.
+        edge_weight: One row per edge, or ``None``.
+        edge_attr: One row per edge, or ``None``.
+        task: ``"node"`` or ``"graph"``.
+        id_digests: sha256 of the exact ids, which keys do not determine; one entry for each joined graph.
+        has_ids: Whether the data has a ``node_id``; one entry for each joined graph.
+        batch: Graph of each node, ascending, shape ``[num_nodes]``; ``None`` unless graphs are joined.
+        abstain: In a subgraph: nodes that cast no vote, shape ``[num_nodes]``; ``None`` if all nodes vote.
+    """
+
+    x: Tensor
+    edge_index: Tensor
+    node_key: Tensor
+    edge_weight: Tensor | None = None
+    edge_attr: Tensor | None = None
+    task: Task = "node"
+    id_digests: tuple[str, ...] = ()
+    has_ids: tuple[bool, ...] = (False,)
+    batch: Tensor | None = None
+    abstain: Tensor | None = None
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return self.x.size(0)
+
+    @property
+    def num_edges(self) -> int:
+        """Number of directed edges."""
+        return self.edge_index.size(1)
+
+    @property
+    def stable_ids(self) -> bool:
+        """Whether every node has an id that stays the same when other nodes are deleted."""
+        return all(self.has_ids)
+
+    @property
+    def edge_values(self) -> dict[str, Tensor]:
+        """Edge weights and edge attributes by name, as far as the graph has them."""
+        return edge_values_of(self)
+
+    @property
+    def graph_of_node(self) -> Tensor:
+        """``batch``, or zeros if no graphs are joined."""
+        return torch.zeros(self.num_nodes, dtype=torch.int64) if self.batch is None else self.batch
+
+    @property
+    def sizes(self) -> Tensor:
+        """Number of nodes of each joined graph, shape ``[num_graphs]``."""
+        return torch.tensor([self.num_nodes]) if self.batch is None else torch.bincount(self.batch)
+
+    @property
+    def starts(self) -> Tensor:
+        """First node of each joined graph, shape ``[num_graphs]``."""
+        return torch.cumsum(self.sizes, 0) - self.sizes
+
+    def with_edges(self, edges: Tensor) -> "CanonicalGraph":
+        """All nodes, and some edges with their values; ``edges`` is a mask or holds positions."""
+        return self._with_edges(self.edge_index[:, edges], edges)
+
+    def with_nodes(self, nodes: Tensor, edges: Tensor) -> "CanonicalGraph":
+        """Some nodes, renumbered from 0, and some edges with their values, which must join these nodes."""
+        position = torch.full((self.num_nodes,), -1, dtype=torch.int64)
+        position[nodes] = torch.arange(len(nodes))
+        part = self._with_edges(position[self.edge_index[:, edges]], edges)
+        batch = None if self.batch is None else self.batch[nodes]
+        abstain = None if self.abstain is None else self.abstain[nodes]
+        return replace(part, x=self.x[nodes], node_key=self.node_key[nodes], batch=batch, abstain=abstain)
+
+    def with_other_edges(self, edge_index: Tensor) -> "CanonicalGraph":
+        """The same nodes with other edges, which have no values."""
+        return replace(self, edge_index=edge_index, edge_weight=None, edge_attr=None)
+
+    def with_features_of(self, visible: Tensor) -> "CanonicalGraph":
+        """The same graph with the features of the visible nodes, and zeros for all other nodes."""
+        return replace(self, x=torch.where(visible[:, None], self.x, torch.zeros((), dtype=self.x.dtype)))
+
+    def without_self_loops(self) -> "CanonicalGraph":
+        """The same graph without edges from a node to itself."""
+        kept = self.edge_index[0] != self.edge_index[1]
+        return self if bool(kept.all()) else self.with_edges(kept)
+
+    def select(self, graphs: Tensor) -> "CanonicalGraph":
+        """Some of the joined graphs, joined in the order given; the order within each graph stays the same."""
+        owner = self.graph_of_node[self.edge_index[1]]  # ascending: edges are sorted by graph
+        edges = torch.bincount(owner, minlength=len(self.sizes))
+        nodes = _ranges(self.starts, self.sizes, graphs)
+        kept = _ranges(torch.cumsum(edges, 0) - edges, edges, graphs)
+        sizes, chosen = self.sizes[graphs], graphs.tolist()
+        shift = torch.repeat_interleave(torch.cumsum(sizes, 0) - sizes - self.starts[graphs], edges[graphs])
+        return replace(
+            self._with_edges(self.edge_index[:, kept] + shift, kept),
+            x=self.x[nodes],
+            node_key=self.node_key[nodes],
+            batch=torch.repeat_interleave(torch.arange(len(graphs)), sizes),
+            id_digests=tuple(self.id_digests[k] for k in chosen),
+            has_ids=tuple(self.has_ids[k] for k in chosen),
+        )
+
+    def _with_edges(self, edge_index: Tensor, edges: Tensor) -> "CanonicalGraph":
+        weight = None if self.edge_weight is None else self.edge_weight[edges]
+        attr = None if self.edge_attr is None else self.edge_attr[edges]
+        return replace(self, edge_index=edge_index, edge_weight=weight, edge_attr=attr)
+
+
+def _ranges(starts: Tensor, sizes: Tensor, chosen: Tensor) -> Tensor:
+    """Numbers ``starts[k]`` to ``starts[k] + sizes[k] - 1`` for each chosen k, one range after the other."""
+    length = sizes[chosen]
+    shift = torch.repeat_interleave(starts[chosen] - (torch.cumsum(length, 0) - length), length)
+    return shift + torch.arange(int(length.sum()))
+
+
+def edge_values_of(data: Data | CanonicalGraph) -> dict[str, Any]:
+    """Edge weights and edge attributes by name, as far as a graph has them."""
+    values = {name: getattr(data, name, None) for name in EDGE_VALUES}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def canonical(data: Data, keep_self_loops: bool = False, compact: bool = False, finite: bool = False) -> CanonicalGraph:
     """Checks one graph for the node task and puts it into canonical form.
 
     Args:
         data: The graph.
-        keep_self_loops: Whether they stay.
-        compact: Whether millions of edges may be kept as int32 in place of int64 and, if they are in order already, be
-            those of ``data`` itself.
-        finite: Whether ``x`` is known to be.
+        keep_self_loops: Whether self-loops stay.
+        compact: Whether millions of edges may be stored as int32 instead of int64. Edges that are already in canonical
+            order are then not copied.
+        finite: Whether ``x`` is known to be finite, so that the check is skipped.
 
-    The result has ``x``, ``edge_index``, the edge weights and attributes it came with, ``node_key`` (the 64-bit key of
-    each node), ``id_digests`` (sha256 of the exact ids, which keys do not tell), ``stable_ids`` (whether there is a
-    ``node_id``) and ``task``.
+    Raises:
+        GraphError: The graph cannot be used; the message says why.
+        IdError: ``node_id`` does not give each node a unique id.
     """
     if not isinstance(data, Data):
         raise GraphError(f"expected a torch_geometric Data, got {type(data).__name__}.")
-    graph = _checked(data, "the graph", compact, finite)
-    who = _identity(data)
-    graph.node_key, graph.stable_ids, graph.id_digests = who.keys, _has_ids(data), (who.digest,)
-    graph.task = "node"
-    return _ordered(graph, keep_self_loops, [who], compact)
+    graph, ties = _checked(data, "the graph", compact=compact, finite=finite)
+    return _ordered(graph, keep_self_loops, ties, compact)
 
 
-def canonical_set(graphs: Sequence[Data], keep_self_loops: bool = False) -> Data:
+def canonical_set(graphs: Sequence[Data], keep_self_loops: bool = False) -> CanonicalGraph:
     """Checks the graphs of a graph task and joins them into one canonical graph with a ``batch`` vector.
 
-    Ids need to be unique within each graph only; ``id_digests`` has an entry for each graph.
+    Ids must be unique within each graph only.
     """
     if len(graphs) == 0:
         raise GraphError("the dataset has no graphs: nothing to certify.")
-    checked = [_checked(g, f"graph {k}") for k, g in enumerate(graphs)]
-    widths = {g.x.size(1) for g in checked}
+    checked = [_checked(g, f"graph {k}", f"graph {k}: ") for k, g in enumerate(graphs)]
+    parts = [graph for graph, _ in checked]
+    widths = {g.x.size(1) for g in parts}
     if len(widths) > 1:
         raise GraphError(f"graphs differ in their number of features: {sorted(widths)}. All need the same.")
-    sizes = torch.tensor([g.x.size(0) for g in checked])
-    starts = torch.cumsum(sizes, 0) - sizes
-    joined = Data(
-        x=torch.cat([g.x for g in checked]),
-        edge_index=torch.cat([g.edge_index + s for g, s in zip(checked, starts.tolist(), strict=True)], dim=1),
+    sizes = torch.tensor([g.num_nodes for g in parts])
+    starts = (torch.cumsum(sizes, 0) - sizes).tolist()
+    joined = CanonicalGraph(
+        x=torch.cat([g.x for g in parts]),
+        edge_index=torch.cat([g.edge_index + start for g, start in zip(parts, starts, strict=True)], dim=1),
+        node_key=torch.cat([g.node_key for g in parts]),
+        edge_weight=_joined_values(parts, "edge_weight"),
+        edge_attr=_joined_values(parts, "edge_attr"),
+        task="graph",
+        id_digests=tuple(g.id_digests[0] for g in parts),
+        has_ids=tuple(g.has_ids[0] for g in parts),
+        batch=torch.repeat_interleave(torch.arange(len(parts)), sizes),
     )
-    for name in EDGE_VALUES:
-        present = [getattr(g, name, None) is not None for g in checked]
-        if any(present) and not all(present):
-            k = present.index(False)
-            raise GraphError(f"graph {k} has no {name} while others have: give it to all graphs or to none.")
-        if all(present):
-            joined[name] = torch.cat([g[name] for g in checked])
-    joined.batch = torch.repeat_interleave(torch.arange(len(checked)), sizes)
-    joined.starts = starts
-    who = [_identity(g, f"graph {k}: ") for k, g in enumerate(graphs)]
-    joined.node_key, joined.id_digests = torch.cat([one.keys for one in who]), tuple(one.digest for one in who)
-    joined.with_ids = torch.tensor([_has_ids(g) for g in graphs])
-    joined.stable_ids = bool(joined.with_ids.all())
-    joined.task = "graph"
-    return _ordered(joined, keep_self_loops, who)
+    tied = any(ties is not None for _, ties in checked)
+    ties = [torch.zeros_like(graph.node_key) if ties is None else ties for graph, ties in checked] if tied else []
+    return _ordered(joined, keep_self_loops, torch.cat(ties) if tied else None)
 
 
-def one_graph(joined: Data, index: int) -> Data:
-    """Graph ``index`` of a joined set, as a graph of its own with the same order of nodes and edges."""
-    nodes = (joined.batch == index).nonzero().view(-1)
+def _joined_values(graphs: Sequence[CanonicalGraph], name: str) -> Tensor | None:
+    values = [graph.edge_values.get(name) for graph in graphs]
+    present = [value for value in values if value is not None]
+    if present and len(present) < len(graphs):
+        k = next(k for k, value in enumerate(values) if value is None)
+        raise GraphError(f"graph {k} has no {name} while others have: give it to all graphs or to none.")
+    return torch.cat(present) if present else None
+
+
+def one_graph(joined: CanonicalGraph, index: int) -> CanonicalGraph:
+    """Graph ``index`` of a joined set alone, with the same order of nodes and edges."""
+    nodes = (joined.graph_of_node == index).nonzero().view(-1)
     start, stop = int(nodes[0]), int(nodes[-1]) + 1
     inside = (joined.edge_index[0] >= start) & (joined.edge_index[0] < stop)
-    graph = Data(x=joined.x[start:stop], **select_edges(joined, inside))
-    graph.edge_index -= start
-    graph.node_key, graph.stable_ids, graph.task = joined.node_key[start:stop], joined.stable_ids, "graph"
-    graph.id_digests = joined.id_digests[index : index + 1]
-    return graph
+    graph = joined.with_edges(inside)
+    return replace(
+        graph,
+        x=joined.x[start:stop],
+        edge_index=graph.edge_index - start,
+        node_key=joined.node_key[start:stop],
+        id_digests=joined.id_digests[index : index + 1],
+        has_ids=joined.has_ids[index : index + 1],
+        batch=None,
+    )
 
 
-def select_edges(graph: Data, index: Tensor) -> dict[str, Tensor]:
-    """``edge_index`` and the edge values of some edges, by name; ``index`` is a mask or holds their positions."""
-    values = {name: graph[name][index] for name in EDGE_VALUES if name in graph}
-    return {"edge_index": graph.edge_index[:, index], **values}
-
-
-def node_keys(graph: Data) -> Tensor:
-    """64-bit key of every node (bits of an int64), from ``node_key``, else ``node_id``, else the row number."""
-    return graph.node_key if "node_key" in graph else _identity(graph).keys
+def node_keys(graph: Data | CanonicalGraph) -> Tensor:
+    """64-bit key of every node (the bits of an int64); of a ``Data``, computed from ``node_id`` or the row number."""
+    return graph.node_key if isinstance(graph, CanonicalGraph) else _keys_and_ties(exact_ids(graph))[0]
 
 
 def exact_ids(data: Data, where: str = "") -> EncodedIds:
@@ -196,23 +322,24 @@ def listed_ids(node_id: Any) -> Any:
     return node_id.detach().cpu().numpy()
 
 
-def graph_digest(graph: Data) -> str:
-    """sha256 of a canonical graph, or of joined graphs: ids, features, edges and edge values."""
+def graph_digest(graph: CanonicalGraph) -> str:
+    """sha256 of a graph, or of joined graphs: ids, features, edges and edge values."""
     digest = _hashed(graph)
     digest.update(f"ids:{len(graph.id_digests)};{''.join(graph.id_digests)}".encode())
     return digest.hexdigest()
 
 
-def digest_by_keys(graph: Data) -> str:
-    """sha256 of a canonical graph, or of joined graphs, with the 64-bit keys of the ids in place of the ids."""
+def digest_by_keys(graph: CanonicalGraph) -> str:
+    """sha256 of a graph, or of joined graphs, with the 64-bit keys of the ids instead of the ids."""
     return _hashed(graph).hexdigest()
 
 
-def _hashed(graph: Data) -> "hashlib._Hash":
+def _hashed(graph: CanonicalGraph) -> "hashlib._Hash":
     digest = hashlib.sha256()
     for name in ("node_key", "x", "edge_index", *EDGE_VALUES, "batch"):
-        if name in graph:
-            value = graph[name].detach().cpu().numpy()
+        tensor: Tensor | None = getattr(graph, name)
+        if tensor is not None:
+            value = tensor.detach().cpu().numpy()
             kind = np.dtype(np.int64).str if name == "edge_index" else value.dtype.str
             digest.update(f"{name}:{kind}:{value.shape};".encode())
             _update(digest, value, np.dtype(kind))
@@ -230,38 +357,24 @@ def _update(digest: Any, value: np.ndarray[Any, Any], kind: np.dtype[Any]) -> No
             digest.update(np.ascontiguousarray(flat[first : first + BLOCK], dtype=kind).data)
 
 
-def digests_beyond_keys(graph: Data) -> list[str]:
-    """``id_digests`` of those of the joined graphs, or of the graph, whose ids cannot all be told from their keys."""
-    keys = [graph.node_key] if "starts" not in graph else graph.node_key.tensor_split(graph.starts[1:])
-    told = [{id_digest(part.numpy()), row_digest(len(part))} for part in keys]
-    return [digest for digest, known in zip(graph.id_digests, told, strict=True) if digest not in known]
-
-
-@dataclass(frozen=True)
-class _Identity:
-    """Who the nodes of one graph are.
-
-    Attributes:
-        keys: Their keys (bits of int64), shape ``[n]``.
-        ties: Number of each node among those that have its key, in the order of ids, shape ``[n]``; ``None`` if no two
-            nodes share a key.
-        digest: sha256 of the exact ids.
-    """
-
-    keys: Tensor
-    ties: Tensor | None
-    digest: str
+def digests_beyond_keys(graph: CanonicalGraph) -> list[str]:
+    """``id_digests`` of the graphs whose ids cannot all be derived from their keys."""
+    keys = graph.node_key.tensor_split(graph.starts[1:])
+    derived = [{id_digest(part.numpy()), row_digest(len(part))} for part in keys]
+    return [digest for digest, known in zip(graph.id_digests, derived, strict=True) if digest not in known]
 
 
 def _has_ids(data: Data) -> bool:
     return getattr(data, "node_id", None) is not None
 
 
-def _identity(data: Data, where: str = "") -> _Identity:
-    ids = exact_ids(data, where)
+def _keys_and_ties(ids: EncodedIds) -> tuple[Tensor, Tensor | None]:
+    """Key of each node, and its number among the nodes with the same key in the order of ids.
+
+    Both have shape ``[n]``; the latter is ``None`` if no two nodes share a key.
+    """
     keys = torch.from_numpy(keys_of_encoded(ids).view(np.int64))
-    digest = id_digest(ids) if _has_ids(data) else row_digest(len(ids))
-    return _Identity(keys, None if isinstance(ids, np.ndarray) else _ties(ids, keys.tolist()), digest)
+    return keys, None if isinstance(ids, np.ndarray) else _ties(ids, keys.tolist())
 
 
 def _ties(ids: list[int | str], keys: list[int]) -> Tensor | None:
@@ -276,8 +389,18 @@ def _ties(ids: list[int | str], keys: list[int]) -> Tensor | None:
     return ties
 
 
-def _checked(data: Data, where: str, compact: bool = False, finite: bool = False) -> Data:
-    """The parts of ``data`` that a model may see, each checked."""
+def _checked(
+    data: Data, where: str, ids_where: str = "", compact: bool = False, finite: bool = False
+) -> tuple[CanonicalGraph, Tensor | None]:
+    """The parts of ``data`` that a model may see, each checked, with edges in their given order; and ties of keys.
+
+    Args:
+        data: The graph.
+        where: The name of the graph in errors.
+        ids_where: The beginning of errors about ids.
+        compact: As in :func:`canonical`.
+        finite: As in :func:`canonical`.
+    """
     if not isinstance(data, Data):
         raise GraphError(f"{where} is a {type(data).__name__}, expected a torch_geometric Data.")
     x = data.x
@@ -321,11 +444,8 @@ def _checked(data: Data, where: str, compact: bool = False, finite: bool = False
             f"{where}: edge {bad} joins rows {edge_index[:, bad].tolist()}, but there are only {x.size(0)} nodes (0 to "
             f"{x.size(0) - 1}): remove it or add the node."
         )
-    graph = Data(x=x, edge_index=edge_index)
-    for name in EDGE_VALUES:
-        value = getattr(data, name, None)
-        if value is None:
-            continue
+    values: dict[str, Tensor] = {}
+    for name, value in edge_values_of(data).items():
         if not isinstance(value, Tensor) or value.dim() == 0 or value.size(0) != edge_index.size(1):
             given = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"type {type(value).__name__}"
             raise GraphError(
@@ -334,8 +454,20 @@ def _checked(data: Data, where: str, compact: bool = False, finite: bool = False
         _require_device(data.x, value, f"{where}: {name}")
         value = value.cpu()
         _require_finite(value, f"{where}: {name}", "edge")
-        graph[name] = value.float() if value.is_floating_point() and value.dtype not in WIDE else value
-    return graph
+        values[name] = value.float() if value.is_floating_point() and value.dtype not in WIDE else value
+    ids = exact_ids(data, ids_where)
+    has_ids = _has_ids(data)
+    keys, ties = _keys_and_ties(ids)
+    graph = CanonicalGraph(
+        x=x,
+        edge_index=edge_index,
+        node_key=keys,
+        edge_weight=values.get("edge_weight"),
+        edge_attr=values.get("edge_attr"),
+        id_digests=(id_digest(ids) if has_ids else row_digest(len(ids)),),
+        has_ids=(has_ids,),
+    )
+    return graph, ties
 
 
 def _require_device(x: Tensor, value: Tensor, what: str) -> None:
@@ -354,51 +486,54 @@ def _require_finite(value: Tensor, what: str, unit: str) -> None:
         )
 
 
-def _ordered(graph: Data, keep_self_loops: bool, who: Sequence[_Identity], compact: bool = False) -> Data:
-    """Sorts edges by (id of the head, id of the source, values) and drops self-loops.
+def _ordered(
+    graph: CanonicalGraph, keep_self_loops: bool, ties: Tensor | None, compact: bool = False
+) -> CanonicalGraph:
+    """Sorts edges by (id of dst, id of src, values) and drops self-loops.
 
-    Nodes are ranked by key, and those that share one by their ids. Ranked by row, two neighbours with one key would
-    change places when rows do, as in a table that is sorted anew; a layer that depends on the order would then see
-    another sequence in a subgraph that no change has reached. By ids, whoever is injected, under whatever key, leaves
-    the order of all others as it was.
+    Nodes are ranked by key, and nodes that share a key by their ids. If nodes were ranked by row, two neighbours with
+    the same key would change places when the rows of the data are sorted differently; a layer that depends on the
+    order of edges would then see another sequence in a subgraph that no change has reached. With ranks by id, an
+    injected node, whatever its key, leaves the order of all other nodes unchanged.
     """
-    by_id = _by_id(graph.node_key, who)
+    keys = graph.node_key
+    if ties is None:
+        by_id = torch.argsort(keys, stable=True)
+    else:
+        by_id = torch.from_numpy(np.lexsort([ties.numpy(), keys.numpy()]))
     rank = torch.empty_like(by_id)
     rank[by_id] = torch.arange(len(rank))
-    # Graphs of a set are kept apart: ids are compared within a graph only.
-    of_head = rank if "batch" not in graph else rank + graph.batch * len(rank)
-    if (int(of_head.max()) + 1) * len(rank) >= 2**63:
-        return _sorted_by_columns(graph, keep_self_loops, of_head, rank)
-    keys = _pair_keys(graph.edge_index, of_head.numpy(), rank.numpy(), keep_self_loops)
-    if not any(name in graph for name in EDGE_VALUES):
-        graph.edge_index = _sorted_ends(graph.edge_index, keys, by_id.numpy(), compact)
-        return graph
-    if len(keys) < graph.edge_index.size(1):
-        return _sorted_by_columns(graph, keep_self_loops, of_head, rank)
-    order = np.argsort(keys, kind="stable")
-    if (keys[order[1:]] == keys[order[:-1]]).any():  # parallel edges: values decide
-        return _sorted_by_columns(graph, keep_self_loops, of_head, rank)
-    for name, value in select_edges(graph, torch.from_numpy(order)).items():
-        graph[name] = value
-    return graph
+    # Ids are compared within a graph only, so the edges of joined graphs are sorted by graph first.
+    of_dst = rank if graph.batch is None else rank + graph.batch * len(rank)
+    if (int(of_dst.max()) + 1) * len(rank) >= 2**63:
+        return _sorted_by_columns(graph, keep_self_loops, of_dst, rank)
+    pairs = _pair_keys(graph.edge_index, of_dst.numpy(), rank.numpy(), keep_self_loops)
+    if not graph.edge_values:
+        return graph.with_other_edges(_sorted_ends(graph.edge_index, pairs, by_id.numpy(), compact))
+    if len(pairs) < graph.num_edges:
+        return _sorted_by_columns(graph, keep_self_loops, of_dst, rank)
+    order = np.argsort(pairs, kind="stable")
+    if (pairs[order[1:]] == pairs[order[:-1]]).any():  # parallel edges: values decide
+        return _sorted_by_columns(graph, keep_self_loops, of_dst, rank)
+    return graph.with_edges(torch.from_numpy(order))
 
 
-def _pair_keys(ends: Tensor, of_head: Whole, rank: Whole, keep_self_loops: bool) -> Whole:
-    """One number for each edge that is kept, by which they are sorted: rank of the head, then of the source."""
+def _pair_keys(ends: Tensor, of_dst: Whole, rank: Whole, keep_self_loops: bool) -> Whole:
+    """The number by which each kept edge is sorted: the rank of dst, then the rank of src."""
     keys = np.empty(ends.size(1), dtype=np.int64)
     filled = 0
     for first in range(0, len(keys), BLOCK):
-        source, head = ends[:, first : first + BLOCK].numpy()
+        src, dst = ends[:, first : first + BLOCK].numpy()
         if not keep_self_loops:
-            apart = source != head
-            source, head = source[apart], head[apart]
-        keys[filled : filled + len(source)] = of_head[head] * len(rank) + rank[source]
-        filled += len(source)
+            apart = src != dst
+            src, dst = src[apart], dst[apart]
+        keys[filled : filled + len(src)] = of_dst[dst] * len(rank) + rank[src]
+        filled += len(src)
     return keys[:filled]
 
 
 def _sorted_ends(ends: Tensor, keys: Whole, by_id: Whole, compact: bool) -> Tensor:
-    """The ends of edges without values, which their keys tell, in order."""
+    """Sorted edges without values, which are computed from their keys alone."""
     in_order = bool((keys[1:] >= keys[:-1]).all())
     if in_order and compact and len(keys) == ends.size(1):
         return ends
@@ -408,27 +543,17 @@ def _sorted_ends(ends: Tensor, keys: Whole, by_id: Whole, compact: bool) -> Tens
     result = np.empty((2, len(keys)), dtype=np.int32 if small else np.int64)
     for first in range(0, len(keys), BLOCK):
         part = slice(first, first + BLOCK)
-        head, source = np.divmod(keys[part], len(by_id))
-        result[0, part], result[1, part] = by_id[source], by_id[head % len(by_id)]
+        dst, src = np.divmod(keys[part], len(by_id))
+        result[0, part], result[1, part] = by_id[src], by_id[dst % len(by_id)]
     return torch.from_numpy(result)
 
 
-def _sorted_by_columns(graph: Data, keep_self_loops: bool, of_head: Tensor, rank: Tensor) -> Data:
-    """The same, column by column, where one number does not tell all: values decide, or numbers would be too large."""
-    source, head = graph.edge_index
-    kept = torch.arange(len(source)) if keep_self_loops else (source != head).nonzero().view(-1)
-    columns = [of_head[head[kept]], rank[source[kept]]]
-    for value in (graph[name][kept].detach() for name in EDGE_VALUES if name in graph):
+def _sorted_by_columns(graph: CanonicalGraph, keep_self_loops: bool, of_dst: Tensor, rank: Tensor) -> CanonicalGraph:
+    """Sorts edges column by column, for parallel edges with values and for graphs whose pair keys exceed 63 bits."""
+    src, dst = graph.edge_index
+    kept = torch.arange(len(src)) if keep_self_loops else (src != dst).nonzero().view(-1)
+    columns = [of_dst[dst[kept]], rank[src[kept]]]
+    for value in (value[kept].detach() for value in graph.edge_values.values()):
         columns += value.reshape(len(kept), math.prod(value.shape[1:])).unbind(1)
     order = np.lexsort([column.numpy() for column in reversed(columns)])  # lexsort takes the most important key last
-    for name, value in select_edges(graph, kept[torch.from_numpy(order)]).items():
-        graph[name] = value
-    return graph
-
-
-def _by_id(keys: Tensor, who: Sequence[_Identity]) -> Tensor:
-    """Rows in the order of keys and, where these are the same within a graph, of ids."""
-    if all(one.ties is None for one in who):
-        return torch.argsort(keys, stable=True)
-    ties = torch.cat([torch.zeros_like(one.keys) if one.ties is None else one.ties for one in who])
-    return torch.from_numpy(np.lexsort([ties.numpy(), keys.numpy()]))
+    return graph.with_edges(kept[torch.from_numpy(order)])

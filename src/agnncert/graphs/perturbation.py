@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import INT64, Id, encode_id, encode_ids, order_of
 from agnncert.errors import GraphError, IdError
-from agnncert.graphs.graph import EDGE_VALUES, exact_ids, listed_ids, select_edges
+from agnncert.graphs.graph import EDGE_VALUES, CanonicalGraph, edge_values_of, exact_ids, listed_ids
 from agnncert.graphs.hashing import id_keys, refuse_duplicates
 
 Pair = tuple[Id, Id]
@@ -158,15 +158,12 @@ class _Draft:
     """
 
     def __init__(self, data: Data) -> None:
-        self.data = data.clone()
-        for derived in ("node_key", "id_digests", "stable_ids", "task", "batch"):
-            if derived in self.data:
-                del self.data[derived]
-        self.had_ids = getattr(data, "node_id", None) is not None
-        if getattr(data, "stable_ids", False) and not self.had_ids:
+        if isinstance(data, CanonicalGraph):
             raise GraphError(
                 "this graph is in canonical form, without its ids: apply the change to the graph it was made from."
             )
+        self.data = data.clone()
+        self.had_ids = getattr(data, "node_id", None) is not None
         encoded = exact_ids(data)
         self.names: list[Id] = encoded.tolist() if isinstance(encoded, np.ndarray) else encoded
         listed = listed_ids(data.node_id) if self.had_ids else encoded
@@ -208,7 +205,7 @@ class _Draft:
     def change_edges(self, changes: Sequence[tuple[Id, Id, Any]]) -> None:
         for u, v, value in changes:
             between = self._between(u, v, "change")
-            name = next((name for name in EDGE_VALUES if name in self.data), None)
+            name = next(iter(edge_values_of(self.data)), None)
             if name is not None:
                 new = as_numbers(value)
                 self.data[name] = _able_to_hold(self.data[name].clone(), new)
@@ -222,8 +219,9 @@ class _Draft:
             self.data.edge_index = torch.cat([self.data.edge_index[:, ~between], arcs], dim=1)
 
     def _keep_edges(self, keep: Tensor) -> None:
-        for name, value in select_edges(self.data, keep).items():
-            self.data[name] = value
+        for name, value in edge_values_of(self.data).items():
+            self.data[name] = value[keep]
+        self.data.edge_index = self.data.edge_index[:, keep]
 
     def delete_edges(self, pairs: Sequence[Pair]) -> None:
         for u, v in pairs:
@@ -298,6 +296,5 @@ class _Draft:
             arcs += sorted(new)
             present |= new
         self.data.edge_index = torch.cat([self.data.edge_index, torch.tensor(arcs).t()], dim=1)
-        for name in [name for name in EDGE_VALUES if name in self.data]:
-            value = self.data[name]
+        for name, value in edge_values_of(self.data).items():
             self.data[name] = torch.cat([value, torch.ones(len(arcs), *value.shape[1:], dtype=value.dtype)])

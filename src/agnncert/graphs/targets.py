@@ -10,7 +10,6 @@ next to nothing; to find them takes as long as to read the matrix, so that is do
 All that certifies works on ``Targets``: the canonical graph, the rows of the targets, and what is known about each.
 """
 
-import copy
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,19 +20,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from agnncert.certificates.ids import id_array
 from agnncert.errors import GraphError
 from agnncert.graphs.graph import (
     BLOCK,
+    CanonicalGraph,
     Task,
     canonical,
     canonical_set,
     graph_digest,
     infer_task,
     listed_ids,
-    select_edges,
 )
 
 
@@ -177,7 +175,7 @@ class Targets:
     """
 
     task: Task
-    graph: Data
+    graph: CanonicalGraph
     rows: Rows
     places: Rows
     ids: npt.NDArray[Any]
@@ -197,7 +195,7 @@ class Targets:
     def degree(self) -> Rows:
         """Distinct neighbours of each target node, or edges of each target graph."""
         nodes, of_graph = self.graph.num_nodes, self.task == "graph"
-        batch = self.graph.batch.numpy() if of_graph else None
+        batch = None if self.graph.batch is None else self.graph.batch.numpy()
         degree = np.zeros(len(self.rows) if of_graph else nodes, dtype=np.int64)
         for low, high in _distinct_pairs(self.graph.edge_index, nodes):
             if batch is not None:
@@ -221,7 +219,7 @@ class CanonicalData:
     data: Any
     task: Task
     total: int
-    _whole: Data  # canonical, self-loops kept: a division decides about those
+    _whole: CanonicalGraph  # canonical, self-loops kept: a division decides about those
     _inside: Rows  # graph task: which graphs of the data are joined in _whole
     entries: Entries | None = None
     _kept: dict[tuple[Any, ...], Targets] = field(default_factory=dict, repr=False)
@@ -259,13 +257,13 @@ class CanonicalData:
         key = (rows.tobytes(), self_loops)
         if key not in self._kept:
             graph = self._whole if self.task == "node" else self._joined(rows)
-            graph = graph if self_loops else _without_loops(graph)
+            graph = graph if self_loops else graph.without_self_loops()
             places = rows if self.task == "node" else np.arange(len(rows))
             ids, truth = target_ids(self.data, rows, self.task), target_truth(self.data, rows, self.task)
             self._kept[key] = Targets(self.task, graph, rows, places, ids, truth)
         return self._kept[key]
 
-    def _joined(self, rows: Rows) -> Data:
+    def _joined(self, rows: Rows) -> CanonicalGraph:
         """The graphs of some rows out of all that were joined: equal to joining these alone."""
         if np.array_equal(rows, self._inside):
             return self._whole
@@ -273,7 +271,7 @@ class CanonicalData:
         place[self._inside] = np.arange(len(self._inside))
         if len(rows) == 0 or (place[rows] < 0).any():
             return canonical_set([self.data[int(k)] for k in rows], keep_self_loops=True)
-        return _selected(self._whole, torch.from_numpy(place[rows]))
+        return self._whole.select(torch.from_numpy(place[rows]))
 
 
 def prepared(data: Any, targets: Any = None, compact: bool = False) -> CanonicalData:
@@ -344,42 +342,3 @@ def _distinct_pairs(edge_index: Tensor, num_nodes: int) -> Iterator[tuple[Rows, 
         part = pairs[block]
         yield np.divmod(part[np.diff(part, prepend=last) > 0], num_nodes)
         last = int(part[-1])
-
-
-def _without_loops(graph: Data) -> Data:
-    source, head = graph.edge_index
-    kept = source != head
-    return graph if bool(kept.all()) else _with_edges(graph, kept)
-
-
-def _selected(joined: Data, chosen: Tensor) -> Data:
-    """Some of the joined graphs, in the order asked for, each with its nodes and edges in the order they have."""
-    sizes = torch.bincount(joined.batch, minlength=len(joined.starts))
-    owner = joined.batch[joined.edge_index[1]]  # edges are sorted by graph
-    edges = torch.bincount(owner, minlength=len(sizes))
-    nodes, arcs = _ranges(joined.starts, sizes, chosen), _ranges(torch.cumsum(edges, 0) - edges, edges, chosen)
-    starts = torch.cumsum(sizes[chosen], 0) - sizes[chosen]
-    shift = torch.repeat_interleave(starts - joined.starts[chosen], edges[chosen])
-    graph = _with_edges(joined, arcs)
-    graph.edge_index = graph.edge_index + shift
-    graph.x, graph.node_key = joined.x[nodes], joined.node_key[nodes]
-    graph.batch, graph.starts = torch.repeat_interleave(torch.arange(len(chosen)), sizes[chosen]), starts
-    graph.with_ids = joined.with_ids[chosen]
-    graph.id_digests = tuple(joined.id_digests[k] for k in chosen.tolist())
-    graph.stable_ids = bool(graph.with_ids.all())
-    return graph
-
-
-def _with_edges(graph: Data, kept: Tensor) -> Data:
-    """A shallow copy with only the edges that are kept, and their values."""
-    result = copy.copy(graph)
-    for name, value in select_edges(graph, kept).items():
-        result[name] = value
-    return result
-
-
-def _ranges(starts: Tensor, sizes: Tensor, chosen: Tensor) -> Tensor:
-    """Numbers ``starts[k]`` to ``starts[k] + sizes[k] - 1`` for each chosen k, one after the other."""
-    length = sizes[chosen]
-    shift = torch.repeat_interleave(starts[chosen] - (torch.cumsum(length, 0) - length), length)
-    return shift + torch.arange(int(length.sum()))

@@ -8,7 +8,7 @@ sees a sample, in which every node keeps some edges: more edges lie between part
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.errors import SettingsError, missing
-from agnncert.graphs.graph import select_edges
+from agnncert.graphs.graph import CanonicalGraph
 from agnncert.training.objectives import NodeObjective, SampledNodeObjective, TrainingStep
 
 Edges = npt.NDArray[np.int64]
@@ -87,7 +87,7 @@ def _distinct(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
 
 
-MakeObjective = Callable[[Data, Tensor, Tensor], NodeObjective | SampledNodeObjective]
+MakeObjective = Callable[[CanonicalGraph, Tensor, Tensor], NodeObjective | SampledNodeObjective]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class ClusterObjective:
         make: Makes the objective of one part from its graph, its labels and its training rows.
     """
 
-    graph: Data
+    graph: CanonicalGraph
     y: Tensor
     rows: Tensor
     clusters: list[Tensor]
@@ -117,17 +117,17 @@ class ClusterObjective:
         for nodes, part, rows in self._parts(order, self.rows):
             yield self.make(part, self.y[nodes], rows).backward
 
-    def scored(self, rows: Tensor) -> tuple[Callable[[], Iterator[tuple[Data, Tensor]]], Tensor]:
+    def scored(self, rows: Tensor) -> tuple[Callable[[], Iterator[tuple[CanonicalGraph, Tensor]]], Tensor]:
         """The parts that hold some nodes, each with their places in it, and these nodes in the order of the parts."""
         order = torch.arange(len(self.clusters))
 
-        def parts() -> Iterator[tuple[Data, Tensor]]:
+        def parts() -> Iterator[tuple[CanonicalGraph, Tensor]]:
             for _, part, places in self._parts(order, rows):
                 yield part, places
 
         return parts, torch.cat([nodes[places] for nodes, _, places in self._parts(order, rows)])
 
-    def _parts(self, order: Tensor, wanted: Tensor) -> Iterator[tuple[Tensor, Data, Tensor]]:
+    def _parts(self, order: Tensor, wanted: Tensor) -> Iterator[tuple[Tensor, CanonicalGraph, Tensor]]:
         """Nodes of ``per_step`` clusters after the other, the graph on them, and where wanted nodes stand in it."""
         is_wanted = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
         is_wanted[wanted] = True
@@ -154,7 +154,7 @@ class Incoming:
     place: Tensor
 
     @classmethod
-    def of(cls, graph: Data) -> "Incoming":
+    def of(cls, graph: CanonicalGraph) -> "Incoming":
         """Finds them in one pass."""
         heads = graph.edge_index[1]
         count = torch.bincount(heads, minlength=graph.num_nodes)
@@ -172,7 +172,7 @@ class Incoming:
         return shift + torch.arange(len(shift))
 
 
-def induced(graph: Data, nodes: Tensor, incoming: Incoming | None = None) -> Data:
+def induced(graph: CanonicalGraph, nodes: Tensor, incoming: Incoming | None = None) -> CanonicalGraph:
     """The part of a canonical graph on some nodes (ascending), canonical too.
 
     Nodes keep their keys, hence edges their groups.
@@ -187,8 +187,7 @@ def induced(graph: Data, nodes: Tensor, incoming: Incoming | None = None) -> Dat
     place[nodes] = torch.arange(len(nodes))
     edges = incoming.edges(nodes)
     edges = edges[place[graph.edge_index[0, edges]] >= 0]
-    part = Data(x=graph.x[nodes], **select_edges(graph, edges))
-    part.edge_index = place[part.edge_index]
+    part = graph.with_edges(edges)
+    part = replace(part, x=graph.x[nodes], edge_index=place[part.edge_index], node_key=graph.node_key[nodes])
     place[nodes] = -1
-    part.node_key, part.stable_ids, part.task = graph.node_key[nodes], graph.stable_ids, graph.task
     return part

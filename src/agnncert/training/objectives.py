@@ -26,7 +26,6 @@ from typing import Protocol
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in
@@ -34,7 +33,7 @@ from agnncert.engine import fast
 from agnncert.engine.call import Caller, no_edges
 from agnncert.engine.features import Features, SparseRows
 from agnncert.errors import SettingsError
-from agnncert.graphs.graph import one_graph
+from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.training.settings import FitSettings, LossWeights
 
 # One training step: adds its gradient to the parameters and returns its loss.
@@ -223,7 +222,7 @@ class NodeObjective:
     """
 
     call: Caller
-    graph: Data
+    graph: CanonicalGraph
     y: Tensor
     rows: Tensor
     layout: fast.Plan | None
@@ -233,7 +232,13 @@ class NodeObjective:
 
     @classmethod
     def of(
-        cls, call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Division | None, settings: FitSettings
+        cls,
+        call: Caller,
+        graph: CanonicalGraph,
+        y: Tensor,
+        rows: Tensor,
+        division: Division | None,
+        settings: FitSettings,
     ) -> "NodeObjective":
         """The objective for a division that offers ``pieces``, or (``None``) for the whole graph alone.
 
@@ -330,7 +335,7 @@ class GraphObjective:
     """
 
     call: Caller
-    joined: Data
+    joined: CanonicalGraph
     y: Tensor
     wholes: SideBySide
     cells: SideBySide | None
@@ -340,7 +345,7 @@ class GraphObjective:
 
     @classmethod
     def of(
-        cls, call: Caller, joined: Data, y: Tensor, division: Division | None, settings: FitSettings
+        cls, call: Caller, joined: CanonicalGraph, y: Tensor, division: Division | None, settings: FitSettings
     ) -> "GraphObjective":
         """The objective for a division that offers ``pieces``, or (``None``) for whole graphs alone.
 
@@ -352,7 +357,7 @@ class GraphObjective:
             SettingsError: All terms have weight 0.
         """
         nodes, arcs = torch.arange(joined.num_nodes), torch.arange(joined.num_edges)
-        wholes = SideBySide(joined.batch, joined.batch, nodes, joined.edge_index, arcs)
+        wholes = SideBySide(joined.graph_of_node, joined.graph_of_node, nodes, joined.edge_index, arcs)
         if division is None:
             terms = Terms(1.0, 0.0, 0, class_weights(y, call) if settings["balance_classes"] else None)
             return cls(call, joined, y, wholes, None, 0, terms, settings["batch_size"])
@@ -372,7 +377,7 @@ class GraphObjective:
 
     def backward(self, graphs: Tensor) -> float:
         """Adds the gradient of the mean loss of some graphs (ascending); returns that loss."""
-        nodes = runs(self.joined.batch, graphs)
+        nodes = runs(self.joined.graph_of_node, graphs)
         place = torch.empty(self.joined.num_nodes, dtype=torch.int64)
         place[nodes] = torch.arange(len(nodes))
         features = Features(self.joined.x[nodes].to(self.call.dtype), cut=True)
@@ -431,7 +436,7 @@ class SampledNodeObjective:
     """
 
     call: Caller
-    graph: Data
+    graph: CanonicalGraph
     y: Tensor
     rows: Tensor
     division: Division
@@ -440,7 +445,7 @@ class SampledNodeObjective:
 
     @classmethod
     def of(
-        cls, call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Division, settings: FitSettings
+        cls, call: Caller, graph: CanonicalGraph, y: Tensor, rows: Tensor, division: Division, settings: FitSettings
     ) -> "SampledNodeObjective":
         """The paper's sum, or ("balanced") the mean over sampled subgraphs of their mean loss."""
         terms = Terms.of(call, y[rows], division.num_groups, GROUPS_PER_STEP, settings)
@@ -467,7 +472,7 @@ class SampledNodeObjective:
             else:
                 yield terms.ballots * (losses.sum() * terms.scale / len(self.rows))
 
-    def _losses(self, part: Data) -> Tensor:
+    def _losses(self, part: CanonicalGraph) -> Tensor:
         logits = self.call(part.x.to(self.call.dtype), part.edge_index, self.call.edge_values(part))
         return self.terms.losses(logits[self.rows], self.y[self.rows])
 
@@ -487,7 +492,7 @@ class SampledGraphObjective:
     """
 
     call: Caller
-    graphs: tuple[Data, ...]
+    graphs: tuple[CanonicalGraph, ...]
     groups: tuple[Tensor, ...]
     y: Tensor
     division: Division
@@ -496,7 +501,7 @@ class SampledGraphObjective:
 
     @classmethod
     def of(
-        cls, call: Caller, joined: Data, y: Tensor, division: Division, settings: FitSettings
+        cls, call: Caller, joined: CanonicalGraph, y: Tensor, division: Division, settings: FitSettings
     ) -> "SampledGraphObjective":
         """The paper's sum, the mean over a graph's sampled subgraphs ("balanced"), or the loss of their vote ("vote").
 
@@ -524,7 +529,7 @@ class SampledGraphObjective:
             loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
-    def _sample(self, batch: Tensor) -> tuple[Tensor, list[Data]]:
+    def _sample(self, batch: Tensor) -> tuple[Tensor, list[CanonicalGraph]]:
         """Sampled subgraphs that have a node; and for each, the position in the batch of the graph it belongs to."""
         owner, parts = [], []
         for position, k in enumerate(batch.tolist()):
@@ -535,7 +540,7 @@ class SampledGraphObjective:
                     parts.append(part)
         return torch.tensor(owner, dtype=torch.int64), parts
 
-    def _logits(self, parts: Sequence[Data]) -> Tensor:
+    def _logits(self, parts: Sequence[CanonicalGraph]) -> Tensor:
         sizes = torch.tensor([part.x.size(0) for part in parts])
         starts = (torch.cumsum(sizes, 0) - sizes).tolist()
         x = torch.cat([part.x for part in parts]).to(self.call.dtype)
@@ -572,7 +577,7 @@ class NoisyNodeObjective:
 
 
 def noisy_graphs(
-    call: Caller, joined: Data, y: Tensor, defence: Smoothing, settings: FitSettings
+    call: Caller, joined: CanonicalGraph, y: Tensor, defence: Smoothing, settings: FitSettings
 ) -> SampledGraphObjective:
     """Loss of a graph classifier on one noisy version of each graph per step."""
     terms = Terms(0.0, 1.0, 1, class_weights(y, call) if settings["balance_classes"] else None)
@@ -589,12 +594,11 @@ class _NoiseAsDivision:
     def __init__(self, defence: Smoothing) -> None:
         self.defence = defence
 
-    def groups(self, graph: Data) -> Tensor:
+    def groups(self, graph: CanonicalGraph) -> Tensor:
         return torch.zeros(graph.num_edges, dtype=torch.int64)
 
-    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
-        noisy: Data = self.defence.noisy(graph)
-        return noisy
+    def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
+        return self.defence.noisy(graph)  # type: ignore[no-any-return]
 
-    def votes_moved(self, change: object, graph: Data, target: int | None) -> int:
+    def votes_moved(self, change: object, graph: CanonicalGraph, target: int | None) -> int:
         return 1

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.votes import IntArray, under_vote
@@ -20,6 +19,7 @@ from agnncert.engine import fast
 from agnncert.engine.call import Caller
 from agnncert.engine.cast import cast
 from agnncert.engine.cover import pair_facts
+from agnncert.graphs.graph import CanonicalGraph
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import certified_radius, tally
 from agnncert.training.rule_search import BallotTable, Empty, best_edgeless_prior, certified_accuracy, window
@@ -33,7 +33,7 @@ SCORED_SAMPLES = 20  # noisy graphs on which a smoothing defence is scored
 
 def scorer(
     call: Caller,
-    graph: Data,
+    graph: CanonicalGraph,
     division: Division | None,
     rows: IntArray,
     truth: IntArray,
@@ -81,7 +81,7 @@ def scorer(
     return score
 
 
-def _layout(call: Caller, graph: Data, division: Division, rows: IntArray) -> fast.Plan | None:
+def _layout(call: Caller, graph: CanonicalGraph, division: Division, rows: IntArray) -> fast.Plan | None:
     """The subgraphs laid out for all evaluations; ``None`` if they are too large for that."""
     if not hasattr(division, "pieces") or graph.num_edges > LAID_OUT_EDGES:
         return None
@@ -89,7 +89,7 @@ def _layout(call: Caller, graph: Data, division: Division, rows: IntArray) -> fa
 
 
 def _evidence(
-    call: Caller, graph: Data, division: Division, rows: IntArray, layout: fast.Plan | None, vote: VotingRule
+    call: Caller, graph: CanonicalGraph, division: Division, rows: IntArray, layout: fast.Plan | None, vote: VotingRule
 ) -> BallotEvidence:
     """What ``certify`` would leave in a certificate; the vote is spelled out."""
     rule, parameters = rule_of(division, "graph" if is_graph_task(graph) else "node")
@@ -101,7 +101,13 @@ def _evidence(
 
 
 def node_design_scorer(
-    call: Caller, graph: Data, division: Division, rows: IntArray, truth: IntArray, size: int, against: Against
+    call: Caller,
+    graph: CanonicalGraph,
+    division: Division,
+    rows: IntArray,
+    truth: IntArray,
+    size: int,
+    against: Against,
 ) -> Callable[[], Score]:
     """A function that scores a node classifier by the best prior that its ballots allow.
 
@@ -132,7 +138,7 @@ def node_design_scorer(
 
 
 @torch.no_grad()
-def _plain_score(call: Caller, graph: Data, rows: IntArray, truth: IntArray) -> Score:
+def _plain_score(call: Caller, graph: CanonicalGraph, rows: IntArray, truth: IntArray) -> Score:
     batch = graph.batch if is_graph_task(graph) else None
     logits = call(graph.x.to(call.dtype), graph.edge_index, call.edge_values(graph), batch)
     picked = logits if is_graph_task(graph) else logits[torch.from_numpy(rows)]
@@ -141,7 +147,7 @@ def _plain_score(call: Caller, graph: Data, rows: IntArray, truth: IntArray) -> 
 
 
 def part_scorer(
-    call: Caller, parts: Callable[[], Iterable[tuple[Data, Tensor]]], truth: IntArray
+    call: Caller, parts: Callable[[], Iterable[tuple[CanonicalGraph, Tensor]]], truth: IntArray
 ) -> Callable[[], Score]:
     """A function that scores a model without a division part by part, where the whole graph does not fit one pass.
 
@@ -163,7 +169,7 @@ def part_scorer(
 
 
 def noisy_scorer(
-    call: Caller, graph: Data, defence: Smoothing, rows: IntArray, truth: IntArray, seed: int
+    call: Caller, graph: CanonicalGraph, defence: Smoothing, rows: IntArray, truth: IntArray, seed: int
 ) -> Callable[[], Score]:
     """A function that scores the model by its vote on a few noisy graphs, which are the same at every evaluation."""
 

@@ -18,7 +18,7 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import Caller, bind
 from agnncert.errors import DatasetError, SettingsError
-from agnncert.graphs.graph import Task, canonical, canonical_set, infer_task
+from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, infer_task
 from agnncert.graphs.targets import class_numbers, graph_classes, target_rows
 from agnncert.training.clusters import ClusterObjective, partition
 from agnncert.training.objectives import (
@@ -131,7 +131,13 @@ def _require_designed(division: Defence) -> None:
 
 
 def _scorer(
-    call: Caller, graph: Data, division: Defence, rows: Any, truth: Any, settings: FitSettings, vote: VotingRule | None
+    call: Caller,
+    graph: CanonicalGraph,
+    division: Defence,
+    rows: Any,
+    truth: Any,
+    settings: FitSettings,
+    vote: VotingRule | None,
 ) -> Callable[[], Score]:
     if isinstance(division, Smoothing):
         division.count(call, graph, rows, 1, settings["seed"])  # errors come now, not after the first epoch
@@ -165,12 +171,12 @@ def _on_graphs(
 
 
 def _node_objective(
-    call: Caller, graph: Data, y: Tensor, rows: Tensor, division: Defence, settings: FitSettings
+    call: Caller, graph: CanonicalGraph, y: Tensor, rows: Tensor, division: Defence, settings: FitSettings
 ) -> Objective:
     if isinstance(division, Smoothing):
         return NoisyNodeObjective(NodeObjective.of(call, graph, y, rows, None, settings), division)
 
-    def on(part: Data, labels: Tensor, part_rows: Tensor) -> NodeObjective | SampledNodeObjective:
+    def on(part: CanonicalGraph, labels: Tensor, part_rows: Tensor) -> NodeObjective | SampledNodeObjective:
         if division is None or hasattr(division, "pieces"):
             return NodeObjective.of(call, part, labels, part_rows, division, settings)
         return SampledNodeObjective.of(call, part, labels, part_rows, division, settings)

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from torch_geometric.data import Data
 
 from agnncert.divisions.base import is_per_neighbour, num_groups_in
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import DivisionError
-from agnncert.graphs.graph import Task
+from agnncert.graphs.graph import CanonicalGraph, Task
 from agnncert_live.nodes import OUTSIDE, Nodes, Union
 
 Array = npt.NDArray[Any]
@@ -115,7 +114,7 @@ class Cells:
         home: Array = (nodes.home[node] == union.cell[copies]) & nodes.alive[node]
         return home
 
-    def layout(self, graph: Data) -> tuple[Array, Array, Array, Array]:
+    def layout(self, graph: CanonicalGraph) -> tuple[Array, Array, Array, Array]:
         """Copies and arcs of a whole canonical graph, whose rows are the slots.
 
         Returns:
@@ -138,7 +137,7 @@ class Cells:
             node, edge = np.concatenate([node, lonely]), np.concatenate([edge, out])
         return cell, node, ends, edge
 
-    def num_groups(self, graph: Data) -> int:
+    def num_groups(self, graph: CanonicalGraph) -> int:
         """How many groups the graph has now."""
         return num_groups_in(self.division, graph)
 

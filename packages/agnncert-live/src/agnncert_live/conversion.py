@@ -17,7 +17,7 @@ from agnncert.certificates.votes import Votes
 from agnncert.engine.cast import cast, structure
 from agnncert.engine.cover import Cover
 from agnncert.engine.features import Features, SparseRows
-from agnncert.graphs.graph import EDGE_VALUES, Task, exact_ids
+from agnncert.graphs.graph import CanonicalGraph, Task, exact_ids
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert_live.casting import Ballots
 from agnncert_live.cells import Cells
@@ -38,7 +38,7 @@ def store_of(ready: CanonicalData, chosen: Targets, targets: Any, cells: Cells) 
     if not cells.by_pair and not cells.own_groups:
         nodes.home[:] = cells.division.node_groups(graph).numpy()
     cell, node, ends, edge = cells.layout(graph)
-    values = {name: graph[name].detach().cpu().numpy()[edge] for name in EDGE_VALUES if name in graph}
+    values = {name: value.detach().cpu().numpy()[edge] for name, value in graph.edge_values.items()}
     fixed = cells.on_graphs and not cells.own_groups
     num_cells = len(parts) * int(cells.division.num_groups) if fixed else 0
     union = Union(cell, node, ends, values, nodes.count, num_cells)
@@ -48,19 +48,20 @@ def store_of(ready: CanonicalData, chosen: Targets, targets: Any, cells: Cells) 
     return store
 
 
-def _keep_loops(store: Store, graph: Data) -> None:
+def _keep_loops(store: Store, graph: CanonicalGraph) -> None:
     source, head = graph.edge_index
     for edge in (source == head).nonzero().view(-1).tolist():
-        carried = {name: graph[name][edge].numpy() for name in store.union.values}
+        carried = {name: graph.edge_values[name][edge].numpy() for name in store.union.values}
         store.loops.setdefault(int(source[edge]), []).append(carried)
 
 
-def _kinds(parts: list[Data], graph: Data, values: dict[str, Array]) -> dict[str, torch.dtype]:
+def _kinds(parts: list[Data], graph: CanonicalGraph, values: dict[str, Array]) -> dict[str, torch.dtype]:
     """Types of numbers as the user gave them; where graphs differ, the type in which they are joined."""
     found = {}
+    joined = {"x": graph.x, **graph.edge_values}
     for name in ("x", *values):
         given = {part[name].dtype for part in parts}
-        found[name] = given.pop() if len(given) == 1 else graph[name].dtype
+        found[name] = given.pop() if len(given) == 1 else joined[name].dtype
     return found
 
 
