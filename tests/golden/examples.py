@@ -16,6 +16,7 @@ from agnncert.baselines.deletions import BiRS
 from agnncert.baselines.flips import RS, SparseRS
 from agnncert.certificates.budget import Budget
 from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
+from agnncert.graphs.graph import CanonicalGraph
 from agnncert.proving.certificate import Certificate
 
 NAMES = ["ann", "bob", "Çelik", "点", "7 of 9", "", "eve", "fay", "gus", "hal", "ivy", "joe", "kim", "lee"]
@@ -30,16 +31,16 @@ class Parity:
     def __str__(self) -> str:
         return "by parity"
 
-    def groups(self, graph: Data) -> torch.Tensor:
+    def groups(self, graph: CanonicalGraph) -> torch.Tensor:
         """The parity of both ends."""
         source, head = graph.node_key[graph.edge_index] % 2
         return torch.where(source == head, source, -1)
 
-    def subgraph(self, graph: Data, groups: torch.Tensor, index: int) -> Data:
+    def subgraph(self, graph: CanonicalGraph, groups: torch.Tensor, index: int) -> CanonicalGraph:
         """All nodes, and the edges of one parity."""
-        return Data(x=graph.x, edge_index=graph.edge_index[:, groups == index])
+        return graph.with_edges(groups == index)
 
-    def votes_moved(self, change: Any, graph: Data, target: int | None) -> int:
+    def votes_moved(self, change: Any, graph: CanonicalGraph, target: int | None) -> int:
         """One of the two, or both."""
         return 2
 

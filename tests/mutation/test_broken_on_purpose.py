@@ -106,7 +106,7 @@ def covers():
 
 
 def keep_isolated_nodes(patch):
-    patch.setattr(EdgeCentric, "subgraph", lambda self, graph, groups, index: base.with_edges(graph, groups == index))
+    patch.setattr(EdgeCentric, "subgraph", lambda self, graph, groups, index: graph.with_edges(groups == index))
 
 
 def keep_other_groups_nodes(patch):
@@ -117,9 +117,7 @@ def keep_other_groups_nodes(patch):
 
 
 def _as_node_task(graph):
-    other = graph.clone()
-    other.task = "node"
-    return other
+    return replace(graph, task="node")
 
 
 def hash_row_numbers(patch):
@@ -161,8 +159,7 @@ def show_all_features(patch):
 
     def subgraph(self, graph, groups, index):
         part = plain(self, graph, groups, index)
-        part.x = graph.x if len(part.x) == len(graph.x) else part.x
-        return part
+        return replace(part, x=graph.x) if len(part.x) == len(graph.x) else part
 
     patch.setattr(NodeCentric, "subgraph", subgraph)
 
@@ -226,7 +223,7 @@ def lose_the_last_edge_of_a_chunk(patch):
 
 def default_from_the_whole_graph(patch):
     def no_edges(graph, takes):
-        return graph.edge_index, {name: graph[name] for name in takes}
+        return graph.edge_index, {name: graph.edge_values[name] for name in takes}
 
     patch.setattr(naive, "no_edges", no_edges)
 

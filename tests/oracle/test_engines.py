@@ -1,5 +1,6 @@
 """The fast engine casts the ballots of the naive one, and both cast those of a reference written without the library."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -246,16 +247,11 @@ class ByParity:
 
     def subgraph(self, graph, groups, index):
         inside = (groups == index) | (index == 2)
-        part = Data(x=graph.x, edge_index=graph.edge_index[:, inside])
-        for name in ("edge_weight", "edge_attr"):
-            if name in graph:
-                part[name] = graph[name][inside]
         if graph.task == "node":
-            part.abstain = (graph.node_key % 2 == 0) & (index == 2)
-        elif index == 1:  # shows only nodes with an edge; perhaps none
-            nodes, ends = torch.unique(part.edge_index, return_inverse=True)
-            part.x, part.edge_index = graph.x[nodes], ends.view(2, -1)
-        return part
+            return replace(graph.with_edges(inside), abstain=(graph.node_key % 2 == 0) & (index == 2))
+        if index == 1:  # shows only nodes with an edge; perhaps none
+            return graph.with_nodes(torch.unique(graph.edge_index[:, inside]), inside)
+        return graph.with_edges(inside)
 
     def votes_moved(self, change, graph, target):
         return 3

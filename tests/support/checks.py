@@ -19,7 +19,7 @@ from agnncert.engine import cover as coverage
 from agnncert.engine.call import bind
 from agnncert.engine.cast import cast
 from agnncert.errors import NotCovered
-from agnncert.graphs.graph import EDGE_VALUES, canonical, canonical_set, one_graph
+from agnncert.graphs.graph import CanonicalGraph, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation
 from agnncert.proving import theorems as rules
 
@@ -124,16 +124,16 @@ def outputs(model: Any, data: Data, division: Any, task: str) -> dict[Any, list[
     if task == "graph":
         return {None: [_output(model, part, task) if len(part.x) else None for part in parts]}
     tables = [_output(model, part, task) for part in parts]
-    silent = [part.abstain.tolist() if "abstain" in part else [False] * len(graph.x) for part in parts]
+    silent = [[False] * len(graph.x) if part.abstain is None else part.abstain.tolist() for part in parts]
     return {
         target: [None if silent[i][row] else tables[i][row] for i in range(division.num_groups)]
         for row, target in enumerate(ids_of(data))
     }
 
 
-def _output(model: Any, part: Data, task: str) -> np.ndarray:
+def _output(model: Any, part: CanonicalGraph, task: str) -> np.ndarray:
     takes = inspect.signature(model.forward).parameters
-    values = {name: part[name] for name in EDGE_VALUES if name in takes and name in part}
+    values = {name: value for name, value in part.edge_values.items() if name in takes}
     batch = [torch.zeros(len(part.x), dtype=torch.int64)] if task == "graph" else []
     with torch.no_grad():
         return model(part.x.clone(), part.edge_index, *batch, **values).numpy()

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.certificates.budget import Budget
-from agnncert.graphs.graph import node_keys
+from agnncert.graphs.graph import CanonicalGraph
 from agnncert.proving.certificate import Certificate
 
 from ..golden import examples as golden
@@ -118,14 +118,13 @@ class ByLargerKey:
     def unit_costs(self) -> dict[str, int]:
         return {"add_edges": 1, "delete_edges": 1, "change_edges": 1, "change_features": self.num_groups}
 
-    def groups(self, graph: Data) -> Tensor:
-        return node_keys(graph)[graph.edge_index].max(dim=0).values % self.num_groups
+    def groups(self, graph: CanonicalGraph) -> Tensor:
+        return graph.node_key[graph.edge_index].max(dim=0).values % self.num_groups
 
-    def subgraph(self, graph: Data, groups: Tensor, index: int) -> Data:
-        part = Data(x=graph.x, edge_index=graph.edge_index[:, groups == index])
-        return part
+    def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
+        return graph.with_edges(groups == index)
 
-    def votes_moved(self, change: Any, graph: Data, target: int | None) -> int:
+    def votes_moved(self, change: Any, graph: CanonicalGraph, target: int | None) -> int:
         return self.num_groups
 
 

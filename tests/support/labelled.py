@@ -87,7 +87,7 @@ def naive_graph_losses(model, joined, y, division, index):
 
 
 def _values(part):
-    return {"edge_weight": part.edge_weight} if "edge_weight" in part else {}
+    return {"edge_weight": part.edge_weight} if part.edge_weight is not None else {}
 
 
 def gradient(model, backward):

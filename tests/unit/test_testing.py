@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
 
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.edge import EdgeCentric
@@ -97,10 +96,7 @@ class Mine:
 
     def subgraph(self, graph, groups, index):
         inside = groups == index
-        part = Data(x=graph.x, edge_index=graph.edge_index[:, inside])
-        if "edge_weight" in graph:
-            part.edge_weight = graph.edge_weight[inside]
-        return part
+        return graph.with_edges(inside)
 
     def votes_moved(self, change, graph, target):
         if change.inject_nodes or change.delete_nodes or change.change_features:
@@ -198,7 +194,7 @@ class Fractions(Mine):
 
 class Drops(Mine):
     def subgraph(self, graph, groups, index):
-        return Data(x=graph.x[1:], edge_index=torch.empty(2, 0, dtype=torch.int64))
+        return graph.with_nodes(torch.arange(1, graph.num_nodes), torch.arange(0))
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def check_settings(division: Any, *counts: str) -> None:
 
 def is_graph_task(graph: CanonicalGraph) -> bool:
     """Whether ``graph`` (checked) belongs to a graph classification task."""
-    return graph.task == "graph"
+    return getattr(graph, "task", "node") == "graph"  # groups of a plain Data can be asked for, too
 
 
 def disjoint_union(

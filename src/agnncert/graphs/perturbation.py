@@ -61,6 +61,10 @@ class Perturbation:
 
         Injected nodes get the label −1 and are in no split.
         """
+        if isinstance(data, CanonicalGraph):
+            raise GraphError(
+                "this graph is in canonical form, without its ids: apply the change to the graph it was made from."
+            )
         if not isinstance(data, Data) or data.x is None:
             found = "it has no node features x" if isinstance(data, Data) else f"got a {type(data).__name__}"
             raise GraphError(f"a change is applied to one torch_geometric Data with features: {found}.")
@@ -158,10 +162,6 @@ class _Draft:
     """
 
     def __init__(self, data: Data) -> None:
-        if isinstance(data, CanonicalGraph):
-            raise GraphError(
-                "this graph is in canonical form, without its ids: apply the change to the graph it was made from."
-            )
         self.data = data.clone()
         self.had_ids = getattr(data, "node_id", None) is not None
         encoded = exact_ids(data)

@@ -132,7 +132,7 @@ class OneByOne:
         return graph.node_key[graph.edge_index].amin(0) % 3
 
     def subgraph(self, graph: Any, groups: torch.Tensor, index: int) -> Any:
-        return Data(x=graph.x, edge_index=graph.edge_index[:, groups == index])
+        return graph.with_edges(groups == index)
 
     def votes_moved(self, change: Any, graph: Any, target: Any) -> int:
         return 3

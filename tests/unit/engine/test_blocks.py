@@ -11,6 +11,7 @@ from agnncert.engine import blocks as messages
 from agnncert.engine import call, heap
 from agnncert.engine.blocks import InBlocks, Messages
 from agnncert.engine.call import bind
+from agnncert.graphs.graph import CanonicalGraph, edge_values_of
 
 from ...support.local_zoo import CONVS, MODELS, NORMS, STACKS, zoo_data
 
@@ -195,10 +196,11 @@ def test_blocks_change_no_bit_of_any_layer(name, monkeypatch):
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
         model = ZOO[name]().eval()
-        caller = bind(model, data, "node")
-        other = caller(data.x, data.edge_index, caller.edge_values(data))
+        graph = CanonicalGraph(data.x, data.edge_index, torch.arange(data.num_nodes), **edge_values_of(data))
+        caller = bind(model, graph, "node")
+        other = caller(data.x, data.edge_index, caller.edge_values(graph))
         monkeypatch.setattr(call, "MANY_EDGES", 10**9)
-        usual = caller(data.x, data.edge_index, caller.edge_values(data))
+        usual = caller(data.x, data.edge_index, caller.edge_values(graph))
     assert type(other) is torch.Tensor
     assert torch.equal(usual, other)
 

@@ -56,7 +56,7 @@ class Forgetful:
         return torch.zeros(graph.num_edges, dtype=torch.int64)
 
     def subgraph(self, graph, groups, index):
-        return Data(x=graph.x, edge_index=graph.edge_index)
+        return graph.with_other_edges(graph.edge_index)
 
     def votes_moved(self, change, graph, target):
         return 1
@@ -73,6 +73,16 @@ def test_a_division_that_leaves_out_edge_weights_is_named(engine):
     data.edge_weight = torch.ones(4)
     with pytest.raises(DivisionError, match=r"subgraph\(\) left out edge_weight"):
         votes_of(Weighted(), data, Forgetful(), engine)
+
+
+@pytest.mark.parametrize("engine", ["fast", "naive"])
+def test_a_division_that_returns_a_data_is_told_what_to_return(engine):
+    class ReturnsData(Forgetful):
+        def subgraph(self, graph, groups, index):
+            return Data(x=graph.x, edge_index=graph.edge_index)
+
+    with pytest.raises(DivisionError, match=r"subgraph\(\) returned a Data: expected a CanonicalGraph"):
+        votes_of(build("gcn", "node"), DATA, ReturnsData(), engine)
 
 
 def test_unstable_ballots_are_marked_alike_by_both_engines():

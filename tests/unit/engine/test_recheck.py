@@ -39,8 +39,8 @@ def test_ballots_that_are_right_do_not_differ_and_wrong_ones_do(voted):
 
 def test_a_few_ballots_are_some_dozens_at_the_price_of_few_passes(voted):
     votes, _, graph, _, rows = voted
-    pairs = choose_few(votes, "batch" in graph, np.random.default_rng(0))
-    assert len(np.unique(pairs[:, 1])) <= 3 or "batch" in graph
+    pairs = choose_few(votes, graph.task == "graph", np.random.default_rng(0))
+    assert len(np.unique(pairs[:, 1])) <= 3 or graph.task == "graph"
     assert len(pairs) >= min(24, len(rows))
     assert len(np.unique(pairs, axis=0)) == len(pairs)
 
@@ -97,7 +97,7 @@ def test_some_of_them_are_mostly_ballots_that_are_cast(voted_alone, number):
 
 def test_a_few_of_them_are_some_dozens_too(voted_alone):
     votes, _, graph, _, rows = voted_alone
-    on_graphs = "batch" in graph
+    on_graphs = graph.task == "graph"
     pairs = choose_few(votes, on_graphs, np.random.default_rng(0), own_groups=True, num_nodes=len(rows))
     listed = {(int(v), int(g)) for v, g in zip(votes.owner, votes.group, strict=True)}
     assert sum((int(v), int(g)) in listed for v, g in pairs) >= min(24, len(listed))

@@ -27,9 +27,9 @@ def graphs_of(count: int, seed: int) -> list:
 
 
 def same(a, b) -> None:
-    assert sorted(a.keys()) == sorted(b.keys())
-    for name in a.keys():  # noqa: SIM118
-        assert torch.equal(a[name], b[name]) if isinstance(a[name], torch.Tensor) else a[name] == b[name], name
+    for name, value in vars(a).items():
+        other = getattr(b, name)
+        assert torch.equal(value, other) if isinstance(value, torch.Tensor) else value == other, name
     assert graph_digest(a) == graph_digest(b)
 
 

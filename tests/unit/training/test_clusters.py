@@ -29,7 +29,7 @@ def test_a_part_is_the_graph_on_its_nodes_with_the_groups_they_had() -> None:
     nodes = torch.tensor([1, 4, 5, 9, 12, 17, 20, 26])
     part, expected = induced(graph, nodes), canonical(data.subgraph(nodes))
     for name in ("x", "edge_index", "edge_weight", "node_key"):
-        assert torch.equal(part[name], expected[name]), name
+        assert torch.equal(getattr(part, name), getattr(expected, name)), name
     inside = torch.isin(graph.edge_index, nodes).all(0)
     assert 0 < int(inside.sum()) < graph.num_edges
     for division in (ac.EdgeCentric(7), DIVISION):
