@@ -59,7 +59,7 @@ def naive_node_loss(model, graph, y, rows, division, class_weight=None):
     groups = division.groups(graph)
     for index in range(division.num_groups):
         part = division.subgraph(graph, groups, index)
-        voters = rows[~part.abstain[rows]] if "abstain" in part else rows
+        voters = rows if part.abstain is None else rows[~part.abstain[rows]]
         total = total + _node_losses(model, part, y, voters, class_weight).sum() / len(rows)
     return total
 
