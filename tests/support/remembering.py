@@ -44,9 +44,7 @@ def _call(call: Any) -> tuple[int, int]:
 
 @cache
 def _memories() -> dict[str, _Remembered]:
-    audited = _Remembered(
-        replay.audited, lambda model, data, division: (id(model), _division(division), id(data))
-    )
+    audited = _Remembered(replay.audited, lambda model, data, division: (id(model), _division(division), id(data)))
     prepared = _Remembered(replay.prepared, lambda data, rows: (id(data), rows.tobytes()))
     cast = _Remembered(
         replay.cast,

@@ -23,7 +23,7 @@ from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import require_order
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
-from agnncert.graphs.targets import CanonicalData
+from agnncert.graphs.targets import CanonicalData, graph_classes
 from agnncert.models.build import build_constant
 from agnncert.training.rule_search import (
     BallotTable,
@@ -39,7 +39,7 @@ from agnncert.training.rule_search import (
     window,
 )
 from agnncert.training.settings import SETTINGS, Against, Protocol
-from agnncert.training.setup import checked_labels, graph_labels, masked_rows, part_rows
+from agnncert.training.setup import checked_labels, masked_rows, part_rows
 
 BuiltIn = EdgeCentric | NodeCentric
 
@@ -227,7 +227,7 @@ def _table(
     own = is_per_neighbour(division)
     vote = VotingRule(prior=1) if own and ready.task == "node" else None
     evidence: Any = certify(model, ready, division, rows, vote=vote).evidence
-    labels = graph_labels(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
+    labels = graph_classes(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
     truth = checked_labels(labels, ready.total, rows, evidence.votes.num_classes).numpy()[rows]
     return BallotTable.of_own_groups(evidence, truth, against) if own else BallotTable.of(evidence.votes, truth)
 

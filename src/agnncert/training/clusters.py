@@ -1,10 +1,8 @@
 """Cluster-GCN training: steps on parts of a graph that does not fit into one pass.
 
-METIS makes the clusters, and they depend on the whole graph: one added edge can move any node to another cluster. That
-does no harm, because they only decide which edges a step of training sees: certification never uses them.
-
-METIS takes about a hundred bytes for each edge and direction. Of a graph with more than ``METIS_EDGES`` of these it
-sees a sample, in which every node keeps some edges: more edges lie between parts then, and memory stays bounded.
+METIS computes the clusters from the whole graph. They only decide which edges a training step sees; certificates do not
+depend on them. METIS needs about a hundred bytes per directed edge. Of a graph with more than ``METIS_EDGES`` of them
+it gets a sample in which every node keeps some edges, so that memory stays bounded.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +20,7 @@ from agnncert.training.objectives import NodeObjective, SampledNodeObjective, Tr
 
 Edges = npt.NDArray[np.int64]
 
-METIS_EDGES = 24_000_000  # pairs and directions that METIS sees
+METIS_EDGES = 24_000_000  # directed edges that METIS gets at most
 _BLOCK = 1 << 22
 
 
@@ -34,11 +32,11 @@ def partition(data: Data, num_parts: int) -> list[Tensor]:
         num_parts: Number of parts, from 1 to the number of nodes.
 
     Returns:
-        Row numbers of the nodes of each part, ascending; every node is in exactly one. Parts that the
-        partitioner leaves empty are left out. The same graph always gives the same parts.
+        Row numbers of the nodes of each part, ascending; every node is in exactly one. Empty parts are left out. The
+        same graph always gives the same parts.
 
     Raises:
-        SettingsError: ``num_parts`` makes no sense.
+        SettingsError: ``num_parts`` is not valid.
         MissingPackage: pymetis is not installed.
     """
     total = int(data.num_nodes)
@@ -62,10 +60,9 @@ def partition(data: Data, num_parts: int) -> list[Tensor]:
 
 
 def _sample(edge_index: Edges, total: int) -> Edges:
-    """Pairs of nodes in both directions, each once, sorted: all that there are, or of very many a part.
+    """Pairs of nodes in both directions, each once, sorted; a sample of them if there are more than ``METIS_EDGES``.
 
-    A pair is kept with a probability that falls with the degrees of its ends, so that hubs lose most of theirs and
-    every node keeps some.
+    The probability to keep a pair falls with the degrees of its ends, so that every node keeps some.
     """
     degree = np.bincount(edge_index.reshape(-1), minlength=total)
     share = METIS_EDGES / (2 * max(1, total)) / np.maximum(degree, 1)
@@ -99,8 +96,7 @@ class ClusterObjective:
         y: Label of every node.
         rows: Nodes to train on.
         clusters: Nodes of each cluster, from ``partition``.
-        per_step: How many clusters a step puts together, with all edges among them. Which ones is sampled anew in
-            every epoch.
+        per_step: Clusters that a step joins, with all edges among them, in a new random order in every epoch.
         make: Makes the objective of one part from its graph, its labels and its training rows.
     """
 
@@ -118,7 +114,7 @@ class ClusterObjective:
             yield self.make(part, self.y[nodes], rows).backward
 
     def scored(self, rows: Tensor) -> tuple[Callable[[], Iterator[tuple[CanonicalGraph, Tensor]]], Tensor]:
-        """The parts that hold some nodes, each with their places in it, and these nodes in the order of the parts."""
+        """The parts with some of ``rows``, each with their positions in it; and these nodes in that order."""
         order = torch.arange(len(self.clusters))
 
         def parts() -> Iterator[tuple[CanonicalGraph, Tensor]]:
@@ -128,12 +124,12 @@ class ClusterObjective:
         return parts, torch.cat([nodes[places] for nodes, _, places in self._parts(order, rows)])
 
     def _parts(self, order: Tensor, wanted: Tensor) -> Iterator[tuple[Tensor, CanonicalGraph, Tensor]]:
-        """Nodes of ``per_step`` clusters after the other, the graph on them, and where wanted nodes stand in it."""
+        """For every ``per_step`` clusters: their nodes, the graph on them, and the positions of wanted nodes in it."""
         is_wanted = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
         is_wanted[wanted] = True
         incoming = Incoming.of(self.graph)
-        for chosen in torch.split(order, self.per_step):
-            nodes = torch.cat([self.clusters[k] for k in chosen.tolist()]).sort().values
+        for numbers in torch.split(order, self.per_step):
+            nodes = torch.cat([self.clusters[k] for k in numbers.tolist()]).sort().values
             places = is_wanted[nodes].nonzero().view(-1)
             if len(places):
                 yield nodes, induced(self.graph, nodes, incoming), places
@@ -141,11 +137,11 @@ class ClusterObjective:
 
 @dataclass(frozen=True)
 class Incoming:
-    """Where the edges that arrive at each node stand in a canonical graph: there they follow each other.
+    """Positions of the incoming edges of each node, which are consecutive in a canonical graph.
 
     Attributes:
-        start: Position of the first one, shape ``[num_nodes]``; of nodes without any it means nothing.
-        count: How many there are, shape ``[num_nodes]``.
+        start: Position of the first one, shape ``[num_nodes]``; 0 for nodes without any.
+        count: Number of incoming edges, shape ``[num_nodes]``.
         place: Scratch, -1 everywhere, shape ``[num_nodes]``.
     """
 
@@ -155,7 +151,7 @@ class Incoming:
 
     @classmethod
     def of(cls, graph: CanonicalGraph) -> "Incoming":
-        """Finds them in one pass."""
+        """Finds the positions in one pass."""
         heads = graph.edge_index[1]
         count = torch.bincount(heads, minlength=graph.num_nodes)
         first = torch.cat([torch.ones(min(1, len(heads)), dtype=torch.bool), heads[1:] != heads[:-1]])
@@ -165,7 +161,7 @@ class Incoming:
         return cls(start, count, torch.full((graph.num_nodes,), -1, dtype=torch.int64))
 
     def edges(self, nodes: Tensor) -> Tensor:
-        """Positions of all edges that arrive at some nodes, ascending."""
+        """Positions of all incoming edges of some nodes, ascending."""
         nodes = nodes[torch.argsort(self.start[nodes])]
         count = self.count[nodes]
         shift = torch.repeat_interleave(self.start[nodes] - (torch.cumsum(count, 0) - count), count)
@@ -173,15 +169,7 @@ class Incoming:
 
 
 def induced(graph: CanonicalGraph, nodes: Tensor, incoming: Incoming | None = None) -> CanonicalGraph:
-    """The part of a canonical graph on some nodes (ascending), canonical too.
-
-    Nodes keep their keys, hence edges their groups.
-
-    Args:
-        graph: The graph.
-        nodes: Rows of the nodes.
-        incoming: Of the graph, if it is at hand: then only edges that arrive at these nodes are looked at.
-    """
+    """The canonical subgraph on some nodes (ascending). Nodes keep their keys, hence edges their groups."""
     incoming = incoming or Incoming.of(graph)
     place = incoming.place
     place[nodes] = torch.arange(len(nodes))

@@ -1,7 +1,4 @@
-"""The state of a training run in one sealed file, from which an interrupted run goes on.
-
-``fit``: train a model on a graph, alone or with its subgraphs, and keep the weights that vote best.
-"""
+"""``fit``: trains a model, and writes checkpoints from which an interrupted run continues."""
 
 import copy
 import json
@@ -39,7 +36,7 @@ _NUMBERS = ("epoch", "best_epoch", "best_score", "history", "stopped", "seconds"
 
 @dataclass
 class TrainingState:
-    """Where a run stands.
+    """The state of a training run.
 
     Attributes:
         epoch: Epochs finished.
@@ -63,15 +60,7 @@ class TrainingState:
 def save_state(
     path: Path, identity: dict[str, Any], model: torch.nn.Module, optimizer: torch.optim.Optimizer, state: TrainingState
 ) -> None:
-    """Writes everything that resuming needs; the old file stays until the new one is complete.
-
-    Args:
-        path: Where to write.
-        identity: Settings that must be the same to resume, as JSON values.
-        model: The model with its present weights.
-        optimizer: Its optimizer with the running averages.
-        state: Where the run stands.
-    """
+    """Writes everything that resuming needs, atomically; ``identity`` holds the settings that must be the same."""
     tensors = {f"model.{k}": v for k, v in model.state_dict().items()}
     tensors |= {f"best.{k}": v for k, v in state.best.items()}
     for number, values in optimizer.state_dict()["state"].items():
@@ -90,7 +79,7 @@ def save_state(
 def load_state(
     path: Path, identity: dict[str, Any], model: torch.nn.Module, optimizer: torch.optim.Optimizer
 ) -> TrainingState:
-    """Restores model and optimizer from the file, and returns where the run stands.
+    """Restores model and optimizer from the file, and returns the state of the run.
 
     Raises:
         SettingsError: The file is damaged, or belongs to another run.
@@ -107,10 +96,10 @@ def load_state(
             return TrainingState(best=_part(tensors, "best."), **numbers)
     except (SettingsError, LookupError, ValueError, TypeError, AttributeError, RuntimeError) as error:
         raise SettingsError(
-            f"cannot resume from {path.name}, which is no checkpoint or damaged ({error}): delete it to start anew."
+            f"cannot resume from {path.name}, which is damaged or not a checkpoint ({error}): delete it to start again."
         ) from error
     raise SettingsError(
-        f"{path.name} belongs to another run (other {', '.join(changed)}): go on as it began, or use another file."
+        f"{path.name} belongs to another run (other {', '.join(changed)}): use the same settings, or another file."
     )
 
 
@@ -144,9 +133,7 @@ Module = TypeVar("Module", bound=torch.nn.Module)
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Progress):
-    """What a progress callback is told after each epoch.
-
-    ``seconds_left`` is the time until the last epoch at the pace so far; training may stop earlier.
+    """Progress after an epoch. ``seconds_left`` is the expected time until the last epoch; training may stop earlier.
 
     Attributes:
         loss: Mean loss of the epoch.
@@ -178,9 +165,9 @@ def fit(
     progress: Callable[[Step], None] | None = None,
     **settings: Unpack[FitSettings],
 ) -> Module:
-    """Trains a model in place and returns it in eval mode, with the weights that did best on validation.
+    """Trains a model in place and returns it in eval mode, with the weights that are best on the validation part.
 
-    How the weights came about is left in ``model.training_record``, a dictionary for ``save_model``.
+    ``model.training_record`` holds the settings and the history, for ``save_model``.
 
     Args:
         model: Any module; see ``certify`` for how it is called.
@@ -189,39 +176,37 @@ def fit(
             smoothing defence, such as ``ac.baselines.BiRS()``: train under its noise, sampled anew for each step.
         epochs: Passes over the training set.
         lr: Learning rate of Adam.
-        weight_decay: Its weight decay.
-        clip: Largest norm of the gradient, if any.
+        weight_decay: Weight decay of Adam.
+        clip: Largest norm of the gradient, or ``None``.
         batch_size: Graphs per step (graph task).
-        objective: "balanced" averages each of the terms by itself; "paper" is the paper's sum over T + 1
-            graphs; "vote", for graphs, is the loss of the vote that all subgraphs of a graph cast together;
-            "certified", for nodes, has the loss of "balanced" and keeps the weights that certify most validation nodes
-            with the best prior; ``choose_voting_rule`` then finds that prior.
-            When not given, "balanced" for nodes and "vote" for graphs.
-        design_size: The size of changes for which "certified" keeps weights.
-        against: Node task: what that size counts, as ``choose_voting_rule`` says: "any" change, or "structure".
-        weights: How much the whole graph, the ballots that see an edge and the edgeless prediction count.
-        balance_classes: Let every class count the same, however many members it has.
-        groups_per_step: How many subgraphs, sampled anew for each step, stand for all. Graph task: all of them when
-            not given. GNNCert: 8 when not given. In all other cases it is not needed: all subgraphs of a node
-            classifier together cost a few plain steps.
-        clusters: Node task, for a graph that does not fit one pass: cut it into about this many clusters
-            (Cluster-GCN; needs pymetis) and let each step see a few. Certificates do not depend on it.
-        clusters_per_step: How many clusters a step puts together, with the edges among them.
-        protocol: Node task: "inductive" hides the test nodes and their edges while training. "held-out" hides the
-            validation nodes too, which then come in only when weights are scored: so that what is chosen on them
-            afterwards (``choose_voting_rule``) is chosen on nodes that the model has never seen, as the test nodes will be.
+        objective: "balanced" averages each term separately; "paper" is the paper's sum over T + 1 graphs; "vote" (graph
+            task) is the loss of the vote of all subgraphs of a graph; "certified" (node task) has the loss of
+            "balanced" and keeps the weights that certify most validation nodes with the best prior, which
+            ``choose_voting_rule`` then finds. Defaults to "balanced" for nodes and "vote" for graphs.
+        design_size: The target perturbation size of "certified".
+        against: Node task: what that size counts, as for ``choose_voting_rule``: "any" change, or "structure".
+        weights: Weights of the whole graph, of the votes with an edge and of the prediction without edges.
+        balance_classes: Whether all classes have the same weight in the loss.
+        groups_per_step: Subgraphs that are sampled in each step. Defaults to all (graph task) or 8 (GNNCert). Node
+            classifiers with other divisions always use all subgraphs.
+        clusters: Node task: train a large graph in about this many clusters (Cluster-GCN; needs pymetis). Certificates
+            do not depend on it.
+        clusters_per_step: Clusters that a step joins, with the edges among them.
+        protocol: Node task: "inductive" hides the test nodes and their edges in training. "held-out" hides the
+            validation nodes too, until weights are scored, so that ``choose_voting_rule`` chooses on nodes that the
+            model was not trained with.
         select_size: Keep the weights with the best *certified* accuracy at this size; 0 for the accuracy of the vote.
         evaluate_every: Epochs between two evaluations on the validation set.
         patience: Stop after this many evaluations without improvement; ``None`` never stops early.
-        seed: Seed of everything random in training; torch's own random state is left as it is.
+        seed: Seed of training; torch's global random state is not changed.
         vote: What empty groups cast, and votes that are there from the start, as ``certify`` will be told; weights are
             kept that are best under it. The loss does not depend on it.
-        checkpoint: File to which the state is written at every evaluation. A run that was interrupted, and is
-            started again with the same arguments, goes on from there and ends with the same weights.
+        checkpoint: File to which the state is written at every evaluation. An interrupted run that is started again
+            with the same arguments continues from there and ends with the same weights.
         progress: Called after every epoch.
 
     Raises:
-        SettingsError: A setting is unknown or senseless, the checkpoint belongs to another run, or the loss diverges.
+        SettingsError: A setting is unknown or not valid, the checkpoint belongs to another run, or the loss diverges.
         DatasetError: Labels or splits are missing or do not fit the model.
         ModelContractError: The model cannot be called as documented, or has nothing to train.
     """
@@ -264,7 +249,7 @@ def fit(
 
 
 def division_name(division: Division | Smoothing | None) -> str | None:
-    """How a division prints. One that would print as an address in memory is named by its class instead."""
+    """The printed form of a division; its class and T if it has no printed form."""
     if division is None:
         return None
     cls = type(division)
@@ -315,7 +300,7 @@ def _train(model: torch.nn.Module, setup: TrainingSetup, optimizer: torch.optim.
 def _evaluate(
     model: torch.nn.Module, setup: TrainingSetup, state: TrainingState, loss: float, settings: FitSettings
 ) -> float:
-    """Scores the model, keeps its weights if they are the best so far, and decides whether to go on."""
+    """Scores the model, keeps its weights if they are the best so far, and decides whether to stop."""
     score = setup.score()
     state.history.append({"epoch": state.epoch, "loss": loss, "score": score[0]})
     if score > state.best_score:

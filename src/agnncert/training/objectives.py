@@ -1,21 +1,12 @@
-"""What all training objectives share: what the loop asks of them, and how losses are weighed and added up.
+"""Training objectives, one class for each task and kind of defence.
 
-Many graphs, whole or subgraphs, side by side in one disconnected graph.
-
-The training objective of a node classifier on a graph and all its subgraphs, for the price of a few plain steps.
-
-The sum over T subgraphs is exact. It is computed as three terms: the whole graph, the ballots of nodes that have an
-edge in a subgraph (all these subgraphs side by side), and the edgeless prediction, which every other ballot of a node
-equals. The product of all features with the first layer is formed and differentiated once per step.
-
-The training objective of a graph classifier on graphs and their non-empty subgraphs, in mini-batches of graphs.
-
-Training objectives for GNNCert's divisions, whose subgraphs have all nodes, and for noisy graphs.
-
-Each subgraph costs a pass over the whole graph, so each step samples a few that stand for all. With the objective
-"paper", the gradient of a step is an unbiased estimate of the gradient of the paper's sum over T + 1 graphs.
-
-Training for a smoothing defence: each step sees the graph, or its batch of graphs, under noise sampled anew.
+- ``NodeObjective``: a graph and all its T subgraphs, exactly, as three terms: the whole graph, the votes of nodes with
+  an edge in a subgraph (in one disconnected graph), and the prediction without edges, which equals all other votes. The
+  product of the features with the first layer is computed and differentiated once per step.
+- ``GraphObjective``: graphs and their non-empty subgraphs, in mini-batches of graphs.
+- ``SampledNodeObjective``, ``SampledGraphObjective``: GNNCert's divisions, whose subgraphs have all nodes. Each step
+  samples a few subgraphs. With "paper" the gradient is an unbiased estimate of that of the paper's sum.
+- ``NoisyNodeObjective``, ``noisy_graphs``: a smoothing defence; each step samples new noise.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,7 +30,7 @@ from agnncert.training.settings import FitSettings, LossWeights
 # One training step: adds its gradient to the parameters and returns its loss.
 TrainingStep = Callable[[], float]
 
-# How fast the loss of a vote falls with the margin: one tenth of the ballots counts as much as 1 in a logit. All values
+# Scale of the vote shares in the loss of a vote: a margin of one tenth of the votes counts as 1 in a logit. All values
 # from 5 to 30 did equally well on AIDS and PROTEINS.
 SHARPNESS = 10.0
 
@@ -52,30 +43,27 @@ class Objective(Protocol):
 
 
 def class_weights(y: Tensor, call: Caller) -> Tensor:
-    """Weights, 1 on average, that let every class count the same.
-
-    Without them a rare class loses every vote that is close.
-    """
+    """Class weights, 1 on average, with which every class counts the same."""
     count = torch.bincount(y, minlength=call.num_classes).to(call.dtype)
     return len(y) / (torch.count_nonzero(count) * count.clamp(min=1))
 
 
 def row_losses(logits: Tensor, y: Tensor, class_weight: Tensor | None = None) -> Tensor:
-    """The cross entropy of each row by itself, shape ``[len(y)]``."""
+    """The cross entropy of each row, shape ``[len(y)]``."""
     return F.cross_entropy(logits, y, class_weight, reduction="none")
 
 
 def vote_losses(logits: Tensor, owner: Tensor, y: Tensor, class_weight: Tensor | None = None) -> Tensor:
-    """Loss of the vote that the ballots of each graph cast together, shape ``[len(y)]``; 0 without a ballot.
+    """Loss of the mean vote of each graph, shape ``[len(y)]``; 0 without a ballot.
 
-    Ballots that see two or three edges are rarely sure of anything, and the loss of each by itself teaches all of them
-    to name the commonest class. What decides is their mean.
+    A subgraph of two or three edges says little, and a loss on each of them would teach all of them to predict the most
+    frequent class. Therefore the loss is computed on their mean.
 
     Args:
         logits: One row per ballot.
-        owner: Whose ballot it is, a position in ``y``.
+        owner: Position in ``y`` of the graph that each ballot belongs to.
         y: Labels.
-        class_weight: How much each class counts, if not all the same.
+        class_weight: Weight of each class; all equal if ``None``.
     """
     num_ballots = torch.bincount(owner, minlength=len(y))
     shares = logits.new_zeros(len(y), logits.size(1)).index_add(0, owner, logits.softmax(1))
@@ -86,16 +74,15 @@ def vote_losses(logits: Tensor, owner: Tensor, y: Tensor, class_weight: Tensor |
 
 @dataclass(frozen=True)
 class Terms:
-    """How much the loss on whole graphs and the loss on subgraphs, all or some of them, count.
+    """Weights of the loss on whole graphs and of the loss on subgraphs.
 
     Attributes:
         full: Factor of the loss on whole graphs.
         ballots: Factor of the loss on subgraphs.
         num_sampled: Subgraphs per step (and graph).
-        class_weight: How much each class counts, if not all the same.
-        scale: How many subgraphs each of them stands for in the paper's sum, T / ``num_sampled``; ``None`` where they
-            are averaged.
-        by_vote: Graph task: whether the loss is that of the vote of all these subgraphs of a graph.
+        class_weight: Weight of each class; all equal if ``None``.
+        scale: Subgraphs per sampled subgraph in the paper's sum, T / ``num_sampled``; ``None`` to average them.
+        by_vote: Graph task: whether the loss is that of the vote of these subgraphs.
     """
 
     full: float
@@ -107,14 +94,7 @@ class Terms:
 
     @classmethod
     def of(cls, call: Caller, y: Tensor, num_groups: int, usually_sampled: int, settings: FitSettings) -> "Terms":
-        """The terms that the settings of ``fit`` ask for.
-
-        Args:
-            call: The model.
-            y: Labels to train on.
-            num_groups: Subgraphs T of a graph.
-            usually_sampled: How many of them a step looks at if the settings do not say it.
-            settings: From ``checked``.
+        """The terms for the settings of ``fit``; ``usually_sampled`` is the default of ``groups_per_step``.
 
         Raises:
             SettingsError: Both terms have weight 0.
@@ -123,7 +103,7 @@ class Terms:
         weights = LossWeights(full=0) if by_vote else settings["weights"] or LossWeights()
         if not (weights.full or weights.ballots):
             raise SettingsError(
-                f"{weights}: there is no edgeless term for graphs, nor for GNNCert: weigh another term."
+                f"{weights}: graphs and GNNCert have no term without edges: give another term a positive weight."
             )
         num_sampled = min(settings["groups_per_step"] or usually_sampled, num_groups)
         scale = num_groups / num_sampled if settings["objective"] == "paper" else None
@@ -135,13 +115,7 @@ class Terms:
         return row_losses(logits, y, self.class_weight)
 
     def graph_loss(self, logits: Tensor, owner: Tensor, y: Tensor) -> Tensor:
-        """Mean loss of some graphs on their subgraphs.
-
-        Args:
-            logits: One row per subgraph.
-            owner: Whose subgraph it is, a position in ``y``.
-            y: Labels of the graphs.
-        """
+        """Mean loss of some graphs on their subgraphs; ``owner`` is the position in ``y`` of each row of ``logits``."""
         if self.by_vote:
             losses = vote_losses(logits, owner, y, self.class_weight)
         elif self.scale is None:
@@ -152,7 +126,7 @@ class Terms:
 
 
 def backward_each(terms: Iterable[Tensor]) -> float:
-    """Calls ``backward`` on each term as it comes, so that only one is in memory at a time; returns their sum."""
+    """Calls ``backward`` on one term after another, so that only one is in memory; returns their sum."""
     total = 0.0
     for loss in terms:
         loss.backward()  # type: ignore[no-untyped-call]
@@ -162,14 +136,14 @@ def backward_each(terms: Iterable[Tensor]) -> float:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Whole graphs or subgraphs side by side, ordered by the training graph that they belong to.
+    """Whole graphs or subgraphs in one disconnected graph, ordered by the training graph that they belong to.
 
     Attributes:
         owner: Training graph of each copy of a node, ascending.
-        cell: Which of the graphs side by side the copy belongs to, ascending.
-        node: Which node it is a copy of.
+        cell: Graph or subgraph of each copy, ascending.
+        node: Original node of each copy.
         edge_index: Edges between copies, in the order of their owners.
-        edge: Which edge of the joined graphs each of these edges is.
+        edge: Original edge of each of these edges.
     """
 
     owner: Tensor
@@ -188,17 +162,16 @@ class SideBySide:
         Returns:
             Positions of its copies of nodes, positions of its edges, and ``edge_index`` between these copies.
         """
-        copies = runs(self.owner, graphs)
-        arcs = runs(self._edge_owner, graphs)
+        copies, edges = runs(self.owner, graphs), runs(self._edge_owner, graphs)
         if wanted is not None:
-            copies, arcs = copies[wanted[copies]], arcs[wanted[self.edge_index[0, arcs]]]
+            copies, edges = copies[wanted[copies]], edges[wanted[self.edge_index[0, edges]]]
         place = torch.empty(len(self.owner), dtype=torch.int64)
         place[copies] = torch.arange(len(copies))
-        return copies, arcs, place[self.edge_index[:, arcs]]
+        return copies, edges, place[self.edge_index[:, edges]]
 
 
 def runs(owner: Tensor, wanted: Tensor) -> Tensor:
-    """All positions at which one of the ``wanted`` owners stands in the sorted sequence ``owner``."""
+    """All positions of the ``wanted`` values in the sorted tensor ``owner``."""
     first = torch.searchsorted(owner, wanted)
     length = torch.searchsorted(owner, wanted, right=True) - first
     shift = torch.cumsum(length, 0) - length
@@ -214,11 +187,11 @@ class NodeObjective:
         graph: The canonical graph.
         y: Label of every node.
         rows: Nodes to train on.
-        layout: All subgraphs side by side, or ``None`` to train on the whole graph only.
+        layout: All subgraphs in one disconnected graph, or ``None`` to train on the whole graph only.
         sparse: The features in compressed rows, if they are sparse.
-        factors: Of the mean loss on the whole graph, of the loss of each copy of a node in a subgraph, and of the loss
-            of each node's edgeless prediction.
-        class_weight: How much each class counts, if not all the same.
+        factors: Weights of the mean loss on the whole graph, of the loss of each copy of a node in a subgraph, and of
+            the loss of each node's prediction without edges.
+        class_weight: Weight of each class; all equal if ``None``.
     """
 
     call: Caller
@@ -240,14 +213,13 @@ class NodeObjective:
         division: Division | None,
         settings: FitSettings,
     ) -> "NodeObjective":
-        """The objective for a division that offers ``pieces``, or (``None``) for the whole graph alone.
+        """The objective for a division, or with ``None`` for the whole graph only.
 
-        "paper" sums the mean losses on the graph and on each of its T subgraphs; a ballot that abstains has no loss.
-        "balanced" averages each of the three terms by itself: over the nodes, over the ballots that see an edge, and
-        over the ballots that see none.
+        "paper" sums the mean losses on the graph and on each of its T subgraphs; an abstention has no loss. "balanced"
+        averages the three terms separately: over the nodes, over the votes with an edge, and over those without.
 
         Raises:
-            SettingsError: Nothing is left to train on.
+            SettingsError: All terms that apply have weight 0.
         """
         weights = settings["weights"] or LossWeights()
         per_class = class_weights(y[rows], call) if settings["balance_classes"] else None
@@ -257,7 +229,7 @@ class NodeObjective:
         layout = fast.plan(graph, division, rows.numpy(), call.dtype)
         if layout.pieces.blank is not None and not (weights.full or weights.ballots):
             raise SettingsError(
-                f"{weights}: where features are gated a ballot without an edge abstains: weigh another term."
+                f"{weights}: with gated features a ballot without an edge abstains: weigh another term."
             )
         factors = _factors(layout, rows, division, settings["objective"], weights, call.dtype)
         return cls(call, graph, y, rows, layout, layout.sparse, factors, per_class)
@@ -305,8 +277,7 @@ def _factors(
     is_trained_on[rows] = True
     listed = (pieces.votes & is_trained_on[pieces.node]).to(dtype)
     count = torch.zeros(layout.graph.num_nodes, dtype=dtype).index_add_(0, pieces.node, listed)
-    gated = pieces.blank is not None  # then a ballot without an edge abstains, and nothing is trained on it
-    if gated:
+    if pieces.blank is not None:  # gated: a ballot without an edge abstains, and nothing is trained on it
         unlisted = torch.zeros(len(rows), dtype=dtype)
     elif is_per_neighbour(division):  # empty groups abstain, but the prior votes for the edgeless prediction
         unlisted = torch.ones(len(rows), dtype=dtype)
@@ -330,7 +301,7 @@ class GraphObjective:
         wholes: The training graphs side by side.
         cells: Their non-empty subgraphs side by side, or ``None`` to train on whole graphs only.
         num_groups: Subgraphs per graph.
-        terms: How much the losses count, and how many groups, sampled anew, a step looks at.
+        terms: Weights of the losses, and how many groups a step samples.
         batch_size: Graphs per step.
     """
 
@@ -347,11 +318,10 @@ class GraphObjective:
     def of(
         cls, call: Caller, joined: CanonicalGraph, y: Tensor, division: Division | None, settings: FitSettings
     ) -> "GraphObjective":
-        """The objective for a division that offers ``pieces``, or (``None``) for whole graphs alone.
+        """The objective for a division, or with ``None`` for whole graphs only.
 
-        "paper" adds up the losses on a graph and on each of its non-empty subgraphs; "balanced" adds the loss on the
-        graph and the mean loss on its non-empty subgraphs; "vote" is the loss of the vote that these cast together.
-        All are averaged over graphs.
+        "paper" adds the losses on a graph and on each of its non-empty subgraphs; "balanced" adds the loss on the graph
+        and the mean loss on its non-empty subgraphs; "vote" is the loss of their vote. All are averaged over graphs.
 
         Raises:
             SettingsError: All terms have weight 0.
@@ -398,7 +368,7 @@ class GraphObjective:
         yield self.terms.graph_loss(logits, torch.searchsorted(graphs, owner), self.y[graphs])
 
     def _sampled(self, cells: SideBySide) -> Tensor | None:
-        """Whether each copy of a node is in a group that this step looks at; ``None`` if it looks at all groups."""
+        """Whether each copy of a node is in a sampled group; ``None`` if all groups are used."""
         if self.terms.num_sampled == self.num_groups:
             return None
         is_sampled = torch.zeros(self.num_groups, dtype=torch.bool)
@@ -408,10 +378,10 @@ class GraphObjective:
     def _logits(
         self, graphs: SideBySide, part: tuple[Tensor, Tensor, Tensor], features: Features, place: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """For each graph (whole or subgraph) of a part: the training graph it belongs to, and its logits."""
-        copies, arcs, edge_index = part
+        """For each graph or subgraph of a part: the training graph it belongs to, and its logits."""
+        copies, edges, edge_index = part
         cell, batch = torch.unique_consecutive(graphs.cell[copies], return_inverse=True)
-        values = self.call.edge_values(self.joined, graphs.edge[arcs])
+        values = self.call.edge_values(self.joined, graphs.edge[edges])
         logits = self.call(features.rows(place[graphs.node[copies]]), edge_index, values, batch)
         owner = torch.empty_like(cell)
         owner[batch] = graphs.owner[copies]
@@ -423,7 +393,7 @@ GROUPS_PER_STEP = 8
 
 @dataclass(frozen=True)
 class SampledNodeObjective:
-    """Loss of a node classifier on the graph and on some of its subgraphs, sampled anew for each step.
+    """Loss of a node classifier on the graph and on some of its subgraphs, sampled in each step.
 
     Attributes:
         call: The model, bound to the graph.
@@ -479,7 +449,7 @@ class SampledNodeObjective:
 
 @dataclass(frozen=True)
 class SampledGraphObjective:
-    """Loss of a graph classifier on graphs and on some subgraphs of each, sampled anew for each step.
+    """Loss of a graph classifier on graphs and on some subgraphs of each, sampled in each step.
 
     Attributes:
         call: The model, bound to the graphs.
@@ -503,10 +473,7 @@ class SampledGraphObjective:
     def of(
         cls, call: Caller, joined: CanonicalGraph, y: Tensor, division: Division, settings: FitSettings
     ) -> "SampledGraphObjective":
-        """The paper's sum, the mean over a graph's sampled subgraphs ("balanced"), or the loss of their vote ("vote").
-
-        Empty subgraphs are left out.
-        """
+        """The paper's sum, the mean over sampled non-empty subgraphs ("balanced"), or the loss of their vote."""
         terms = Terms.of(call, y, division.num_groups, GROUPS_PER_STEP, settings)
         graphs = tuple(one_graph(joined, k) for k in range(len(y)))
         return cls(call, graphs, tuple(map(division.groups, graphs)), y, division, terms, settings["batch_size"])
@@ -530,7 +497,7 @@ class SampledGraphObjective:
         return float(loss.detach())
 
     def _sample(self, batch: Tensor) -> tuple[Tensor, list[CanonicalGraph]]:
-        """Sampled subgraphs that have a node; and for each, the position in the batch of the graph it belongs to."""
+        """Sampled non-empty subgraphs, and the position of each one's graph in the batch."""
         owner, parts = [], []
         for position, k in enumerate(batch.tolist()):
             for index in torch.randperm(self.division.num_groups)[: self.terms.num_sampled].tolist():
@@ -553,12 +520,7 @@ class SampledGraphObjective:
 
 @dataclass(frozen=True)
 class NoisyNodeObjective:
-    """Loss of a node classifier on one noisy graph per step.
-
-    Attributes:
-        plain: The same loss on the graph as it is.
-        defence: Samples the noise.
-    """
+    """Loss of a node classifier on one noisy graph per step; ``plain`` is the loss without noise."""
 
     plain: NodeObjective
     defence: Smoothing

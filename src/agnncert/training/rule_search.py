@@ -1,19 +1,18 @@
-"""Which constants of a vote certify most at given sizes: a search over tables of ballots, without model or graph.
+"""Searches the constants of a voting rule that certify most at given sizes, from counted votes alone.
 
-A class starts with its prior, and a group that is empty for the target casts a constant. Both are whole numbers that no
-attack can move, so they may be chosen freely, on targets whose labels are known. Everything here is counting: a table
-says how many ballots each target has for each class, and how many groups are empty.
+The constants are the prior of each class, and what empty groups vote for. No attack can change them, so they may be
+chosen freely, on targets with known labels.
 
-**Why a sweep is enough.** Let y be the true class of a target, P the prior and c(k) its ballots for k. It is right, and
-certified at size r, if for every rival k
+**Why a sweep is enough.** Let y be the true class of a target, P the prior and c(k) its votes for k. The target is
+correct, and certified at size r, if for every rival k
 
     P_y - P_k  >=  min(r, c(y)) + min(r, T - c(k)) + c(k) - c(y) + [k < y] + conceded  =:  need_k
 
-(``proving.theorems``; ``proving.per_neighbour`` has others in the place of the first two terms where every neighbour
-has a group), and ``need`` does not depend on P. So as one P_j grows, a target of class j becomes certified at one value
-and stays so, and a target of another class ceases to be certified at one value. The best P_j is found by
-sorting these values. With two classes only P_1 - P_0 matters, and the sweep finds the best prior there is. With more,
-classes take turns until none gains; that can end in a local optimum.
+(``proving.theorems``; ``proving.per_neighbour`` has other terms in place of the first two). ``need`` does not depend on
+P. As one P_j grows, each target of class j becomes certified at one value and stays so, and each other target stops
+being certified at one value. Sorting these values gives the best P_j. With two classes only P_1 - P_0 matters, and the
+sweep finds the optimum. With more classes, one prior after another is optimised until none improves, which can end in a
+local optimum.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,24 +29,26 @@ from agnncert.training.settings import Against
 
 Empty = int | Literal["abstain", "edgeless"]
 
-_ROUNDS = 8  # of all classes taking turns; two or three are the rule
+_ROUNDS = 8  # over all classes at most; usually two or three suffice
+_UNLIMITED = 2**40
+_NEVER_NEEDED = -(2**40)
 
 
 @dataclass(frozen=True)
 class BallotTable:
-    """The ballots of ``n`` targets, counted, and their true classes.
+    """Counted votes of ``n`` targets, and their true classes.
 
     Attributes:
         num_groups: Number of groups T.
         counts: Stable ballots per class in groups that are not empty for the target, shape ``[n, C]``.
-        empty: Number of groups that are, shape ``[n]``.
+        empty: Number of groups that are empty for the target, shape ``[n]``.
         conceded: Ballots that are not stable, which count for every rival, shape ``[n]``.
         truth: True classes, shape ``[n]``.
-        weight: How much each target counts, shape ``[n]``; they add up to 1.
+        weight: Weight of each target, shape ``[n]``; the sum is 1.
         edgeless: The prediction without edges, shape ``[n]``; graphs have none and abstain.
         edgeless_stable: Whether it is stable, shape ``[n]``.
-        twos: If every neighbour has a group of its own: ballots that one change can turn from one class to another, per
-            class, shape ``[n, C]``. All of them if anything may change, hardly any if neighbours only come and go.
+        twos: With one subgraph per neighbour: votes per class that one change can turn to another class, shape
+            ``[n, C]``. All of them if anything may change, few if neighbours are only added and deleted.
     """
 
     num_groups: int
@@ -62,7 +63,7 @@ class BallotTable:
 
     @classmethod
     def of(cls, votes: Votes, truth: IntArray) -> "BallotTable":
-        """The table of ballots as ``certify`` casts them without constants; every target counts the same."""
+        """The table of the votes of ``certify`` without constants; all targets have the same weight."""
         unlisted = np.zeros(votes.num_targets, dtype=bool)
         unstable = np.bincount(votes.owner[~votes.stable], minlength=votes.num_targets)
         return cls(
@@ -78,19 +79,19 @@ class BallotTable:
 
     @classmethod
     def of_graphs(cls, num_groups: int, counts: IntArray, truth: IntArray) -> "BallotTable":
-        """The table of graphs whose ballots have been counted already, all of them taken as stable."""
+        """The table of graphs from counted votes, all of them assumed to be stable."""
         none, sure = np.zeros(len(truth), dtype=np.int64), np.ones(len(truth), dtype=bool)
         weight = np.full(len(truth), 1 / max(1, len(truth)))
         return cls(num_groups, counts, num_groups - counts.sum(axis=1), none, truth, weight, none + ABSTAIN, sure)
 
     @classmethod
     def of_own_groups(cls, ballots: Ballots, truth: IntArray, against: Against) -> "BallotTable":
-        """The table where every neighbour, pair or node has a group of its own.
+        """The table with one subgraph per neighbour, edge or node.
 
         Args:
-            ballots: Ballots as ``certify`` casts them, with what is known about their pairs.
+            ballots: The votes of ``certify``.
             truth: True classes.
-            against: "any" change, or "structure": edges and nodes added and deleted alone.
+            against: "any" change, or "structure": edges and nodes only added and deleted.
         """
         votes, table = ballots.votes, cls.of(ballots.votes, truth)
         twos = table.counts
@@ -110,7 +111,7 @@ class BallotTable:
         return int(self.counts.shape[1])
 
     def rows(self, index: IntArray | BoolArray) -> "BallotTable":
-        """Some of the targets, each counting the same."""
+        """Some of the targets, with equal weights."""
         arrays: dict[str, Any] = {
             field.name: getattr(self, field.name)[index]
             for field in fields(BallotTable)
@@ -120,7 +121,7 @@ class BallotTable:
         return replace(self, **arrays)
 
     def voting(self, label: int) -> "BallotTable":
-        """The same groups if every one that is not empty voted for ``label``: what the size alone tells."""
+        """The same groups if every one that is not empty voted for ``label``: only the size of the graph counts."""
         counts = np.zeros_like(self.counts)
         counts[:, label] = self.num_groups - self.empty
         twos = None
@@ -130,12 +131,7 @@ class BallotTable:
         return replace(self, counts=counts, conceded=np.zeros_like(self.conceded), twos=twos)
 
     def tally(self, empty: Empty, prior: tuple[int, ...] | int = 0) -> Tally:
-        """The votes counted for the true class instead of the winner.
-
-        Args:
-            empty: What empty groups cast.
-            prior: Votes for each class; or one number, the votes for the edgeless prediction.
-        """
+        """The tally of the true class instead of the winner; ``prior`` as in :class:`Constants`."""
         n = len(self.truth)
         cast, stable = self.edgeless, self.edgeless_stable
         if empty != "edgeless":
@@ -151,7 +147,7 @@ class BallotTable:
 
 
 def joined(tables: Sequence[BallotTable]) -> BallotTable:
-    """Several tables of the same model and division as one; each table counts the same, whatever its length."""
+    """Several tables of the same model and division as one; all tables have the same total weight."""
     most = max(table.num_groups for table in tables)  # with groups of their own, as many as the largest graph needs
     tables = [replace(table, num_groups=most, empty=table.empty + most - table.num_groups) for table in tables]
     arrays: dict[str, Any] = {
@@ -165,11 +161,11 @@ def joined(tables: Sequence[BallotTable]) -> BallotTable:
 
 @dataclass(frozen=True)
 class Constants:
-    """What empty groups cast, and the votes with which each class starts; and how that does.
+    """The constants of a voting rule, and their score.
 
     Attributes:
-        empty: A class, ``"abstain"`` or ``"edgeless"``.
-        prior: Votes for each class; or one number, the votes for the edgeless prediction.
+        empty: What empty groups vote for: a class, ``"abstain"`` or ``"edgeless"``.
+        prior: Votes for each class; or one number, the votes for the prediction without edges.
         score: Mean certified accuracy at the sizes for which they were chosen.
     """
 
@@ -179,9 +175,7 @@ class Constants:
 
 
 def window(size: int) -> tuple[int, ...]:
-    """The sizes over which the accuracy is averaged to choose for one size.
-
-    Neighbours make the choice steadier: at a single size a handful of targets on the brink decide.
+    """The sizes over which the accuracy is averaged to choose for one size: at a single size few targets decide.
 
     Example:
         >>> window(0), window(1), window(5)
@@ -191,7 +185,7 @@ def window(size: int) -> tuple[int, ...]:
 
 
 def needs(table: BallotTable, empty: Empty, size: int) -> IntArray:
-    """By how much the prior of the true class must exceed that of every class, shape ``[n, C]``; 0 for its own."""
+    """By how much the prior of the true class must exceed that of each class, shape ``[n, C]``; 0 for itself."""
     counted = table.tally(empty)
     return np.asarray(np.where(counted.is_label, 0, _gain(table, counted, empty, size) - counted.margin))
 
@@ -204,20 +198,20 @@ def _gain(table: BallotTable, counted: Tally, empty: Empty, size: int) -> IntArr
 
 
 def certified(table: BallotTable, empty: Empty, prior: tuple[int, ...] | int, size: int) -> BoolArray:
-    """Which targets are right, and certified at a size, shape ``[n]``."""
+    """Which targets are correct and certified at a size, shape ``[n]``."""
     counted = table.tally(empty, prior)
     return np.asarray((counted.is_label | (counted.margin >= _gain(table, counted, empty, size))).all(axis=1))
 
 
 def certified_accuracy(table: BallotTable, constants: Constants, size: int) -> float:
-    """Share of the targets, by weight, that are right and certified at a size."""
+    """Weighted share of the targets that are correct and certified at a size."""
     return float(table.weight @ certified(table, constants.empty, constants.prior, size))
 
 
 def constant_answer(table: BallotTable, label: int, sizes: Iterable[int]) -> Constants:
-    """Always the same class: its prior is more than all ballots together, so no attack of any size changes it.
+    """Always the same class: its prior exceeds the number of all votes, so no attack changes it.
 
-    Where new neighbours bring new ballots it takes as many of them as the largest target has to outvote it.
+    With one subgraph per neighbour, as many new neighbours as the largest target has can outvote it.
     """
     prior = [0] * table.num_classes
     prior[label] = table.num_groups + 1 if table.twos is None else 2 * table.num_groups + 1
@@ -226,19 +220,15 @@ def constant_answer(table: BallotTable, label: int, sizes: Iterable[int]) -> Con
 
 
 def majority(table: BallotTable) -> int:
-    """The commonest class, by weight; ties go to the smaller number."""
+    """The most frequent class, by weight; ties go to the smaller number."""
     return int(np.bincount(table.truth, table.weight, minlength=table.num_classes).argmax())
 
 
 def best_constants(table: BallotTable, sizes: Sequence[int], empties: Sequence[Empty] | None = None) -> Constants:
-    """Constants, the same for all targets, with the best mean certified accuracy at some sizes.
+    """The constants with the best mean certified accuracy at some sizes.
 
-    The constant answer is one of the candidates and wins ties; after it, abstaining, then the smaller class.
-
-    Args:
-        table: Ballots and true classes.
-        sizes: Perturbation sizes.
-        empties: What empty groups may cast; everything when not given.
+    Ties go to the constant answer, then to abstaining, then to the smaller class. ``empties`` lists what empty groups
+    may vote for; by default to abstain and all classes.
     """
     best = constant_answer(table, majority(table), sizes)
     for empty in empties if empties is not None else ("abstain", *range(table.num_classes)):
@@ -249,10 +239,7 @@ def best_constants(table: BallotTable, sizes: Sequence[int], empties: Sequence[E
 
 
 def best_edgeless_prior(table: BallotTable, sizes: Sequence[int], empty: Empty) -> Constants:
-    """The best number of votes for the edgeless prediction (node task); ties go to the larger number.
-
-    The more votes, the nearer to the prediction without edges, which no change of edges can move.
-    """
+    """The best number of votes for the prediction without edges (node task); ties go to the larger number."""
     first, last, weight = [], [], []
     right = table.edgeless == table.truth
     for size in sizes:
@@ -270,28 +257,24 @@ def best_edgeless_prior(table: BallotTable, sizes: Sequence[int], empty: Empty) 
         weight.append(table.weight)
     values, score = _sweep(np.concatenate(first), np.concatenate(last), np.concatenate(weight) / len(sizes), least=0)
     top = np.flatnonzero(score >= score.max() - 1e-12)[-1]
-    has_end = top < len(values) - 1  # if not, more votes than all ballots together do as well as any number
+    has_end = top < len(values) - 1  # if not, any number of votes above num_groups does equally well
     prior = int(values[top + 1]) - 1 if has_end else max(int(values[top]), table.num_groups + 1)
     return _scored(table, Constants(empty, prior, 0.0), tuple(sizes))
 
 
 def size_only(table: BallotTable, sizes: Sequence[int]) -> tuple[int, Constants]:
-    """The best answer that knows how many groups are filled and nothing else: their class, and the constants.
+    """The best classifier that counts the non-empty groups and ignores everything else: their class, and constants.
 
-    A control: what certifies no more than this has learnt nothing about the graphs but their size. Empty groups vote:
-    where they abstain, a filled one that is emptied costs as much, and one that is filled less than it could.
+    A control: a model that certifies no more has learnt nothing about the graphs but their size. Empty groups vote,
+    which certifies at least as much as abstaining.
     """
     classes = range(table.num_classes)
     found = [(label, best_constants(table.voting(label), sizes, list(classes))) for label in classes]
     return max(found, key=lambda pair: (pair[1].score, -pair[0]))
 
 
-_UNLIMITED = 2**40
-_NEVER_NEEDED = -(2**40)
-
-
 def _best_prior(table: BallotTable, empty: Empty, sizes: tuple[int, ...], other_start: tuple[int, ...]) -> Constants:
-    """The best prior for one way to treat empty groups; for more than two classes, from two starting points."""
+    """The best prior for one choice of ``empty``; for more than two classes, from two starting points."""
     need = [needs(table, empty, size) for size in sizes]
     starts = [np.zeros(table.num_classes, dtype=np.int64)]
     if table.num_classes > 2 and other_start:
@@ -316,7 +299,7 @@ def _ascents(table: BallotTable, need: list[IntArray], starts: list[IntArray]) -
 
 
 def _best_value(table: BallotTable, need: list[IntArray], prior: IntArray, j: int) -> tuple[int, float]:
-    """The best prior of class j while the others stay, and its score."""
+    """The best prior of class j with the other priors fixed, and its score."""
     first, last = [], []
     own = prior[table.truth]
     is_own = table.truth == j
@@ -336,14 +319,7 @@ def _best_value(table: BallotTable, need: list[IntArray], prior: IntArray, j: in
 def _sweep(
     first: IntArray, last: IntArray, weight: FloatArray, least: int | None = None
 ) -> tuple[IntArray, FloatArray]:
-    """Every whole number at which the total weight of intervals ``first..last`` changes, and the weight from there on.
-
-    Args:
-        first: First number at which each item counts.
-        last: Last number.
-        weight: How much it counts.
-        least: Smallest number allowed.
-    """
+    """The numbers from ``least`` on at which the total weight of intervals ``first..last`` changes, and that weight."""
     alive = first <= last
     first, last, weight = first[alive], last[alive], weight[alive]
     steps = np.concatenate([first, last + 1])
@@ -359,7 +335,7 @@ def _sweep(
 
 
 def longest_middle(values: IntArray, score: FloatArray) -> int:
-    """The middle of the longest run of best values: as far as possible from where the score falls."""
+    """The middle of the longest run of best values."""
     best = score >= score.max() - 1e-12
     ends = np.append(values[1:] - 1, values[-1])  # each value stands for all numbers up to the next one
     runs = np.split(np.arange(len(values)), np.flatnonzero(~(best[1:] & best[:-1])) + 1)
@@ -369,6 +345,6 @@ def longest_middle(values: IntArray, score: FloatArray) -> int:
 
 
 def _scored(table: BallotTable, constants: Constants, sizes: tuple[int, ...]) -> Constants:
-    """The constants with their score, counted without the sweep."""
+    """The constants with their score, computed without the sweep."""
     score = float(np.mean([certified_accuracy(table, constants, size) for size in sizes]))
     return replace(constants, score=score)

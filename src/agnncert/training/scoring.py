@@ -1,7 +1,7 @@
 """Scores of a model on the validation set: the accuracy of its vote, or its certified accuracy.
 
-For a smoothing defence the score is the accuracy of the vote on a few noisy graphs. A node classifier that
-is trained for a size is scored by the best prior that its ballots allow.
+For a smoothing defence the score is the accuracy of the vote on a few noisy graphs. With objective="certified" a node
+classifier is scored with the best prior.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,7 +40,7 @@ def scorer(
     size: int,
     vote: VotingRule | None = None,
 ) -> Callable[[], Score]:
-    """A function that scores the model with its present weights; larger is better, compared from left to right.
+    """A function that scores the model with its current weights; larger is better, compared from left to right.
 
     The first number is the certified accuracy of the vote at ``size`` (at 0, the accuracy of the vote); without a
     division, the accuracy on the whole graph. The second breaks ties: the mean share of ballots for the true class, or
@@ -49,15 +49,14 @@ def scorer(
     Args:
         call: The model, bound to the graph.
         graph: The canonical graph, or the validation graphs joined into one.
-        division: How it is divided; the subgraphs are laid out once, for all calls. Those of a large graph are laid
-            out anew, some at a time, whenever it is scored.
+        division: The division. Subgraphs are computed once for all calls, or in each call for a large graph.
         rows: Nodes to score on, or the numbers of all joined graphs.
         truth: Their labels.
         size: Perturbation size.
-        vote: What empty groups cast, and the prior; as usual when not given.
+        vote: The voting rule. Defaults to ``VotingRule()``.
 
     Raises:
-        SettingsError: The vote makes no sense with this division.
+        SettingsError: The division cannot use this voting rule.
     """
     if division is None:
         return lambda: _plain_score(call, graph, rows, truth)
@@ -82,7 +81,7 @@ def scorer(
 
 
 def _layout(call: Caller, graph: CanonicalGraph, division: Division, rows: IntArray) -> fast.Plan | None:
-    """The subgraphs laid out for all evaluations; ``None`` if they are too large for that."""
+    """The subgraphs for all evaluations; ``None`` if they are too large to keep."""
     if not hasattr(division, "pieces") or graph.num_edges > LAID_OUT_EDGES:
         return None
     return fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
@@ -91,7 +90,7 @@ def _layout(call: Caller, graph: CanonicalGraph, division: Division, rows: IntAr
 def _evidence(
     call: Caller, graph: CanonicalGraph, division: Division, rows: IntArray, layout: fast.Plan | None, vote: VotingRule
 ) -> BallotEvidence:
-    """What ``certify`` would leave in a certificate; the vote is spelled out."""
+    """The evidence that ``certify`` would store."""
     rule, parameters = rule_of(division, "graph" if is_graph_task(graph) else "node")
     votes, cover = cast(call, graph, division, rows, layout=layout)
     added, edgeless = under_vote(votes, vote)
@@ -109,22 +108,13 @@ def node_design_scorer(
     size: int,
     against: Against,
 ) -> Callable[[], Score]:
-    """A function that scores a node classifier by the best prior that its ballots allow.
+    """A function that scores a node classifier with the best prior for its votes; arguments as for :func:`scorer`.
 
-    The first number is the mean certified accuracy around ``size``, the second the share of nodes that are right.
-
-    Args:
-        call: The model, bound to the graph.
-        graph: The canonical graph.
-        division: How it is divided.
-        rows: Nodes to score on.
-        truth: Their labels.
-        size: Perturbation size.
-        against: What it counts.
+    The first number is the mean certified accuracy around ``size``, the second the accuracy.
     """
     sizes, own = window(size), is_per_neighbour(division)
     empties: list[Empty] = ["abstain"] if own else ["edgeless", "abstain"]
-    # With groups of their own, neighbours vote and the edgeless prediction comes in as a prior.
+    # With one subgraph per neighbour the prediction without edges is a prior.
     vote = VotingRule(prior=int(own)).under(rule_of(division, "node")[0], call.num_classes)
     layout = _layout(call, graph, division, rows)
 
@@ -149,12 +139,9 @@ def _plain_score(call: Caller, graph: CanonicalGraph, rows: IntArray, truth: Int
 def part_scorer(
     call: Caller, parts: Callable[[], Iterable[tuple[CanonicalGraph, Tensor]]], truth: IntArray
 ) -> Callable[[], Score]:
-    """A function that scores a model without a division part by part, where the whole graph does not fit one pass.
+    """A function that scores a model without a division on parts of a graph, each with the rows that are scored.
 
-    Args:
-        call: The model, bound to the graph.
-        parts: The parts of the graph, each with the rows of it that are scored.
-        truth: Labels of these rows, in their order over all parts.
+    ``truth`` has the labels of these rows over all parts.
     """
 
     @torch.no_grad()
@@ -171,7 +158,7 @@ def part_scorer(
 def noisy_scorer(
     call: Caller, graph: CanonicalGraph, defence: Smoothing, rows: IntArray, truth: IntArray, seed: int
 ) -> Callable[[], Score]:
-    """A function that scores the model by its vote on a few noisy graphs, which are the same at every evaluation."""
+    """A function that scores the model by its vote on a few noisy graphs, the same at every evaluation."""
 
     def score() -> Score:
         counts = defence.count(call, graph, rows, SCORED_SAMPLES, seed)

@@ -1,9 +1,4 @@
-"""The settings of ``fit``, each declared once: its name, type, default, limits and one line of help.
-
-``fit`` takes them as keyword arguments, the command line makes its options from them, run folders store them. No
-torch is imported here, so that ``agnncert train --help`` answers at once. At the end: the settings that did best on
-the validation set of each dataset.
-"""
+"""The settings of ``fit``: name, type, default, limits and help, and the recipes of the datasets. Imports no torch."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -20,12 +15,12 @@ Against = Literal["any", "structure"]
 
 @dataclass(frozen=True)
 class LossWeights:
-    """How much each term of the objective counts.
+    """Weights of the terms of the objective.
 
     Attributes:
         full: The loss on the whole graph.
         ballots: The loss on ballots that see an edge.
-        edgeless: The loss on the prediction without edges; all other ballots of a node are equal to it.
+        edgeless: The loss on the prediction without edges, which equals all other votes of a node.
     """
 
     full: float = 1.0
@@ -40,15 +35,15 @@ class LossWeights:
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known about one setting.
+    """The declaration of one setting.
 
     Attributes:
-        default: Its value when it is not given.
-        help: One line for the command line; ``None`` if the setting is no option there.
-        at_least: The smallest allowed value, if there is one.
-        above: A number that values must exceed, if there is one.
-        from_recipe: Whether a dataset's recipe may choose it; then its command-line option has no default.
-        type: Its type; filled in from the declaration in ``FitSettings``.
+        default: The default value.
+        help: One line for the command line; ``None`` if the setting has no option there.
+        at_least: The smallest allowed value, or None.
+        above: A number that values must exceed, or None.
+        from_recipe: Whether a dataset's recipe may set it; then its command-line option has no default.
+        type: Its type, from the declaration in ``FitSettings``.
     """
 
     default: Any
@@ -60,7 +55,7 @@ class Setting:
 
     @property
     def types(self) -> tuple[Any, ...]:
-        """All types that a value may have: ``int | None`` gives ``int`` and ``NoneType``."""
+        """All types of a value: ``int | None`` gives ``int`` and ``NoneType``."""
         return (self.type,) if isinstance(self.type, type) else get_args(self.type)
 
     @property
@@ -70,15 +65,15 @@ class Setting:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words to choose from, if the type is a ``Literal``."""
+        """The allowed words, if the type is a ``Literal``."""
         return tuple(word for kind in (self.type, *self.types) for word in get_args(kind) if isinstance(word, str))
 
     def check(self, name: str, value: Any) -> None:
-        """Raises ``SettingsError`` unless the setting may have this value."""
+        """Raises ``SettingsError`` if the value is not allowed."""
         if value is None and type(None) in self.types:
             return
         if LossWeights in self.types and not isinstance(value, LossWeights):
-            raise SettingsError(f"{name}={value!r}: expected Weights(full=…, ballots=…, edgeless=…).")
+            raise SettingsError(f"{name}={value!r}: expected LossWeights(full=…, ballots=…, edgeless=…).")
         if self.words and value not in self.words:
             raise SettingsError(f'unknown {name} "{value}": {did_you_mean(str(value), self.words)}')
         if not self._is_within_limits(value):
@@ -97,7 +92,7 @@ class Setting:
 
 
 class FitSettings(TypedDict, total=False):
-    """The arguments of ``fit`` that decide which weights come out. What each of them does is described there."""
+    """The arguments of ``fit`` on which the trained weights depend, described there."""
 
     epochs: Annotated[int, Setting(200, "Passes over the data.", at_least=1)]
     lr: Annotated[float, Setting(0.01, "Learning rate.", above=0)]
@@ -143,14 +138,10 @@ SETTINGS: dict[str, Setting] = {
 
 
 def checked(given: Mapping[str, Any], task: str) -> FitSettings:
-    """All settings of ``fit``: those that are given, checked, and defaults for the others.
-
-    Args:
-        given: Some settings, by name.
-        task: ``"node"`` or ``"graph"``; the usual objective depends on it.
+    """All settings of ``fit``: the given ones, and defaults for the others; the default objective depends on ``task``.
 
     Raises:
-        SettingsError: A name is unknown, or a value makes no sense.
+        SettingsError: A name is unknown, or a value is not allowed.
     """
     for name in given:
         if name not in SETTINGS:
@@ -184,12 +175,12 @@ def checked(given: Mapping[str, Any], task: str) -> FitSettings:
 
 
 def usual_objective(task: str) -> ObjectiveName:
-    """The objective when none is named: three balanced terms for nodes, the vote for graphs."""
+    """The default objective: "balanced" for nodes, "vote" for graphs."""
     return "vote" if task == "graph" else "balanced"
 
 
 def as_json(settings: FitSettings) -> dict[str, Any]:
-    """The settings as JSON can store them: numbers of numpy become Python's, weights a dictionary."""
+    """The settings as JSON values."""
     return {
         name: asdict(value) if isinstance(value, LossWeights) else value.item() if hasattr(value, "item") else value
         for name, value in settings.items()
@@ -200,7 +191,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def shows_settings(function: Function) -> Function:
-    """Lets ``help`` and ``inspect.signature`` show each setting in place of ``**settings``, with its default."""
+    """Replaces ``**settings`` by the individual settings in the signature that ``help`` shows."""
     plain = inspect.signature(function)
     settings = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=setting.default, annotation=setting.type)
@@ -237,8 +228,7 @@ _RECIPES: dict[str, Recipe] = {
     "dd": {"fit": {"clip": 1.0, "epochs": 45, "groups_per_step": 5, "evaluate_every": 3, "patience": 10}},
     "digits-knn": {"model": {"dropout": 0.2}, "fit": {"lr": 0.01, "weight_decay": 5e-4, "evaluate_every": 5}},
 }
-# For a vote with a prior and one group per neighbour, whose weights are kept by what they certify: as training without
-# validation nodes did best on them.
+# For objective="certified" with one subgraph per neighbour: best on validation nodes with protocol="held-out".
 _DESIGNED: dict[str, Recipe] = {
     "amazon-c": {
         "model": {"hidden_channels": 128, "dropout": 0.5, "norm": None, "scale": "standard"},
@@ -250,21 +240,17 @@ _DESIGNED: dict[str, Recipe] = {
 def recipe(
     dataset: str | None, task: str, model: str = "", objective: str | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments for ``build_model`` and for ``fit`` that did best on the validation set of a dataset.
+    """Arguments of ``build_model`` and ``fit`` that did best on the validation set of a dataset, or of a task.
 
-    Args:
-        dataset: Name of the dataset; if it is not known, the arguments are those that usually do well for the task.
-        task: ``"node"`` or ``"graph"``.
-        model: Name of the model, if it is known.
-        objective: The objective, if it is known; some datasets have other arguments for "certified".
+    Some datasets have other arguments for the objective "certified".
     """
-    chosen = [_GRAPH if task == "graph" else _NODE, _RECIPES.get(dataset or "", {})]
+    parts = [_GRAPH if task == "graph" else _NODE, _RECIPES.get(dataset or "", {})]
     if objective == "certified":
-        chosen.append(_DESIGNED.get(dataset or "", {}))
+        parts.append(_DESIGNED.get(dataset or "", {}))
     model_args, fit_args = (
-        {name: value for part in chosen for name, value in part.get(kind, {}).items()} for kind in ("model", "fit")
+        {name: value for part in parts for name, value in part.get(kind, {}).items()} for kind in ("model", "fit")
     )
-    model_args = {name: value for name, value in model_args.items() if value is not None}  # None takes one away
-    if model == "resgcn":  # has its own depth
+    model_args = {name: value for name, value in model_args.items() if value is not None}  # None removes an argument
+    if model == "resgcn":  # has a fixed depth
         model_args.pop("num_layers", None)
     return model_args, fit_args

@@ -1,4 +1,4 @@
-"""What ``fit`` prepares once: checked labels and splits, the objective on the training part, the validation score."""
+"""What ``fit`` prepares once: checked labels and splits, the training objective, and the validation score."""
 
 import math
 from collections.abc import Callable
@@ -38,12 +38,7 @@ Defence: TypeAlias = Division | Smoothing | None
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """Everything that stays the same from epoch to epoch.
-
-    Attributes:
-        objective: What is minimized on the training part.
-        score: Scores the model, as it is, on the validation part.
-    """
+    """The objective on the training part, and a function that scores the model on the validation part."""
 
     objective: Objective
     score: Callable[[], Score]
@@ -52,14 +47,14 @@ class TrainingSetup:
 def prepare(
     model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings, vote: VotingRule | None = None
 ) -> TrainingSetup:
-    """Checks data and settings and lays out the subgraphs, once for all epochs.
+    """Checks data and settings and computes the subgraphs, once for all epochs.
 
     Args:
         model: The module, in eval mode.
         data: A ``Data`` with masks or a ``GraphSet`` with splits.
         division: A division, to train on its subgraphs; a smoothing defence, to train under its noise; or ``None``.
         settings: All settings of ``fit``, from ``checked``.
-        vote: How ballots are added up when weights are scored; as usual when not given.
+        vote: The voting rule under which weights are scored. Defaults to ``VotingRule()``.
 
     Raises:
         DatasetError: Labels or splits are missing or do not fit the model.
@@ -70,8 +65,8 @@ def prepare(
         return _on_graphs(model, data, division, settings, vote)
     if settings["objective"] == "vote":
         raise SettingsError(
-            'objective="vote" trains graph classifiers; for nodes choose "balanced" or "paper". Nearly all '
-            "ballots of a node are its edgeless prediction, which has a term of its own there."
+            'objective="vote" trains graph classifiers; for nodes choose "balanced" or "paper", which have a '
+            "separate term for the prediction without edges."
         )
     data = data if settings["protocol"] == "transductive" else inductive_view(data)
     loops = bool(getattr(division, "self_loops", False))
@@ -158,7 +153,7 @@ def _on_graphs(
     train, val = (part_rows(data, name) for name in ("train", "val"))
     joined, held_out = (canonical_set([data[int(k)] for k in part], loops) for part in (train, val))
     call = bind(model, joined, "graph")
-    y = checked_labels(graph_labels(data), len(data), torch.cat([train, val]).numpy(), call.num_classes)
+    y = checked_labels(graph_classes(data), len(data), torch.cat([train, val]).numpy(), call.num_classes)
     score = _scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings, vote)
     objective: Objective
     if isinstance(division, Smoothing):
@@ -188,28 +183,13 @@ def _node_objective(
 
 
 def require_vote(vote: VotingRule | None, division: Division, task: Task, num_classes: int | None = None) -> None:
-    """Refuses a vote that makes no sense with a division, before anything is trained.
-
-    Args:
-        vote: The vote, if one was given.
-        division: The division.
-        task: ``"node"`` or ``"graph"``.
-        num_classes: Number of classes, if it is known.
-
-    Raises:
-        SettingsError: The vote is none, or does not fit.
-    """
+    """Raises SettingsError if ``vote`` is not a VotingRule that this division can use."""
     if vote is None:
         return
     if not isinstance(vote, VotingRule):
         raise SettingsError(f'vote={vote!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).')
     least = max(2, len(vote.class_prior), 0 if vote.constant is None else vote.constant + 1)
     vote.under(rule_of(division, task)[0], least if num_classes is None else num_classes)
-
-
-def graph_labels(graphs: Any) -> Tensor:
-    """Label of every graph, -1 where it is not known."""
-    return graph_classes(graphs)
 
 
 def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: int) -> Tensor:
@@ -230,9 +210,8 @@ def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: 
     wrong = rows[((used < 0) | (used >= num_classes)).numpy()]
     if len(wrong):
         raise DatasetError(
-            f"row {wrong[0]} has label {int(labels[wrong[0]])}, but the model has classes 0 to "
-            f"{num_classes - 1}: leave rows without a label out of training and validation, and build the "
-            "model with as many classes as there are."
+            f"row {wrong[0]} has label {int(labels[wrong[0]])}, but the model has classes 0 to {num_classes - 1}: "
+            "leave rows without a label out of training and validation, and give the model as many classes as the data."
         )
     return labels
 

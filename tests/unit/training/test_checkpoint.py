@@ -107,13 +107,15 @@ def test_a_damaged_checkpoint_is_refused(damage, tmp_path) -> None:
     file = tmp_path / "run"
     run("node", file)
     file.write_bytes(damage(file.read_bytes()))
-    with pytest.raises(ac.SettingsError, match=r"cannot resume from run, which is no checkpoint or damaged \(.*delete"):
+    with pytest.raises(
+        ac.SettingsError, match=r"cannot resume from run, which is damaged or not a checkpoint \(.*delete"
+    ):
         run("node", file)
 
 
 def test_another_file_is_no_checkpoint(tmp_path) -> None:
     save_file({"weight": torch.ones(2)}, tmp_path / "run")
-    with pytest.raises(ac.SettingsError, match="no checkpoint"):
+    with pytest.raises(ac.SettingsError, match="not a checkpoint"):
         run("node", tmp_path / "run")
 
 

@@ -84,7 +84,7 @@ def test_a_new_draw_is_made_in_every_step() -> None:
 
 def test_there_is_no_edgeless_term() -> None:
     _, call, graph, y, rows = setting()
-    with pytest.raises(ac.SettingsError, match="no edgeless term"):
+    with pytest.raises(ac.SettingsError, match="no term without edges"):
         SampledNodeObjective.of(call, graph, y, rows, DIVISIONS[0], fit_settings(weights=LossWeights(0, 0, 1)))
 
 

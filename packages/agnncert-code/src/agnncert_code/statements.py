@@ -30,9 +30,10 @@ from agnncert.certificates.votes import IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import DatasetError, SettingsError
+from agnncert.graphs.targets import graph_classes
 from agnncert.models.io import load_description, load_model
 from agnncert.training.rule_search import BallotTable, Constants, best_constants, certified_accuracy, window
-from agnncert.training.setup import checked_labels, graph_labels, part_rows
+from agnncert.training.setup import checked_labels, part_rows
 from agnncert_code.features import LONGEST, PIECES
 
 NEVER = -(2**30)  # prior of the class that stands for silence
@@ -232,7 +233,7 @@ class Learnt:
 def _read(data: Any) -> tuple[npt.NDArray[np.float32], _Statements]:
     """How much each piece counts, the more the rarer it is, and the statements as a model with this scale sees them."""
     rows = torch.cat([part_rows(data, name) for name in ("train", "val")]).numpy()
-    truth = checked_labels(graph_labels(data), len(data), rows, 2).numpy()[rows]
+    truth = checked_labels(graph_classes(data), len(data), rows, 2).numpy()[rows]
     owner = np.repeat(np.arange(len(rows)), [len(data[int(k)].x) for k in rows])
     x = torch.cat([data[int(k)].x for k in rows]).numpy()
     if not (
