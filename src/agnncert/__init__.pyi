@@ -29,7 +29,6 @@ from .errors import DatasetError as DatasetError
 from .errors import DivisionError as DivisionError
 from .errors import GraphError as GraphError
 from .errors import IdError as IdError
-from .errors import JournalError as JournalError
 from .errors import MissingPackage as MissingPackage
 from .errors import ModelContractError as ModelContractError
 from .errors import NotCovered as NotCovered

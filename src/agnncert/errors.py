@@ -9,7 +9,6 @@ AgnncertError
 ├── BudgetError          a budget that no attacker can have (negative, fractional, unknown field)
 ├── DatasetError         a dataset or table is missing, unreachable or malformed
 ├── CertificateError     a certificate file is damaged, altered, or of another version
-├── JournalError         a live graph's journal is damaged, in use, or belongs to another one
 ├── SettingsError        a setting, option or key is unknown or has a senseless value
 └── MissingPackage       a package is not installed; says which extra brings it
 
@@ -56,10 +55,6 @@ class CertificateError(AgnncertError):
     """A certificate file is damaged, altered or of another version."""
 
 
-class JournalError(AgnncertError):
-    """The journal of a live graph cannot be used: damaged, in use, or of another graph, model or division."""
-
-
 class SettingsError(AgnncertError):
     """A setting is unknown or senseless."""
 
@@ -99,6 +94,16 @@ EXTRAS = {
     "pymetis": "clusters",
     "ray": "ray",
 }
+# Add-on packages of the repository, which are on no package index.
+ADDONS = {
+    "agnncert_live": "agnncert-live",
+    "fastapi": "agnncert-live",
+    "uvicorn": "agnncert-live",
+    "agnncert_code": "agnncert-code",
+    "tree_sitter": "agnncert-code",
+    "tree_sitter_c": "agnncert-code",
+    "tree_sitter_cpp": "agnncert-code",
+}
 
 
 def missing(package: str | None, purpose: str = "this") -> MissingPackage:
@@ -113,6 +118,12 @@ def missing(package: str | None, purpose: str = "this") -> MissingPackage:
         reading tables needs pandas, which is not installed: pip install "agnncert[data]".
     """
     name = (package or "a package").partition(".")[0]
+    if name in ADDONS:
+        return MissingPackage(
+            f"{purpose} needs {name}, which is not installed: pip install ./packages/{ADDONS[name]} in a clone of "
+            "agnncert.",
+            name=name,
+        )
     extra = EXTRAS.get(name)
     if extra is None:
         return MissingPackage(f"{purpose} needs {name}, which is not installed: pip install {name}.", name=name)

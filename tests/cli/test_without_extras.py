@@ -6,7 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from agnncert.errors import EXTRAS
+from agnncert.errors import ADDONS, EXTRAS, missing
 
 PROJECT = Path(__file__).parents[2]
 GOLDEN = PROJECT / "tests" / "golden" / "v1"
@@ -106,3 +106,12 @@ def test_each_package_comes_with_the_extra_that_errors_name() -> None:
         assert called.get(package, package) in listed[extra]
         assert extra in listed["all"]
     assert not any(called.get(p, p) == name.partition(">")[0] for name in project["dependencies"] for p in EXTRAS)
+
+
+def test_packages_of_the_add_ons_are_installed_from_a_clone() -> None:
+    for package, addon in ADDONS.items():
+        assert f"pip install ./packages/{addon} in a clone" in str(missing(package))
+        project = tomllib.loads((PROJECT / "packages" / addon / "pyproject.toml").read_text(encoding="utf-8"))[
+            "project"
+        ]
+        assert package.replace("_", "-") in " ".join([project["name"], *project["dependencies"]])

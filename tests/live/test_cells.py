@@ -8,8 +8,8 @@ import pytest
 import agnncert as ac
 from agnncert.graphs.hashing import edge_groups, node_groups
 from agnncert.graphs.targets import prepared
-from agnncert_live.cells import Cells
 from agnncert_live.conversion import store_of
+from agnncert_live.nodes import Cells
 
 from ..support.small_graphs import random_graph
 

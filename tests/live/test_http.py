@@ -12,9 +12,9 @@ import pytest
 
 import agnncert as ac
 import agnncert_live
-from agnncert_live import limits as guard
+from agnncert_live import http as guard
 from agnncert_live.client import ServiceError
-from agnncert_live.limits import Limits
+from agnncert_live.http import Limits
 
 from ..support.serving import NODES, a_graph, a_model, a_service, served
 

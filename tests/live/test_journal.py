@@ -12,7 +12,7 @@ import torch
 
 import agnncert as ac
 import agnncert_live
-from agnncert.errors import JournalError
+from agnncert_live import JournalError
 
 from ..support.live import assert_same, random_batch
 from ..support.small_graphs import graph_model, node_model, random_graph

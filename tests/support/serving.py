@@ -10,8 +10,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 import agnncert_live
-from agnncert_live.http import make_app
-from agnncert_live.limits import Limits
+from agnncert_live.http import Limits, make_app
 from agnncert_live.run import _listen, _run_until
 from agnncert_live.service import Service
 

@@ -88,7 +88,7 @@ def cover_of_nodes(parts: Sequence[SmallComponents], target_of: npt.NDArray[np.i
     owner = target_of[node]
     base = cap - np.bincount(owner[owner >= 0], minlength=len(cap))  # ballots in components that are not looked into
     owner, reach = _reaches(size, node, owner, len(target_of))
-    return _ragged(owner, reach, cap, base)
+    return sums_of_largest(owner, reach, cap, base)
 
 
 def graph_cover(pieces: DisjointUnion, batch: torch.Tensor) -> Cover:
@@ -102,7 +102,7 @@ def graph_cover(pieces: DisjointUnion, batch: torch.Tensor) -> Cover:
 def cover_of_graphs(reach: npt.NDArray[np.integer], batch: IntArray, cap: IntArray) -> Cover:
     """As ``graph_cover``, from the number of subgraphs in which each node, and each graph, has an edge."""
     seen = reach > 0
-    return _ragged(batch[seen], reach[seen].astype(np.int64), cap, np.zeros(len(cap), dtype=np.int64))
+    return sums_of_largest(batch[seen], reach[seen].astype(np.int64), cap, np.zeros(len(cap), dtype=np.int64))
 
 
 def _small_enough(size: npt.NDArray[np.integer]) -> BoolArray:
@@ -143,7 +143,7 @@ def _reaches(
     return pair[first] // num_nodes, np.diff(first, append=len(pair))
 
 
-def _ragged(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> Cover:
+def sums_of_largest(owner: IntArray, reach: IntArray, cap: IntArray, base: IntArray) -> Cover:
     """Sums of the k largest reaches of each owner, at most ``cap``; a row ends where it stops growing, at ``cap``."""
     most = int(reach.max(initial=0))
     key = owner * (most + 1) + (most - reach)  # by owner, and the largest reach first

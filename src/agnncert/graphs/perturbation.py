@@ -51,7 +51,7 @@ class Perturbation:
             delete_edges=len(distinct_pairs(self.delete_edges)),
             change_edges=len(distinct_pairs([(u, v) for u, v, _ in self.change_edges])),
             inject_nodes=len(injected),
-            edges_per_injected=_least_load([new for new in ends if new]),
+            edges_per_injected=least_load([new for new in ends if new]),
             delete_nodes=len(_distinct(self.delete_nodes)),
             change_features=len(_distinct(self.change_features)),
         )
@@ -106,7 +106,7 @@ def _distinct(ids: Any) -> list[Id]:
     return encoded.tolist() if isinstance(encoded, np.ndarray) else encoded
 
 
-def _least_load(ends: list[list[Id]]) -> int:
+def least_load(ends: list[list[Id]]) -> int:
     """The most edges that one node brings, if edges between two of these nodes are shared as evenly as possible."""
     load = Counter(nodes[0] for nodes in ends if len(nodes) == 1)
     shared = [nodes for nodes in ends if len(nodes) == 2]

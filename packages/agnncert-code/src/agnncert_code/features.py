@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from agnncert.errors import AgnncertError
+from agnncert.errors import AgnncertError, missing
 from agnncert_code.tokens import KEYWORDS, tokens
 
 FloatArray = npt.NDArray[np.float32]
@@ -207,12 +207,12 @@ class StatementEncoder:
         try:
             import transformers
         except ImportError:
-            raise AgnncertError("a pre-trained encoder needs transformers: pip install 'agnncert[codebert]'.") from None
+            raise missing("transformers", "a pre-trained encoder") from None
         folder = Path(folder)
-        missing = [name for name in ("config.json", "model.safetensors") if not (folder / name).is_file()]
-        if missing:
+        absent = [name for name in ("config.json", "model.safetensors") if not (folder / name).is_file()]
+        if absent:
             raise AgnncertError(
-                f"{folder} holds no encoder: {' and '.join(missing)} not found. Save the model there with "
+                f"{folder} holds no encoder: {' and '.join(absent)} not found. Save the model there with "
                 "model.save_pretrained and its tokenizer with tokenizer.save_pretrained."
             )
         try:

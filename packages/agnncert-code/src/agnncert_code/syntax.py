@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Literal
 
-from agnncert.errors import AgnncertError
+from agnncert.errors import AgnncertError, missing
 from agnncert_code.tokens import is_name, normalised
 
 Language = Literal["cpp", "c"]
@@ -74,8 +74,8 @@ def parser(language: Language) -> Any:
         import tree_sitter
 
         grammar = import_module(f"tree_sitter_{language}")
-    except ImportError:
-        raise AgnncertError("reading C and C++ needs tree-sitter: pip install 'agnncert[code]'.") from None
+    except ModuleNotFoundError as error:
+        raise missing(error.name, "reading C and C++") from None
     return tree_sitter.Parser(tree_sitter.Language(grammar.language()))
 
 

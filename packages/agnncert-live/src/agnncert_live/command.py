@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from agnncert.cli.options import ModelOfRun, Root
-from agnncert.errors import missing
+from agnncert.errors import SettingsError, missing
 
 
 def serve(
@@ -44,12 +44,10 @@ def serve(
     Takes events over HTTP, answers what is proved now, and shows the decisions that are closest to falling. Everything
     acknowledged is in the journal: started again, it goes on.
     """
-    from agnncert.errors import SettingsError
-
     if rate <= 0 or body < 1:
         raise SettingsError(f"--rate {rate:g} --body {body}: expected numbers above 0.")
     try:
-        from agnncert_live.limits import Limits
+        from agnncert_live.http import Limits
         from agnncert_live.run import serve_run, token_from
     except ModuleNotFoundError as error:
         raise missing(error.name, "agnncert serve") from error

@@ -20,9 +20,8 @@ from agnncert.engine.features import Features, SparseRows
 from agnncert.graphs.graph import CanonicalGraph, Task, exact_ids
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert_live.casting import Ballots
-from agnncert_live.cells import Cells
 from agnncert_live.core import Core
-from agnncert_live.nodes import OUTSIDE, Nodes, Union
+from agnncert_live.nodes import OUTSIDE, Cells, Nodes, Union
 from agnncert_live.store import Store
 
 Array = npt.NDArray[Any]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from agnncert.certificates.rules import RULES
 from agnncert.certificates.votes import ABSTAIN, MOST_PER_NEIGHBOUR, Votes, under_vote
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.engine.cover import _ragged as sums_of_largest
+from agnncert.engine.cover import sums_of_largest
 from agnncert.proving.evidence import BallotEvidence, radius_of
 from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Facts, Prior, weighed
 from agnncert_live.casting import Reach

@@ -19,16 +19,16 @@ from agnncert.certifier import assemble
 from agnncert.divisions.base import rule_of
 from agnncert.engine.call import bind, require_order
 from agnncert.engine.digest import model_digest
-from agnncert.errors import AgnncertError, GraphError, IdError, JournalError, ModelContractError, SettingsError
+from agnncert.errors import AgnncertError, GraphError, IdError, ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.proving.certificate import Certificate, Decision
 from agnncert_live.casting import Ballots, Caster, hops_of
-from agnncert_live.cells import Cells
 from agnncert_live.conversion import data_of, read, store_of, write_out, written
 from agnncert_live.core import Answers, Core
 from agnncert_live.counting import Counter
 from agnncert_live.events import Applied, Event, Moved, events_of
-from agnncert_live.journal import REMEMBERED, Journal
+from agnncert_live.journal import REMEMBERED, Journal, JournalError
+from agnncert_live.nodes import Cells
 from agnncert_live.spent import Reference, Spent, dense_ballots, spent_by
 from agnncert_live.store import Store
 

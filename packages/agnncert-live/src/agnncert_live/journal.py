@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
 
-from agnncert.errors import JournalError
+from agnncert.errors import AgnncertError
 from agnncert_live.events import Event
 
 FORMAT = 1
@@ -31,6 +31,10 @@ CREATE TABLE IF NOT EXISTS snapshot (part INTEGER PRIMARY KEY, content BLOB NOT 
 """
 
 Arrays = dict[str, npt.NDArray[Any]]
+
+
+class JournalError(AgnncertError):
+    """The journal of a live graph is damaged, in use, or belongs to another graph, model or division."""
 
 
 class Journal:

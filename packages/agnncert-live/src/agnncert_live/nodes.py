@@ -1,23 +1,24 @@
-"""Rows of numbers that grow and shrink in place: what compressed sparse rows are for a graph that stands still.
+"""The tables of a live graph: growing rows, nodes, the disjoint union of all subgraphs, and the division edge by edge.
 
-The nodes of a live graph: each has a slot for as long as it lives, under its id, its key and its place in line.
-
-The disjoint union of all subgraphs, kept while the graph changes.
-
-As in :class:`~agnncert.divisions.base.Pieces`, a *cell* is one subgraph, and a *copy* is a node in a cell. An arc of
-the graph lies in one cell, between two copies, so an event opens, closes or joins a few copies and leaves the rest
-alone.
+A *cell* is one subgraph, and a *copy* is a node in a cell, as in :class:`~agnncert.divisions.base.DisjointUnion`. An
+edge of the graph lies in one cell, between two copies, so an event changes a few copies and leaves the others alone.
 """
 
+import hashlib
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from agnncert.certificates.ids import INT64, Id, order_of
+from agnncert.divisions.base import is_per_neighbour, num_groups_in
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
+from agnncert.errors import DivisionError
+from agnncert.graphs.graph import CanonicalGraph, Task
 from agnncert.graphs.perturbation import keys_of
 
-Ints = npt.NDArray[Any]
+Array = npt.NDArray[Any]
 
 _FIRST_ROOM = 4
 
@@ -29,7 +30,7 @@ class Rows:
     half of the array is room that nobody uses, all rows are packed anew.
     """
 
-    def __init__(self, lengths: Ints, values: Ints) -> None:
+    def __init__(self, lengths: Array, values: Array) -> None:
         self.length = lengths.astype(np.int32)
         self._room = self.length.copy()
         self._start = np.cumsum(lengths, dtype=np.int64) - lengths
@@ -37,12 +38,12 @@ class Rows:
         self._top = len(values)  # from here on the array is free
         self._unused = 0  # entries below the top that belong to no row any more
 
-    def __getitem__(self, row: int) -> Ints:
+    def __getitem__(self, row: int) -> Array:
         """The numbers in one row; a view, valid until the next change."""
         start = self._start[row]
         return self._pool[start : start + self.length[row]]
 
-    def gather(self, rows: Ints) -> tuple[Ints, Ints]:
+    def gather(self, rows: Array) -> tuple[Array, Array]:
         """The numbers in some rows, one row after the other, and how many each has."""
         lengths = self.length[rows].astype(np.int64)
         before = np.cumsum(lengths) - lengths
@@ -93,7 +94,6 @@ class Rows:
         self._top, self._unused = len(values), 0
 
 
-Array = npt.NDArray[Any]
 COLUMNS = {"born": np.int64, "key": np.int64, "tie": np.int64, "home": np.int64, "graph": np.int32, "alive": np.bool_}
 
 
@@ -331,3 +331,131 @@ def _rows_of(owner: Array, count: int, things: Array | None = None) -> Rows:
     """What each of ``count`` owners has among things, which are numbered when not given."""
     order = np.argsort(owner, kind="stable")
     return Rows(np.bincount(owner, minlength=count), order if things is None else things[order])
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cell of a single edge, and which copies vote: the same as ``division.groups`` and ``division.pieces`` say.
+
+    Cells are numbered as in ``DisjointUnion``. With one group per neighbour, slots of nodes number the cells, because
+    rows change when nodes are added and deleted.
+
+    Attributes:
+        division: The division.
+        task: ``"node"`` or ``"graph"``.
+    """
+
+    division: Any
+    task: Task
+
+    def __post_init__(self) -> None:
+        if type(self.division) not in (EdgeCentric, NodeCentric):
+            raise DivisionError(
+                f"{self.division} cannot be kept current event by event: use EdgeCentric or NodeCentric."
+            )
+
+    @property
+    def by_pair(self) -> bool:
+        """Whether edges are divided by their pair of nodes."""
+        return isinstance(self.division, EdgeCentric)
+
+    @property
+    def own_groups(self) -> bool:
+        """Whether every neighbour has a group of its own."""
+        return is_per_neighbour(self.division)
+
+    @property
+    def on_graphs(self) -> bool:
+        """Whether graphs are classified."""
+        return self.task == "graph"
+
+    @property
+    def gated(self) -> bool:
+        """Whether features are visible in a node's own group only."""
+        return bool(getattr(self.division, "gate_features", False)) and not self.on_graphs
+
+    @property
+    def keeps_loops(self) -> bool:
+        """Whether self-loops are edges like others."""
+        return bool(self.division.self_loops)
+
+    @property
+    def at_home(self) -> bool:
+        """Whether every node has a copy in its own cell, also without arcs."""
+        return self.gated or (self.on_graphs and not self.by_pair)
+
+    def group_of_key(self, key: int) -> int:
+        """Group of a node, where nodes are hashed; 0 elsewhere."""
+        if self.by_pair or self.own_groups:
+            return 0
+        return _hashed(self.division.hash, b"agn-node", key) % int(self.division.num_groups)
+
+    def of_node(self, nodes: Nodes, node: int) -> int:
+        """The cell in which a node is at home."""
+        if self.own_groups:
+            return node
+        return int(nodes.graph[node]) * self._stride + int(nodes.home[node])
+
+    def of_arc(self, nodes: Nodes, source: int, head: int) -> int:
+        """The cell of an arc."""
+        if self.by_pair:
+            if self.own_groups:
+                return (min(source, head) << 32) | max(source, head)
+            low, high = sorted((int(nodes.key[source]) % 2**64, int(nodes.key[head]) % 2**64))
+            group = _hashed(self.division.hash, b"agn-edge", low, high) % int(self.division.num_groups)
+            return int(nodes.graph[source]) * self._stride + group
+        cell = self.of_node(nodes, source)
+        return OUTSIDE if self.on_graphs and cell != self.of_node(nodes, head) else cell
+
+    @property
+    def _stride(self) -> int:
+        return int(self.division.num_groups) if self.on_graphs else 0
+
+    def votes(self, nodes: Nodes, union: Union, copies: Array) -> Array:
+        """Which copies cast a ballot of their own (graph task: are in a subgraph that does)."""
+        if self.on_graphs:
+            inside: Array = union.cell[copies] != OUTSIDE
+            return inside & (nodes.alive[union.node[copies]] if self.at_home else ~union.is_empty(copies))
+        if self.by_pair:
+            return ~union.is_empty(copies)
+        hears: Array = union.arriving.length[copies] > 0
+        return hears | self.is_home(nodes, union, copies) if self.gated else hears
+
+    def is_home(self, nodes: Nodes, union: Union, copies: Array) -> Array:
+        """Which copies lie in their node's own cell; only where nodes are hashed."""
+        node = union.node[copies]
+        home: Array = (nodes.home[node] == union.cell[copies]) & nodes.alive[node]
+        return home
+
+    def layout(self, graph: CanonicalGraph) -> tuple[Array, Array, Array, Array]:
+        """Copies and arcs of a whole canonical graph, whose rows are the slots.
+
+        Returns:
+            Cell and node of each copy, the copies that each arc joins, and which edge of the graph each arc is.
+        """
+        groups = self.division.groups(graph)
+        pieces = self.division.pieces(graph, groups)
+        cell, node, ends, edge = (part.numpy() for part in (pieces.cell, pieces.node, pieces.edge_index, pieces.edge))
+        if self.own_groups and self.by_pair:
+            pair = np.sort(node[ends], axis=0).astype(np.int64)
+            cell = np.empty(len(node), dtype=np.int64)
+            cell[ends] = (pair[0] << 32) | pair[1]
+        elif self.own_groups and self.on_graphs:
+            cell = node.astype(np.int64)
+        if self.on_graphs and not self.by_pair:  # arcs between groups: in the graph, in no subgraph
+            out = np.flatnonzero(groups.numpy() < 0)
+            lonely, where = np.unique(graph.edge_index[:, out].numpy(), return_inverse=True)
+            ends = np.concatenate([ends, where.reshape(2, -1) + len(cell)], axis=1)
+            cell = np.concatenate([cell, np.full(len(lonely), OUTSIDE)])
+            node, edge = np.concatenate([node, lonely]), np.concatenate([edge, out])
+        return cell, node, ends, edge
+
+    def num_groups(self, graph: CanonicalGraph) -> int:
+        """How many groups the graph has now."""
+        return num_groups_in(self.division, graph)
+
+
+def _hashed(name: str, tag: bytes, *keys: int) -> int:
+    """As ``hashing.first8``, of one message."""
+    message = tag + b"".join([(key % 2**64).to_bytes(8, "little") for key in keys])
+    return int.from_bytes(hashlib.new(name, message, usedforsecurity=False).digest()[:8], "little")

@@ -19,8 +19,7 @@ from agnncert.errors import SettingsError
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.evidence import BallotEvidence
 from agnncert_live.graph import LiveGraph
-from agnncert_live.http import make_app
-from agnncert_live.limits import LOCAL, Guard, Impatient, Limits
+from agnncert_live.http import LOCAL, Guard, Impatient, Limits, make_app
 from agnncert_live.service import Service
 
 log = logging.getLogger(__name__)

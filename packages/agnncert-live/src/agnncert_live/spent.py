@@ -15,7 +15,7 @@ import numpy.typing as npt
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id, order_of
 from agnncert.certificates.rules import RULES
-from agnncert.graphs.perturbation import _least_load as least_load
+from agnncert.graphs.perturbation import least_load
 from agnncert.proving.certificate import Certificate, everything_but_additions
 from agnncert.proving.evidence import BallotEvidence
 from agnncert_live.store import Store

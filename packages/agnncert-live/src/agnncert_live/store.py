@@ -13,9 +13,8 @@ from agnncert.certificates.votes import ABSTAIN
 from agnncert.errors import GraphError, IdError
 from agnncert.graphs.graph import WIDE
 from agnncert.graphs.perturbation import as_numbers
-from agnncert_live.cells import Cells
 from agnncert_live.events import Event
-from agnncert_live.nodes import Nodes, Union, grown
+from agnncert_live.nodes import Cells, Nodes, Union, grown
 
 Array = npt.NDArray[Any]
 

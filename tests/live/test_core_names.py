@@ -1,0 +1,43 @@
+"""The add-on packages use the core through a short list of names, none of them private; the lists only shrink."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGES = Path(__file__).parents[2] / "packages"
+LIVE = """
+ABSTAIN AgnncertError as_numbers assemble audit BallotEvidence bind Budget Caller CanonicalData cast Certificate
+CertifySettings CHUNK_ROWS content_policy Cover Decision decision_of did_you_mean DivisionError DOUBT EDGE_VALUES
+EdgeCentric encode_id everything_but_additions exact_ids Facts Features find_run font_faces gnn GraphError Id
+id_array IdError INT64 is_per_neighbour keys_of least_load load_certificate make_claim missing model_digest
+ModelContractError MOST_PER_NEIGHBOUR NodeCentric num_groups_in order_of parse_division Perturbation prepared Prior
+radius_of REACHED require_model rule_of RULES RunFolder SAFETY SettingsError Shake SparseRows structure study_of_run
+style_sheet sums_of_largest Targets Task under_vote UNLISTED UNREACHED Votes VotingRule watched weighed who_votes
+WIDE WorkersError
+"""
+CODE = """
+AgnncertError AttackUnit BallotEvidence BallotTable best_constants BoolArray Budget CanonicalData Certificate
+certified_accuracy certify checked_labels Constants content_policy DatasetError default_root did_you_mean Division
+file_name find_run FloatArray follow font_faces graph_labels GraphSet IntArray is_module_spec largest_amount
+load_certificate load_description load_model load_run_data load_weights make_division missing ModelContractError
+ModelSettings NodeCentric OnProgress parse_division part_rows read_sealed RunFolder save_model Screen
+settings_of_folder SettingsError SOURCES stored_settings stratified_split style_sheet table user_model VOTE Votes
+VotingRule window write_atomic write_sealed
+"""
+
+
+def core_names(package: str) -> set[str]:
+    """Names that a package imports from the modules of ``agnncert``."""
+    files = (PACKAGES / f"agnncert-{package}" / "src" / f"agnncert_{package}").rglob("*.py")
+    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    imports = (node for node in nodes if isinstance(node, ast.ImportFrom))
+    return {name.name for node in imports if (node.module or "").split(".")[0] == "agnncert" for name in node.names}
+
+
+@pytest.mark.parametrize(("package", "listed"), [("live", LIVE), ("code", CODE)])
+def test_the_core_is_used_through_the_listed_names(package: str, listed: str) -> None:
+    used = core_names(package)
+    assert used - set(listed.split()) == set(), "use a listed name, or argue for one more in the same commit"
+    assert set(listed.split()) - used == set(), "remove the names that are not used any more"
+    assert not [name for name in used if name.startswith("_")]
