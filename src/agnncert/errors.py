@@ -96,13 +96,8 @@ EXTRAS = {
 }
 # Add-on packages of the repository, which are on no package index.
 ADDONS = {
-    "agnncert_live": "agnncert-live",
-    "fastapi": "agnncert-live",
-    "uvicorn": "agnncert-live",
-    "agnncert_code": "agnncert-code",
-    "tree_sitter": "agnncert-code",
-    "tree_sitter_c": "agnncert-code",
-    "tree_sitter_cpp": "agnncert-code",
+    **dict.fromkeys(("agnncert_live", "fastapi", "uvicorn"), "agnncert-live"),
+    **dict.fromkeys(("agnncert_code", "tree_sitter", "tree_sitter_c", "tree_sitter_cpp"), "agnncert-code"),
 }
 
 
@@ -119,11 +114,8 @@ def missing(package: str | None, purpose: str = "this") -> MissingPackage:
     """
     name = (package or "a package").partition(".")[0]
     if name in ADDONS:
-        return MissingPackage(
-            f"{purpose} needs {name}, which is not installed: pip install ./packages/{ADDONS[name]} in a clone of "
-            "agnncert.",
-            name=name,
-        )
+        command = f"pip install ./packages/{ADDONS[name]} in a clone of agnncert"
+        return MissingPackage(f"{purpose} needs {name}, which is not installed: {command}.", name=name)
     extra = EXTRAS.get(name)
     if extra is None:
         return MissingPackage(f"{purpose} needs {name}, which is not installed: pip install {name}.", name=name)

@@ -242,13 +242,17 @@ def forget_large_components(patch):
     patch.setattr(coverage, "MAX_PAIRS", 12)
     plain = coverage.sums_of_largest
     patch.setattr(
-        coverage, "sums_of_largest", lambda owner, reach, cap, base: plain(owner, reach, np.maximum(cap - base, 0), 0 * base)
+        coverage,
+        "sums_of_largest",
+        lambda owner, reach, cap, base: plain(owner, reach, np.maximum(cap - base, 0), 0 * base),
     )
 
 
 def take_the_smallest_reaches(patch):
     plain = coverage.sums_of_largest
-    patch.setattr(coverage, "sums_of_largest", lambda owner, reach, cap, base: plain(owner, np.minimum(reach, 1), cap, base))
+    patch.setattr(
+        coverage, "sums_of_largest", lambda owner, reach, cap, base: plain(owner, np.minimum(reach, 1), cap, base)
+    )
 
 
 def drop_the_tie_term(patch):
