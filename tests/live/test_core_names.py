@@ -7,14 +7,14 @@ import pytest
 
 PACKAGES = Path(__file__).parents[2] / "packages"
 LIVE = """
-ABSTAIN AgnncertError as_numbers assemble audit BallotEvidence bind Budget Caller CanonicalData cast Certificate
-CertifySettings CHUNK_ROWS content_policy Cover Decision decision_of did_you_mean DivisionError DOUBT EDGE_VALUES
+ABSTAIN AgnncertError as_numbers assemble audit BallotEvidence bind Budget Caller CanonicalData CanonicalGraph cast
+Certificate CertifySettings CHUNK_ROWS content_policy Cover Decision decision_of did_you_mean DivisionError DOUBT
 EdgeCentric encode_id everything_but_additions exact_ids Facts Features find_run font_faces gnn GraphError Id
 id_array IdError INT64 is_per_neighbour keys_of least_load load_certificate make_claim missing model_digest
-ModelContractError MOST_PER_NEIGHBOUR NodeCentric num_groups_in order_of parse_division Perturbation prepared Prior
-radius_of REACHED require_order rule_of RULES RunFolder SAFETY SettingsError Shake SparseRows structure study_of_run
-style_sheet sums_of_largest Targets Task under_vote UNLISTED UNREACHED Votes VotingRule watched weighed who_votes
-WIDE WorkersError
+ModelContractError ModelOfRun MOST_PER_NEIGHBOUR NodeCentric num_groups_in order_of parse_division Perturbation
+prepared Prior radius_of REACHED require_order Root rule_of RULES RunFolder SAFETY SettingsError Shake SparseRows
+structure study_of_run style_sheet sums_of_largest Targets Task under_vote UNLISTED UNREACHED Votes VotingRule
+watched weighed who_votes WIDE WorkersError
 """
 CODE = """
 AgnncertError AttackUnit BallotEvidence BallotTable best_constants BoolArray Budget CanonicalData Certificate

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from agnncert.certificates.ids import INT64, Id, order_of
 from agnncert.divisions.base import is_per_neighbour, num_groups_in
 from agnncert.divisions.edge import EdgeCentric
