@@ -19,7 +19,7 @@ watched weighed who_votes WIDE WorkersError
 CODE = """
 AgnncertError AttackUnit BallotEvidence BallotTable best_constants BoolArray Budget CanonicalData Certificate
 certified_accuracy certify checked_labels Constants content_policy DatasetError default_root did_you_mean Division
-file_name find_run FloatArray follow font_faces graph_labels GraphSet IntArray is_module_spec largest_amount
+file_name find_run FloatArray follow font_faces graph_classes GraphSet IntArray is_module_spec largest_amount
 load_certificate load_description load_model load_run_data load_weights make_division missing ModelContractError
 ModelSettings NodeCentric OnProgress parse_division part_rows read_sealed RunFolder save_model Screen
 settings_of_folder SettingsError SOURCES stored_settings stratified_split style_sheet table user_model VOTE Votes
