@@ -96,18 +96,16 @@ def watched() -> list[tuple[Any, str, str]]:
     """Functions that do the work of certify, and the phase that each belongs to."""
     from agnncert import certifier
     from agnncert.divisions import edge, node
-    from agnncert.engine import cast, fast
-    from agnncert.engine import ranges as shares
-    from agnncert.engine import ranges as shuffle
+    from agnncert.engine import fast, ranges
     from agnncert.graphs import targets
 
     return [
         (certifier, "prepared", "checks and order"), (certifier, "audited", "audit"), (certifier, "_look_again", "look again"),
         (targets, "graph_digest", "digest"), (certifier, "model_digest", "digest"),
         (edge.EdgeCentric, "groups", "hashing"), (node.NodeCentric, "groups", "hashing"),
-        (shuffle, "by_group", "shuffle"), (shuffle.Shuffle, "pieces", "layout"), (shares, "_found", "layout"),
+        (ranges, "by_group", "shuffle"), (ranges.Shuffle, "pieces", "layout"), (ranges, "_found", "layout"),
         (fast, "ballots", "casting"), (fast, "edgeless_ballots", "casting"),
-        (cast, "merged", "tally"), (cast, "covers", "tally"), (certifier, "assemble", "tally"),
+        (ranges, "merged", "tally"), (ranges, "covers", "tally"), (certifier, "assemble", "tally"),
     ]  # fmt: skip
 
 

@@ -19,10 +19,9 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, require_division, rule_of
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine.call import Caller, bind, require_order
-from agnncert.engine.cast import EngineName, cast
 from agnncert.engine.cover import Cover, pair_facts
 from agnncert.engine.digest import model_digest, settings_of
-from agnncert.engine.ranges import KeptShares, Shuffle
+from agnncert.engine.ranges import EngineName, Shuffle, StoredRanges, cast
 from agnncert.engine.recheck import choose_few, differing
 from agnncert.engine.workers import Workers, versions
 from agnncert.errors import ModelContractError, SettingsError, did_you_mean
@@ -67,7 +66,8 @@ def certify(
             one of the defences that vote over random changes, such as ``ac.baselines.BiRS()``.
         targets: Mask or row numbers of the nodes (graphs) to certify; all when not given.
         engine: "fast" or "naive"; the ballots are the same.
-        vote: What empty groups of a division cast, and votes that are there from the start; ``VotingRule()`` when not given.
+        vote: What empty groups of a division cast, and votes that are there from the start. Defaults to
+            ``VotingRule()``.
         attacks: "any", or "edges": with ``EdgeCentric``, a model that mixes all nodes can still be certified against
             changes of edges alone.
         tolerance: How far two computations of a logit may lie apart at least, relative to the largest; that of the
@@ -118,23 +118,25 @@ def certify(
     vote = _vote(vote).under(rule_of(division, chosen.task)[0], call.num_classes)
     tolerance = _tolerance(tolerance, report)
     log.info("casting the ballots of %d targets with %s", len(chosen.places), division)
-    tell = follow(progress, "casting ballots", num_groups_in(division, chosen.graph))
-    tell(0.0)
+    report_progress = follow(progress, "casting ballots", num_groups_in(division, chosen.graph))
+    report_progress(0.0)
     shuffle = Shuffle(chosen.graph, division, chosen.places) if hasattr(division, "pieces") else None
-    keep = None if checkpoint is None else KeptShares(Path(checkpoint), _vote_key(chosen, division, model, tolerance))
+    stored = (
+        None if checkpoint is None else StoredRanges(Path(checkpoint), _vote_key(chosen, division, model, tolerance))
+    )
     votes, cover = cast(
-        call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit, tell=tell, shuffle=shuffle,
-        workers=workers, keep=keep, entries=ready.entries,
+        call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit, shuffle=shuffle,
+        report_progress=report_progress, workers=workers, stored=stored, entries=ready.entries,
     )  # fmt: skip
     if engine == "fast":
         _look_again(votes, call, chosen, division, shuffle)
     del shuffle  # as large as a quarter of the edges
-    tell(1.0)
+    report_progress(1.0)
     _refuse_state(settings, now := settings_of(model))
     digest = model_digest(model, settings=now)
     certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, digest, vote)
-    if keep is not None:
-        keep.clear()
+    if stored is not None:
+        stored.clear()
     log.info("%r: median radius %g", certificate, np.median(certificate.radius) if len(certificate) else math.nan)
     return certificate
 

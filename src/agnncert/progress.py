@@ -26,20 +26,21 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
+ReportProgress = Callable[[float], None]  # takes the fraction of a step that is done
 
 
-def follow(progress: OnProgress | None, what: str, total: float) -> Callable[[float], None]:
-    """A function that is told which share of a step is done, and passes that on with the time that is left."""
+def follow(progress: OnProgress | None, what: str, total: float) -> ReportProgress:
+    """A function that takes the fraction of a step that is done, and passes it on with the time that is left."""
     begin, steps = time.perf_counter(), int(total) if math.isfinite(total) else 100
 
-    told = -1
+    last = -1
 
-    def tell(share: float) -> None:
-        nonlocal told
-        done = round(share * steps)
-        if progress is not None and done != told:
-            told = done
-            left = (time.perf_counter() - begin) * (1 - share) / share if share else math.nan
+    def report_progress(fraction: float) -> None:
+        nonlocal last
+        done = round(fraction * steps)
+        if progress is not None and done != last:
+            last = done
+            left = (time.perf_counter() - begin) * (1 - fraction) / fraction if fraction else math.nan
             progress(Progress(what, done, steps, left))
 
-    return tell
+    return report_progress

@@ -24,8 +24,8 @@ from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, r
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.named import parse_division
 from agnncert.engine.call import Caller, bind
-from agnncert.engine.cast import EngineName, cast, structure
 from agnncert.engine.digest import model_digest
+from agnncert.engine.ranges import EngineName, cast, structure
 from agnncert.engine.recheck import choose_ballots, differing
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from agnncert.graphs.graph import graph_digest, infer_task

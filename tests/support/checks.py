@@ -17,7 +17,7 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine import cover as coverage
 from agnncert.engine.call import bind
-from agnncert.engine.cast import cast
+from agnncert.engine.ranges import cast
 from agnncert.errors import NotCovered
 from agnncert.graphs.graph import CanonicalGraph, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation

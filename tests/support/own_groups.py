@@ -34,7 +34,7 @@ def views(rule: str, graph: Tiny, target: int = 0) -> Views:
 
 
 @dataclass(frozen=True)
-class Ballots:
+class PairBallots:
     """One target: ballots by name, which are stable, and the prediction without edges."""
 
     cast: dict[Hashable, int]
@@ -75,7 +75,7 @@ def random_vote(rng: random.Random, rule: str) -> VotingRule:
     return VotingRule(empty, [rng.choice(numbers) for _ in range(CLASSES)])
 
 
-def random_ballots(rng: random.Random, rule: str, graph: Tiny, target: int, unstable: float) -> Ballots:
+def random_ballots(rng: random.Random, rule: str, graph: Tiny, target: int, unstable: float) -> PairBallots:
     lean, by_view = rng.randrange(CLASSES), {}
 
     def draw() -> tuple[int, bool]:
@@ -83,7 +83,7 @@ def random_ballots(rng: random.Random, rule: str, graph: Tiny, target: int, unst
 
     drawn = {name: by_view.setdefault(view, draw()) for name, view in views(rule, graph, target).items()}
     edgeless = draw()
-    return Ballots({n: b for n, (b, _) in drawn.items()}, {n: s for n, (_, s) in drawn.items()}, *edgeless)
+    return PairBallots({n: b for n, (b, _) in drawn.items()}, {n: s for n, (_, s) in drawn.items()}, *edgeless)
 
 
 def hubs(rule: str, graph: Tiny, targets: list[int]) -> list[int]:
@@ -94,7 +94,7 @@ def hubs(rule: str, graph: Tiny, targets: list[int]) -> list[int]:
     return sorted((count for count in counts if count), reverse=True)
 
 
-def evidence(vote: VotingRule, rule: str, graph: Tiny, targets: list[int], tables: list[Ballots]) -> BallotEvidence:
+def evidence(vote: VotingRule, rule: str, graph: Tiny, targets: list[int], tables: list[PairBallots]) -> BallotEvidence:
     """One row for each target."""
     names = [list(table.cast) for table in tables]
     constant = ABSTAIN if vote.constant is None else vote.constant

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
-from agnncert.attacks.problem import Ballots, InEdge, Problem
+from agnncert.attacks.problem import InEdge, Problem, VoteTable
 from agnncert.certificates.ids import Id
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.divisions.node import NodeCentric
@@ -230,7 +230,7 @@ class BallotQueue:
         self.features = Features(torch.cat([problem.graph.x, features]).to(self.call.dtype))
         self.changed_value = next(iter(self.graph.edge_values), None)
         self._forget_subgraphs()
-        self._ballots: list[Ballots] = []
+        self._ballots: list[VoteTable] = []
         self._count = 0
         self._silent: list[int] = []
 
@@ -268,7 +268,7 @@ class BallotQueue:
         self._starts.append(start)
         return self._count - 1
 
-    def cast(self) -> Ballots:
+    def cast(self) -> VoteTable:
         """All votes, in the order in which subgraphs were added."""
         self._run()
         ballots = np.full(self._count, ABSTAIN, dtype=np.int16)

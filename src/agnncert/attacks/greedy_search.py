@@ -17,7 +17,7 @@ import torch
 
 from agnncert.attacks.candidates import AdversarialFeatures, GraphMoves, NodeMoves, UnusedIds, pair_groups, with_ids
 from agnncert.attacks.edits import BallotQueue, Edit, TriedEdit, perturbation_of
-from agnncert.attacks.problem import Ballots, Problem
+from agnncert.attacks.problem import Problem, VoteTable
 from agnncert.attacks.results import AttackResult, best_of
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id
@@ -134,7 +134,7 @@ class _Search:
         self.problem, self.moves, self.kind = moves.problem, moves, kind
         self.queue = BallotQueue(moves.problem, moves.features.features)
 
-    def attack(self, rows: IntArray, before: Ballots, budgets: Sequence[Budget]) -> list[AttackResult]:
+    def attack(self, rows: IntArray, before: VoteTable, budgets: Sequence[Budget]) -> list[AttackResult]:
         """One result for each target."""
         targets = rows.tolist()
         rivals = [_rivals(self.problem, ballots) for ballots in before]
@@ -169,7 +169,7 @@ class _Search:
         ]
 
     def _plans(
-        self, row: int, tried: Sequence[TriedEdit], before: Ballots, rivals: Sequence[int], budget: Budget
+        self, row: int, tried: Sequence[TriedEdit], before: VoteTable, rivals: Sequence[int], budget: Budget
     ) -> list[Perturbation]:
         """One perturbation for each rival, the most promising first."""
         label, gaps, ballots = self.problem.winner(before), self.problem.gaps(before), before.tolist()
@@ -184,7 +184,7 @@ class _Search:
         return [change for _, change in ranked]
 
 
-def _rivals(problem: Problem, ballots: Ballots) -> list[int]:
+def _rivals(problem: Problem, ballots: VoteTable) -> list[int]:
     """The classes closest to winning."""
     order = np.argsort(problem.gaps(ballots), kind="stable")[:-1]  # the winner comes last
     return order[:NUM_RIVALS].tolist()  # type: ignore[no-any-return]
@@ -287,7 +287,7 @@ class _PerNeighbourSearch:
             for features in self.features:
                 yield Step("inject_nodes", frozenset(), self._injected(features, self.unused.ids.tolist()[:1]))
 
-    def plan(self, steps: Sequence[Step], alone: Ballots, before: Ballots, rival: int) -> Perturbation:
+    def plan(self, steps: Sequence[Step], alone: VoteTable, before: VoteTable, rival: int) -> Perturbation:
         """The combination of the edits with the largest gain for a rival."""
         label = self.problem.winner(before)
         gains = (alone[:, rival] - alone[:, label]) - (before[rival] - before[label])
@@ -334,7 +334,7 @@ class _PerNeighbourSearch:
         return [items[k] for k in self.random.permutation(len(items))[:MOST_TRIED].tolist()]
 
 
-def _join(problem: Problem, rows: IntArray, before: Ballots, rival: int, budget: Budget) -> Perturbation:
+def _join(problem: Problem, rows: IntArray, before: VoteTable, rival: int, budget: Budget) -> Perturbation:
     """The hubs that push ``rows`` to ``rival`` and their edges, without features."""
     division = problem.built_in()
     count = int(min(budget.inject_nodes, problem.num_groups))

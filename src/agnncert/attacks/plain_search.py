@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from agnncert.attacks.candidates import UnusedIds
-from agnncert.attacks.problem import Ballots, Problem
+from agnncert.attacks.problem import Problem, VoteTable
 from agnncert.attacks.results import AttackResult, best_of
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id, encode_ids
@@ -193,7 +193,7 @@ class _Draws:
         return (row * float(random.choice([1.0, 10.0]))).tolist()
 
 
-def _best(problem: Problem, row: int, before: Ballots, changes: Iterator[Perturbation]) -> AttackResult:
+def _best(problem: Problem, row: int, before: VoteTable, changes: Iterator[Perturbation]) -> AttackResult:
     """The attack that changed the label, else the one that moved the most ballots."""
     label, tried = problem.winner(before), 0
     score, best, best_ballots = (False, 0), Perturbation(), before

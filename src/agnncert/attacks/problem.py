@@ -24,7 +24,7 @@ from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, r
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import bind, require_order
-from agnncert.engine.cast import EngineName, cast
+from agnncert.engine.ranges import EngineName, cast
 from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
 from agnncert.graphs import hashing
 from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, exact_ids, infer_task, one_graph
@@ -32,7 +32,7 @@ from agnncert.graphs.perturbation import Pair, Perturbation, distinct_pairs, key
 from agnncert.graphs.targets import target_rows
 from agnncert.proving.theorems import Prior, margins
 
-Ballots = npt.NDArray[Any]  # of int16
+VoteTable = npt.NDArray[Any]  # of int16
 RowChange = tuple[int, Perturbation]  # row of a target, and what to change in order to attack it
 
 FEATURES_AT_ONCE = 20_000_000  # numbers in the features of all attacked graphs that are voted on together
@@ -151,11 +151,11 @@ class Problem:
         width = values[0].numel()
         return [largest, -largest, 0.0] if values.dim() == 1 else [[sign * largest] * width for sign in (1.0, -1.0)]
 
-    def winner(self, ballots: Ballots) -> int:
+    def winner(self, ballots: VoteTable) -> int:
         """The voted label of one target; ties go to the smaller class."""
         return int(self.counts(ballots).argmax())
 
-    def counts(self, ballots: Ballots) -> IntArray:
+    def counts(self, ballots: VoteTable) -> IntArray:
         """Votes of one target for each class, those of a prior included, abstentions left out."""
         if self.own_groups:
             return ballots  # scores already
@@ -163,7 +163,7 @@ class Problem:
         counts = np.bincount(cast[cast >= 0], minlength=self.call.num_classes)
         return np.asarray(counts + self._prior(1, followed)[0])
 
-    def gaps(self, ballots: Ballots) -> IntArray:
+    def gaps(self, ballots: VoteTable) -> IntArray:
         """For each class how many votes it may gain on the winner without being elected, shape ``[num_classes]``.
 
         The winner's own entry is larger than any gap, so that sorting puts the closest rival first and the winner last.
@@ -173,7 +173,7 @@ class Problem:
         gaps[label] = gaps.max() + 1
         return gaps
 
-    def votes(self, rows: IntArray) -> Ballots:
+    def votes(self, rows: IntArray) -> VoteTable:
         """Ballots of some targets in the graph as given, shape ``[len(rows), num_groups]``."""
         if not len(rows):
             return self._no_ballots()
@@ -181,7 +181,7 @@ class Problem:
             return self._cast(self.graph, rows)
         return self._cast(canonical_set([self.data[int(k)] for k in rows], self.loops), np.arange(len(rows)))
 
-    def recast(self, attacks: Sequence[RowChange]) -> Ballots:
+    def recast(self, attacks: Sequence[RowChange]) -> VoteTable:
         """Ballots of one target in each of many attacked graphs, shape ``[len(attacks), num_groups]``.
 
         In the node task the attacked graph is cut down to what can reach the target in any subgraph;
@@ -193,7 +193,7 @@ class Problem:
             parts = [self._cast_side_by_side(batch) for batch in self._batches(attacks)]
         return np.concatenate([self._no_ballots(), *parts])
 
-    def recast_whole(self, rows: Sequence[int], change: Perturbation, engine: EngineName = "fast") -> Ballots:
+    def recast_whole(self, rows: Sequence[int], change: Perturbation, engine: EngineName = "fast") -> VoteTable:
         """Ballots of some targets in one attacked graph, all of it, shape ``[len(rows), num_groups]``."""
         if self.task == "graph":
             attacked = canonical_set([change.apply(self.data[int(k)]) for k in rows], self.loops)
@@ -203,7 +203,7 @@ class Problem:
         return self._cast(canonical(changed, self.loops), where, engine)
 
     def results(
-        self, attacks: Sequence[RowChange], before: Ballots, kind: str, after: Ballots | None = None
+        self, attacks: Sequence[RowChange], before: VoteTable, kind: str, after: VoteTable | None = None
     ) -> list[AttackResult]:
         """One result for each attack, voted on the attacked graph.
 
@@ -240,12 +240,12 @@ class Problem:
         ids = [self._ids[u] for u in rows.tolist()]
         return Data(x=part.x, edge_index=part.edge_index, node_id=ids, **part.edge_values)
 
-    def _no_ballots(self) -> Ballots:
+    def _no_ballots(self) -> VoteTable:
         if self.own_groups:
             return np.empty((0, self.call.num_classes), dtype=np.int64)
         return np.empty((0, self.num_groups + bool(self.vote.edgeless_prior)), dtype=np.int16)
 
-    def _cast(self, graph: CanonicalGraph, rows: IntArray, engine: EngineName = "fast") -> Ballots:
+    def _cast(self, graph: CanonicalGraph, rows: IntArray, engine: EngineName = "fast") -> VoteTable:
         """Ballots, and in a last column the class that a prior follows; or scores, if neighbours have groups."""
         votes = cast(self.call, graph, self.division, np.asarray(rows, dtype=np.int64), engine)[0]
         counted, followed = under_vote(votes, self.vote)
@@ -253,13 +253,13 @@ class Problem:
             return counted.counts + self._prior(len(rows), followed.get("edgeless", np.empty(0)), counted.num_groups)
         return np.column_stack([counted.dense(), *[followed[name] for name in ("edgeless",) if name in followed]])
 
-    def _prior(self, num_targets: int, edgeless: Ballots, num_groups: int = 0) -> IntArray:
+    def _prior(self, num_targets: int, edgeless: VoteTable, num_groups: int = 0) -> IntArray:
         """Votes of the prior; ``edgeless`` is empty unless the prior follows it."""
         known = (edgeless, np.ones(num_targets, dtype=bool)) if len(edgeless) else ()
         shape = num_targets, self.call.num_classes
         return Prior.of(self.vote, self.own_groups, num_groups, shape, *known).votes
 
-    def _moved(self, old: Ballots, new: Ballots) -> int:
+    def _moved(self, old: VoteTable, new: VoteTable) -> int:
         """Ballots that differ; of scores, at least so many."""
         if self.own_groups:
             return int(np.abs(old - new).sum() + 1) // 2
@@ -281,7 +281,7 @@ class Problem:
         if batch:
             yield batch
 
-    def _cast_side_by_side(self, batch: Sequence[tuple[int, Data]]) -> Ballots:
+    def _cast_side_by_side(self, batch: Sequence[tuple[int, Data]]) -> VoteTable:
         """Votes on many attacked graphs in one call. Groups depend on ids alone, so no graph disturbs another."""
         joined = canonical_set([attacked for _, attacked in batch], self.loops)
         if self.task == "graph":

@@ -8,7 +8,7 @@ from agnncert.baselines.deletions import BiRS
 from agnncert.baselines.flips import RS, SparseRS
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.divisions.named import DIVISIONS
-from agnncert.engine.cast import EngineName
+from agnncert.engine.ranges import EngineName
 from agnncert.errors import CertificateError, SettingsError, did_you_mean
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.noise import DeletionNoise, FlipNoise

@@ -15,8 +15,8 @@ from agnncert.baselines.sampling import TRAINING, Sampler, check_samples, collec
 from agnncert.certificates.votes import IntArray
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine.call import Caller, bind
-from agnncert.engine.cast import ENGINES, EngineName
 from agnncert.engine.digest import model_digest
+from agnncert.engine.ranges import ENGINES, EngineName
 from agnncert.engine.workers import Workers
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import CanonicalGraph, edge_values_of, infer_task

@@ -166,7 +166,7 @@ def _widths(model: Any) -> Iterator[tuple[str, int]]:
                 yield f"{name or 'model'} ({type(layer).__name__})", width
 
 
-Ballots = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
+Predictions = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
 
 
 MANY_EDGES = 2**16  # whose messages are worth summing in blocks
@@ -347,7 +347,7 @@ def _runs_on_two(caller: Caller, graph: CanonicalGraph) -> bool:
     return True
 
 
-def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, strictness: int = 0) -> Ballots:
+def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, strictness: int = 0) -> Predictions:
     """The class each row votes for, and whether the vote is beyond numerical doubt.
 
     A vote is stable when the best class leads the next by more than twice the distance that two ways of computing the

@@ -5,7 +5,7 @@ are evaluated, all subgraphs side by side in one disjoint union, and all other b
 union is cut between subgraphs into chunks that do not depend on each other.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,29 +16,28 @@ from torch import Tensor
 
 from agnncert.certificates.votes import ABSTAIN, IntArray
 from agnncert.divisions.base import DisjointUnion, Division, is_graph_task
-from agnncert.engine.call import Ballots, Caller, no_edges
+from agnncert.engine.call import Caller, Predictions, no_edges
 from agnncert.engine.features import Features, SparseRows
 from agnncert.engine.rounding import guarded
 from agnncert.graphs.graph import CanonicalGraph, one_graph
+from agnncert.progress import ReportProgress
 
 # Copies per chunk when no memory limit is given: hidden layers of a chunk then stay in the processor's cache.
 CHUNK_ROWS = 6144
 EDGELESS_ROWS = 2**17  # targets without edges that are evaluated together, likewise
-
-Tell = Callable[[float], None]  # is told which share of the work is done
 
 
 @dataclass(frozen=True)
 class Plan:
     """The subgraphs of a division laid out for evaluation; made once, used for any number of models.
 
-    ``tell``, if there is one, is told after each chunk which share of all copies has been evaluated.
+    ``report_progress`` is called after each chunk with the fraction of all copies that has been evaluated.
     """
 
     graph: CanonicalGraph
     pieces: DisjointUnion
     sparse: SparseRows | None
-    tell: Tell | None = None
+    report_progress: ReportProgress | None = None
 
     def chunks(self, rows: int) -> Iterator["Chunk"]:
         """The union in runs of whole subgraphs of about ``rows`` copies (one subgraph may be larger)."""
@@ -53,8 +52,8 @@ class Plan:
                 last = int(torch.searchsorted(edge_cell, span[1], right=True))
                 yield Chunk(slice(begin, end), slice(first, last))
                 begin = end
-                if self.tell is not None:
-                    self.tell(end / len(cell))
+                if self.report_progress is not None:
+                    self.report_progress(end / len(cell))
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def edgeless_ballots(
     rows: IntArray,
     tolerance: float | None,
     memory_limit: int | None = None,
-) -> Ballots:
+) -> Predictions:
     """Ballots of the targets without edges, some of them at a time."""
     step = EDGELESS_ROWS if memory_limit is None else chunk_rows(call, graph, memory_limit)
     none = no_edges(graph, call.takes)
@@ -120,7 +119,7 @@ def edgeless_ballots(
 
 def ballots(
     call: Caller, layout: Plan, features: Features, tolerance: float | None, memory_limit: int | None = None
-) -> Ballots:
+) -> Predictions:
     """Ballots of all copies or, in the graph task, of the cells that are not empty, ascending."""
     on_graphs = is_graph_task(layout.graph)
     parts = [
@@ -134,14 +133,14 @@ def ballots(
 
 def node_ballots(
     call: Caller, layout: Plan, rows: IntArray, tolerance: float | None, memory_limit: int | None = None
-) -> tuple[Ballots, Ballots]:
+) -> tuple[Predictions, Predictions]:
     """Ballots of the targets without edges, and of every copy in the union."""
     features = features_of(call, layout.graph, layout.sparse)
     edgeless = edgeless_ballots(call, layout.graph, features, rows, tolerance, memory_limit)
     return edgeless, ballots(call, layout, features, tolerance, memory_limit)
 
 
-def graph_ballots(call: Caller, layout: Plan, tolerance: float | None, memory_limit: int | None = None) -> Ballots:
+def graph_ballots(call: Caller, layout: Plan, tolerance: float | None, memory_limit: int | None = None) -> Predictions:
     """Ballots of the cells that are not empty, ascending."""
     return ballots(call, layout, features_of(call, layout.graph, layout.sparse), tolerance, memory_limit)
 
@@ -166,7 +165,7 @@ def custom_table(
     rows: IntArray,
     tolerance: float | None,
     memory_limit: int | None,
-) -> Ballots:
+) -> Predictions:
     """Ballots of a division without ``pieces``, many subgraphs at a time; shape ``[num_targets, num_groups]``."""
     on_graphs = is_graph_task(graph)
     ballots = np.full((len(rows), division.num_groups), ABSTAIN, dtype=np.int16)

@@ -1,17 +1,16 @@
 """The oracle: one subgraph at a time, exactly as the method is defined. Slow, and meant to be believed."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import torch
 
 from agnncert.certificates.votes import ABSTAIN, IntArray
 from agnncert.divisions.base import Division, num_groups_in
-from agnncert.engine.call import Ballots, Caller, no_edges
+from agnncert.engine.call import Caller, Predictions, no_edges
 from agnncert.engine.rounding import guarded
 from agnncert.graphs.graph import CanonicalGraph, one_graph
-
-Tell = Callable[[float], None]  # is told which share of the work is done
+from agnncert.progress import ReportProgress
 
 
 def node_table(
@@ -20,11 +19,11 @@ def node_table(
     division: Division,
     rows: IntArray,
     tolerance: float | None,
-    tell: Tell | None = None,
-) -> Ballots:
+    report_progress: ReportProgress | None = None,
+) -> Predictions:
     """Ballots of target nodes in all subgraphs, shape ``[num_targets, num_groups]``."""
     groups = division.groups(graph)
-    subgraphs = _followed(range(num_groups_in(division, graph)), tell)
+    subgraphs = _followed(range(num_groups_in(division, graph)), report_progress)
     columns = [node_ballots(call, graph, division, groups, index, tolerance) for index in subgraphs]
     ballots, stable = zip(*columns, strict=True)
     return np.stack([b[rows] for b in ballots], axis=1), np.stack([s[rows] for s in stable], axis=1)
@@ -32,12 +31,12 @@ def node_table(
 
 def node_ballots(
     call: Caller, graph: CanonicalGraph, division: Division, groups: torch.Tensor, index: int, tolerance: float | None
-) -> Ballots:
+) -> Predictions:
     """Ballot of every node in one subgraph."""
     return ballots_in(call, division.subgraph(graph, groups, index), tolerance)
 
 
-def ballots_in(call: Caller, part: CanonicalGraph, tolerance: float | None) -> Ballots:
+def ballots_in(call: Caller, part: CanonicalGraph, tolerance: float | None) -> Predictions:
     """Ballot of every node of a subgraph."""
     ballots, stable = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part))
     if part.abstain is not None:
@@ -46,16 +45,16 @@ def ballots_in(call: Caller, part: CanonicalGraph, tolerance: float | None) -> B
     return ballots, stable
 
 
-def edgeless_ballots(call: Caller, graph: CanonicalGraph, tolerance: float | None) -> Ballots:
+def edgeless_ballots(call: Caller, graph: CanonicalGraph, tolerance: float | None) -> Predictions:
     """What every node votes where it has no edge."""
     return guarded(call, tolerance, graph.x.to(call.dtype), *no_edges(graph, call.takes))
 
 
-def _followed(items: Sequence[int] | IntArray, tell: Tell | None) -> Iterator[int]:
+def _followed(items: Sequence[int] | IntArray, report_progress: ReportProgress | None) -> Iterator[int]:
     for done, item in enumerate(items, start=1):
         yield int(item)
-        if tell is not None:
-            tell(done / len(items))
+        if report_progress is not None:
+            report_progress(done / len(items))
 
 
 def graph_table(
@@ -64,11 +63,14 @@ def graph_table(
     division: Division,
     rows: IntArray,
     tolerance: float | None,
-    tell: Tell | None = None,
-) -> Ballots:
+    report_progress: ReportProgress | None = None,
+) -> Predictions:
     """Ballots of the graphs of a set in all their subgraphs, shape ``[num_targets, num_groups]``."""
     most = num_groups_in(division, joined)
-    tables = [graph_ballots(call, one_graph(joined, row), division, tolerance, most) for row in _followed(rows, tell)]
+    tables = [
+        graph_ballots(call, one_graph(joined, row), division, tolerance, most)
+        for row in _followed(rows, report_progress)
+    ]
     ballots, stable = zip(*tables, strict=True)
     return np.stack(ballots), np.stack(stable)
 
@@ -80,7 +82,7 @@ def graph_ballots(
     tolerance: float | None,
     most: int,
     only: Collection[int] | None = None,
-) -> Ballots:
+) -> Predictions:
     """Ballots of one graph in ``most`` subgraphs, some of which it may not have; or in some, and nothing elsewhere."""
     groups = division.groups(graph)
     ballots = np.full(most, ABSTAIN, dtype=np.int16)

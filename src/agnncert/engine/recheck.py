@@ -10,7 +10,7 @@ import torch
 from agnncert.certificates.votes import IntArray, Votes
 from agnncert.divisions.base import Division, is_graph_task, num_groups_in
 from agnncert.engine import naive
-from agnncert.engine.call import Ballots, Caller
+from agnncert.engine.call import Caller, Predictions
 from agnncert.engine.ranges import Shuffle
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 
@@ -121,7 +121,7 @@ def differing(
     return np.flatnonzero((first != again) & stable), again
 
 
-def _stored(votes: Votes, pairs: IntArray) -> Ballots:
+def _stored(votes: Votes, pairs: IntArray) -> Predictions:
     """The ballots of some pairs (target, group) as they stand in the votes, and whether they are stable."""
     named = np.zeros(votes.num_groups, dtype=bool)
     named[pairs[:, 1]] = True

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch_geometric.inspector import Inspector
 
-from agnncert.engine.call import Ballots, Caller, judge, row_blocks, row_scale
+from agnncert.engine.call import Caller, Predictions, judge, row_blocks, row_scale
 from agnncert.engine.features import Features, LazyRows, Shake, is_code
 from agnncert.errors import ModelContractError
 
@@ -34,7 +34,7 @@ def guarded(
     edge_index: Tensor,
     values: Mapping[str, Tensor],
     batch: Tensor | None = None,
-) -> Ballots:
+) -> Predictions:
     """The ballots of one call of the model, and whether each is the same however it is computed.
 
     Args:

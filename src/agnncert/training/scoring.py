@@ -17,8 +17,8 @@ from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, is_graph_task, is_per_neighbour, rule_of
 from agnncert.engine import fast
 from agnncert.engine.call import Caller
-from agnncert.engine.cast import cast
 from agnncert.engine.cover import pair_facts
+from agnncert.engine.ranges import cast
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import certified_radius, tally

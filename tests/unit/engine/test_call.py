@@ -13,7 +13,7 @@ import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import bind, judge
-from agnncert.engine.cast import cast
+from agnncert.engine.ranges import cast
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import canonical, canonical_set
 

@@ -10,7 +10,7 @@ import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import bind
-from agnncert.engine.cast import cast
+from agnncert.engine.ranges import cast
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set
 

@@ -9,7 +9,7 @@ import torch
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine import cover as coverage
 from agnncert.engine.call import bind
-from agnncert.engine.cast import cast
+from agnncert.engine.ranges import cast
 from agnncert.graphs.graph import canonical
 from agnncert.proving.evidence import BallotEvidence
 

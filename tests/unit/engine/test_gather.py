@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.engine import ranges as gather
-from agnncert.engine.ranges import Share, Shuffle, parts_of
+from agnncert.engine.ranges import RangeVotes, Shuffle, parts_of
 from agnncert.graphs.targets import prepared
 
 GROUPS = 9
@@ -49,13 +49,13 @@ def test_a_vote_that_was_stopped_goes_on(model, division, tmp_path, monkeypatch)
     there = sum(int(file.stem[17:]) - int(file.stem[7:16]) for file in kept)
     assert 3 <= there < GROUPS
     cast = []
-    one = gather.cast_share
+    one = gather.cast_range
 
     def counted(call, shuffle, groups, *rest):
         cast.append(groups)
         return one(call, shuffle, groups, *rest)
 
-    monkeypatch.setattr(gather, "cast_share", counted)
+    monkeypatch.setattr(gather, "cast_range", counted)
     again = ac.certify(model, data, division, checkpoint=folder)  # with another memory limit, too
     assert sum(map(len, cast)) == GROUPS - there
     whole.save(tmp_path / "whole.cert")
@@ -88,7 +88,7 @@ def test_a_damaged_share_is_refused(model, tmp_path) -> None:
     blob = bytearray(file.read_bytes())
     blob[-1] ^= 1
     file.write_bytes(bytes(blob))
-    with pytest.raises(ac.SettingsError, match=r"altered|damaged|share of a vote"):
+    with pytest.raises(ac.SettingsError, match=r"altered|damaged|file of votes"):
         ac.certify(model, data, division, checkpoint=folder)
 
 
@@ -102,7 +102,7 @@ def test_parts_cover_what_is_left_once() -> None:
     chosen = prepared(a_graph(), None).targets(None)
     shuffle = Shuffle(chosen.graph, ac.EdgeCentric(GROUPS), chosen.places)
     for kept in ([], [range(0, 2)], [range(3, 4), range(7, 9)]):
-        shares = [Share(groups, None, None) for groups in kept]
+        shares = [RangeVotes(groups, None, None) for groups in kept]
         for at_least in (1, 2, 5, 100):
             parts = parts_of(shuffle, None, shares, at_least)
             assert sorted(group for part in (*parts, *kept) for group in part) == list(range(GROUPS))

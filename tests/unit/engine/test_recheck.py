@@ -9,7 +9,7 @@ import pytest
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import bind
-from agnncert.engine.cast import cast
+from agnncert.engine.ranges import cast
 from agnncert.engine.recheck import choose_ballots, choose_few, differing
 from agnncert.graphs.graph import canonical, canonical_set
 

@@ -16,8 +16,8 @@ from agnncert.divisions.node import NodeCentric
 from agnncert.engine import fast
 from agnncert.engine import rounding as guard
 from agnncert.engine.call import bind, judge
-from agnncert.engine.cast import cast
 from agnncert.engine.features import Shake, SparseRows
+from agnncert.engine.ranges import cast
 from agnncert.engine.rounding import fresh_copy, guarded, shaken_model
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import canonical, canonical_set

@@ -14,8 +14,7 @@ from agnncert.engine import cover as coverage
 from agnncert.engine import fast
 from agnncert.engine import ranges as sharing
 from agnncert.engine.call import bind
-from agnncert.engine.cast import cast
-from agnncert.engine.ranges import Shuffle, cast_share, covers, merged
+from agnncert.engine.ranges import Shuffle, cast, cast_range, covers, merged
 from agnncert.graphs.graph import canonical, canonical_set
 
 from ...support.graphs import random_data
@@ -39,7 +38,7 @@ def shares_of(task, division, cuts, rows):
     with torch.no_grad():
         features = fast.features_of(call, graph)
         ranges = [range(a, b) for a, b in itertools.pairwise(cuts)]
-        return [cast_share(call, shuffle, groups, features, 1e-6) for groups in ranges], shuffle
+        return [cast_range(call, shuffle, groups, features, 1e-6) for groups in ranges], shuffle
 
 
 @pytest.mark.parametrize("max_pairs", [0, 30, 10**6])

@@ -168,7 +168,7 @@ CLOSE = 16.0  # a flag counts as decided if the lead is so many times what it ha
 
 
 @dataclass
-class Ballots:
+class CopyVotes:
     """Ballots of copies or nodes: the class voted for, whether it is stable, and whether that is close."""
 
     of: Array
@@ -177,7 +177,7 @@ class Ballots:
     close: Array
 
     @classmethod
-    def none(cls) -> "Ballots":
+    def none(cls) -> "CopyVotes":
         """No ballots."""
         nothing = np.zeros(0, dtype=bool)
         return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int16), nothing, nothing)
@@ -238,10 +238,10 @@ class Caster:
             copies = union.members.gather(cell[cell != OUTSIDE])[0].astype(np.int64)
         return copies[cells.votes(self.store.nodes, union, copies)]
 
-    def cast(self, copies: Array, edgeless: Array) -> tuple[Ballots, Ballots]:
+    def cast(self, copies: Array, edgeless: Array) -> tuple[CopyVotes, CopyVotes]:
         """Ballots of copies, and of nodes without edges, in as few calls as memory allows."""
         if self.store.cells.on_graphs:
-            return self._cast_cells(copies), Ballots.none()
+            return self._cast_cells(copies), CopyVotes.none()
         needed, inner = self.reach.upstream(copies)
         piece = self.piece(needed, needed[:inner])
         if len(piece.copies) + len(edgeless) > 2 * CHUNK_ROWS:
@@ -250,28 +250,31 @@ class Caster:
             return ballots
         nodes = np.concatenate([self.store.union.node[piece.copies], edgeless])
         if not len(nodes):
-            return Ballots.none(), Ballots.none()
+            return CopyVotes.none(), CopyVotes.none()
         found = self._judged(*self._look(piece, nodes, self._features(nodes)))
         self._weigh_products()
         place = self._place[copies]
         split = len(piece.copies)
-        return (Ballots(copies, *(part[place] for part in found)), Ballots(edgeless, *(part[split:] for part in found)))
+        return (
+            CopyVotes(copies, *(part[place] for part in found)),
+            CopyVotes(edgeless, *(part[split:] for part in found)),
+        )
 
-    def decide(self, copies: Array, edgeless: Array, features: Features, row: Array) -> tuple[Ballots, Ballots]:
+    def decide(self, copies: Array, edgeless: Array, features: Features, row: Array) -> tuple[CopyVotes, CopyVotes]:
         """As ``cast``, with features whose rows are those of the graph; ``row`` is that of each slot."""
-        listed = [Ballots.none()]
+        listed = [CopyVotes.none()]
         for asked in self._runs(copies):
             needed, inner = self.reach.upstream(asked)
             piece = self.piece(needed, needed[:inner])
             nodes = self.store.union.node[piece.copies]
             found = self._judged(*self._look(piece, nodes, (features, row[nodes])))
-            listed.append(Ballots(asked, *(part[self._place[asked]] for part in found)))
-        alone = [Ballots.none()]
+            listed.append(CopyVotes(asked, *(part[self._place[asked]] for part in found)))
+        alone = [CopyVotes.none()]
         nothing = np.zeros(0, dtype=np.int64)
         empty = Piece(nothing, nothing, np.zeros((2, 0), dtype=np.int64))
         for start in range(0, len(edgeless), CHUNK_ROWS):
             nodes = edgeless[start : start + CHUNK_ROWS]
-            alone.append(Ballots(nodes, *self._judged(*self._look(empty, nodes, (features, row[nodes])))))
+            alone.append(CopyVotes(nodes, *self._judged(*self._look(empty, nodes, (features, row[nodes])))))
         return _joined(listed), _joined(alone)
 
     def _runs(self, copies: Array) -> Iterator[Array]:
@@ -285,14 +288,14 @@ class Caster:
                 yield copies[begin:end]
                 begin = end
 
-    def _cast_cells(self, copies: Array) -> Ballots:
-        parts = [Ballots.none()]
+    def _cast_cells(self, copies: Array) -> CopyVotes:
+        parts = [CopyVotes.none()]
         for members in self._runs(copies):
             piece = self.piece(members, members)
             nodes, cell = self.store.union.node[piece.copies], self.store.union.cell[piece.copies]
             _, batch = np.unique(cell, return_inverse=True)
             found = self._judged(*self._look(piece, nodes, self._features(nodes), batch))
-            parts.append(Ballots(piece.copies, *(part[batch] for part in found)))
+            parts.append(CopyVotes(piece.copies, *(part[batch] for part in found)))
         return _joined(parts)
 
     def piece(self, copies: Array, inner: Array) -> Piece:
@@ -387,6 +390,6 @@ def _array(numbers: set[int]) -> Array:
     return np.fromiter(numbers, dtype=np.int64, count=len(numbers))
 
 
-def _joined(parts: list[Ballots]) -> Ballots:
+def _joined(parts: list[CopyVotes]) -> CopyVotes:
     fields = ("of", "ballot", "stable", "close")
-    return Ballots(*(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
+    return CopyVotes(*(np.concatenate([getattr(part, name) for part in parts]) for name in fields))

@@ -14,12 +14,12 @@ from torch_geometric.data import Data
 
 from agnncert.certificates.ids import INT64, Id
 from agnncert.certificates.votes import Votes
-from agnncert.engine.cast import cast, structure
 from agnncert.engine.cover import Cover
 from agnncert.engine.features import Features, SparseRows
+from agnncert.engine.ranges import cast, structure
 from agnncert.graphs.graph import CanonicalGraph, Task, exact_ids
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
-from agnncert_live.casting import Ballots
+from agnncert_live.casting import CopyVotes
 from agnncert_live.core import Core
 from agnncert_live.nodes import OUTSIDE, Cells, Nodes, Union
 from agnncert_live.store import Store
@@ -182,8 +182,8 @@ def _settle_close(core: Core, chosen: Targets, order: Array, row: Array, group: 
     if caster.call.takes or caster.rough or store.cells.on_graphs:
         # Values of edges are shaken by their place among all; further looks are taken for whole chunks.
         fresh, _ = cast(caster.call, chosen.graph, store.cells.division, chosen.places, "fast", caster.tolerance)
-        listed = Ballots(copies[close], fresh.ballot[close], fresh.stable[close], close[close])
-        default = Ballots(order[alone], fresh.default[alone], fresh.default_stable[alone], alone[alone])
+        listed = CopyVotes(copies[close], fresh.ballot[close], fresh.stable[close], close[close])
+        default = CopyVotes(order[alone], fresh.default[alone], fresh.default_stable[alone], alone[alone])
     else:
         x = chosen.graph.x.to(caster.call.dtype)
         listed, default = caster.decide(copies[close], order[alone], Features(x, SparseRows.of(x)), row)
@@ -194,7 +194,7 @@ def _settle_close(core: Core, chosen: Targets, order: Array, row: Array, group: 
     core.count(order[touched])
 
 
-def _of_whole_cells(store: Store, listed: Ballots) -> Ballots:
+def _of_whole_cells(store: Store, listed: CopyVotes) -> CopyVotes:
     """All copies of a cell hold its ballot; this gives the others that of the one that was listed."""
     live = store.union.live_copies()
     cells = store.union.cell[listed.of]
@@ -202,7 +202,7 @@ def _of_whole_cells(store: Store, listed: Ballots) -> Ballots:
     place = np.searchsorted(cells[by_cell], store.union.cell[live])
     same = np.append(cells[by_cell], -2)[place] == store.union.cell[live]
     source = by_cell[place[same]]
-    return Ballots(live[same], listed.ballot[source], listed.stable[source], listed.close[source])
+    return CopyVotes(live[same], listed.ballot[source], listed.stable[source], listed.close[source])
 
 
 Arrays = dict[str, Array]

@@ -13,7 +13,7 @@ from agnncert.certificates.votes import under_vote
 from agnncert.errors import AgnncertError
 from agnncert.graphs.graph import Task
 from agnncert.proving.certificate import Certificate, Decision, decision_of
-from agnncert_live.casting import Ballots, Caster
+from agnncert_live.casting import Caster, CopyVotes
 from agnncert_live.counting import Counter, Tallies
 from agnncert_live.events import Event, Moved, Refused
 from agnncert_live.nodes import grown
@@ -89,7 +89,9 @@ class Core:
         """Whether targets have a prediction without edges."""
         return self.task == "node" and not self.store.cells.gated
 
-    def prepare(self, events: list[tuple[Event, int]], skip_bad: bool) -> tuple[list[Refused], tuple[Ballots, Ballots]]:
+    def prepare(
+        self, events: list[tuple[Event, int]], skip_bad: bool
+    ) -> tuple[list[Refused], tuple[CopyVotes, CopyVotes]]:
         """Changes the graph and casts what has to be cast again. Nothing counts before :meth:`commit`.
 
         Args:
@@ -159,7 +161,7 @@ class Core:
         self.caster.renew()
         self.store.settle()
 
-    def commit(self, listed: Ballots, edgeless: Ballots) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
+    def commit(self, listed: CopyVotes, edgeless: CopyVotes) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
         """Makes the new ballots count; says which targets have another label or radius, and which are gone."""
         store, answers = self.store, self.answers
         if self.tallies is None:
@@ -201,7 +203,7 @@ class Core:
         """Id of a target node, or row of a target graph."""
         return int(self.rows[target]) if self.task == "graph" else self.store.nodes.name[target]  # type: ignore[return-value]
 
-    def _keep(self, listed: Ballots, edgeless: Ballots) -> None:
+    def _keep(self, listed: CopyVotes, edgeless: CopyVotes) -> None:
         store = self.store
         store.cast[listed.of] = True
         store.ballot[listed.of], store.stable[listed.of] = listed.ballot, listed.stable
@@ -246,7 +248,7 @@ class Core:
         ids = id_array([self.id_of(target)])
         return decision_of(Certificate(claim, evidence, ids, *known), self.id_of(target))
 
-    def revise(self, listed: Ballots, edgeless: Ballots) -> None:
+    def revise(self, listed: CopyVotes, edgeless: CopyVotes) -> None:
         """Puts other ballots in the place of some, the graph being as it was."""
         if self.tallies is not None:
             self.tallies.remove(listed.of)

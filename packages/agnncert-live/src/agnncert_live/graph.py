@@ -22,7 +22,7 @@ from agnncert.engine.digest import model_digest
 from agnncert.errors import AgnncertError, GraphError, IdError, ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert.proving.certificate import Certificate, Decision
-from agnncert_live.casting import Ballots, Caster, hops_of
+from agnncert_live.casting import Caster, CopyVotes, hops_of
 from agnncert_live.conversion import data_of, read, store_of, write_out, written
 from agnncert_live.core import Answers, Core
 from agnncert_live.counting import Counter
@@ -456,7 +456,7 @@ class LiveGraph:
             listener(result)
         return result
 
-    def _commit(self, ballots: tuple[Ballots, Ballots]) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
+    def _commit(self, ballots: tuple[CopyVotes, CopyVotes]) -> tuple[tuple[Moved, ...], tuple[Id, ...]]:
         moved, gone = self._core.commit(*ballots)
         self._settle_references()
         return moved, gone
