@@ -120,18 +120,18 @@ def _check_ballots(
     call = bind(model, chosen.graph, chosen.task, tried)
     alone = report.needs_naive or isinstance(division, EdgesOnly)
     engine: EngineName = "naive" if alone else "fast"
-    tell = follow(progress, "casting ballots again", num_groups_in(division, chosen.graph))
-    tell(0.0)
+    report_progress = follow(progress, "casting ballots again", num_groups_in(division, chosen.graph))
+    report_progress(0.0)
 
     def recast(call: Caller, tolerance: float) -> Votes:
-        given = {"tell": tell, "entries": ready.entries}
+        given = {"report_progress": report_progress, "entries": ready.entries}
         return cast(call, chosen.graph, division, chosen.places, engine, tolerance, **given)[0]
 
     here = recast(call, claim.tolerance)
     found.wrong += _wrong_ballots(evidence, here, call, recast, claim.tolerance, report.tolerance)
     number = len(evidence.votes.group) if is_per_neighbour(division) else evidence.num_targets * division.num_groups
     found.checked.append(f"the model, and all {number:,} ballots, cast again")
-    tell(1.0)
+    report_progress(1.0)
     if ballots and not found.wrong:
         pairs = choose_ballots(here, ballots, np.random.default_rng(seed), is_per_neighbour(division))
         log.info("casting %d ballots once more, one subgraph at a time", len(pairs))

@@ -27,7 +27,7 @@ class _Remembered:
     def __call__(self, *given: Any, **to_tell: Any) -> Any:
         key = self.told(*given)
         if key not in self.known:
-            how = {name: value for name, value in to_tell.items() if name != "tell"}
+            how = {name: value for name, value in to_tell.items() if name != "report_progress"}
             self.known[key] = (self.function(*given, **how), given)  # arguments are kept, so that no other has their id
             if len(self.known) > MOST:
                 self.known.popitem(last=False)
