@@ -10,6 +10,7 @@ import math
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -54,7 +55,7 @@ class Votes:
     stable: BoolArray
     reached: BoolArray
 
-    @property
+    @cached_property
     def num_targets(self) -> int:
         """Number of targets."""
         return len(self.default)
@@ -159,7 +160,7 @@ class Ballots:
         _check_constants(self)
         _check_pairs(self)
 
-    @property
+    @cached_property
     def num_targets(self) -> int:
         """Number of targets."""
         return self.votes.num_targets

@@ -227,7 +227,7 @@ class Certificate:
                     raise CertificateError(f'"{name}" names {value!r:.60} more than once: each target counts once.')
                 seen.add(value)
 
-    @property
+    @cached_property
     def num_targets(self) -> int:
         """Number of targets."""
         return self.evidence.num_targets

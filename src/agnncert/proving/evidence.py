@@ -327,6 +327,8 @@ class BallotEvidence(Ballots, Evidence):
 
     def _of_pairs(self, votes: Votes, part: slice) -> dict[str, Any]:
         """What a theorem needs to know where every neighbour has its own group."""
+        if not self._own_groups:
+            return {}
         known: dict[str, Any] = {"absent": -1 if self.vote.constant is None else self.vote.constant}
         if self.one_way is not None:
             listed = slice(self.votes.indptr[part.start], self.votes.indptr[part.stop])

@@ -79,8 +79,7 @@ class Prior:
             edgeless_stable: Whether that prediction is stable, shape ``[n]``.
         """
         own_constant = per_neighbour and vote.constant is not None and vote.constant >= 0
-        follows = bool(vote.edgeless_prior) and edgeless is not None and edgeless_stable is not None
-        if not vote.class_prior and not own_constant and not follows:
+        if not vote.prior and not own_constant:
             return cls.none(shape[0])
         certain, followed = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         in_doubt = np.zeros(shape[0], dtype=np.int64)
@@ -193,7 +192,7 @@ class Reach:
 
 def tally(votes: Votes, prior: Prior | None = None) -> Tally:
     """Counts the votes by tier, adds the prior, and counts unstable votes for the rival."""
-    n, classes, owner = votes.num_targets, votes.num_classes, votes.owner
+    n, classes, owner, num_unlisted = votes.num_targets, votes.num_classes, votes.owner, votes.num_unlisted
     cell, voting = owner * classes + votes.ballot, votes.ballot >= 0
 
     def counted(listed: BoolArray) -> IntArray:
@@ -206,14 +205,14 @@ def tally(votes: Votes, prior: Prior | None = None) -> Tally:
         if listed.any():
             by_tier[tier], size[tier] = counted(listed), np.bincount(owner[listed], minlength=n)
     sure = np.flatnonzero(votes.default_stable & (votes.default >= 0))
-    by_tier[UNLISTED, sure, votes.default[sure]] = votes.num_unlisted[sure]
-    size[UNLISTED] = np.where(votes.default_stable, votes.num_unlisted, 0)
+    by_tier[UNLISTED, sure, votes.default[sure]] = num_unlisted[sure]
+    size[UNLISTED] = np.where(votes.default_stable, num_unlisted, 0)
     as_cast = by_tier[REACHED] + by_tier[UNREACHED] + by_tier[UNLISTED]
     if not votes.stable.all():
         as_cast += counted(~votes.stable)
     unsure = np.flatnonzero(~votes.default_stable & (votes.default >= 0))
-    as_cast[unsure, votes.default[unsure]] += votes.num_unlisted[unsure]
-    return weighed(votes.num_groups, as_cast, by_tier, size, prior or Prior.none(votes.num_targets))
+    as_cast[unsure, votes.default[unsure]] += num_unlisted[unsure]
+    return weighed(votes.num_groups, as_cast, by_tier, size, prior or Prior.none(n))
 
 
 def weighed(
