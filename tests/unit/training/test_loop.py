@@ -243,7 +243,7 @@ def test_training_that_diverges_says_so() -> None:
         ({"clip": -1}, "clip=-1"),
         ({"weight_decay": -1e-4}, "weight_decay=-0.0001: expected a number from 0 on"),
         ({"seed": -1}, "seed=-1: expected a whole number from 0 on"),
-        ({"weights": (1, 1, 1)}, r"expected Weights\(full"),
+        ({"weights": (1, 1, 1)}, r"expected LossWeights\(full"),
         ({"objective": "papers"}, 'unknown objective "papers": did you mean "paper"'),
         ({"objective": "vote"}, 'objective="vote" trains graph classifiers; for nodes choose "balanced"'),
         ({"objective": "vote", "weights": ac.LossWeights(2)}, "is a single term. Leave out the weights"),
