@@ -6,11 +6,10 @@ import pytest
 import torch
 import torch_geometric.nn as pyg
 
-from agnncert.auditing import known_layers, probes
+from agnncert.auditing import known_layers, probe_graphs, probes
 from agnncert.auditing import model_audit as auditing
-from agnncert.auditing import probe_graphs as scenes
 from agnncert.auditing.model_audit import audit
-from agnncert.auditing.probes import Ground, Probe
+from agnncert.auditing.probes import Probe, Probes
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
@@ -30,55 +29,57 @@ def is_refused(name: str, division: Division) -> bool:
         return not audit(model.eval(), division=division, data=data).ok
 
 
-def harmless_poison(patch):
-    patch.setattr(scenes.Table, "poison", lambda table, count, finite, generator: table.borrowed(count, generator))
-
-
-def no_finite_poison(patch):
-    poison = scenes.Table.poison
+def harmless_corruption(patch):
     patch.setattr(
-        scenes.Table, "poison", lambda table, count, finite, generator: poison(table, count, False, generator)
+        probe_graphs.Table, "corrupt", lambda table, count, finite, generator: table.borrowed(count, generator)
     )
-    patch.setattr(scenes.Table, "large", scenes.Table.borrowed)
+
+
+def no_finite_corruption(patch):
+    corrupt = probe_graphs.Table.corrupt
+    patch.setattr(
+        probe_graphs.Table, "corrupt", lambda table, count, finite, generator: corrupt(table, count, False, generator)
+    )
+    patch.setattr(probe_graphs.Table, "large", probe_graphs.Table.borrowed)
 
 
 def values_left_as_they_are(patch):
-    patch.setattr(probes, "poisoned_values", lambda value, finite, generator: value)
+    patch.setattr(probes, "corrupt_values", lambda value, finite, generator: value)
 
 
 def edges_left_as_they_are(patch):
-    patch.setattr(Probe, "_rewired", lambda probe, scene, side: scene)
-    patch.setattr(Probe, "_behind", lambda probe, near, scale: near)
+    patch.setattr(Probes, "_rewired", lambda probe, graph, side: graph)
+    patch.setattr(Probes, "_behind", lambda probe, near, scale: near)
 
 
 def nothing_added(patch):
-    patch.setattr(Probe, "_resized", lambda probe: iter(()))
+    patch.setattr(Probes, "_resized", lambda probe: iter(()))
 
 
 def no_arcs_that_leave(patch):
-    patch.setattr(Probe, "_outgoing_moves", lambda probe: iter(()))
+    patch.setattr(Probes, "_outgoing_moves", lambda probe: iter(()))
 
 
 def same_arcs_for_everybody(patch):
-    patch.setattr(Probe, "_other_sinks", lambda probe, ground, speaks: iter((ground.scene, ground.scene)))
-    patch.setattr(Probe, "_with_sinks", lambda probe, ground: iter((ground.scene, ground.scene)))
+    patch.setattr(Probes, "_other_sinks", lambda probes, probe, speaks: iter((probe.graph, probe.graph)))
+    patch.setattr(Probes, "_with_sinks", lambda probes, probe: iter((probe.graph, probe.graph)))
 
 
 def only_small_graphs(patch):
     patch.setattr(probes, "MOST_ROWS", 50)
-    patch.setattr(scenes, "LEAST_ROWS", 50)
+    patch.setattr(probe_graphs, "LEAST_ROWS", 50)
 
 
 def no_more_digits(patch):
-    patch.setattr(Probe, "_double_call", None)
+    patch.setattr(Probes, "_double_call", None)
 
 
 def rounding_forgives(patch):
-    patch.setattr(Ground, "moved", lambda ground, change, here=None, there=None, bits=False: False)
+    patch.setattr(Probe, "moved", lambda probe, change, here=None, there=None, bits=False: False)
 
 
 def no_second_look(patch):
-    patch.setattr(Ground, "forgets", lambda ground: True)
+    patch.setattr(Probe, "is_stateless", lambda probe: True)
 
 
 def any_class_will_do(patch):
@@ -96,8 +97,8 @@ SLY = {
 }
 
 MUTATIONS = [
-    (harmless_poison, "dense matrix"),
-    (no_finite_poison, "only if somebody is large"),
+    (harmless_corruption, "dense matrix"),
+    (no_finite_corruption, "only if somebody is large"),
     (values_left_as_they_are, "weights by the largest"),
     (edges_left_as_they_are, "largest degree"),
     (nothing_added, "DropEdge with a fixed seed"),

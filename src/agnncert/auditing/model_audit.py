@@ -14,7 +14,7 @@ import torch
 from torch_geometric.nn import MessagePassing
 
 from agnncert.auditing.known_layers import by_construction
-from agnncert.auditing.probes import ALL_ATTACKS, Finding, Probe
+from agnncert.auditing.probes import ALL_ATTACKS, Finding, Probes
 from agnncert.divisions.base import Division, require_division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine.call import Caller, require_order
@@ -116,7 +116,7 @@ def audited(
     known = not findings and by_construction(model)
     if all(finding.leaves for finding in findings):  # else no attack is left that a certificate could speak about
         try:
-            probe = Probe(model, task, data, division, brief=known)
+            probe = Probes(model, task, data, division, brief=known)
             probed = list(probe.findings())
         except ModelContractError as error:
             if not findings and data is None:

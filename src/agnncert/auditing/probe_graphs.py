@@ -1,7 +1,7 @@
-"""Graphs on which a model is watched: a piece of the user's own, and others with everything that an attack can bring.
+"""Graphs for the probes of a model: a part of the user's graph, and constructed graphs with what an attack can add.
 
-A scene has two *sides* that no edge joins. What is done to one side must not be seen from the other. The features of
-its nodes are numbers of rows in a table that ends with rows of poison: poisoning a node means showing another row.
+A probe graph has two *sides* that no edge joins. A change on one side must not change outputs on the other. Each node
+names a row of a feature table that ends with corrupt rows: corrupting a node means naming another row.
 """
 
 import math
@@ -20,19 +20,19 @@ from torch_geometric.data import Data
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.graphs.graph import BLOCK, WIDE, canonical, canonical_set, edge_values_of
 
-# How much of the user's graph a scene may show, in rows and in numbers: an audit may cost a few plain forwards.
+# Limits of a part of the user's graph, in rows and in numbers: an audit should cost a few plain forward passes.
 MOST_ROWS, MOST_NUMBERS = 12288, 3 * 2**22
 LEAST_ROWS = 1024
-BRIEF_ROWS, BRIEF_NUMBERS = 256, 2**19  # where layers were read, and a look is enough
+BRIEF_ROWS, BRIEF_NUMBERS = 256, 2**19  # for models whose layers are all known
 HUGE = 1e30
 
 
 @dataclass(frozen=True)
-class Scene:
-    """A graph as a model sees it.
+class ProbeGraph:
+    """A graph on which a model is probed.
 
     Attributes:
-        rows: Row of the feature table that each node shows, shape ``[n]``.
+        rows: Row of each node in the feature table, shape ``[n]``.
         edge_index: Edges, shape ``[2, m]``; sorted by the ids of their ends, as canonical graphs are.
         values: Edge weights and attributes, by name.
         side: Which of two unconnected sides each node is on, shape ``[n]``.
@@ -49,17 +49,17 @@ class Scene:
         """Which edges lie on a side, as a mask."""
         return self.side[self.edge_index[0]] == side
 
-    def selected(self, nodes: Tensor) -> "Scene":
-        """These nodes, in this order, and the edges between them in the order they have."""
+    def selected(self, nodes: Tensor) -> "ProbeGraph":
+        """The given nodes in the given order, and the edges between them in their present order."""
         position = torch.full_like(self.rows, -1)
         position[nodes] = torch.arange(len(nodes))
         moved = position[self.edge_index]
         kept = (moved >= 0).all(0)
         values = {name: value[kept] for name, value in self.values.items()}
-        return Scene(self.rows[nodes], moved[:, kept], values, self.side[nodes], self.place[nodes])
+        return ProbeGraph(self.rows[nodes], moved[:, kept], values, self.side[nodes], self.place[nodes])
 
-    def sorted(self) -> "Scene":
-        """The same graph with its edges sorted by the ids of head and source."""
+    def sorted(self) -> "ProbeGraph":
+        """The same graph with its edges sorted by the ids of dst and src."""
         rank = torch.empty(len(self.rows), dtype=torch.int64)
         rank[torch.argsort(self.place)] = torch.arange(len(self.rows))
         source, head = rank[self.edge_index]
@@ -67,9 +67,9 @@ class Scene:
         values = {name: value[order] for name, value in self.values.items()}
         return replace(self, edge_index=self.edge_index[:, order], values=values)
 
-    def joined(self, other: "Scene") -> "Scene":
-        """This scene, and behind it another one."""
-        return Scene(
+    def joined(self, other: "ProbeGraph") -> "ProbeGraph":
+        """The disjoint union of this graph and another one."""
+        return ProbeGraph(
             torch.cat([self.rows, other.rows]),
             torch.cat([self.edge_index, other.edge_index + len(self.rows)], dim=1),
             {name: torch.cat([value, other.values[name]]) for name, value in self.values.items()},
@@ -80,7 +80,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of features: ordinary ones, then rows that are not finite, then finite ones of all sizes."""
+    """Rows of features: ordinary rows, then rows that are not finite, then finite rows of all magnitudes."""
 
     x: Tensor
     ordinary: int
@@ -95,23 +95,23 @@ class Table:
         large = 1000 * (1 + size) * torch.randn(4, x.size(1), generator=generator).to(x.dtype)
         return cls(torch.cat([x, *lines, large]), x.size(0))
 
-    def poison(self, count: int, finite: bool, generator: torch.Generator) -> Tensor:
-        """Numbers of rows of poison."""
+    def corrupt(self, count: int, finite: bool, generator: torch.Generator) -> Tensor:
+        """Indices of corrupt rows."""
         first = self.ordinary + (self.not_finite if finite else 0)
         last = self.x.size(0) if finite else self.ordinary + self.not_finite
         return torch.randint(first, last, (count,), generator=generator)
 
     def borrowed(self, count: int, generator: torch.Generator) -> Tensor:
-        """Numbers of ordinary rows."""
+        """Indices of ordinary rows."""
         return torch.randint(0, self.ordinary, (count,), generator=generator)
 
     def large(self, count: int, generator: torch.Generator) -> Tensor:
-        """Numbers of rows that are large and ordinary otherwise."""
+        """Indices of rows with large random numbers."""
         return torch.randint(self.x.size(0) - 4, self.x.size(0), (count,), generator=generator)
 
 
-def poisoned_values(value: Tensor, finite: bool, generator: torch.Generator) -> Tensor:
-    """Other values for the same edges; numbers of kinds, which are integers, are dealt out anew."""
+def corrupt_values(value: Tensor, finite: bool, generator: torch.Generator) -> Tensor:
+    """Corrupt values for the same edges; integers, which may be category numbers, are only permuted."""
     if not value.is_floating_point():
         return value[torch.randperm(value.size(0), generator=generator)]
     numbers = [HUGE, -HUGE, 0.0, 1e3, 1e-3] if finite else [math.nan, math.inf, -math.inf]
@@ -124,14 +124,14 @@ def has_loops(division: Any) -> bool:
     return bool(getattr(division, "self_loops", False))
 
 
-# Graphs with everything that an attack can bring
+# Constructed graphs with what an attack can add
 
 Arcs = npt.NDArray[np.int64]  # one arc per row: source and head
 
 
 @cache
 def _fixed_parts(scale: int) -> dict[str, tuple[int, Arcs]]:
-    """Connected graphs without anything that is drawn: size and arcs of each."""
+    """Connected graphs without random edges: size and edges of each."""
     hub = 150 * scale
     arcs = {
         "hub": (hub, [(leaf, 0) for leaf in range(1, hub)] + [(0, leaf) for leaf in range(1, hub, 2)]),
@@ -145,7 +145,7 @@ def _fixed_parts(scale: int) -> dict[str, tuple[int, Arcs]]:
 
 
 def _parts(generator: torch.Generator, scale: int) -> list[tuple[int, Arcs]]:
-    """Connected graphs: size and arcs of each."""
+    """Connected graphs: size and edges of each."""
     fixed, lone = _fixed_parts(scale), np.empty((0, 2), dtype=np.int64)
     crowd = _drawn(60, 240 * scale, generator)
     crowd = np.concatenate([crowd, crowd[:, ::-1]])
@@ -155,7 +155,7 @@ def _parts(generator: torch.Generator, scale: int) -> list[tuple[int, Arcs]]:
 
 
 def _drawn(size: int, count: int, generator: torch.Generator) -> Arcs:
-    """Arcs between nodes at random, without loops."""
+    """Random edges without self-loops."""
     ends = torch.randint(0, size, (count, 2), generator=generator).numpy()
     return np.asarray(ends[ends[:, 0] != ends[:, 1]])
 
@@ -167,14 +167,14 @@ def made_up(
     loops: bool = False,
     scale: int = 1,
     sides: int = 2,
-) -> Scene:
-    """Hubs with more neighbours than samplers take, chains, crowds, one-way arcs, parallel edges and lone nodes.
+) -> ProbeGraph:
+    """Hubs with more neighbours than samplers take, chains, dense parts, one-way and parallel edges, isolated nodes.
 
     Args:
         generator: Source of randomness.
         ordinary: Rows of the feature table to choose from.
         values: Edge values to choose from.
-        loops: Whether some nodes are joined to themselves.
+        loops: Whether some nodes have self-loops.
         scale: A larger number gives larger hubs and more edges.
         sides: Two, each with one copy of every part, or one.
     """
@@ -186,7 +186,7 @@ def made_up(
             arcs += [np.full((1, 2), count)] if loops else []
             count += size
     edge_index = torch.from_numpy(np.concatenate(arcs).T.copy())
-    return Scene(
+    return ProbeGraph(
         torch.randint(0, ordinary, (count,), generator=generator),
         edge_index,
         picked_values(values, edge_index.size(1), generator),
@@ -195,47 +195,51 @@ def made_up(
     ).sorted()
 
 
-def made_up_graphs(generator: torch.Generator, ordinary: int, values: dict[str, Tensor], loops: bool = False) -> Scene:
-    """The same parts, each as a graph of its own; graphs are on either side in turn."""
-    scene = made_up(generator, ordinary, values, loops)
-    graph = connected(scene)
-    scene = replace(scene, place=graph).selected(torch.argsort(graph, stable=True))
-    return _by_graph(replace(scene, side=scene.place % 2))
+def made_up_graphs(
+    generator: torch.Generator, ordinary: int, values: dict[str, Tensor], loops: bool = False
+) -> ProbeGraph:
+    """The same parts as separate graphs, on the two sides in turn."""
+    graph = made_up(generator, ordinary, values, loops)
+    component = connected(graph)
+    graph = replace(graph, place=component).selected(torch.argsort(component, stable=True))
+    return _by_graph(replace(graph, side=graph.place % 2))
 
 
-def connected(scene: Scene) -> Tensor:
+def connected(graph: ProbeGraph) -> Tensor:
     """Connected component of every node, edges taken in both directions."""
-    size = len(scene.rows)
-    ones = torch.ones(scene.edge_index.size(1), dtype=torch.int8).numpy()
-    matrix = coo_matrix((ones, tuple(scene.edge_index.numpy())), (size, size))
+    size = len(graph.rows)
+    ones = torch.ones(graph.edge_index.size(1), dtype=torch.int8).numpy()
+    matrix = coo_matrix((ones, tuple(graph.edge_index.numpy())), (size, size))
     return torch.from_numpy(connected_components(matrix, directed=False)[1]).long()
 
 
-def _by_graph(scene: Scene) -> Scene:
-    """Edges of one graph behind those of another."""
-    order = torch.argsort(scene.place[scene.edge_index[1]], stable=True)
-    values = {name: value[order] for name, value in scene.values.items()}
-    return replace(scene, edge_index=scene.edge_index[:, order], values=values)
+def _by_graph(graph: ProbeGraph) -> ProbeGraph:
+    """The same graphs with edges sorted by graph."""
+    order = torch.argsort(graph.place[graph.edge_index[1]], stable=True)
+    values = {name: value[order] for name, value in graph.values.items()}
+    return replace(graph, edge_index=graph.edge_index[:, order], values=values)
 
 
 def picked_values(values: dict[str, Tensor], count: int, generator: torch.Generator) -> dict[str, Tensor]:
-    """Values for edges that are made up, drawn from others."""
+    """Values for constructed edges, sampled from given values."""
     return {n: v[torch.randint(0, v.size(0), (count,), generator=generator)] for n, v in values.items()}
 
 
-# The user's own graph
+# The user's graph
 
 
-def own_nodes(data: Data, division: Any, generator: torch.Generator, most: int = MOST_ROWS) -> tuple[Tensor, Scene]:
-    """A piece of the union of subgraphs that the fast engine evaluates, and the features that it shows.
+def own_nodes(
+    data: Data, division: Any, generator: torch.Generator, most: int = MOST_ROWS
+) -> tuple[Tensor, ProbeGraph]:
+    """A part of the disjoint union that the fast engine evaluates, and its features.
 
-    Groups are drawn instead of hashed, and there may be more of them: a model must be local in every subgraph.
+    Groups are random instead of hashed, and there may be more of them: a model must be local in every subgraph.
 
     Args:
         data: The user's graph.
-        division: The division that is going to be used.
+        division: The division that will be used.
         generator: Source of randomness.
-        most: How many nodes to show, about.
+        most: Approximate number of nodes.
     """
     x, arcs, values = _checked(data, has_loops(division))
     count, total = x.size(0), arcs.size(1)
@@ -266,13 +270,15 @@ def own_nodes(data: Data, division: Any, generator: torch.Generator, most: int =
         shown = torch.arange(min(count, limit))
         rows, where = shown, arcs
     place = torch.arange(len(rows), dtype=torch.float64)
-    scene = Scene(rows, where, values, torch.zeros_like(rows), place)
+    graph = ProbeGraph(rows, where, values, torch.zeros_like(rows), place)
     drawn = torch.randint(0, 2, (len(rows),), generator=generator)
-    return x[shown], replace(scene, side=drawn[connected(scene)])
+    return x[shown], replace(graph, side=drawn[connected(graph)])
 
 
-def own_graphs(data: Any, division: Any, generator: torch.Generator, most: int = MOST_ROWS) -> tuple[Tensor, Scene]:
-    """Some of the user's graphs in one batch, on either side in turn, and their features."""
+def own_graphs(
+    data: Any, division: Any, generator: torch.Generator, most: int = MOST_ROWS
+) -> tuple[Tensor, ProbeGraph]:
+    """Features of some of the user's graphs, and these graphs in one batch, on the two sides in turn."""
     chosen: list[Data] = []
     rows = 0
     width = int(data[0].x.size(1)) if len(data) and data[0].x is not None and data[0].x.dim() == 2 else 1
@@ -284,11 +290,11 @@ def own_graphs(data: Any, division: Any, generator: torch.Generator, most: int =
         rows += data[k].num_nodes
     joined = canonical_set(chosen, has_loops(division))
     batch = joined.graph_of_node
-    return joined.x, Scene(torch.arange(joined.num_nodes), joined.edge_index, joined.edge_values, batch % 2, batch)
+    return joined.x, ProbeGraph(torch.arange(joined.num_nodes), joined.edge_index, joined.edge_values, batch % 2, batch)
 
 
 def brief_rows(width: int) -> int:
-    """How many nodes to show where layers were read, about."""
+    """Approximate number of nodes for models whose layers are all known."""
     return min(LEAST_ROWS, max(BRIEF_ROWS, BRIEF_NUMBERS // max(1, width)))
 
 
@@ -297,7 +303,7 @@ def _limit(width: int, most: int) -> int:
 
 
 def _checked(data: Data, loops: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-    """Features, edges and edge values, as far as a model may see them."""
+    """Features, edges and edge values that a model may see."""
     x, arcs = data.x, data.edge_index
     ready = isinstance(x, Tensor) and x.dim() == 2 and x.dtype in WIDE and isinstance(arcs, Tensor)
     inside = ready and arcs.dtype in (torch.int32, torch.int64) and arcs.dim() == 2 and x.size(0) > 0
@@ -306,7 +312,7 @@ def _checked(data: Data, loops: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]
     fits = all(isinstance(v, Tensor) and v.dim() > 0 and inside and v.size(0) == arcs.size(1) for v in values.values())
     fits = fits and all(v.dtype in WIDE or not v.is_floating_point() for v in values.values())
     if not inside or not fits or (arcs.numel() and (int(arcs.min()) < 0 or int(arcs.max()) >= x.size(0))):
-        graph = canonical(data, loops)  # says what is wrong, or casts it
+        graph = canonical(data, loops)  # raises an error, or casts types
         x, arcs, values = graph.x, graph.edge_index, graph.edge_values
     if not loops and arcs.numel() and bool((arcs[0] == arcs[1]).any()):
         kept = arcs[0] != arcs[1]

@@ -1,11 +1,10 @@
-"""What an audit can find, and the words in which it says so.
+"""Probes of a model: they change one part of a graph and compare outputs that must not depend on that part.
 
-Probing a model: change a graph where nothing may happen, and watch the outputs that must not move.
-
-Two kinds of change. *Poison* sets features and edge values on one side of a scene to NaN, infinity and numbers of all
-sizes; shapes stay, so that outputs on the other side must stay to the last bit. *Rewire* changes the structure: other
-edges, other numbers, other places in the list, hubs, loops, arcs that leave a node. Where shapes change, rounding may
-differ, and outputs are compared in double precision. Probes can refute a model, but prove nothing.
+There are two kinds of change. A *corruption* sets features and edge values on one side of a graph to NaN, infinity and
+numbers of all magnitudes. Shapes stay the same, so outputs on the other side must be equal bit for bit. A *rewiring*
+changes the structure: other edges, other numbers of nodes, other positions in the edge list, hubs, self-loops, outgoing
+edges. Where shapes change, rounding may differ, and outputs are compared in double precision. Probes can refute a
+model; they cannot prove that it is compatible.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,15 +18,15 @@ from torch_geometric.data import Data
 
 from agnncert.auditing.probe_graphs import (
     MOST_ROWS,
-    Scene,
+    ProbeGraph,
     Table,
     brief_rows,
+    corrupt_values,
     has_loops,
     made_up,
     made_up_graphs,
     own_graphs,
     own_nodes,
-    poisoned_values,
 )
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
@@ -128,136 +127,143 @@ _REASONS = {
 
 
 def finding(reason: str, leaves: tuple[str, ...] = (), alone: bool = False) -> Finding:
-    """What to say about one thing that a probe has found."""
+    """The finding for a reason, with its description and remedy."""
     return Finding("behaviour", *_REASONS[reason], leaves, alone)
 
 
-# Above this many numbers, features are handed over as the fast engine does: unevaluated until a layer projects them.
+# Above this many numbers, features are passed as LazyRows, as in the fast engine.
 MOST_PLAIN_NUMBERS = 2**20
-BRIEF_PLAIN_NUMBERS = 2**18  # likewise, where layers were read: these see both from ``certify``, later
+BRIEF_PLAIN_NUMBERS = 2**18  # the same limit for models whose layers are all known: certify calls them both ways later
 
 
 class Failed(ModelContractError):  # noqa: N818 - it is caught and becomes a finding
     """The model cannot be run on a graph that an attack could produce."""
 
-    def __init__(self, scene: Scene, error: Exception) -> None:
-        self.what = f"a graph of {len(scene.rows)} nodes and {scene.edge_index.size(1)} edges"
+    def __init__(self, graph: ProbeGraph, error: Exception) -> None:
+        self.what = f"a graph of {len(graph.rows)} nodes and {graph.edge_index.size(1)} edges"
         self.why = f"makes the model fail: {type(error).__name__}: {error}"
         super().__init__(f"{self.what} {self.why}")
 
     def finding(self) -> Finding:
-        """What to say about it."""
+        """The finding that describes the failure."""
         remedy = "Subgraphs and attacked graphs can have any number of nodes and edges: the model must accept them."
         return Finding("behaviour", self.what, self.why, remedy)
 
 
-class Stage:
-    """A model and a table of features: shows scenes to the model, in its own precision."""
+class Evaluator:
+    """Evaluates a model on probe graphs whose features are rows of one table, in the precision of the model."""
 
     def __init__(self, call: Caller, table: Tensor, most_plain: int = MOST_PLAIN_NUMBERS) -> None:
         self.call, self.most_plain = call, most_plain
         self.features = Features(table.to(call.dtype))
 
-    def show(self, scene: Scene, model: Any = None) -> Tensor:
-        """Logits of all nodes or graphs of a scene.
+    def logits(self, graph: ProbeGraph, model: Any = None) -> Tensor:
+        """Logits of all nodes, or of all graphs in the graph task.
 
         Raises:
             Failed: The model fails on a graph that an attack could produce.
         """
         call = self.call if model is None else replace(self.call, model=model)
-        plain = scene.rows.numel() * self.features.x.size(1) <= self.most_plain
-        x = self.features.x[scene.rows] if plain else self.features.rows(scene.rows)
-        batch = scene.place if call.task == "graph" else None
+        plain = graph.rows.numel() * self.features.x.size(1) <= self.most_plain
+        x = self.features.x[graph.rows] if plain else self.features.rows(graph.rows)
+        batch = graph.place if call.task == "graph" else None
         try:
-            return call(x, scene.edge_index, scene.values, batch)  # the model gets copies of its own
+            return call(x, graph.edge_index, graph.values, batch)  # the model gets copies
         except ModelContractError as error:
-            if not isinstance(error.__cause__, Exception):  # of the kind that the model itself raised
+            if not isinstance(error.__cause__, Exception):  # not an exception that the model raised
                 raise
-            raise Failed(scene, error.__cause__) from error
+            raise Failed(graph, error.__cause__) from error
 
-    def shaken(self) -> "Stage":
-        """The same with features altered by about one unit of rounding."""
+    def perturbed(self) -> "Evaluator":
+        """The same evaluator with features perturbed by about one unit of rounding."""
         sign = torch.randint(-1, 2, self.features.x.shape, generator=torch.Generator().manual_seed(3))
-        return Stage(self.call, self.features.x * (1 + sign * torch.finfo(self.call.dtype).eps))
+        return Evaluator(self.call, self.features.x * (1 + sign * torch.finfo(self.call.dtype).eps))
 
 
-class Ground:
-    """A scene on which changes are tried, and how far apart outputs may lie there."""
+class Probe:
+    """One probe graph, its logits, and the largest difference that rounding explains."""
 
     def __init__(
-        self, stage: Stage, double: Callable[[], Caller | None], table: Table, scene: Scene, brief: bool = False
+        self,
+        evaluator: Evaluator,
+        double: Callable[[], Caller | None],
+        table: Table,
+        graph: ProbeGraph,
+        brief: bool = False,
     ) -> None:
-        self.table, self.scene, self.stage, self.brief = table, scene, stage, brief
+        self.table, self.graph, self.evaluator, self.brief = table, graph, evaluator, brief
         self._double_call = double
         self.deviation = 0.0
 
     @cached_property
     def base(self) -> Tensor:
-        """Logits of the scene as it is."""
-        return self.stage.show(self.scene)
+        """Logits of the unchanged graph."""
+        return self.evaluator.logits(self.graph)
 
     @property
     def finite(self) -> bool:
-        """Whether all logits of the scene are numbers."""
+        """Whether all logits of the unchanged graph are finite."""
         return bool(torch.isfinite(self.base).all())
 
     @cached_property
-    def double(self) -> tuple[Stage, Tensor, float] | None:
-        """A stage in double precision, its logits, and the difference that rounding explains there."""
+    def double(self) -> tuple[Evaluator, Tensor, float] | None:
+        """An evaluator in double precision, its logits, and the largest difference that rounding explains."""
         call = self._double_call()
         if call is None:
             return None
-        stage, eps = Stage(call, self.table.x), torch.finfo(self.stage.call.dtype).eps
+        evaluator, eps = Evaluator(call, self.table.x), torch.finfo(self.evaluator.call.dtype).eps
         try:
-            base = stage.show(self.scene)
-            noise = apart(base, stage.shaken().show(self.scene))
+            base = evaluator.logits(self.graph)
+            noise = apart(base, evaluator.perturbed().logits(self.graph))
         except ModelContractError:
             return None
-        exact = self.stage.call.dtype == torch.float64
+        exact = self.evaluator.call.dtype == torch.float64
         least = 1000 * eps if exact else 1e-9
-        return (stage, base, min(max(least, 1000 * noise), max(1e-9, 1000 * eps))) if noise < torch.inf else None
+        return (evaluator, base, min(max(least, 1000 * noise), max(1e-9, 1000 * eps))) if noise < torch.inf else None
 
-    def moved(self, change: Scene, here: Tensor | None = None, there: Tensor | None = None, bits: bool = False) -> bool:
-        """Whether the outputs that must not move do.
+    def moved(
+        self, change: ProbeGraph, here: Tensor | None = None, there: Tensor | None = None, bits: bool = False
+    ) -> bool:
+        """Whether outputs that must stay the same differ after a change.
 
         Args:
-            change: The scene after a change.
-            here: Rows of the outputs to watch; all when not given.
-            there: Where they are after the change; where they were when not given.
-            bits: Whether shapes are the same, so that outputs should be the same to the last bit.
+            change: The changed graph.
+            here: Rows of the outputs to compare. Defaults to all.
+            there: Their rows after the change. Defaults to ``here``.
+            bits: Whether shapes are unchanged, so that outputs must be equal bit for bit.
         """
         here = torch.arange(len(self.base)) if here is None else here
         there = here if there is None else there
         if bits or self.brief or self.double is None:
-            before, after = self.base[here], self.stage.show(change)[there]
-            if torch.equal(before, after) or (self.brief and not self.noted(apart(before, after))):
+            before, after = self.base[here], self.evaluator.logits(change)[there]
+            if torch.equal(before, after) or (self.brief and not self.exceeds_rounding(apart(before, after))):
                 return False
             if self.double is None:
-                return self.noted(apart(before, after))
+                return self.exceeds_rounding(apart(before, after))
         assert self.double is not None
-        # A model that drops some edges by itself does not keep shapes: whether this is rounding, more digits tell.
-        stage, base, bound = self.double
-        return apart(base[here], stage.show(change)[there]) > bound
+        # A model that drops edges does not keep shapes. Double precision tells whether the difference is rounding.
+        evaluator, base, bound = self.double
+        return apart(base[here], evaluator.logits(change)[there]) > bound
 
-    def forgets(self) -> bool:
-        """Whether the model says the same about the scene as it did before."""
-        if torch.equal(self.base, again := self.stage.show(self.scene)):
+    def is_stateless(self) -> bool:
+        """Whether a second call gives the same logits for the unchanged graph."""
+        if torch.equal(self.base, again := self.evaluator.logits(self.graph)):
             return True
-        if self.noted(apart(self.base, again)):
+        if self.exceeds_rounding(apart(self.base, again)):
             return False
         if self.double is None:
             return True
-        stage = self.double[0]  # sums in another order, or chance that is small: more digits tell
-        return apart(stage.show(self.scene), stage.show(self.scene)) <= 1e-9
+        evaluator = self.double[0]  # another order of sums, or small random changes: double precision tells
+        return apart(evaluator.logits(self.graph), evaluator.logits(self.graph)) <= 1e-9
 
-    def strays(self, change: Scene, here: Tensor, there: Tensor) -> bool:
-        """As ``moved``, in the model's own precision; whether more than rounding can tell, more digits decide."""
-        before, after = self.base[here], self.stage.show(change)[there]
-        return self.noted(apart(before, after)) and (self.double is None or self.moved(change, here, there))
+    def differs(self, change: ProbeGraph, here: Tensor, there: Tensor) -> bool:
+        """As ``moved``, but compared in the precision of the model first, and in double precision only if needed."""
+        before, after = self.base[here], self.evaluator.logits(change)[there]
+        return self.exceeds_rounding(apart(before, after)) and (self.double is None or self.moved(change, here, there))
 
-    def noted(self, distance: float) -> bool:
-        """Whether outputs lie further apart than rounding explains; if not, how far is kept."""
-        if distance > 1000 * torch.finfo(self.stage.call.dtype).eps:
+    def exceeds_rounding(self, distance: float) -> bool:
+        """Whether a difference is larger than rounding explains; a smaller one is recorded in ``deviation``."""
+        if distance > 1000 * torch.finfo(self.evaluator.call.dtype).eps:
             return True
         self.deviation = max(self.deviation, distance)
         return False
@@ -272,16 +278,16 @@ def apart(a: Tensor, b: Tensor) -> float:
     return float(((a - b).abs() / a.abs().amax(dim=1, keepdim=True).clamp(min=1.0)).max())
 
 
-class Probe:
-    """A model whose outputs are watched, on the user's own graph and on others.
+class Probes:
+    """All probes of a model, on the user's graph and on constructed graphs.
 
     Args:
         model: The module.
         task: "node" or "graph".
         data: The user's graph or graphs, if there are any.
-        division: The division that is going to be used; ``None`` means the strictest.
-        brief: Whether a look will do, because layers were read: a small piece of the user's graph, fewer changes, and
-            more digits only where the model's own leave a doubt.
+        division: The division that will be used. ``None`` means the strictest requirements.
+        brief: Whether all layers are known, so that fewer probes suffice: a small part of the user's graph, fewer
+            changes, and double precision only if the precision of the model does not decide.
     """
 
     def __init__(self, model: Any, task: Task, data: Any, division: Division | None, brief: bool = False) -> None:
@@ -296,38 +302,40 @@ class Probe:
             x, own = piece(data, division, self.generator, brief_rows(_width(data)) if brief else MOST_ROWS)
             self.values = {n: _some(v, self.generator) for n, v in own.values.items()}
         self.untouched = model if brief else fresh_copy(model)
-        few = x[:64]  # few distinct rows: wide features are then projected once for all scenes that are made up
+        few = x[:64]  # few distinct rows: wide features are projected once for all constructed graphs
         self.width = x.size(1)
-        whole = x if x.dtype == torch.float64 else few  # numbers that the model's type may not hold are all looked at
+        whole = (
+            x if x.dtype == torch.float64 else few
+        )  # bind checks all numbers that the type of the model may not hold
         none = torch.empty(2, 0, dtype=torch.int64)
         weight, attr = (self.values.get(name) for name in EDGE_VALUES)
         self.call = bind(model, CanonicalGraph(whole, none, torch.arange(len(whole)), weight, attr), task)
-        # The scene that is made up comes first: it is small, and finds most of what there is to be found.
+        # The constructed graph comes first: it is small and finds most faults.
         made = self._made_up(len(few))
-        if own is not None and brief:  # rows of one table, which is then projected once for both
-            self.grounds = self._grounds(x, made, own)
+        if own is not None and brief:  # rows of one table, which is projected once for both graphs
+            self.probes = self._probes(x, made, own)
         else:
-            self.grounds = self._grounds(few, made)
-            self.grounds += [] if own is None else self._grounds(x, self._with_made_up(own, len(few)))
-        self.small = self.grounds[0]
+            self.probes = self._probes(few, made)
+            self.probes += [] if own is None else self._probes(x, self._with_made_up(own, len(few)))
+        self.small = self.probes[0]
 
     @property
     def deviation(self) -> float:
         """Largest relative difference seen between two ways of computing the same logits."""
-        return max(ground.deviation for ground in self.grounds)
+        return max(probe.deviation for probe in self.probes)
 
     def findings(self) -> Iterator[Finding]:
-        """Everything that the probes find."""
+        """All findings of the probes."""
         try:
             yield from self._findings()
         except Failed as failed:
             yield failed.finding()
 
     def _findings(self) -> Iterator[Finding]:
-        if self.small.finite and not self.brief and not self.small.forgets():
-            yield finding("chance")  # then nothing can be learned from its outputs
+        if self.small.finite and not self.brief and not self.small.is_stateless():
+            yield finding("chance")  # the outputs of a random model show nothing else
             return
-        if not all(ground.finite for ground in self.grounds):
+        if not all(probe.finite for probe in self.probes):
             yield finding("not finite")
             return
         reasons = [] if self.brief else [*self._common()]
@@ -342,224 +350,222 @@ class Probe:
                 yield finding(reason, ("edges",) if edge_centric else ())
             elif not edge_centric and any(self._outgoing_moves()):
                 yield finding("outgoing")
-        shown = self.grounds[:1] if self.brief else self.grounds
-        if "memory" not in reasons and not all(ground.forgets() for ground in shown):
-            yield finding("memory")  # of all that was shown in between
+        shown = self.probes[:1] if self.brief else self.probes
+        if "memory" not in reasons and not all(probe.is_stateless() for probe in shown):
+            yield finding("memory")  # of the graphs evaluated in between
 
-    # What breaks every guarantee
+    # Faults that break every guarantee
 
     def _common(self) -> Iterator[str]:
-        scene = self.small.scene
-        values = {n: v[::3] for n, v in scene.values.items()}
-        other = replace(scene, edge_index=scene.edge_index[:, ::3], values=values)
-        fresh = self.small.stage.show(other, self.untouched)
-        if self.small.noted(apart(fresh, self.small.stage.show(other))):
+        graph = self.small.graph
+        values = {n: v[::3] for n, v in graph.values.items()}
+        other = replace(graph, edge_index=graph.edge_index[:, ::3], values=values)
+        fresh = self.small.evaluator.logits(other, self.untouched)
+        if self.small.exceeds_rounding(apart(fresh, self.small.evaluator.logits(other))):
             yield "memory"
         if self.task == "node":
-            order = torch.randperm(len(scene.rows), generator=self.generator)
+            order = torch.randperm(len(graph.rows), generator=self.generator)
             here, there = order, torch.arange(len(order))
-        else:  # nodes in another order within their graphs
-            order = torch.argsort(scene.place + torch.rand(len(scene.rows), generator=self.generator))
+        else:  # another order of nodes within each graph
+            order = torch.argsort(graph.place + torch.rand(len(graph.rows), generator=self.generator))
             here = there = torch.arange(len(self.small.base))
-        shuffled = scene.selected(order)
-        if self.small.strays(shuffled, here, there) or self.small.moved(shuffled, here, there):
+        shuffled = graph.selected(order)
+        if self.small.differs(shuffled, here, there) or self.small.moved(shuffled, here, there):
             yield "rows"
 
     # Node task
 
     def _elsewhere(self) -> Iterator[str]:
-        """What makes the output of a node depend on more than what it is connected to."""
-        for ground in self.grounds:
-            seen = self.brief and ground is not self.small
-            for side in (1,) if seen else (0, 1):  # each node is poison once and watched once
-                watched = (ground.scene.side != side).nonzero().view(-1)
-                if self._poison_moves(ground, side, watched, finite=side == 0, rewired=side == 1):
-                    yield from self._poison_reasons(ground, side, watched)
+        """Reasons why the output of a node depends on nodes or edges that are not connected to it."""
+        for probe in self.probes:
+            seen = self.brief and probe is not self.small
+            for side in (1,) if seen else (0, 1):  # each node is corrupted once and compared once
+                watched = (probe.graph.side != side).nonzero().view(-1)
+                if self._corruption_moves(probe, side, watched, finite=side == 0, rewired=side == 1):
+                    yield from self._corruption_reasons(probe, side, watched)
                     yield "edges"
         yield from self._resized()
         if not self.brief:
             yield from self._one_by_one()
 
-    def _poison_reasons(self, ground: Ground, side: int, watched: Tensor) -> Iterator[str]:
-        """Which part of a poison it is that moves outputs."""
+    def _corruption_reasons(self, probe: Probe, side: int, watched: Tensor) -> Iterator[str]:
+        """Which part of a corruption changes outputs."""
         for finite in (True, False):
             for part in ("features", "values"):
-                if self._poison_moves(ground, side, watched, finite, only=part):
+                if self._corruption_moves(probe, side, watched, finite, only=part):
                     yield part if finite or part == "values" else "overflow"
 
-    def _poison_moves(
-        self, ground: Ground, side: int, watched: Tensor, finite: bool, only: str = "", rewired: bool = False
+    def _corruption_moves(
+        self, probe: Probe, side: int, watched: Tensor, finite: bool, only: str = "", rewired: bool = False
     ) -> bool:
-        change = self._poisoned(ground, side, finite, only)
+        change = self._corrupted(probe, side, finite, only)
         change = self._rewired(change, side) if rewired else change
-        mild = torch.where(change.side == side, ground.table.borrowed(len(change.rows), self.generator), change.rows)
-        return _first_to_run(
-            ground, (change, replace(change, rows=mild, values=ground.scene.values)), watched, bits=True
-        )
+        mild = torch.where(change.side == side, probe.table.borrowed(len(change.rows), self.generator), change.rows)
+        return _first_to_run(probe, (change, replace(change, rows=mild, values=probe.graph.values)), watched, bits=True)
 
-    def _poisoned(self, ground: Ground, side: int, finite: bool, only: str = "") -> Scene:
-        """The scene with poison on one side."""
-        scene = ground.scene
-        rows, values = scene.rows, scene.values
+    def _corrupted(self, probe: Probe, side: int, finite: bool, only: str = "") -> ProbeGraph:
+        """The graph with corrupt features and edge values on one side."""
+        graph = probe.graph
+        rows, values = graph.rows, graph.values
         if only != "values":
-            rows = torch.where(scene.side == side, ground.table.poison(len(rows), finite, self.generator), rows)
+            rows = torch.where(graph.side == side, probe.table.corrupt(len(rows), finite, self.generator), rows)
         if only != "features":
-            there = scene.edges_of(side)
+            there = graph.edges_of(side)
             values = {n: v.clone() for n, v in values.items()}
             for value in values.values():
-                value[there] = poisoned_values(value[there], finite, self.generator)
-        return replace(scene, rows=rows, values=values)
+                value[there] = corrupt_values(value[there], finite, self.generator)
+        return replace(graph, rows=rows, values=values)
 
-    def _rewired(self, scene: Scene, side: int) -> Scene:
-        """The scene with other edges on one side: many of them at one hub, the others at random."""
-        there = scene.edges_of(side).nonzero().view(-1)
-        nodes = (scene.side == side).nonzero().view(-1)
+    def _rewired(self, graph: ProbeGraph, side: int) -> ProbeGraph:
+        """The graph with other edges on one side: half of them at one hub, the others at random."""
+        there = graph.edges_of(side).nonzero().view(-1)
+        nodes = (graph.side == side).nonzero().view(-1)
         if not len(there) or len(nodes) < 2:
-            return scene
+            return graph
         ends = nodes[torch.randint(1, len(nodes), (2, len(there)), generator=self.generator)]
         ends[1, ::2] = nodes[0]
         ends[0, ::2] = nodes[1 + torch.arange(len(there))[::2] % (len(nodes) - 1)]
-        edge_index = scene.edge_index.clone()
+        edge_index = graph.edge_index.clone()
         edge_index[:, there] = ends
-        return replace(scene, edge_index=edge_index)
+        return replace(graph, edge_index=edge_index)
 
     def _resized(self) -> Iterator[str]:
-        """Other numbers of nodes and edges elsewhere, before and between those that are watched."""
-        for ground in self.grounds[:1] if self.brief else self.grounds:
-            scene = ground.scene
-            kept = (scene.side == 0).nonzero().view(-1)
-            near = scene.selected(kept)
-            scale = 2 if ground is self.small else 1 + len(scene.rows) // 1000
+        """Other numbers of unconnected nodes and edges, before and between those that are compared."""
+        for probe in self.probes[:1] if self.brief else self.probes:
+            graph = probe.graph
+            kept = (graph.side == 0).nonzero().view(-1)
+            near = graph.selected(kept)
+            scale = 2 if probe is self.small else 1 + len(graph.rows) // 1000
             change = self._behind(near, scale)
             there = torch.arange(len(change.rows) - len(kept), len(change.rows))
-            compare = ground.moved if ground is self.small else ground.strays
+            compare = probe.moved if probe is self.small else probe.differs
             if compare(change, kept, there):
                 yield "places" if self._places_matter() else "numbers"
 
     def _places_matter(self) -> bool:
-        """Whether outputs depend on where in the list the edges of other nodes stand."""
-        scene = self.small.scene
-        order = torch.argsort((~scene.edges_of(1)).long(), stable=True)
-        values = {n: v[order] for n, v in scene.values.items()}
-        return self.small.moved(replace(scene, edge_index=scene.edge_index[:, order], values=values))
+        """Whether outputs depend on the positions of other nodes' edges in the edge list."""
+        graph = self.small.graph
+        order = torch.argsort((~graph.edges_of(1)).long(), stable=True)
+        values = {n: v[order] for n, v in graph.values.items()}
+        return self.small.moved(replace(graph, edge_index=graph.edge_index[:, order], values=values))
 
-    def _behind(self, near: Scene, scale: int) -> Scene:
-        """Some nodes, behind many others that are not connected to them."""
+    def _behind(self, near: ProbeGraph, scale: int) -> ProbeGraph:
+        """A graph of many unconnected nodes, followed by the given nodes."""
         far = made_up(self.generator, 1, self.values, self.loops, scale, sides=1)
         return far.joined(near).sorted()
 
     def _one_by_one(self) -> Iterator[str]:
-        """Nodes without edges, together and alone."""
-        scene = self.small.scene
-        nodes = torch.arange(0, len(scene.rows), 200)
-        bare = replace(scene, edge_index=scene.edge_index[:, :0], values={n: v[:0] for n, v in scene.values.items()})
+        """Compares nodes without edges, evaluated together and one by one."""
+        graph = self.small.graph
+        nodes = torch.arange(0, len(graph.rows), 200)
+        bare = replace(graph, edge_index=graph.edge_index[:, :0], values={n: v[:0] for n, v in graph.values.items()})
         bare = bare.selected(nodes)
-        together = self.small.stage.show(bare)
-        each = torch.cat([self.small.stage.show(bare.selected(torch.tensor([k]))) for k in range(len(nodes))])
-        if self.small.noted(apart(together, each)):
+        together = self.small.evaluator.logits(bare)
+        each = torch.cat([self.small.evaluator.logits(bare.selected(torch.tensor([k]))) for k in range(len(nodes))])
+        if self.small.exceeds_rounding(apart(together, each)):
             yield "alone"
 
     def _outgoing_moves(self) -> Iterator[bool]:
-        """Whether arcs that leave a node matter to it."""
-        for ground in self.grounds[:1] if self.brief else self.grounds:
-            speaks = torch.zeros(len(ground.scene.rows), dtype=torch.bool)
-            speaks[ground.scene.edge_index[0]] = True
+        """Whether the output of a node depends on its outgoing edges."""
+        for probe in self.probes[:1] if self.brief else self.probes:
+            speaks = torch.zeros(len(probe.graph.rows), dtype=torch.bool)
+            speaks[probe.graph.edge_index[0]] = True
             watched = speaks.nonzero().view(-1)
             if len(watched):
-                yield _first_to_run(ground, self._other_sinks(ground, speaks), watched, bits=True)
+                yield _first_to_run(probe, self._other_sinks(probe, speaks), watched, bits=True)
         yield _first_to_run(self.small, self._with_sinks(self.small), torch.arange(len(self.small.base)))
 
-    def _other_sinks(self, ground: Ground, speaks: Tensor) -> Iterator[Scene]:
-        """The scene with other features for nodes that send nothing, and other nodes that send to them."""
-        scene, senders = ground.scene, speaks.nonzero().view(-1)
-        unheard = ~speaks[scene.edge_index[1]]
-        edge_index, values = scene.edge_index.clone(), {n: v.clone() for n, v in scene.values.items()}
+    def _other_sinks(self, probe: Probe, speaks: Tensor) -> Iterator[ProbeGraph]:
+        """The graph with other features for nodes without outgoing edges, and other sources of their edges."""
+        graph, senders = probe.graph, speaks.nonzero().view(-1)
+        unheard = ~speaks[graph.edge_index[1]]
+        edge_index, values = graph.edge_index.clone(), {n: v.clone() for n, v in graph.values.items()}
         edge_index[0, unheard] = senders[(torch.arange(int(unheard.sum())) ** 2) % len(senders)]
         for value in values.values():
-            value[unheard] = poisoned_values(value[unheard], True, self.generator)
-        count = len(scene.rows)
-        for rows in (ground.table.poison(count, True, self.generator), ground.table.borrowed(count, self.generator)):
-            yield replace(scene, rows=torch.where(speaks, scene.rows, rows), edge_index=edge_index, values=values)
+            value[unheard] = corrupt_values(value[unheard], True, self.generator)
+        count = len(graph.rows)
+        for rows in (probe.table.corrupt(count, True, self.generator), probe.table.borrowed(count, self.generator)):
+            yield replace(graph, rows=torch.where(speaks, graph.rows, rows), edge_index=edge_index, values=values)
 
-    def _with_sinks(self, ground: Ground) -> Iterator[Scene]:
-        """The scene with nodes that only receive: from some nodes one arc, from others three or a hundred."""
-        scene, count, new = ground.scene, len(ground.scene.rows), 120
+    def _with_sinks(self, probe: Probe) -> Iterator[ProbeGraph]:
+        """The graph with new nodes that only receive: one, three or a hundred edges from some nodes."""
+        graph, count, new = probe.graph, len(probe.graph.rows), 120
         leaving = torch.tensor([1, 0, 3, 0])[torch.arange(count) % 4]
         leaving[::70] = 100
         source = torch.repeat_interleave(torch.arange(count), leaving)
         arcs = torch.stack([source, count + torch.arange(len(source)) % new])
-        picked = torch.arange(len(source)) % scene.edge_index.size(1)
-        for rows in (ground.table.large(new, self.generator), ground.table.borrowed(new, self.generator)):
-            yield Scene(
-                torch.cat([scene.rows, rows]),
-                torch.cat([scene.edge_index, arcs], dim=1),
-                {n: torch.cat([v, v[picked]]) for n, v in scene.values.items()},
-                torch.cat([scene.side, torch.full((new,), 2)]),
-                torch.cat([scene.place, torch.rand(new, generator=self.generator)]),
+        picked = torch.arange(len(source)) % graph.edge_index.size(1)
+        for rows in (probe.table.large(new, self.generator), probe.table.borrowed(new, self.generator)):
+            yield ProbeGraph(
+                torch.cat([graph.rows, rows]),
+                torch.cat([graph.edge_index, arcs], dim=1),
+                {n: torch.cat([v, v[picked]]) for n, v in graph.values.items()},
+                torch.cat([graph.side, torch.full((new,), 2)]),
+                torch.cat([graph.place, torch.rand(new, generator=self.generator)]),
             ).sorted()
 
     # Graph task
 
     def _batch_moves(self) -> Iterator[bool]:
         """Whether graphs of one batch influence each other."""
-        for ground in self.grounds:
-            graphs = torch.arange(len(ground.base))
+        for probe in self.probes:
+            graphs = torch.arange(len(probe.base))
             for side in (0, 1):
                 watched = graphs[graphs % 2 != side]
-                yield self._poison_moves(ground, side, watched, finite=side == 0)
-            kept = ground.scene.selected((ground.scene.side == 0).nonzero().view(-1))
+                yield self._corruption_moves(probe, side, watched, finite=side == 0)
+            kept = probe.graph.selected((probe.graph.side == 0).nonzero().view(-1))
             alone = replace(kept, place=kept.place // 2)
-            compare = ground.moved if ground is self.small else ground.strays
+            compare = probe.moved if probe is self.small else probe.differs
             yield compare(alone, graphs[::2], torch.arange(len(graphs[::2])))
-        scene = self.small.scene
+        graph = self.small.graph
         each = [
-            replace(one := scene.selected((scene.place == g).nonzero().view(-1)), place=one.place * 0) for g in range(8)
+            replace(one := graph.selected((graph.place == g).nonzero().view(-1)), place=one.place * 0) for g in range(8)
         ]
-        separate = torch.cat([self.small.stage.show(one) for one in each])
-        yield self.small.noted(apart(self.small.base[:8], separate))
+        separate = torch.cat([self.small.evaluator.logits(one) for one in each])
+        yield self.small.exceeds_rounding(apart(self.small.base[:8], separate))
 
     # Setting up
 
-    def _made_up(self, few: int) -> Scene:
+    def _made_up(self, few: int) -> ProbeGraph:
         make = made_up if self.task == "node" else made_up_graphs
         return make(self.generator, few, self.values, self.loops)
 
-    def _with_made_up(self, own: Scene, few: int) -> Scene:
-        """The user's own graph, and hubs and chains beside it."""
+    def _with_made_up(self, own: ProbeGraph, few: int) -> ProbeGraph:
+        """The user's graph together with a constructed graph."""
         extra = self._made_up(few)
         shift = own.place.max() + 1
         both = own.joined(replace(extra, place=extra.place + shift))
         return both if self.task == "node" else replace(both, side=both.place % 2)
 
-    def _grounds(self, x: Tensor, *scenes: Scene) -> list[Ground]:
+    def _probes(self, x: Tensor, *graphs: ProbeGraph) -> list[Probe]:
         table = Table.of(x, self.generator)
-        stage = Stage(self.call, table.x, BRIEF_PLAIN_NUMBERS if self.brief else MOST_PLAIN_NUMBERS)
-        return [Ground(stage, lambda: self._double_call, table, scene, self.brief) for scene in scenes]
+        evaluator = Evaluator(self.call, table.x, BRIEF_PLAIN_NUMBERS if self.brief else MOST_PLAIN_NUMBERS)
+        return [Probe(evaluator, lambda: self._double_call, table, graph, self.brief) for graph in graphs]
 
     @cached_property
     def _double_call(self) -> Caller | None:
-        """The model in double precision, if it can be had."""
+        """The model in double precision, or ``None`` if it cannot be converted."""
         if not isinstance(self.untouched, torch.nn.Module):
             return None
         call = self.call
         try:
             call = replace(call, model=fresh_copy(self.untouched).double(), dtype=torch.float64)
-            logits = Stage(call, torch.zeros(1, self.width)).show(self._made_up(1))
+            logits = Evaluator(call, torch.zeros(1, self.width)).logits(self._made_up(1))
         except Exception:
             return None
         return call if logits.dtype == torch.float64 else None
 
 
-def _first_to_run(ground: Ground, changes: Iterable[Scene], watched: Tensor, bits: bool = False) -> bool:
-    """Whether the first change moves outputs on which the model can be run.
+def _first_to_run(probe: Probe, changes: Iterable[ProbeGraph], watched: Tensor, bits: bool = False) -> bool:
+    """Whether outputs differ after the first change, or after the second if the model fails on the first.
 
-    A model may read features as the numbers of kinds, and fail on others: then those of other nodes are poison enough.
+    A model may read features as category numbers and fail on others; the second change uses features of other nodes.
     """
     first, second = changes
     try:
-        return ground.moved(first, watched, bits=bits)
+        return probe.moved(first, watched, bits=bits)
     except Failed:
-        return ground.moved(second, watched, bits=bits)
+        return probe.moved(second, watched, bits=bits)
 
 
 def _num_features(model: Any) -> int:
@@ -572,11 +578,11 @@ def _num_features(model: Any) -> int:
 
 
 def _width(data: Any) -> int:
-    """Number of features of a graph, or of the first of several; 1 if there are none to be counted."""
+    """Number of features of a graph, or of the first of several graphs; 1 if there are no features."""
     x = getattr(data if isinstance(data, Data) else data[0] if len(data) else None, "x", None)
     return int(x.size(1)) if isinstance(x, Tensor) and x.dim() == 2 else 1
 
 
 def _some(value: Tensor, generator: torch.Generator) -> Tensor:
-    """Some of the values that edges have, or made-up ones of that shape if there is no edge."""
+    """Up to 4,096 of the edge values, or random values of that shape if there is no edge."""
     return value[:4096] if value.size(0) else torch.rand(64, *value.shape[1:], generator=generator).to(value.dtype)

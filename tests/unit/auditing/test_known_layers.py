@@ -10,7 +10,7 @@ from torch import nn
 import agnncert as ac
 from agnncert.auditing.known_layers import KNOWN, READ, by_construction
 from agnncert.auditing.model_audit import audit
-from agnncert.auditing.probes import Probe
+from agnncert.auditing.probes import Probes
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.models.gnn import ProjectedGINConv, ProjectedSAGEConv
@@ -46,7 +46,7 @@ def test_what_was_read_withstands_the_probes(make):
     takes_edges = not isinstance(model, nn.Sequential)
     assert by_construction(model)
     for division in (NodeCentric(4), EdgeCentric(4)):
-        probe = Probe(model if takes_edges else WithoutEdges(model), "node", DATA, division)
+        probe = Probes(model if takes_edges else WithoutEdges(model), "node", DATA, division)
         assert not list(probe.findings())
 
 
