@@ -1,13 +1,8 @@
-"""True classes in the forms in which data comes: whole numbers, one for each node or graph.
+"""Canonical data and its targets.
 
-The entries of a feature matrix that are not zero, if these are few: found in one walk through the matrix.
-
-Bag-of-words features are zeros but for one per cent. What is done with the others alone, a check or a product, costs
-next to nothing; to find them takes as long as to read the matrix, so that is done once.
-
-``CanonicalData`` data is checked and brought into canonical form once, and asked for its targets any number of times.
-
-All that certifies works on ``Targets``: the canonical graph, the rows of the targets, and what is known about each.
+``CanonicalData`` holds data that was checked and put into canonical form once; its targets can then be asked for any
+number of times. ``Targets`` is what every defence certifies: the canonical graph, the rows of the targets, their ids
+and their true classes. ``Entries`` lists the non-zero features of sparse data, which are found in one pass.
 """
 
 import math
@@ -25,6 +20,7 @@ from agnncert.certificates.ids import id_array
 from agnncert.errors import GraphError
 from agnncert.graphs.graph import (
     BLOCK,
+    WIDE,
     CanonicalGraph,
     Task,
     canonical,
@@ -34,144 +30,23 @@ from agnncert.graphs.graph import (
     listed_ids,
 )
 
-
-def class_numbers(y: Any, total: int, what: str = "labels y") -> Tensor | None:
-    """Labels as int64, shape ``[total]``; ``None`` if there are several for each row, as in multi-label data.
-
-    A column ``[total, 1]`` and floats that are whole numbers are taken as what they mean; NaN becomes -1, unknown.
-
-    Args:
-        y: The labels, a tensor or anything that becomes one.
-        total: Number of nodes or graphs.
-        what: What errors call them.
-
-    Raises:
-        GraphError: They are not one whole number for each row.
-    """
-    try:
-        labels = torch.as_tensor(y).detach().cpu()
-    except (TypeError, ValueError, RuntimeError):
-        raise GraphError(f"{what} are a {type(y).__name__}: expected a tensor with one class for each row.") from None
-    labels = labels.squeeze(1) if labels.dim() == 2 and labels.size(1) == 1 else labels
-    if labels.dim() != 1 and labels.size(0) == total:
-        return None
-    if labels.shape != (total,):
-        raise GraphError(f"{what} have shape {tuple(labels.shape)}, but there are {total} rows: one class for each.")
-    if labels.is_complex():
-        raise GraphError(f"{what} are complex numbers: classes are whole numbers from 0 on.")
-    if labels.is_floating_point():
-        labels = torch.where(labels.isnan(), -1.0, labels)
-        odd = (labels != labels.round()).nonzero().view(-1)
-        if len(odd):
-            raise GraphError(
-                f"{what} are no classes: row {int(odd[0])} has {float(labels[odd[0]]):g}, and classes are whole "
-                "numbers from 0 on. (Numbers to be predicted cannot be certified; leave y out if it is something else.)"
-            )
-    return labels.long()
-
-
-def graph_classes(graphs: Iterable[Any]) -> Tensor:
-    """Class of every graph, shape ``[num_graphs]``; -1 where there is none, or more than one.
-
-    Raises:
-        GraphError: A class is no whole number.
-    """
-    values = [getattr(graph, "y", None) for graph in graphs]
-    single = torch.tensor([math.nan if y is None else _only(y) for y in values], dtype=torch.float64)
-    classes = class_numbers(single, len(values), "labels y of the graphs")
-    assert classes is not None
-    return classes
-
-
-def _only(y: Any) -> float:
-    """The one number in a tensor, an array or a list; NaN if there are several."""
-    values = torch.as_tensor(y)
-    return float(values) if values.numel() == 1 else math.nan
-
-
-# Below this share of non-zeros a sparse product beats the dense one on a CPU.
-SPARSE_BELOW = 0.1
-ROWS_AT_ONCE = 2**18  # numbers that are looked at together: they stay in the processor's cache
-_OF_NUMPY = (torch.float32, torch.float64)
-
-
-@dataclass(frozen=True)
-class Entries:
-    """What is not zero in a matrix, or nothing if that is too much.
-
-    Attributes:
-        place: Where, counted row by row, ascending.
-        value: What stands there.
-        few: Whether these are all of them; else there are too many, and none is listed.
-    """
-
-    place: npt.NDArray[np.int64]
-    value: Tensor
-    few: bool = True
-
-    @classmethod
-    def of(cls, x: Tensor) -> Self:
-        """The entries of a matrix, if they are few enough to gain from it."""
-        most = int(SPARSE_BELOW * x.numel())
-        some = x[:: max(1, x.size(0) // 64)] if x.numel() else x
-        crowded = torch.count_nonzero(some) > SPARSE_BELOW / 2 * some.numel() and _are_more(x, most)
-        found = cls.all_of(x[:0] if crowded else x, most)
-        return found if x.numel() and not crowded and len(found.place) <= most else cls.all_of(x[:0], few=False)
-
-    @classmethod
-    def all_of(cls, x: Tensor, most: float = math.inf, few: bool = True) -> Self:
-        """All entries, however many; the search ends when they are more than ``most``."""
-        flat, count = x.detach().cpu().contiguous().view(-1), 0
-        places, values = [np.zeros(0, dtype=np.int64)], [flat[:0]]
-        for first in range(0, len(flat), ROWS_AT_ONCE):
-            part = flat[first : first + ROWS_AT_ONCE]
-            # numpy compares twice as fast as torch, but does not have all of its types
-            here = np.flatnonzero(part.numpy() != 0 if part.dtype in _OF_NUMPY else (part != 0).numpy())
-            values.append(part.index_select(0, torch.from_numpy(here)))  # as long as the block is in the cache
-            places.append(here + first)
-            count += len(here)
-            if count > most:
-                break
-        return cls(np.concatenate(places), torch.cat(values), few)
-
-    @property
-    def finite(self) -> bool:
-        """Whether the matrix is known to hold nothing but numbers: no NaN, no infinity."""
-        return self.few and bool(torch.isfinite(self.value).all())
-
-
-def _are_more(x: Tensor, most: int) -> bool:
-    """Whether more than so many entries are not zero: counted, which is much faster than to list them."""
-    flat, count = x.detach().cpu().contiguous().view(-1), 0
-    for part in torch.split(flat, ROWS_AT_ONCE):
-        here = part.numpy() != 0 if part.dtype in _OF_NUMPY else (part != 0).numpy()
-        count += int(np.count_nonzero(here))
-        if count > most:
-            return True
-    return False
-
-
-def sought(x: Any) -> Entries | None:
-    """The entries of features as a user gave them, if they can be used as they are."""
-    usable = isinstance(x, Tensor) and x.layout == torch.strided and x.dim() == 2 and x.dtype in _OF_NUMPY
-    return Entries.of(x) if usable and x.device.type == "cpu" else None
-
-
 Rows = npt.NDArray[np.int64]
+SPARSE_BELOW = 0.1  # share of non-zeros below which a sparse product is faster than a dense one on a CPU
+CHUNK = 2**18  # numbers that are searched at once: they stay in the processor's cache
 
 
 @dataclass(frozen=True)
 class Targets:
-    """The targets, and the canonical graph in which they stand.
+    """The targets and the canonical graph that contains them.
 
     Attributes:
         task: ``"node"`` or ``"graph"``.
         graph: Node task: the whole graph. Graph task: the target graphs joined into one, in order.
         rows: Row of each target in the data, shape ``[n]``.
         places: Position of each target in ``graph``: its node, or its number among the joined graphs, shape ``[n]``.
-        ids: Ids of the targets, or their rows where there are none, in canonical form: an array of int64 if that holds
-            all of them, else of Python's integers and strings, shape ``[n]``.
-        truth: True class of each, shape ``[n]``, negative where it is unknown; ``None`` if the data has none.
+        ids: Ids of the targets in canonical form, or their rows if the data has no ids, shape ``[n]``. The array has
+            type int64 if all ids fit, else it holds Python integers and strings.
+        truth: True class of each target, shape ``[n]``, negative where unknown; ``None`` if the data has no classes.
     """
 
     task: Task
@@ -183,7 +58,7 @@ class Targets:
 
     @property
     def id_kind(self) -> str:
-        """``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in."""
+        """``"node_id"`` if nodes have stable ids, ``"row"`` if row numbers are the ids."""
         return "node_id" if self.graph.stable_ids else "row"
 
     @cached_property
@@ -193,7 +68,7 @@ class Targets:
 
     @cached_property
     def degree(self) -> Rows:
-        """Distinct neighbours of each target node, or edges of each target graph."""
+        """Number of distinct neighbours of each target node, or of undirected edges of each target graph."""
         nodes, of_graph = self.graph.num_nodes, self.task == "graph"
         batch = None if self.graph.batch is None else self.graph.batch.numpy()
         degree = np.zeros(len(self.rows) if of_graph else nodes, dtype=np.int64)
@@ -205,52 +80,67 @@ class Targets:
         return degree if of_graph else degree[self.rows]
 
 
+def _distinct_pairs(edge_index: Tensor, num_nodes: int) -> Iterator[tuple[Rows, Rows]]:
+    """Blocks of distinct pairs of joined nodes, regardless of direction: the smaller and the larger row of each."""
+    pairs = np.empty(edge_index.size(1), dtype=np.int64)
+    blocks = [slice(first, first + BLOCK) for first in range(0, len(pairs), BLOCK)]
+    for block in blocks:
+        src, dst = edge_index[:, block].numpy()
+        pairs[block] = np.minimum(src, dst).astype(np.int64) * num_nodes + np.maximum(src, dst)
+    pairs.sort()
+    last = -1
+    for block in blocks:
+        part = pairs[block]
+        yield np.divmod(part[np.diff(part, prepend=last) > 0], num_nodes)
+        last = int(part[-1])
+
+
 @dataclass(frozen=True)
 class CanonicalData:
-    """A graph, or graphs, checked and brought into canonical form.
+    """A graph, or graphs, checked and put into canonical form.
 
     Attributes:
-        data: What it was made from.
+        data: The data as given.
         task: ``"node"`` or ``"graph"``.
         total: Number of nodes or graphs in the data.
-        entries: The features that are not zero, if they were sought.
+        entries: The non-zero features, if they were searched for.
     """
 
     data: Any
     task: Task
     total: int
-    _whole: CanonicalGraph  # canonical, self-loops kept: a division decides about those
-    _inside: Rows  # graph task: which graphs of the data are joined in _whole
-    entries: Entries | None = None
-    _kept: dict[tuple[Any, ...], Targets] = field(default_factory=dict, repr=False)
+    _whole: CanonicalGraph  # with self-loops, because divisions differ in whether they keep them
+    _inside: Rows  # graph task: rows of the graphs that are joined in _whole
+    entries: "Entries | None" = None
+    _kept: dict[tuple[bytes, bool], Targets] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, data: Any, targets: Any = None, compact: bool = False) -> Self:
-        """Prepares data; of a set of graphs only the targets, if these are all that will be asked for.
+        """Checks data and puts it into canonical form.
 
         Args:
             data: The graph or graphs.
-            targets: Graph task: mask or row numbers.
-            compact: As in ``canonical``; and features that are not zero are sought, as they will be needed.
+            targets: Graph task: mask or row numbers of the graphs to join. Defaults to all.
+            compact: As in ``canonical``; also searches for non-zero features, which engines need.
 
         Raises:
-            GraphError: The data cannot be used as it is, or the targets are not in it.
+            GraphError: The data cannot be used, or it does not contain the targets.
         """
         task = infer_task(data)
         total = len(data) if task == "graph" else int(data.num_nodes)
         rows = target_rows(targets, total)
-        if task == "node":
-            entries = sought(data.x) if compact else None
-            finite = entries is not None and entries.finite
-            graph = canonical(data, keep_self_loops=True, compact=compact, finite=finite)
-            return cls(data, task, total, graph, np.arange(0), entries)
-        return cls(data, task, total, canonical_set([data[int(k)] for k in rows], keep_self_loops=True), rows)
+        if task == "graph":
+            return cls(data, task, total, canonical_set([data[int(k)] for k in rows], keep_self_loops=True), rows)
+        entries = find_entries(data.x) if compact else None
+        finite = entries is not None and entries.finite
+        graph = canonical(data, keep_self_loops=True, compact=compact, finite=finite)
+        return cls(data, task, total, graph, np.arange(0), entries)
 
     def targets(self, targets: Any = None, self_loops: bool = False) -> Targets:
-        """The targets and their graph; the same object if it is asked for again with the same arguments.
+        """The targets and their graph. The same arguments return the same object.
 
         Args:
-            targets: Mask or row numbers; all when not given.
+            targets: Mask or row numbers. Defaults to all.
             self_loops: Whether the division keeps self-loops.
         """
         rows = target_rows(targets, self.total)
@@ -259,12 +149,12 @@ class CanonicalData:
             graph = self._whole if self.task == "node" else self._joined(rows)
             graph = graph if self_loops else graph.without_self_loops()
             places = rows if self.task == "node" else np.arange(len(rows))
-            ids, truth = target_ids(self.data, rows, self.task), target_truth(self.data, rows, self.task)
+            ids, truth = _target_ids(self.data, rows, self.task), _target_truth(self.data, rows, self.task)
             self._kept[key] = Targets(self.task, graph, rows, places, ids, truth)
         return self._kept[key]
 
     def _joined(self, rows: Rows) -> CanonicalGraph:
-        """The graphs of some rows out of all that were joined: equal to joining these alone."""
+        """The graphs of some rows, joined; equal to ``canonical_set`` of these graphs."""
         if np.array_equal(rows, self._inside):
             return self._whole
         place = np.full(self.total, -1)
@@ -275,17 +165,17 @@ class CanonicalData:
 
 
 def prepared(data: Any, targets: Any = None, compact: bool = False) -> CanonicalData:
-    """Prepares data, unless that has been done already; arguments as in ``CanonicalData.of``."""
+    """``data`` itself if it is a ``CanonicalData``, else ``CanonicalData.of`` with the same arguments."""
     return data if isinstance(data, CanonicalData) else CanonicalData.of(data, targets, compact)
 
 
 def target_rows(targets: object, total: int) -> Rows:
-    """Row numbers from a mask, an index, or ``None`` for all."""
+    """Row numbers from a mask, row numbers, or ``None`` for all rows."""
     if targets is None:
         return np.arange(total, dtype=np.int64)
     if isinstance(targets, str):
         raise GraphError(f'targets="{targets}": pass the mask itself, such as data.test_mask, or row numbers.')
-    if isinstance(targets, Tensor):  # some of whose types numpy does not have
+    if isinstance(targets, Tensor):  # numpy has no bfloat16
         targets = targets.detach().cpu()
         targets = targets.float() if targets.dtype == torch.bfloat16 else targets
     rows = np.asarray(targets)
@@ -310,8 +200,8 @@ def target_rows(targets: object, total: int) -> Rows:
     return rows
 
 
-def target_ids(data: Any, rows: Rows, task: Task) -> npt.NDArray[Any]:
-    """Ids of the targets: those of ``node_id`` if there are any, else row numbers."""
+def _target_ids(data: Any, rows: Rows, task: Task) -> npt.NDArray[Any]:
+    """Ids of the targets: from ``node_id`` if the data has it, else row numbers."""
     ids = None if task == "graph" else getattr(data, "node_id", None)
     if ids is None:
         return rows
@@ -319,8 +209,8 @@ def target_ids(data: Any, rows: Rows, task: Task) -> npt.NDArray[Any]:
     return id_array(listed[rows] if isinstance(listed, np.ndarray) else [listed[row] for row in rows.tolist()])
 
 
-def target_truth(data: Any, rows: Rows, task: Task) -> Rows | None:
-    """True classes of the targets, -1 for a graph without one; ``None`` if the data has none."""
+def _target_truth(data: Any, rows: Rows, task: Task) -> Rows | None:
+    """True classes of the targets, -1 for a graph without a class; ``None`` if no target has one."""
     if task == "graph":
         known = graph_classes([data[int(k)] for k in rows]).numpy()
         return known if (known >= 0).any() else None
@@ -329,16 +219,122 @@ def target_truth(data: Any, rows: Rows, task: Task) -> Rows | None:
     return None if classes is None else classes.numpy()[rows]
 
 
-def _distinct_pairs(edge_index: Tensor, num_nodes: int) -> Iterator[tuple[Rows, Rows]]:
-    """The two ends of every pair of nodes that an edge joins, whichever way, some pairs at a time."""
-    pairs = np.empty(edge_index.size(1), dtype=np.int64)
-    blocks = [slice(first, first + BLOCK) for first in range(0, len(pairs), BLOCK)]
-    for block in blocks:
-        source, head = edge_index[:, block].numpy()
-        pairs[block] = np.minimum(source, head).astype(np.int64) * num_nodes + np.maximum(source, head)
-    pairs.sort()
-    last = -1
-    for block in blocks:
-        part = pairs[block]
-        yield np.divmod(part[np.diff(part, prepend=last) > 0], num_nodes)
-        last = int(part[-1])
+def class_numbers(y: Any, total: int, what: str = "labels y") -> Tensor | None:
+    """Labels as int64, shape ``[total]``; ``None`` for multi-label data.
+
+    Shape ``[total, 1]`` and whole floats are accepted; NaN becomes -1, which means unknown.
+
+    Args:
+        y: The labels, a tensor or anything that ``torch.as_tensor`` accepts.
+        total: Number of nodes or graphs.
+        what: The name of the labels in errors.
+
+    Raises:
+        GraphError: The labels are not one whole number for each row.
+    """
+    try:
+        labels = torch.as_tensor(y).detach().cpu()
+    except (TypeError, ValueError, RuntimeError):
+        raise GraphError(f"{what} are a {type(y).__name__}: expected a tensor with one class for each row.") from None
+    labels = labels.squeeze(1) if labels.dim() == 2 and labels.size(1) == 1 else labels
+    if labels.dim() != 1 and labels.size(0) == total:
+        return None
+    if labels.shape != (total,):
+        raise GraphError(f"{what} have shape {tuple(labels.shape)}, but there are {total} rows: one class for each.")
+    if labels.is_complex():
+        raise GraphError(f"{what} are complex numbers: classes are whole numbers from 0 on.")
+    if labels.is_floating_point():
+        labels = torch.where(labels.isnan(), -1.0, labels)
+        odd = (labels != labels.round()).nonzero().view(-1)
+        if len(odd):
+            raise GraphError(
+                f"{what} are no classes: row {int(odd[0])} has {float(labels[odd[0]]):g}, and classes are whole "
+                "numbers from 0 on. (Numbers to be predicted cannot be certified; leave y out if it is something else.)"
+            )
+    return labels.long()
+
+
+def graph_classes(graphs: Iterable[Any]) -> Tensor:
+    """Class of every graph, shape ``[num_graphs]``; -1 for graphs with no class or several classes.
+
+    Raises:
+        GraphError: A class is not a whole number.
+    """
+    values = [getattr(graph, "y", None) for graph in graphs]
+    single = torch.tensor([_single(y) for y in values], dtype=torch.float64)
+    classes = class_numbers(single, len(values), "labels y of the graphs")
+    assert classes is not None
+    return classes
+
+
+def _single(y: Any) -> float:
+    """The number in a tensor, array or list of one number; NaN for ``None`` and for several numbers."""
+    values = torch.empty(0) if y is None else torch.as_tensor(y)
+    return float(values) if values.numel() == 1 else math.nan
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The non-zero entries of a matrix, unless there are too many.
+
+    Attributes:
+        place: Position of each entry, counted row by row, ascending.
+        value: Value of each entry.
+        few: Whether all non-zero entries are listed; otherwise there are too many, and none is listed.
+    """
+
+    place: Rows
+    value: Tensor
+    few: bool = True
+
+    @classmethod
+    def of(cls, x: Tensor) -> Self:
+        """The non-zero entries of a matrix, if a sparse product is worth it."""
+        most = int(SPARSE_BELOW * x.numel())
+        some = x[:: max(1, x.size(0) // 64)] if x.numel() else x
+        crowded = torch.count_nonzero(some) > SPARSE_BELOW / 2 * some.numel() and _are_more(x, most)
+        found = cls.all_of(x[:0] if crowded else x, most)
+        return found if x.numel() and not crowded and len(found.place) <= most else cls.all_of(x[:0], few=False)
+
+    @classmethod
+    def all_of(cls, x: Tensor, most: float = math.inf, few: bool = True) -> Self:
+        """All non-zero entries; the search ends when there are more than ``most``."""
+        count, places, values = 0, [np.zeros(0, dtype=np.int64)], [torch.zeros(0, dtype=x.dtype)]
+        for first, part, mask in _chunks(x):
+            here = np.flatnonzero(mask)
+            values.append(part.index_select(0, torch.from_numpy(here)))  # while the chunk is in the cache
+            places.append(here + first)
+            count += len(here)
+            if count > most:
+                break
+        return cls(np.concatenate(places), torch.cat(values), few)
+
+    @property
+    def finite(self) -> bool:
+        """Whether all entries are listed and finite, so that the matrix is known to be finite."""
+        return self.few and bool(torch.isfinite(self.value).all())
+
+
+def find_entries(x: Any) -> Entries | None:
+    """The non-zero entries of features as the user gave them; ``None`` if the features are not a dense CPU matrix."""
+    usable = isinstance(x, Tensor) and x.layout == torch.strided and x.dim() == 2 and x.dtype in WIDE
+    return Entries.of(x) if usable and x.device.type == "cpu" else None
+
+
+def _are_more(x: Tensor, most: int) -> bool:
+    """Whether more than ``most`` entries are not zero; counting is much faster than listing them."""
+    count = 0
+    for _, _, mask in _chunks(x):
+        count += int(np.count_nonzero(mask))
+        if count > most:
+            return True
+    return False
+
+
+def _chunks(x: Tensor) -> Iterator[tuple[int, Tensor, npt.NDArray[np.bool_]]]:
+    """A matrix in chunks: the position of the first number, the numbers, and whether each is not zero."""
+    flat = x.detach().cpu().contiguous().view(-1)
+    for first in range(0, len(flat), CHUNK):
+        part = flat[first : first + CHUNK]
+        # numpy compares twice as fast as torch, but it does not have all types.
+        yield first, part, part.numpy() != 0 if part.dtype in WIDE else (part != 0).numpy()

@@ -7,7 +7,7 @@ import torch
 import agnncert as ac
 from agnncert.errors import GraphError
 from agnncert.graphs import targets as entries
-from agnncert.graphs.targets import Entries, sought
+from agnncert.graphs.targets import Entries, find_entries
 from tests.support.graphs import random_data
 
 
@@ -51,7 +51,7 @@ def test_rows_that_are_looked_at_first_do_not_decide():
 
 @pytest.mark.parametrize("x", [None, [[1.0]], torch.ones(3), torch.ones(3, 2, dtype=torch.int64), torch.ones(0, 3)])
 def test_what_is_no_matrix_of_floats_is_left_to_the_checks(x):
-    found = sought(x)
+    found = find_entries(x)
     assert found is None or not found.few
 
 
