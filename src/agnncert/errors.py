@@ -110,16 +110,13 @@ def missing(package: str | None, purpose: str = "this") -> MissingPackage:
 
     Example:
         >>> print(missing("pandas", "reading tables"))
-        reading tables needs pandas, which is not installed: pip install "agnncert[data]".
+        reading tables needs pandas, which is not installed: pip install ".[data]" in a clone of agnncert.
     """
     name = (package or "a package").partition(".")[0]
+    command = f"pip install {name}"
     if name in ADDONS:
         command = f"pip install ./packages/{ADDONS[name]} in a clone of agnncert"
-        return MissingPackage(f"{purpose} needs {name}, which is not installed: {command}.", name=name)
-    extra = EXTRAS.get(name)
-    if extra is None:
-        return MissingPackage(f"{purpose} needs {name}, which is not installed: pip install {name}.", name=name)
-    rest = ', or "agnncert[all]" to have everything' if extra == "torch" else ""
-    return MissingPackage(
-        f'{purpose} needs {name}, which is not installed: pip install "agnncert[{extra}]"{rest}.', name=name
-    )
+    elif name in EXTRAS:
+        command = f'pip install ".[{EXTRAS[name]}]" in a clone of agnncert'
+        command += ', or ".[all]" for everything' if EXTRAS[name] == "torch" else ""
+    return MissingPackage(f"{purpose} needs {name}, which is not installed: {command}.", name=name)

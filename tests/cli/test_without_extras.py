@@ -73,17 +73,17 @@ def test_every_other_command_names_the_extra_it_wants(tmp_path: Path) -> None:
     figures = ["report", str(GOLDEN / "gated-node.cert"), *page, "--papers", str(tmp_path)]
     of_samples, of_figures, *others = run(HEAVY, samples, figures, *NEEDS_TORCH)
     assert of_samples[0] == 0, "certificates from random samples are reported without torch"
-    assert (of_figures[0], 'pip install "agnncert[figures]"' in of_figures[2]) == (2, True), of_figures
+    assert (of_figures[0], 'pip install ".[figures]"' in of_figures[2]) == (2, True), of_figures
     for words, (status, out, err) in zip(NEEDS_TORCH, others, strict=True):
         assert status == 2, words
-        assert 'torch, which is not installed: pip install "agnncert[torch]"' in err, words
+        assert 'torch, which is not installed: pip install ".[torch]"' in err, words
         assert "Traceback" not in out + err
         assert len(err.splitlines()) == 1, words
 
 
 def test_with_torch_at_hand_the_rest_is_named_when_it_is_needed(place: Path) -> None:
     asked = [["train", data, "--epochs", "1", "--groups", "5"] for data in ("tables", "digits-knn")]
-    wanted = [("reading tables", "pandas", "agnncert[data]"), ("digits", "sklearn", "agnncert[data]")]
+    wanted = [("reading tables", "pandas", ".[data]"), ("digits", "sklearn", ".[data]")]
     for words, (status, _, err) in zip(wanted, run(("pandas", "sklearn"), *asked), strict=True):
         assert status == 2
         assert all(word in err for word in words), err

@@ -1,8 +1,7 @@
 """``compare``: many defences on the same data, split, base model and kind of attack.
 
-``Threat`` says what the size of an attack counts, ``entries`` what is to be run: each defence is one ``Study`` for the
-common runner (``run``). ``rows`` makes rows of the outcomes and of the controls beside them, and ``Comparison`` shows
-them as a table and a figure.
+``Threat`` defines what the size of an attack counts. ``rows`` lists the defences and controls to run and makes a row of
+each outcome, ``runner`` runs them, and ``Comparison`` shows the rows as a table and a figure.
 """
 
 import json
@@ -44,9 +43,9 @@ from agnncert.storage import write_atomic
 
 log = logging.getLogger(__name__)
 
-TIE = 1e-12  # shares that lie no further apart are the same
+TIE = 1e-12  # shares that differ by no more are equal
 SIZES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150)
-FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # for edges and features, where every split between the two is tried
+FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # for edges and features, where every mix is tried
 FIGURES = (".svg", ".pdf", ".png")
 # Line and remark in a figure, by guarantee: dashed if it is probabilistic, dotted if there is none.
 _LINES = {"deterministic": ("-", ""), "probabilistic": ("--", " (random)"), "none": (":", " (no proof)")}
@@ -62,13 +61,13 @@ class Comparison:
         threat: The kind of attack.
         sizes: Attack sizes, ascending.
         targets: Number of targets.
-        rows: One dictionary per defence: ``defence``, ``guarantee``, ``accuracy`` (of its labels, without any
-            attack), ``certified`` (share of correct and certified labels at each size), ``control`` (whether
-            defences are measured by it), ``about`` (of a control: what can alter it), ``vote`` (in words, if it is not
-            the usual one), ``design_size`` (for which it was chosen), ``decides`` (what decides in a chosen vote: it
-            may be the size alone), ``envelope`` (whether each size has a vote of its own), ``forward_passes`` (in the
-            definition of the method), ``seconds_training``, ``seconds_certification``, ``seconds_forward`` (one plain
-            pass of the same model) and ``cost_in_forwards`` (what certifying took, in such passes).
+        rows: One dictionary per defence: ``defence``, ``guarantee``, ``accuracy`` (without an attack), ``certified``
+            (share of correct and certified labels at each size), ``control`` (whether it is a control), ``about`` (what
+            can change a control), ``vote`` (the voting rule, if it is not the default), ``design_size`` (for which it
+            was chosen), ``decides`` (what decides in a chosen rule), ``envelope`` (whether each size has another rule),
+            ``forward_passes`` (in the definition of the method), ``seconds_training``, ``seconds_certification``,
+            ``seconds_forward`` (one forward pass of the same model) and ``cost_in_forwards`` (the time of certifying,
+            in forward passes).
     """
 
     data: str
@@ -91,15 +90,15 @@ class Comparison:
 
     @property
     def majority(self) -> list[float] | None:
-        """What the majority class certifies at each size; ``None`` if it was not compared with."""
+        """Certified accuracy of the majority class at each size; ``None`` without this control."""
         return next((row["certified"] for row in self.rows if row["settings"] == MAJORITY), None)
 
     def remarks(self) -> list[str]:
-        """For each defence: where it falls below the majority class, and where it is above every control."""
+        """For each defence: at which sizes it is below the majority class, and above every control."""
         return [f"{row['defence']}: {self._judged(row)}." for row in self.rows if not row["control"]]
 
     def _notes(self) -> str:
-        """The remarks, and what can alter each control, as a list in Markdown."""
+        """The remarks, and what can change each control, as a Markdown list."""
         controls = [f"{row['defence']}: {row['about']}." for row in self.rows if row["control"]]
         return "\n".join(f"- {sentence}" for sentence in [*self.remarks(), *controls])
 
@@ -119,7 +118,7 @@ class Comparison:
         return f"{first}; above all controls at size {', '.join(above)}, {most}"
 
     def table(self, format: str = "text") -> str:
-        """The comparison as a table. A star marks what is below the majority class, which no attack changes.
+        """The comparison as a table. A star marks values below the majority class.
 
         Args:
             format: ``"text"``, ``"markdown"``, ``"csv"`` or ``"latex"``.
@@ -161,13 +160,13 @@ class Comparison:
 
         Raises:
             MissingPackage: matplotlib is not installed.
-            SettingsError: The ending is another.
+            SettingsError: The ending is not supported.
         """
         path = Path(path)
         if path.suffix not in FIGURES:
             raise SettingsError(f'cannot draw "{path.name}": {did_you_mean(path.suffix, FIGURES)}')
         curves = []
-        ordered = sorted(self.rows, key=lambda row: bool(row["control"]))  # defences get the looks that differ most
+        ordered = sorted(self.rows, key=lambda row: bool(row["control"]))  # defences get the most distinct looks
         looks = {id(row): number for number, row in enumerate(ordered)}
         for row in self.rows:
             dash, remark = _LINES[row["guarantee"].split(",")[0].split(":")[0]]
@@ -179,7 +178,7 @@ class Comparison:
         return draw_panels([panel], path, f"size of the attack ({self.threat.unit})", columns=1, width=4.6, legend=True)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, in JSON's terms; an unlimited number of edges is ``"inf"``."""
+        """All fields as JSON values; an unlimited number of edges is ``"inf"``."""
         threat = {name: "inf" if value == math.inf else value for name, value in asdict(self.threat).items()}
         return {**asdict(self), "threat": threat, "sizes": list(self.sizes), "rows": list(self.rows)}
 
@@ -187,8 +186,8 @@ class Comparison:
         """Writes rows, tables and figures into a folder.
 
         Args:
-            folder: Where to write; made if it is missing.
-            name: What the files are called.
+            folder: Where to write; created if it is missing.
+            name: Name of the files.
 
         Returns:
             The files written, with the endings ``.json``, ``.md``, ``.csv``, ``.tex``, ``.svg`` and ``.pdf``.
@@ -243,10 +242,10 @@ def compare(
     folder: str | Path | None = None,
     progress: OnProgress | None = None,
 ) -> Comparison:
-    """Trains and certifies with every defence and puts them side by side.
+    """Trains and certifies with every defence and compares them.
 
-    Every defence gets a model of the same kind, trained for it from the same initial weights on the same
-    split: on its subgraphs, or under its noise. What a defence does not cover counts as not certified.
+    Every defence gets a model of the same kind, trained from the same initial weights on the same split: on its
+    subgraphs, or under its noise. What a defence does not cover counts as not certified.
 
     Args:
         data: Name of a dataset, a ``Data`` with masks, or a ``GraphSet``.
@@ -267,23 +266,23 @@ def compare(
             trained module, which all defences then use as it is.
         model_args: Settings of a base model that is named, on top of the recipe for the data.
         fit_args: Settings of training, likewise.
-        references: Whether to add controls, which every defence has to beat: the undefended model; an MLP that reads
-            no edges; the majority class, a constant that no attack can change. Nodes: the best prediction of a
-            defended model without edges. Graphs: the class by number of nodes, or of edges, alone, and a vote of all
-            nodes, each by itself; these are chosen for the design size, or without one for each size (an envelope).
-        targets: Mask or row numbers; the test part when not given.
+        references: Whether to add controls that every defence should beat: the undefended model; an MLP that reads no
+            edges; the majority class, which no attack can change. Nodes: the best prediction of a defended model
+            without edges. Graphs: a class by number of nodes, or of edges, and a vote of all nodes by their features;
+            these are chosen for the design size, or without one for each size (an envelope).
+        targets: Mask or row numbers. Defaults to the test part.
         n0: Samples with which smoothing defences choose labels.
         n: Samples with which they bound probabilities.
         alpha: Their error probability.
         scope: ``"each target"`` or ``"all targets together"``.
         seed: Seed of split (of a named dataset), weights, training and samples.
         root: Folder of the datasets.
-        folder: Where certificates are kept. The same call, made again, goes on where it was interrupted, and
-            another attack on the same models costs nothing.
-        progress: Called before every defence, whose name is the detail, and at the end.
+        folder: Where certificates are kept. An interrupted call that is repeated continues, and another kind of attack
+            on the same models needs no new computation.
+        progress: Called before every defence, with its name as detail, and at the end.
 
     Raises:
-        SettingsError: A name or number makes no sense, or a defence does not fit the task.
+        SettingsError: A name or number is not valid, or a defence does not fit the task.
     """
     threat = Threat(attack, edges_per_injected, own_features)
     data = load_dataset(data, root=root, seed=seed) if isinstance(data, str) else data
@@ -295,7 +294,7 @@ def compare(
     chosen = named(usual_defences(task, threat) if defences is None else defences)
     if vote is not None:
         chosen = with_vote(chosen, vote, everywhere=defences is not None)
-    entries = entries_of(study, chosen, threat, designs)  # says what makes no sense before any work
+    entries = entries_of(study, chosen, threat, designs)  # raises errors before any work
     if references:
         known = (UNDEFENDED, GRAPH_FREE, MAJORITY)
         entries = [*(Entry(name, replace(study, defence=name), control=True) for name in known), *entries]
@@ -303,14 +302,14 @@ def compare(
     rows, outcomes, done = list[Row](), dict[str, Outcome](), 0
     steps = [entry.name for entry in entries] + ([BAG_OF_NODES] if references and task == "graph" else [])
 
-    def tell(detail: str) -> None:
+    def report_progress(detail: str) -> None:
         if progress is not None:
             left = (time.perf_counter() - begin) / done * (len(steps) - done) if done else 0.0
             progress(Progress("comparing", done, len(steps), left, detail))
 
     for entry in entries:
         log.info("%d of %d: %s", done + 1, len(steps), entry.name)
-        tell(entry.name)
+        report_progress(entry.name)
         outcome = run(entry.study, kept)
         if not entry.control:
             outcomes[entry.name] = outcome
@@ -320,11 +319,10 @@ def compare(
         rows += _envelopes(entries, rows, at)
     if references:
         if steps[-1] == BAG_OF_NODES:
-            tell(BAG_OF_NODES)
-        beside = _controls(study, outcomes, threat, at, designs or at, kept)
-        rows[len(known) : len(known)] = beside
+            report_progress(BAG_OF_NODES)
+        rows[len(known) : len(known)] = _controls(study, outcomes, threat, at, designs or at, kept)
         done = len(steps)
-    tell("")
+    report_progress("")
     return Comparison(name, task, threat, at, len(study.targets), tuple(rows))
 
 

@@ -1,24 +1,22 @@
-"""Controls: answers that hardly look at a graph, each with what it withstands, to judge certificates by.
+"""Controls: simple classifiers with certificates, to which defences are compared.
 
-The *majority class* is a constant: no attack changes it. A *graph-free* model, and the *prediction without edges*, are
-untouched by edges and by other nodes. What is left are answers that look at a graph as a whole, which this file
-proves:
+The *majority class* is a constant: no attack changes it. A *graph-free* model and the *prediction without edges* depend
+on neither edges nor other nodes. This file proves two controls for graphs:
 
-**Size only.** A graph with more than t nodes (or edges) is of one class, all others are of another. An attacker moves
-the number and nothing else, so all that matters is how far. Let n nodes be joined in m pairs, and let the budget allow
-e+ pairs to be joined, e- to be separated, A nodes to be injected with up to tau edges each, and d nodes to be deleted.
+**Size only.** A graph with more than t nodes (or edges) is of one class, all others are of another, so only that number
+matters. Let n nodes be joined in m pairs. Let the budget allow to join e+ pairs, to separate e-, to inject A nodes with
+up to tau edges each, and to delete d nodes.
 
     nodes    from  n - min(d, n)                      to  n + A
     edges    from  m - min(m, e- + D(d))              to  m + min(e+, n(n-1)/2 - m) + min(A tau, A n + A(A-1)/2)
 
-D(d) is the sum of the d largest degrees. *Proof.* Of nodes: only injecting and deleting changes their number, each by
-one. Of edges: a pair is gained by joining old nodes, of which there are n(n-1)/2 - m that are not joined yet, or at an
-injected node; each of these pairs is paid for by one of its injected ends, so there are at most A tau of them, and no
-more than there are such pairs. Both are reached at once: let every injected node join old nodes first, and then the
-next tau - n injected ones around a circle. A pair is lost by separating it or with one of its ends, d of which have
-D(d) edges at most. Values, copies and features are not counted. The label is one-sided in the number, so it holds for
-all attacks if and only if it is the same at both ends of the interval. That is exact, except that D(d) counts an edge
-between two deleted nodes twice.
+D(d) is the sum of the d largest degrees. *Proof.* Nodes: only injecting and deleting changes their number, each by one.
+Edges: a pair is gained by joining old nodes, of which n(n-1)/2 - m pairs are not joined yet, or at an injected node;
+each of these pairs is paid for by one of its injected ends, so there are at most A tau of them, and no more than there
+are such pairs. Both bounds are reached: every injected node joins old nodes first, and then the next tau - n injected
+ones in a circle. A pair is lost by separating it or with one of its ends, d of which have at most D(d) edges. Values,
+copies and features are not counted. The label is monotone in the number, so it holds for all attacks if and only if it
+is the same at both ends of the interval. This is exact, except that D(d) counts edges between deleted nodes twice.
 
 **Bag of nodes.** Each node votes by its own features, with a prior: the division ``NodeCentric(math.inf)`` of a graph.
 Its proof is that of ``proof.own_groups.per_neighbour_graph``; edges cost nothing.
@@ -44,7 +42,7 @@ from agnncert.training.setup import part_rows
 Counted = Literal["nodes", "edges"]
 SIZE_ONLY: dict[Counted, str] = {"nodes": "size only, nodes", "edges": "size only, edges"}
 # What each control is certified against.
-_OWN = "reads the target's own features and nothing else, so nothing but a change of these can alter it"
+_OWN = "reads only the target's own features, so only a change of these can alter it"
 ABOUT: dict[str, dict[Task, str]] = {
     UNDEFENDED: dict.fromkeys(("node", "graph"), "nothing is proved about it"),
     GRAPH_FREE: {
@@ -67,7 +65,7 @@ ABOUT: dict[str, dict[Task, str]] = {
 
 @dataclass(frozen=True)
 class GraphSizes:
-    """How large each of ``n`` graphs is.
+    """Sizes of ``n`` graphs.
 
     Attributes:
         nodes: Number of nodes, shape ``[n]``.
@@ -81,7 +79,7 @@ class GraphSizes:
 
     @classmethod
     def of(cls, graphs: Sequence[Any]) -> "GraphSizes":
-        """The sizes of some graphs; directions, copies and self-loops do not count."""
+        """The sizes of some graphs, without directions, copies and self-loops."""
         nodes, edges, degrees = [], [], []
         for graph in graphs:
             low, high = graph.edge_index.min(dim=0).values, graph.edge_index.max(dim=0).values
@@ -97,7 +95,7 @@ class GraphSizes:
         return self.nodes if counts == "nodes" else self.edges
 
     def span(self, counts: Counted, budget: Budget) -> tuple[FloatArray, FloatArray]:
-        """The least and the largest number that an attacker within a budget reaches, each of shape ``[n]``."""
+        """The smallest and the largest number that an attacker can reach, each of shape ``[n]``."""
         nodes, edges = self.nodes.astype(np.float64), self.edges.astype(np.float64)
         if counts == "nodes":
             return nodes - np.minimum(budget.delete_nodes, nodes), nodes + budget.inject_nodes
@@ -109,7 +107,7 @@ class GraphSizes:
         return edges - np.minimum(lost, edges), np.asarray(most)
 
     def _brought(self, budget: Budget) -> FloatArray:
-        """The most edges that injected nodes bring."""
+        """The largest number of edges of injected nodes."""
         new = budget.inject_nodes
         if not new:
             return np.zeros(len(self.nodes))
@@ -120,14 +118,14 @@ class GraphSizes:
 
 @dataclass(frozen=True)
 class SizeRule:
-    """A class by size alone.
+    """A classifier by size only.
 
     Attributes:
         counts: What is counted, ``"nodes"`` or ``"edges"``.
-        threshold: The largest number that is still of the class ``low``.
+        threshold: The largest number of the class ``low``.
         low: Class of graphs up to the threshold.
-        high: Class of larger ones; the same as ``low`` if a constant does as well.
-        score: Mean certified accuracy on the graphs on which it was chosen, at the sizes for which it was.
+        high: Class of larger graphs; equal to ``low`` for a constant.
+        score: Mean certified accuracy on the graphs, and at the sizes, for which it was chosen.
     """
 
     counts: Counted
@@ -151,10 +149,10 @@ class SizeRule:
         return np.asarray((self.low == self.high) | (most <= self.threshold) | (least > self.threshold))
 
     def radius(self, sizes: GraphSizes) -> FloatArray:
-        """How many of what is counted may be added or taken away, whichever, shape ``[n]``; ``inf`` for a constant.
+        """How many nodes or edges may be added or deleted, shape ``[n]``; ``inf`` for a constant.
 
-        So it compares with the radius of an edge-centric vote if edges are counted (each edge of a node counts), and
-        with that of a node-centric one if nodes are. That there may be no room for another edge is left aside.
+        It compares with the radius of an edge-centric vote if edges are counted, and of a node-centric one if nodes
+        are. It does not use that a complete graph has no room for another edge.
         """
         number = sizes.counted(self.counts)
         if self.low == self.high:
@@ -164,13 +162,7 @@ class SizeRule:
         )
 
     def certified_accuracy(self, graphs: Sequence[Any], truth: Any, sizes: Sequence[int]) -> FloatArray:
-        """Share of graphs that are right, and whose radius is at least each size, shape ``[len(sizes)]``.
-
-        Args:
-            graphs: The graphs.
-            truth: Their classes.
-            sizes: Perturbation sizes, in what is counted.
-        """
+        """Share of correctly classified graphs whose radius is at least each size, shape ``[len(sizes)]``."""
         measured = GraphSizes.of(graphs)
         right, radius = self.label(measured) == np.asarray(truth), self.radius(measured)
         return np.array([float((right & (radius >= size)).mean()) for size in sizes])
@@ -180,17 +172,13 @@ Spans = Callable[[GraphSizes, Counted, int], tuple[FloatArray, FloatArray]]
 
 
 def by_radius(sizes: GraphSizes, counts: Counted, size: int) -> tuple[FloatArray, FloatArray]:
-    """The interval that :meth:`SizeRule.radius` speaks about."""
+    """The interval of :meth:`SizeRule.radius`."""
     number = sizes.counted(counts).astype(np.float64)
     return number - size, number + size
 
 
 def by_budgets(budgets: Callable[[int], Iterable[Budget]]) -> Spans:
-    """The interval that all budgets of a size reach together.
-
-    Args:
-        budgets: The budgets of each size, such as ``Threat.budgets``.
-    """
+    """The interval that all budgets of a size reach; ``budgets`` is a function such as ``Threat.budgets``."""
 
     def spans(sizes: GraphSizes, counts: Counted, size: int) -> tuple[FloatArray, FloatArray]:
         reached = [sizes.span(counts, budget) for budget in budgets(size)]
@@ -201,13 +189,7 @@ def by_budgets(budgets: Callable[[int], Iterable[Budget]]) -> Spans:
 
 @dataclass(frozen=True)
 class SizedGraphs:
-    """Graphs on which a rule is chosen.
-
-    Attributes:
-        sizes: How large they are.
-        truth: Their classes, shape ``[n]``.
-        weight: How much each counts, shape ``[n]``; they add up to 1.
-    """
+    """Graphs on which a rule is chosen: their sizes, classes and weights, which sum to 1."""
 
     sizes: GraphSizes
     truth: IntArray
@@ -215,11 +197,7 @@ class SizedGraphs:
 
     @classmethod
     def of(cls, data: Any) -> "SizedGraphs":
-        """Training and validation graphs, each part counting the same.
-
-        Raises:
-            DatasetError: A part is missing.
-        """
+        """Training and validation graphs, both parts with the same weight; raises DatasetError if one is missing."""
         parts = [part_rows(data, name).numpy() for name in ("train", "val")]
         rows = np.concatenate(parts)
         weight = np.concatenate([np.full(len(part), 1 / len(part) / len(parts)) for part in parts])
@@ -227,20 +205,20 @@ class SizedGraphs:
 
 
 def size_rule(data: Any, size: int, counts: Counted = "edges", spans: Spans = by_radius) -> SizeRule:
-    """The best class by size alone for a design size, as ``choose_voting_rule`` chooses votes.
+    """The best classifier by size only for a target perturbation size.
 
-    It is chosen on training and validation graphs, each part counting the same, by its mean certified accuracy at the
-    size and the two beside it; a constant wins ties.
+    It is chosen on training and validation graphs, both with the same weight, by its mean certified accuracy at the
+    size and the two next to it; ties go to a constant.
 
     Args:
         data: A ``GraphSet`` with ``train`` and ``val``, or what ``SizedGraphs.of`` made of it.
-        size: The size that matters.
+        size: The target perturbation size.
         counts: What is counted, ``"nodes"`` or ``"edges"``.
-        spans: Which numbers an attack of a size reaches; so many more or less when not given.
+        spans: The interval of numbers that an attack of a size reaches. Defaults to plus and minus ``size``.
 
     Raises:
         DatasetError: A part is missing.
-        SettingsError: Nothing else is counted.
+        SettingsError: ``counts`` is something else.
 
     Example: ``rule = size_rule(graphs, size=5)``, then ``rule.certified_accuracy(some, truth, sizes=[0, 5])``.
     """
@@ -254,7 +232,7 @@ def size_rule(data: Any, size: int, counts: Counted = "edges", spans: Spans = by
 
 
 def _best_rule(counts: Counted, least: FloatArray, most: FloatArray, truth: IntArray, weight: FloatArray) -> SizeRule:
-    """The rule under which most weight is certified: right, and on one side of the threshold at both ends."""
+    """The rule with the largest certified weight: correct, and both ends on one side of the threshold."""
     known = truth >= 0
     least, most, truth, weight = least[known], most[known], truth[known], weight[known]
     num_classes = int(truth.max(initial=0)) + 1
@@ -279,7 +257,7 @@ def _best_rule(counts: Counted, least: FloatArray, most: FloatArray, truth: IntA
 
 
 def _weight_up_to(numbers: FloatArray, weight: FloatArray, steps: IntArray) -> FloatArray:
-    """The weight of the numbers that are at most each step."""
+    """Total weight of the numbers up to each step."""
     order = np.argsort(numbers, kind="stable")
     summed = np.concatenate([[0.0], np.cumsum(weight[order])])
     return np.asarray(summed[np.searchsorted(numbers[order], steps, side="right")])

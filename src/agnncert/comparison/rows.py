@@ -1,9 +1,7 @@
-"""Rows of a comparison: one for each defence, for each control beside them, and envelopes over design sizes.
+"""Rows of a comparison: what ``compare`` runs, and one row for each defence, control and envelope.
 
-An *envelope* takes, at every size, the vote that was chosen for the nearest design size. Each of its points is another
-classifier, none of which has the whole curve; which one stands at a size is settled before the test part is looked at.
-
-What ``compare`` runs: defences by name, each with a vote, with a design size for which one is chosen, or plain.
+An *envelope* takes, at every size, the voting rule that was chosen for the nearest target size. Each of its points is
+another classifier, so no single classifier has this curve. Rules are chosen without the test part.
 """
 
 import logging
@@ -32,12 +30,15 @@ from agnncert.proving.evidence import BallotEvidence
 from agnncert.training.rule_search import BallotTable, best_constants, joined, window
 from agnncert.training.setup import require_vote
 
+log = logging.getLogger(__name__)
+
 Row = dict[str, Any]
+Voted: TypeAlias = Defence | tuple[Division, VotingRule]
 ENVELOPE = "chosen for each size"
 
 
 def vote_in_words(vote: VotingRule | None) -> str:
-    """A vote as a table shows it; empty if it is the usual one.
+    """A voting rule as a table shows it; empty for the default rule.
 
     Example:
         >>> vote_in_words(Vote(empty="abstain", prior=5)), vote_in_words(Vote(empty=1, prior=[0, 12]))
@@ -50,7 +51,7 @@ def vote_in_words(vote: VotingRule | None) -> str:
 
 
 def nearest(designs: Sequence[int], size: int) -> int:
-    """The design size next to a size; of two, the smaller one.
+    """The target size nearest to a size; ties go to the smaller one.
 
     Example:
         >>> [nearest((1, 5), size) for size in (0, 2, 3, 4, 20)]
@@ -68,17 +69,7 @@ def make_row(
     design_size: int | None = None,
     control: bool = False,
 ) -> Row:
-    """The row of an outcome.
-
-    Args:
-        study: The targets and their true classes.
-        outcome: What came out.
-        threat: The kind of attack.
-        sizes: Its sizes.
-        name: What the row is called.
-        design_size: The size for which the vote was chosen, if it was.
-        control: Whether defences are measured by it, instead of being one.
-    """
+    """The row of an outcome; ``design_size`` is the size for which its voting rule was chosen, if it was."""
     right, known = _right(study, outcome.label)
     if outcome.certificate is not None:
         withstood = threat.withstood(outcome.certificate, sizes)
@@ -106,7 +97,7 @@ def make_row(
 
 
 def _right(study: Study, label: Any) -> tuple[BoolArray, int]:
-    """Which targets are labelled right, and how many have a true class."""
+    """Which targets are classified correctly, and how many have a true class."""
     known = int((study.truth >= 0).sum())
     if not known:
         raise SettingsError("none of the targets has a true class: a comparison counts correct labels.")
@@ -114,7 +105,7 @@ def _right(study: Study, label: Any) -> tuple[BoolArray, int]:
 
 
 def no_edges_row(study: Study, outcomes: Mapping[str, Outcome], threat: Threat, sizes: tuple[int, ...]) -> Row | None:
-    """Node task: the best of all defended models, on validation, without its edges; None if there is none."""
+    """Node task: the best defended model on validation, used without edges; None if there is none."""
     scored = {name: outcome for name, outcome in outcomes.items() if outcome.edgeless_score is not None}
     if not scored:
         return None
@@ -128,16 +119,7 @@ def no_edges_row(study: Study, outcomes: Mapping[str, Outcome], threat: Threat, 
 def size_row(
     study: Study, graphs: SizedGraphs, counts: Counted, threat: Threat, sizes: tuple[int, ...], designs: Sequence[int]
 ) -> Row:
-    """Graph task: the class by size alone; an envelope if design sizes want different rules.
-
-    Args:
-        study: The targets.
-        graphs: What the rule is chosen on.
-        counts: What is counted.
-        threat: The kind of attack, for which the rule is chosen too.
-        sizes: Its sizes.
-        designs: Design sizes.
-    """
+    """Graph task: the classifier by size only, chosen on ``graphs``; an envelope if target sizes need several rules."""
     rules = {design: size_rule(graphs, design, counts, by_budgets(threat.budgets)) for design in designs}
     targets = GraphSizes.of([study.data[int(row)] for row in study.targets])
 
@@ -148,29 +130,22 @@ def size_row(
         return float((right & np.all(holds, axis=0)).sum() / known)
 
     first, one = rules[nearest(designs, 0)], len({str(rule) for rule in rules.values()}) == 1
-    right, known = _right(study, first.label(targets))
-    constant = Outcome(
-        SIZE_ONLY[counts], f"deterministic: counts {counts}", first.label(targets), None, 0, 0.0, 0.0, 0.0
-    )
-    row = make_row(study, constant, threat, sizes, SIZE_ONLY[counts], control=True)
-    return row | {
-        "vote": str(first) if one else ENVELOPE,
-        "design_size": designs[0] if len(designs) == 1 else None,
-        "envelope": not one,
-        "accuracy": float(right.sum() / known),
-        "certified": [certified(size) for size in sizes],
-    }
+    name, guarantee = SIZE_ONLY[counts], f"deterministic: counts {counts}"
+    outcome = Outcome(name, guarantee, first.label(targets), None, 0, 0.0, 0.0, 0.0)
+    row = make_row(study, outcome, threat, sizes, name, control=True)
+    return row | _chosen(str(first) if one else ENVELOPE, designs) | {"certified": [certified(size) for size in sizes]}
+
+
+def _chosen(rule: str, designs: Sequence[int]) -> Row:
+    """The columns of a control that was chosen for each target size."""
+    return {"vote": rule, "design_size": designs[0] if len(designs) == 1 else None, "envelope": rule == ENVELOPE}
 
 
 def size_alone(study: Study, sizes: Sequence[int]) -> list[Row]:
-    """Graph task: what the size alone certifies, in the unit of the division, chosen anew for each size.
+    """Graph task: what the size alone certifies, in the unit of the division, chosen for each size.
 
-    Edges are counted beside an edge-centric vote and nodes beside a node-centric one, so that one unit of the radius
-    moves the count by one. Nothing if there is no such control: other divisions, or no training and validation part.
-
-    Args:
-        study: The targets, and a division.
-        sizes: Perturbation sizes.
+    Edges are counted for an edge-centric vote and nodes for a node-centric one, so that one unit of the radius changes
+    the count by one. Empty for other divisions, or without a training and a validation part.
     """
     parts = [part_rows(study.ready, name) for name in ("train", "val")]
     if study.task == "node" or not isinstance(study.defence, EdgeCentric | NodeCentric):
@@ -196,15 +171,9 @@ def bag_row(
     folder: Path | None = None,
     progress: OnProgress | None = None,
 ) -> Row:
-    """Graph task: every node votes by its own features, with a prior; an envelope if design sizes want different ones.
+    """Graph task: every node votes by its own features, with a prior; an envelope if target sizes need different ones.
 
-    Args:
-        study: Data, targets and how to train.
-        threat: The kind of attack.
-        sizes: Its sizes.
-        designs: Design sizes; constants are chosen for each on training and validation graphs.
-        folder: Where the ballots are kept, if anywhere.
-        progress: Told how far training is.
+    Constants are chosen for each size in ``designs`` on training and validation graphs. ``folder`` keeps the votes.
     """
     parts = [part_rows(study.ready, name) for name in ("train", "val")]
     everything = np.unique(np.concatenate([study.targets, *(rows for rows in parts if rows is not None)]))
@@ -214,7 +183,7 @@ def bag_row(
     table = BallotTable.of_own_groups(evidence, bag.truth, threat.against)
     fitted = joined([table.rows(np.isin(everything, rows)) for rows in parts if rows is not None])
     place = np.searchsorted(everything, study.targets)
-    # Edges cost such a vote nothing: against them alone, what is best without an attack is best.
+    # Edges do not change such a vote: against edges, what is best without an attack is best.
     wanted = {design: (0,) if threat.kind == "edges" else window(design) for design in designs}
     under = {design: _under(evidence, best_constants(fitted, near)) for design, near in wanted.items()}
 
@@ -225,34 +194,21 @@ def bag_row(
         return float((right & np.all(holds, axis=0)).sum() / known)
 
     first = under[nearest(designs, 0)]
-    label, one = first.label_and_radius()[0][place], len({voted.vote for voted in under.values()}) == 1
-    right, known = _right(study, label)
-    plain = replace(outcome, label=label, certificate=None)
+    one = len({voted.vote for voted in under.values()}) == 1
+    plain = replace(outcome, label=first.label_and_radius()[0][place], certificate=None)
     row = make_row(study, plain, threat, sizes, BAG_OF_NODES, control=True)
-    return row | {
-        "guarantee": "deterministic: reads no edges",
-        "vote": vote_in_words(first.vote) if one else ENVELOPE,
-        "design_size": designs[0] if len(designs) == 1 else None,
-        "envelope": not one,
-        "accuracy": float(right.sum() / known),
-        "certified": [certified(size) for size in sizes],
-    }
+    row |= _chosen(vote_in_words(first.vote) if one else ENVELOPE, designs)
+    return row | {"guarantee": "deterministic: reads no edges", "certified": [certified(size) for size in sizes]}
 
 
 def _under(evidence: BallotEvidence, constants: Any) -> BallotEvidence:
-    """The same ballots, added up with other constants."""
+    """The same ballots, counted with other constants."""
     vote = VotingRule(constants.empty, constants.prior).under(evidence.rule, evidence.votes.num_classes)
     return replace(evidence, votes=under_vote(evidence.votes, vote)[0], vote=vote)
 
 
 def envelope_row(rows: Mapping[int, Row], sizes: tuple[int, ...], name: str) -> Row:
-    """At every size what the vote for the nearest design size certifies.
-
-    Args:
-        rows: The row of each design size.
-        sizes: Attack sizes.
-        name: What it is called.
-    """
+    """At every size what the voting rule for the nearest target size certifies; ``rows`` are by target size."""
     designs = sorted(rows)
     first = rows[nearest(designs, 0)]
     certified = [rows[nearest(designs, size)]["certified"][place] for place, size in enumerate(sizes)]
@@ -269,21 +225,9 @@ def envelope_row(rows: Mapping[int, Row], sizes: tuple[int, ...], name: str) -> 
     }
 
 
-log = logging.getLogger(__name__)
-
-Voted: TypeAlias = Defence | tuple[Division, VotingRule]
-
-
 @dataclass(frozen=True)
 class Entry:
-    """One row that is to be run.
-
-    Attributes:
-        name: What it is called.
-        study: What to run.
-        control: Whether defences are measured by it, instead of being one.
-        family: Name without the design size; rows of one family have an envelope.
-    """
+    """One row to run. Rows of one ``family``, the name without the target size, have an envelope."""
 
     name: str
     study: Study
@@ -297,7 +241,7 @@ def entries_of(
     """What to run for each defence: once, or once for each design size.
 
     Raises:
-        SettingsError: A vote does not fit its division, or a design size finds none that it could choose for.
+        SettingsError: A voting rule does not fit its division, or design sizes are given and no defence can use them.
     """
     entries = []
     num_classes = count_classes(study.data) if isinstance(study.model, str) else None
@@ -320,8 +264,8 @@ def entries_of(
         )
     if designs and study.task == "node" and study.fit_args.get("protocol", "transductive") == "transductive":
         log.warning(
-            "validation nodes are in the graph on which models are trained, so that priors come out too large: "
-            'fit_args={"protocol": "held-out"} hides them.'
+            "models are trained with the validation nodes in the graph, so that priors become too large: use "
+            'fit_args={"protocol": "held-out"}.'
         )
     return entries
 
@@ -333,7 +277,7 @@ def _can_choose(defence: Any) -> bool:
 def with_vote(
     chosen: Mapping[str, tuple[Defence, VotingRule | None]], vote: VotingRule, everywhere: bool
 ) -> dict[str, tuple[Defence, VotingRule | None]]:
-    """The defences with a vote where they have none; usual ones that are not ours stay as they are."""
+    """The defences with a voting rule where they have none; by default only EdgeCentric and NodeCentric."""
     wanted = {
         name: own if own is not None else vote if everywhere or isinstance(defence, EdgeCentric | NodeCentric) else None
         for name, (defence, own) in chosen.items()
@@ -342,7 +286,7 @@ def with_vote(
 
 
 def usual_defences(task: str, threat: Threat) -> list[Defence]:
-    """The defences that cover an attack, with their usual settings."""
+    """The defences that cover an attack, with their default settings."""
     ours = ("gated",) if threat.own_features and task == "node" else ("edge", "node")
     others = {
         "edges": ("gnncert-e", "sparse-rs"), "injection": ("bi-rs",) if task == "node" else (),
@@ -352,11 +296,7 @@ def usual_defences(task: str, threat: Threat) -> list[Defence]:
 
 
 def checked_designs(sizes: int | Sequence[int] | None) -> tuple[int, ...]:
-    """Design sizes, ascending.
-
-    Raises:
-        SettingsError: They are no whole numbers.
-    """
+    """Target sizes, ascending; raises SettingsError if they are not whole numbers from 0 on."""
     given = [] if sizes is None else [sizes] if isinstance(sizes, int) else list(sizes)
     if any(isinstance(size, bool) or not isinstance(size, int) or size < 0 for size in given) or sizes == []:
         raise SettingsError(f"design_size={sizes!r}: expected one or several whole numbers from 0 on.")
@@ -364,11 +304,7 @@ def checked_designs(sizes: int | Sequence[int] | None) -> tuple[int, ...]:
 
 
 def named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[Defence, VotingRule | None]]:
-    """Each defence by name, with its vote if it came with one.
-
-    Raises:
-        SettingsError: Something else is among them.
-    """
+    """Each defence by name, with its voting rule if it has one; raises SettingsError for anything else."""
     given = defences if isinstance(defences, Mapping) else {_full_name(defence): defence for defence in defences}
     listed = {name: defence if isinstance(defence, tuple) else (defence, None) for name, defence in given.items()}
     for name, (defence, *votes) in listed.items():
@@ -377,7 +313,7 @@ def named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[De
         known = (GRAPH_FREE, UNDEFENDED, MAJORITY)
         if not hasattr(defence, "subgraph") and not hasattr(defence, "noisy") and defence not in known:
             raise SettingsError(
-                f'"{name}" is no defence: expected a division such as NodeCentric(300), or a smoothing defence '
+                f'"{name}" is not a defence: expected a division such as NodeCentric(300), or a smoothing defence '
                 "such as ac.baselines.BiRS()."
             )
     return dict(listed)
@@ -391,7 +327,7 @@ def _full_name(defence: Voted) -> str:
 
 
 def _name(defence: Defence) -> str:
-    """What a defence is called in a table: as printed, without settings that have their usual value.
+    """The name of a defence in a table: its printed form without default settings.
 
     Example:
         >>> _name(defence_named("bi-rs", "node", {"p_edge": 0.7})), _name(defence_named("node", "node", {}))

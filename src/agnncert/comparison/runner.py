@@ -1,7 +1,7 @@
-"""The runner: makes a model, fits it for a defence, certifies its targets and measures all of it.
+"""The runner: builds a model, trains it for a defence, certifies its targets and measures the cost.
 
-Commands, comparisons and the paper's experiments describe what they want as a ``Study`` and call the steps here:
-``fit_model``, ``predict``, ``certify_model``, or all of them together, ``run``. Nothing else in ``studies`` does these.
+Commands, comparisons and experiments describe their input as a ``Study`` and call ``fit_model``, ``predict``,
+``certify_model``, or ``run`` for all of them.
 """
 
 import copy
@@ -44,7 +44,7 @@ Defence: TypeAlias = Division | Smoothing | str
 
 @dataclass(frozen=True)
 class Study:
-    """Data, targets, model and defence: everything that a run needs.
+    """Data, targets, model and defence of a run.
 
     Attributes:
         ready: The data, prepared once for all steps.
@@ -86,7 +86,7 @@ class Study:
 
     @property
     def data(self) -> Any:
-        """The graph, or graphs, as they were loaded."""
+        """The graph or graphs, as given."""
         return self.ready.data
 
     @property
@@ -96,12 +96,12 @@ class Study:
 
     @property
     def chosen(self) -> Targets:
-        """The targets and the canonical graph in which they stand, without self-loops."""
+        """The targets and their canonical graph, without self-loops."""
         return self.ready.targets(self.targets)
 
     @property
     def division(self) -> Division:
-        """The defence, for callers that need a division."""
+        """The defence; raises SettingsError if it is not a division."""
         if isinstance(self.defence, str | Smoothing):
             raise SettingsError(f"{self.defence} divides no graph: a division is needed here.")
         return self.defence
@@ -115,7 +115,7 @@ class Study:
 
     @property
     def majority(self) -> int | None:
-        """The most frequent class of the training part; None if there is no such part, or it has no labels."""
+        """The most frequent class of the training part; None without a training part or labels."""
         rows, y = part_rows(self.ready, "train"), getattr(self.data, "y", None)
         if rows is None or y is None:
             return None
@@ -123,7 +123,7 @@ class Study:
         return int(np.bincount(labels[labels >= 0]).argmax()) if (labels >= 0).any() else None
 
     def new_model(self, name: str | None = None) -> torch.nn.Module:
-        """The trained module that was given, or an untrained base model, the same for every defence."""
+        """The given trained module, or an untrained base model, the same for every defence."""
         name = self.model if name is None and isinstance(self.model, str) else name
         if name is not None:
             return build_model(name, self.data, seed=self.seed, **self.model_args)
@@ -139,7 +139,7 @@ class Study:
         return copy.deepcopy(module)  # a function may return the same module twice
 
     def key(self) -> str:
-        """A name for the outcome of this study, the same on every machine."""
+        """A digest that names the outcome of this study, the same on every machine."""
         parts = {
             "data": dataset_digest(self.ready),
             "targets": hashlib.sha256(self.targets.astype("<i8").tobytes()).hexdigest(),
@@ -150,7 +150,7 @@ class Study:
             "samples": dict(self.samples) if isinstance(self.defence, Smoothing) else {},
             "seed": self.seed,
         }
-        if self.vote is not None:  # only then, so that folders from before there were votes are found again
+        if self.vote is not None:
             parts["vote"] = self.vote.to_json()
         if self.design_size is not None:
             parts["design_size"] = [self.design_size, self.against]
@@ -165,7 +165,7 @@ def make_study(
     fit_args: Mapping[str, Any] | None = None,
     **rest: Any,
 ) -> Study:
-    """A study in which what is not given is as usual: the test part as targets, and the recipe of the dataset."""
+    """A study with defaults: the test part as targets, and the recipe of the dataset."""
     ready = CanonicalData.of(data)
     rows = part_rows(ready, "test") if targets is None else target_rows(targets, ready.total)
     if rows is None or not len(rows):
@@ -244,7 +244,7 @@ def fit_model(
     checkpoint: Path | None = None,
     progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Trains a model as the study says, from its checkpoint if there is one; returns the training record."""
+    """Trains a model with the settings of the study, from a checkpoint if there is one; returns the record."""
     if model is study.model:  # a trained module was given
         return {"seconds": 0.0}
     args = {"seed": study.seed, **study.fit_args}
@@ -257,7 +257,7 @@ def fit_model(
 
 @torch.no_grad()
 def predict(study: Study, model: torch.nn.Module, repeats: int = 1, without_edges: bool = False) -> Prediction:
-    """Labels from a plain pass over the whole data, timed ``repeats`` times (the first of several warms up)."""
+    """Labels from a forward pass over the whole data without a defence, and the shortest of ``repeats`` times."""
     graph, places = study.chosen.graph, torch.from_numpy(study.chosen.places)
     call = bind(model.eval(), graph, study.ready.task)
     edge_index, values = graph.edge_index, call.edge_values(graph)
@@ -278,11 +278,11 @@ def certify_model(
     """Certifies the targets of a study with a trained model; ``how`` are further arguments of ``certify``.
 
     Returns:
-        The certificate; the seconds that ``certify`` took from beginning to end; and those of casting the ballots or
-        drawing the samples alone, without checks, audit and digests.
+        The certificate, the seconds of ``certify``, and the seconds of computing votes or samples without checks, audit
+        and digests.
     """
     if isinstance(study.defence, str):
-        raise SettingsError(f"{study.defence} is no defence: nothing can be certified with it.")
+        raise SettingsError(f"{study.defence} is not a defence: nothing can be certified with it.")
     if isinstance(study.defence, Smoothing):
         how = {**study.samples, "seed": study.seed, **how}
     elif study.vote is not None:
@@ -302,17 +302,17 @@ def certify_model(
 def run(
     study: Study, folder: Path | None = None, progress: OnProgress | None = None, plain_training: bool = False
 ) -> Outcome:
-    """Fits the base model for the defence, certifies the targets and measures what it cost.
+    """Trains the base model for the defence, certifies the targets and measures the cost.
 
     Args:
         study: What to run.
-        folder: Where finished outcomes and unfinished work are kept, if anywhere: the same call goes on from there.
-        progress: Told how far training and sampling are.
-        plain_training: Train the model like an undefended one, although a defence certifies it.
+        folder: Where outcomes and checkpoints are kept; a repeated call continues from there.
+        progress: Progress of training and sampling.
+        plain_training: Train the model without the defence that certifies it.
     """
     if study.defence == MAJORITY:
         if study.majority is None:
-            raise SettingsError("the training part has no labels, so no class is the most frequent one.")
+            raise SettingsError("the training part has no labels, so there is no most frequent class.")
         label = np.full(len(study.targets), study.majority)
         return Outcome(MAJORITY, "deterministic: a constant", label, None, 0, 0.0, 0.0, 0.0)
     if folder is None:
@@ -338,9 +338,9 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
     common |= {"plain": plain.label, "record": record}
     if isinstance(study.defence, str):
         guarantee = "none"
-        if study.defence == GRAPH_FREE:  # the guarantee holds only if the model answers the same without edges
+        if study.defence == GRAPH_FREE:  # the guarantee needs the same output without edges
             if not torch.equal(predict(study, model, without_edges=True).logits, plain.logits):
-                raise ModelContractError("the model that is to be graph-free reads edges.")
+                raise ModelContractError("the model should be graph-free but reads edges.")
             guarantee = "deterministic: reads no edges"
         return Outcome(study.defence, guarantee, plain.label, None, 1, seconds_certification=plain.seconds, **common)
     sampling = {"checkpoint": counting, "progress": progress}
@@ -357,7 +357,7 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
 
 
 def _without_edges(study: Study, model: torch.nn.Module) -> dict[str, Any]:
-    """Labels of the targets without any edges, and how many of the validation part are right so."""
+    """Labels of the targets without edges, and their accuracy on the validation part."""
     found: dict[str, Any] = {"edgeless": predict(study, model, without_edges=True).label}
     rows = part_rows(study.ready, "val")
     if rows is not None and len(rows):
@@ -378,7 +378,7 @@ def _with_chosen_vote(study: Study, model: torch.nn.Module) -> tuple[Study, torc
 
 
 def accuracy(study: Study, label: Any) -> float | None:
-    """Share of the targets with a true class that labels (or one label for all) get right; None if there is none."""
+    """Accuracy of labels (or of one label for all) on the targets with a true class; None if there are none."""
     truth = study.chosen.truth
     if label is None or truth is None or not (truth >= 0).any():
         return None

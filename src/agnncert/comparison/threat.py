@@ -22,7 +22,7 @@ KINDS = ("edges", "injection", "features", "edges and features")
 
 @dataclass(frozen=True)
 class Threat:
-    """A kind of attack. Its size is a number of changes, spent in whichever way is worst.
+    """A kind of attack. Its size is a number of changes; the worst combination counts.
 
     Attributes:
         kind: ``"edges"``: edges added or deleted. ``"injection"``: nodes injected, with any features.
@@ -55,7 +55,7 @@ class Threat:
         return {"edges": "edges added or deleted", "features": nodes}.get(self.kind, f"edges or {nodes}")
 
     def budgets(self, size: int) -> Iterator[Budget]:
-        """Every way to spend ``size`` changes; an attack is withstood if all of them are.
+        """Every combination of ``size`` changes; a target is certified if it is certified against all of them.
 
         Example:
             >>> list(Threat("edges").budgets(1))
@@ -73,7 +73,7 @@ class Threat:
                     yield spent.but(change_features=nodes - 1, target_features=True)
 
     def withstood(self, certificate: Certificate, sizes: tuple[int, ...]) -> FloatArray:
-        """The largest of the sizes that each target withstands, -1 for none, shape ``[n]``."""
+        """The largest of the sizes that each target is certified against, -1 for none, shape ``[n]``."""
         largest = np.full(certificate.num_targets, -1.0)
         alive = np.ones(certificate.num_targets, dtype=bool)
         for size in sorted(sizes):
@@ -86,7 +86,7 @@ class Threat:
 
     @property
     def against(self) -> Against:
-        """What ``choose_voting_rule`` is to choose for: "structure" if features stay as they are."""
+        """The argument ``against`` of ``choose_voting_rule``: "structure" if features do not change."""
         return "any" if "features" in self.kind else "structure"
 
     def leaves_graph_free(self, task: str) -> bool:
@@ -96,10 +96,9 @@ class Threat:
         return not (self.own_features and self.kind in ("features", "edges and features"))
 
     def withstood_without_certificate(self, model: str, task: str, num_targets: int) -> FloatArray:
-        """What ``GRAPH_FREE``, ``NO_EDGES``, ``MAJORITY`` or ``UNDEFENDED`` withstands: any size (``inf``) or none (0).
+        """What a control is certified against: any size (``inf``) or none (0), shape ``[n]``.
 
-        Shape ``[n]``. A model without edges is untouched by whatever happens to edges and other nodes.
+        A model without edges does not depend on edges and other nodes.
         """
         free = model in (GRAPH_FREE, NO_EDGES) and self.leaves_graph_free(task)
-        immune = model == MAJORITY or free
-        return np.full(num_targets, math.inf if immune else 0.0)
+        return np.full(num_targets, math.inf if model == MAJORITY or free else 0.0)

@@ -125,7 +125,7 @@ def frame_of(certificate: "Certificate") -> Any:
     try:
         import pandas as pd
     except ImportError:
-        raise SettingsError('to_pandas needs pandas: pip install "agnncert[data]".') from None
+        raise SettingsError('to_pandas needs pandas: pip install ".[data]" in a clone of agnncert.') from None
     columns: dict[str, Any] = {"label": certificate.label, "radius": certificate.radius}
     if certificate.truth is not None:
         columns["truth"] = pd.array(np.where(certificate.labelled, certificate.truth, 0), dtype="Int64")

@@ -166,7 +166,7 @@ def test_usual_defences_fit_the_task_and_the_attack(task, kind):
     [
         ({"attack": "edge"}, "edges"),
         ({"sizes": [-1]}, "sizes"),
-        ({"defences": ["nonsense"]}, "no defence"),
+        ({"defences": ["nonsense"]}, "not a defence"),
         ({"targets": []}, "no targets"),
     ],
 )
