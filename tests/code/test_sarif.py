@@ -77,7 +77,7 @@ def test_a_scan_is_written_as_the_standard_asks(tmp_path):
     place = result["locations"][0]["physicalLocation"]
     assert unquote(place["artifactLocation"]["uri"]) == hostile_scan().functions[0].file
     assert place["region"] == {"startLine": 1, "endLine": 6}
-    assert "withstands 1 edited statement." in result["message"]["text"]
+    assert "certified against 1 edited statement." in result["message"]["text"]
     assert result["properties"]["deletedStatementsWithstood"] == "any"
     # of three statements one abode by its vote for the suspicious class; another was too close to call
     assert [one["physicalLocation"]["region"]["startLine"] for one in result["relatedLocations"]] == [3]

@@ -1,8 +1,8 @@
 """C and C++ functions as graphs of statements, and certificates in the attacker's unit: edited statements.
 
-``graph`` turns the text of a function into a graph, ``read_functions`` every function below a folder. ``edits`` gives
-the budget that so many inserted, deleted and replaced statements amount to. ``scan`` judges all functions of a source
-tree with a trained model. Names are loaded on first use.
+``graph`` turns the text of a function into a graph, ``read_functions`` reads every function below a folder. ``edits``
+gives the budget for a number of inserted, deleted and replaced statements. ``fit_detector`` fits a detector, ``scan``
+applies it to all functions of a source tree. Names are loaded on first use.
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
-"""Edited statements as a budget: how many an attacker needs, and what that many can do to the graph.
+"""Edited statements as a budget: how many edits lie between two texts, and what a number of edits can do to the graph.
 
-The unit is the statement as the reader sees it: a text occurs so many times in a function, and an edit makes it occur
-once more or once less. docs/code.md shows that this is one node more or less, and what it means for an editor of text.
+An edit makes one normalised text occur once more or once less in a function. docs/code.md proves that this adds or
+removes one node.
 """
 
 import math
@@ -36,7 +36,7 @@ class Edits:
         return max(len(self.inserted), len(self.deleted))
 
     def within(self, inserted: int = 0, deleted: int = 0, replaced: int = 0) -> bool:
-        """Whether so many insertions, deletions and replacements suffice."""
+        """Whether the edits are within these numbers of insertions, deletions and replacements."""
         more, less = max(len(self.inserted) - inserted, 0), max(len(self.deleted) - deleted, 0)
         return max(more, less) <= replaced
 
@@ -58,7 +58,7 @@ def counted_difference(before: Iterable[Statement], after: Iterable[Statement]) 
 
 
 def edits(inserted: float = 0, deleted: float = 0, replaced: float = 0, flows: bool = True) -> Budget:
-    """What an attacker can do to a function's graph who edits so many statements.
+    """The budget of an attacker who edits these numbers of statements of a function.
 
     An inserted statement is a new node with any edges, a deleted one is gone, a replaced one is both, since its id is
     its text. All other statements keep their features and ids. The flow between them may change in any way, since a
@@ -87,7 +87,7 @@ def edits(inserted: float = 0, deleted: float = 0, replaced: float = 0, flows: b
 
 
 def withstood(certificate: Certificate, kind: str = "edited", flows: bool = True) -> FloatArray:
-    """The most edited statements that each function of a certificate withstands, shape ``[n]``.
+    """The largest number of edited statements that each function is certified against, shape ``[n]``.
 
     Args:
         certificate: A certificate of functions, as of ``ac.certify`` on graphs of ``read_functions``.

@@ -1,12 +1,10 @@
-"""Features of a statement from its own text alone: hashed runs of tokens, kinds of tokens, operators.
+"""Features of a statement, computed from its own text alone.
 
-Nothing is fitted to data, so one attacked statement changes no other statement's features, and the same text has
-the same features on every machine: token hashes are CRC-32, all arithmetic up to the last step is on whole numbers.
+``features`` and ``pieces`` hash tokens and are not fitted to data: one attacked statement changes no other statement's
+features, and the same text has the same features on every machine (CRC-32, integer arithmetic up to the last step).
 
-Features of statements from a pre-trained encoder on disk, such as GraphCodeBERT.
-
-Each statement is encoded by itself. In a batch it would be padded to the length of the longest, and its features would,
-in their last bits, depend on its neighbours: then one attacked statement would change others.
+``StatementEncoder`` uses a pre-trained encoder on disk, such as GraphCodeBERT. It encodes each statement separately: in
+a padded batch, the last bits of the features would depend on the other statements.
 """
 
 import os

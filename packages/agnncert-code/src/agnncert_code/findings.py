@@ -170,7 +170,7 @@ class Scan:
         return tuple(function for function in self.functions if function.label == self.suspicious)
 
     def withstanding(self, edits: float) -> tuple[ScannedFunction, ...]:
-        """Those of the flagged functions whose verdict withstands at least so many edited statements."""
+        """The flagged functions whose verdict is certified against at least ``edits`` edited statements."""
         return tuple(function for function in self.flagged if function.edited >= edits)
 
     def name_of(self, label: int) -> str:

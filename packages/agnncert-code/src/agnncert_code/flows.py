@@ -1,15 +1,12 @@
-"""Edges that no edit elsewhere can move: they follow from the texts of the two statements that they join.
+"""Edges between statements: control flow, data flow and nesting, or shared names.
 
-A ``goto`` redirects the flow between all statements around it, so an attacker who edits one statement may change
-edges between any others. Here a statement is joined to another if it writes a name that the other mentions, wherever
-both stand. That is data flow without control flow: coarser, but two statements keep their edge, or keep having none,
-as long as both are there.
+*Flow.* Control flow follows from two places of every statement: its *entry*, where control arrives, and its *follow*,
+where control continues. Data flow is the problem of reaching definitions, solved with one bit per definition. All loops
+are iterative, so deep nesting in hostile input is no limit.
 
-Control and data flow between statements, as edges of three kinds.
-
-Control flow follows from two places of every statement: its *entry*, where control arrives, and its *follow*, where it
-goes on afterwards. Data flow is the classical problem of reaching definitions, solved with one bit per definition.
-Loops over lists throughout, no recursion: the nesting of hostile input is no limit.
+*Names.* A statement is joined to every statement that mentions a name which it writes. This edge depends on the texts
+of the two statements alone, so no edit of a third statement can change it, unlike control flow, which one ``goto`` can
+redirect everywhere.
 """
 
 from functools import lru_cache

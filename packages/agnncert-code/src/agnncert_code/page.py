@@ -1,7 +1,7 @@
 """``write_scan_page``: a scan as one HTML file, with the text of suspicious functions beside their statements' votes.
 
-The text shown is anyone's. The template escapes all of it, the page's policy lets no script run but its own, and
-characters that would reorder or hide text are spelled out.
+The text is untrusted. The template escapes it, the page's policy allows only its own script, and characters that
+reorder or hide text are spelled out.
 """
 
 import shlex

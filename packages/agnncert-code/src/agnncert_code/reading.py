@@ -135,7 +135,7 @@ class SourceFile:
 def functions_in(
     text: str, language: Language = "cpp", edges: Edges = "flow", largest: int = LARGEST_FUNCTION
 ) -> SourceFile:
-    """As :func:`functions`, without functions of more than ``largest`` statements, and with what is to be said.
+    """As :func:`functions`, without functions of more than ``largest`` statements, which are listed.
 
     Raises:
         DatasetError: It takes too long to parse.

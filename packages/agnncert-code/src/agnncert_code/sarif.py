@@ -78,7 +78,7 @@ def _result(scan: Scan, function: ScannedFunction) -> dict[str, Any]:
     for_it, others = function.votes[scan.suspicious], function.against(scan.suspicious)
     text = (
         f"{function.name or 'A function'} looks {name}: {for_it:,} votes to {others:,}. "
-        f"The verdict withstands {edits_words(function.edited)}."
+        f"The verdict is certified against {edits_words(function.edited)}."
     )
     if function.partial:
         text += " Parts of the function could not be parsed."
@@ -112,7 +112,7 @@ def _result(scan: Scan, function: ScannedFunction) -> dict[str, Any]:
 
 
 def edits_words(edited: float) -> str:
-    """What a verdict withstands, in words.
+    """A number of edited statements in words.
 
     Example:
         >>> [edits_words(number) for number in (1.0, 3.0, math.inf, 0.0, -1.0)][:2]

@@ -1,7 +1,7 @@
-"""``scan``: every function below a folder is read, voted on and certified, in the attacker's unit of edited statements.
+"""``scan``: reads every function below a folder and certifies its verdict, in edited statements.
 
-Functions go through in parts, so that memory does not grow with the tree: a part is read, certified at once, and of its
-texts only the most suspicious are kept. Each part has a certificate of its own.
+Functions are processed in parts, so memory does not grow with the tree. Each part has its own certificate, and only the
+texts of the most suspicious functions are kept.
 """
 
 import heapq
@@ -68,7 +68,7 @@ def scan(
     workers: int = 1,
     progress: OnProgress | None = None,
 ) -> Scan:
-    """Scores every function below a folder, and proves how many edited statements each verdict withstands.
+    """Labels every function below a folder, and certifies each verdict against a number of edited statements.
 
     Files that cannot be read or are not UTF-8 are named in the result and skipped; text that does not parse gives the
     verdict on what does, and says so.
@@ -286,7 +286,7 @@ def _statements(graph: FunctionGraph, spoke: tuple[Any, Any, Any]) -> tuple[Stat
 
 
 def _rank(suspicious: int) -> Any:
-    """Order of suspicion: those elected first, by share of votes, then by what the verdict withstands."""
+    """Order of suspicion: flagged functions first, by share of votes, then by certified edits."""
 
     def key(one: ScannedFunction) -> tuple[Any, ...]:
         sign = 1 if one.label == suspicious else -1
@@ -296,7 +296,7 @@ def _rank(suspicious: int) -> Any:
 
 
 def _with_texts_of_the_worst(found: list[ScannedFunction], shown: int, suspicious: int) -> list[ScannedFunction]:
-    """The same functions; only so many, the most suspicious of all so far, keep their texts."""
+    """The same functions; only the ``shown`` most suspicious ones keep their texts."""
     holding = [k for k, one in enumerate(found) if one.source]
     if len(holding) <= shown:
         return found

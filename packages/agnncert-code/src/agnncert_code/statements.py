@@ -1,15 +1,13 @@
-"""``StatementVotes``: a weight for every word of a program, so that each statement casts one ballot by its own text.
+"""The vote of statements: ``StatementVotes`` scores single statements, ``fit_statements`` fits it.
 
-A network learns a thousand labelled functions by heart. What generalises is little more than which words occur, so this
-model is that and no more: a weighted sum of a statement's pieces (``code.pieces``). A statement votes for class 1 if
-that is above one limit, for class 0 if it is below another, and says nothing in between. "Nothing" is a third class
-that can never win: its prior is far below those of the others.
+The score of a statement is a weighted sum of its pieces (``agnncert_code.pieces``: tokens and parts of names). A
+statement votes for class 1 if its score is above one limit, for class 0 if it is below another, and for a third class
+otherwise, which cannot win because its prior is far below the others. With a thousand labelled functions, larger models
+overfit (docs/code.md).
 
-``fit_statements``: functions in, a vote of their statements out, chosen for the number of edits that matters.
-
-Every statement gets the label of its function, and weights of words are fitted to that: a convex problem, solved in a
-second. That is far from true of single statements, but the errors cancel in the vote. Limits and prior are then chosen
-by counting, on functions that the weights have not seen: each fold is scored with the weights that the others give.
+Fitting is logistic regression: every statement gets the label of its function. That is wrong for many statements, but
+the errors cancel in the vote. Limits and prior are chosen by cross-validation, so that the weights have not been fitted
+to the functions on which they are scored.
 """
 
 import math
@@ -158,7 +156,7 @@ class _Statements:
 
 
 def fit_statements(data: Any, size: int = 1, *, seed: int = 0) -> StatementFit:
-    """Learns weights of words, and chooses limits and a prior, so that a vote of statements withstands edits.
+    """Learns weights of words, and chooses limits and a prior, so that the vote is certified against ``size`` edits.
 
     Args:
         data: A ``GraphSet`` of functions with two classes whose features are ``code.pieces``; its training and

@@ -1,7 +1,6 @@
 """A statement's normalised text: its tokens, one space between them, without comments.
 
-What a statement is called and what its features are follows from this text alone, so this file needs neither a parser
-nor anything around the statement.
+Ids and features of a statement depend on this text alone, so this module needs no parser.
 """
 
 import re

@@ -1,17 +1,14 @@
-"""How far a change reaches within a subgraph: which ballots it may alter, and what these depend on.
+"""Recomputes the votes that a change can alter: the affected copies are cut out of the union and evaluated in one call.
 
-A model that is local *by construction* is a stack of layers that were read: messages follow arcs, so after ``hops``
-layers nothing is known of what lies further up the arcs, nor does it reach further down them. Of any other model that
-passed the audit it is known only that it looks along edges: there the connected component is what counts.
+*Reach.* In a model whose layers are all known, messages follow edges, so ``hops`` layers carry information over at most
+``hops`` edges. For any other model that passed the audit, the whole connected component can be affected.
 
-Features of a live graph for the engine: products with a model's first weights are kept, and renewed row by row.
+*Features.* The products of the features with the model's first weights are kept, and updated row by row.
 
-Ballots of some copies: what a change may have altered is cut out of the union and cast in one call of the model.
-
-Rounding. A ballot that is cast on a small piece may be computed in another order than in the union of all subgraphs.
-The guard flags ballots that this could alter, here as in ``certify``, so *stable* ballots are the same. The flags
-follow from a random shaking of the numbers, and near the border another shaking may decide otherwise; such ballots are
-``close``. ``certificate()`` has their flags decided by the very shaking that ``certify`` uses.
+*Rounding.* A vote that is computed on a small part may be computed in another order than in the union of all subgraphs.
+The rounding guard flags votes that this could alter, as in ``certify``, so *stable* votes are the same. The flags
+depend on random perturbations; votes whose flag another perturbation could change are ``close``. ``certificate()``
+decides their flags with the perturbation that ``certify`` uses.
 """
 
 from collections.abc import Iterator
@@ -40,7 +37,7 @@ _SEVERAL = (pyg.SGConv, pyg.TAGConv, pyg.APPNP)  # pass messages K times
 
 
 def hops_of(model: Any, locality: str) -> int | None:
-    """How many arcs a message can travel before the ballot is cast; None if nobody has counted.
+    """The number of edges over which a message can travel before the vote; None if unknown.
 
     Args:
         model: The module.
@@ -125,7 +122,7 @@ class KeptFeatures(Features):
         super().__init__(x, sparse, shake=shake)
 
     def copy(self, index: Tensor) -> Tensor:
-        """``x[index]`` as an ordinary tensor of its own."""
+        """``x[index]`` as an ordinary tensor."""
         rows = self.x.index_select(0, index)
         return rows if self._shake is None else self._shake.table(rows)
 
@@ -157,7 +154,7 @@ class KeptFeatures(Features):
                 one._projected[key] = (weight, bias, product, product)
 
     def kept(self) -> int:
-        """How many numbers are kept besides the matrix."""
+        """How many numbers are kept in addition to the matrix."""
         return sum(product.numel() for one in self._family() for _, _, product, _ in one._projected.values())
 
     def _family(self) -> "list[Features]":
@@ -335,7 +332,7 @@ class Caster:
                 self._kept = None
 
     def renew(self) -> None:
-        """Reads the features anew of nodes to which the present batch gave others."""
+        """Updates the features of nodes that the present batch changed."""
         if self._kept is None or not self.store.now.features:
             return
         rows = torch.from_numpy(_array(set(self.store.now.features)))
@@ -373,7 +370,7 @@ class Caster:
         return watched(self.call, *self.inputs(piece, nodes, features, batch))
 
     def _judged(self, logits: Tensor, moved: Tensor) -> tuple[Array, Array, Array]:
-        """As ``judge``, and besides which flags another shaking of the numbers might set otherwise."""
+        """As ``judge``, and also which flags another random perturbation could change."""
         best, ballot = logits.max(dim=1)
         lead = best - logits.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
         scale = logits.abs().amax(dim=1).clamp(min=1.0)

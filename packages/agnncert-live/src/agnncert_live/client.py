@@ -1,4 +1,4 @@
-"""``LiveClient``: asks and tells a service, with nothing but the standard library."""
+"""``LiveClient``: a client of the HTTP service that needs only the standard library."""
 
 import json
 import time
@@ -53,7 +53,7 @@ class LiveClient:
         return json.loads(self._ask(f"/events{query}", body, "application/x-ndjson", again=id is not None))  # type: ignore[no-any-return]
 
     def decision(self, target: int | str, **budget: float) -> dict[str, Any]:
-        """What is proved about a target now; with fields of a budget, whether it withstands that (``"holds"``)."""
+        """What is proved about a target now; with fields of a budget, also whether the label holds against it."""
         query = {"target": target, **budget}
         return json.loads(self._ask(f"/decision?{urllib.parse.urlencode(query)}"))  # type: ignore[no-any-return]
 
@@ -62,7 +62,7 @@ class LiveClient:
         return json.loads(self._ask(f"/closest?limit={int(limit)}"))  # type: ignore[no-any-return]
 
     def changes(self, since: int = 0) -> list[dict[str, Any]]:
-        """Labels that flipped, and radii that fell low, after so many events."""
+        """Labels that flipped and radii that fell below 3 after event number ``since``."""
         return json.loads(self._ask(f"/changes?since={int(since)}"))  # type: ignore[no-any-return]
 
     def summary(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class LiveClient:
         return json.loads(self._ask("/summary"))  # type: ignore[no-any-return]
 
     def metrics(self) -> str:
-        """As Prometheus reads them."""
+        """The metrics in Prometheus format."""
         return self._ask("/metrics").decode()
 
     def certificate(self, path: str | Path) -> Path:

@@ -1,4 +1,4 @@
-"""The command that keeps decisions current."""
+"""The command ``agnncert serve``."""
 
 from pathlib import Path
 from typing import Annotated

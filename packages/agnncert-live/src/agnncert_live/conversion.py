@@ -1,9 +1,4 @@
-"""From a user's data to the store of a live graph, and back.
-
-Votes of a live graph written out as ``certify`` writes them: groups under their numbers, flags by its shaking.
-
-A live graph in arrays, and back: what a journal keeps so that a restart need not cast every ballot again.
-"""
+"""Conversions of a live graph: from and to the user's data, to votes of a certificate, to arrays for the journal."""
 
 from typing import Any
 

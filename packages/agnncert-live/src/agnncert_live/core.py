@@ -1,4 +1,4 @@
-"""The core of a live graph: events in, ballots of what they touch cast again, labels and radii kept current."""
+"""``Core``: applies events, recomputes the votes that they affect, and keeps labels and radii current."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -256,7 +256,7 @@ class Core:
         self._tally(listed.of)
 
     def ballots(self, target: int) -> Array:
-        """What a target votes in every group; not where every neighbour has one of its own."""
+        """The vote of a target in every group; not defined with one group per neighbour."""
         store = self.store
         most = int(store.cells.division.num_groups)
         votes, _ = self.counter.votes(

@@ -1,7 +1,4 @@
-"""Votes of target nodes, added up while ballots come, go and change: labels and radii without counting anew.
-
-From the ballots that a live graph keeps to votes, labels and radii: of a few targets, or of all of them.
-"""
+"""Counts the votes that a live graph keeps, incrementally per node, and computes labels and radii with the prover."""
 
 from typing import Any
 

@@ -1,8 +1,6 @@
-"""Events: single changes of a graph, in node ids; what a stream or a table of changes consists of.
+"""Events (single changes of a graph, in node ids), and the result of applying them.
 
-A :class:`~agnncert.graphs.perturbation.Perturbation` is several of them at once, in the order in which it applies them.
-
-What becomes of events: which were refused, and which decisions they moved.
+A :class:`~agnncert.graphs.perturbation.Perturbation` stands for several events, in the order in which it applies them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -66,7 +64,7 @@ class Event:
             raise GraphError(f"graph={self.graph!r:.60}: expected the row of a graph.")
 
     def to_json(self) -> dict[str, Any]:
-        """This event in JSON's terms; what is as usual is left out."""
+        """This event as JSON; default values are left out."""
         stated: dict[str, Any] = {"kind": self.kind, "node": self.node}
         if self.other is not None:
             stated["other"] = self.other

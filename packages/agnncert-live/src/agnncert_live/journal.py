@@ -1,8 +1,8 @@
-"""The journal of a live graph: every batch is on disk before it counts, and a restart finds all that was acknowledged.
+"""The journal of a live graph: every batch is on disk before it is acknowledged, and a restart restores all batches.
 
-One SQLite file, with a write-ahead log and every commit flushed to disk. It holds which live graph it belongs to, one
-snapshot, the batches since then, and the ids of batches that were acknowledged. A snapshot takes the place of the
-batches before it in the same transaction, so whenever the process dies, one or the other is there, whole.
+A journal is one SQLite file with a write-ahead log; every commit is flushed to disk. The file holds the identity of the
+live graph, one snapshot, the batches since the snapshot, and the ids of acknowledged batches. A snapshot replaces the
+batches before it in one transaction, so the file is complete whenever the process ends.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class JournalError(AgnncertError):
 
 
 class Journal:
-    """An open journal; no other process can open it as long as it is.
+    """An open journal. No other process can open the same file until it is closed.
 
     Args:
         path: The file; made if it does not exist.
@@ -92,7 +92,7 @@ class Journal:
         return None if found is None else int(found[0])
 
     def write(self, number: int, events: list[Event], batch_id: str | None) -> None:
-        """Puts a batch on disk: when this returns, it is there, whatever happens.
+        """Writes a batch to disk; it is flushed when this method returns.
 
         Args:
             number: How many events there have been, these included.

@@ -162,7 +162,7 @@ class Nodes:
         return self.slot_of[graph].get(name)
 
     def add(self, graph: int, name: Id, row: Array) -> int:
-        """A new node, last in line."""
+        """Adds a node after all others."""
         slot = self.free.pop() if self.free else self.count
         if slot == self.count:
             self.count += 1
@@ -362,7 +362,7 @@ class Cells:
 
     @property
     def own_groups(self) -> bool:
-        """Whether every neighbour has a group of its own."""
+        """Whether there is one group per neighbour."""
         return is_per_neighbour(self.division)
 
     @property
@@ -392,7 +392,7 @@ class Cells:
         return _hashed(self.division.hash, b"agn-node", key) % int(self.division.num_groups)
 
     def of_node(self, nodes: Nodes, node: int) -> int:
-        """The cell in which a node is at home."""
+        """The cell of a node's own group."""
         if self.own_groups:
             return node
         return int(nodes.graph[node]) * self._stride + int(nodes.home[node])

@@ -1,4 +1,4 @@
-"""``serve_run``: a service that goes on from a run folder."""
+"""``serve_run``: serves the live graph of a run folder over HTTP."""
 
 import logging
 import os
@@ -31,7 +31,7 @@ SHORTEST_TOKEN = 16
 def service_of_run(
     source: str | Path, journal: str | Path | None = None, root: str | None = None, model: str | None = None
 ) -> Service:
-    """The live graph of a certified run, gone on from its journal if there is one.
+    """The live graph of a certified run, resumed from its journal if there is one.
 
     All nodes (or graphs) are kept certified, and new ones too. The reference is the graph with which the journal began.
 

@@ -1,4 +1,4 @@
-"""``Service``: what is done with events and questions, in JSON's terms; knows nothing of HTTP."""
+"""``Service``: applies events and answers questions in JSON terms, without HTTP."""
 
 import math
 import os
@@ -47,7 +47,7 @@ class Counts:
 
 @dataclass
 class Service:
-    """A live graph that is asked and told by many.
+    """A live graph that several clients read and change.
 
     Attributes:
         live: The live graph.

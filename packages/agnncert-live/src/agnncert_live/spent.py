@@ -1,7 +1,7 @@
-"""How much of a certified budget has been spent: what a graph has changed since a reference, net of what was undone.
+"""The difference between a live graph and a reference certificate, and whether the certificate still proves a label.
 
-A :class:`Reference` remembers, of all pairs and nodes that were touched since, how they were then. What is again as it
-was is forgotten, so it holds the difference between two graphs and no more, whatever happened in between.
+A :class:`Reference` stores the earlier state of every pair and node that differs from the present graph. A pair or node
+that returns to its earlier state is removed, so undone changes do not count.
 """
 
 from collections import Counter
@@ -125,7 +125,7 @@ class Reference:
         self._touched_nodes.add(node)  # type: ignore[arg-type]
 
     def settle(self) -> None:
-        """After a batch: forgets what is again as it was."""
+        """After a batch: removes the pairs and nodes that are again in their earlier state."""
         for pair in self._touched_pairs:
             if self._arcs(pair) == self.pairs[pair]:
                 del self.pairs[pair]
@@ -243,7 +243,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _kinds(then: Arcs, now: Arcs) -> set[str]:
-    """What was done to a pair: a direction that is new is an added edge, whatever else a changed one."""
+    """How a pair changed: a new direction counts as an added edge, any other difference as a changed one."""
     ways_then, ways_now = {way for way, _ in then}, {way for way, _ in now}
     if not then or not now:
         return {"add"} if now else {"delete"} if then else set()

@@ -1,4 +1,4 @@
-"""A graph in slots, with its union of subgraphs, changed event by event: checked first, and undone if need be."""
+"""``Store``: a graph in numbered slots with its union of subgraphs; events are checked, applied and rolled back."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -116,7 +116,7 @@ class Store:
         return done
 
     def _stays(self, copies: Array) -> Array:
-        """Copies at home stay although they have no arcs."""
+        """A copy in the node's own cell stays although it has no edges."""
         node, cell = self.union.node[copies].tolist(), self.union.cell[copies].tolist()
         return np.array([self.cells.of_node(self.nodes, n) == c for n, c in zip(node, cell, strict=True)], dtype=bool)
 
