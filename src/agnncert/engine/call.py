@@ -249,7 +249,7 @@ class Caller:
                 f"subgraph() returned a {type(graph).__name__}: expected a CanonicalGraph, such as "
                 "graph.with_edges(groups == index)."
             )
-        values = graph.edge_values
+        values = graph.edge_values if self.takes else {}
         for name in self.takes:
             if name not in values:
                 raise DivisionError(

@@ -230,7 +230,7 @@ def _found(shuffle: Shuffle, groups: range, union: DisjointUnion) -> tuple[Range
         copy = np.argsort(group, kind="stable")
         owner, group, reached = owner[copy], group[copy], union.reached.numpy()[first][copy]
     else:
-        owner = targets_of(shuffle.rows, graph.num_nodes)[union.node.numpy()]
+        owner = targets_of(shuffle.rows, graph.x.size(0))[union.node.numpy()]
         copy = np.flatnonzero(union.votes.numpy() & (owner >= 0))
         owner, group, reached = owner[copy], union.cell.numpy()[copy], union.reached.numpy()[copy]
     small, reach = None, None
