@@ -1,4 +1,4 @@
-"""``build_model``: a name and the data in, an untrained model out."""
+"""``build_model``: builds an untrained model from a name and the data."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -51,15 +51,15 @@ def build_model(
         num_layers: Number of message-passing layers, hence of hops; 3, or 6 for ``"resgcn"``.
         dropout: Dropout after every hidden layer while training.
         act: Activation: ``"relu"``, ``"elu"``, ``"gelu"``, ``"leaky_relu"`` or ``"tanh"``.
-        norm: ``None``, ``"batch_norm"`` (frozen once training is over) or ``"layer_norm"`` (of each node by itself).
+        norm: ``None``, ``"batch_norm"`` (frozen in eval mode) or ``"layer_norm"`` (per node).
         jk: Jumping knowledge: ``None``, ``"last"``, ``"cat"`` or ``"max"`` of all layers' outputs, and a linear head.
         heads: Attention heads of ``"gat"``.
         readout: ``"mean"``, ``"sum"`` or ``"max"`` over the nodes of a graph.
-        scale: ``None``, or ``"standard"``: columns of features get mean 0 and deviation 1 on the training rows of
-            ``data``; the numbers are kept in the model, like weights.
-        task: ``"node"`` or ``"graph"``; taken from ``data`` when not given.
-        out_channels: Number of classes; taken from ``data`` when not given.
-        seed: Seed of the initial weights; torch's own random state is left as it is.
+        scale: ``None``, or ``"standard"``: features get mean 0 and deviation 1 on the training rows of ``data``; these
+            numbers are stored in the model, like weights.
+        task: ``"node"`` or ``"graph"``. Defaults to the task of ``data``.
+        out_channels: Number of classes. Defaults to that of ``data``.
+        seed: Seed of the initial weights; torch's global random state is not changed.
 
     Returns:
         A module called as ``model(x, edge_index)`` or ``model(x, edge_index, batch)``, in training mode.
@@ -100,7 +100,7 @@ def build_model(
 
 
 def build_constant(data: Data | Sequence[Data], label: int, num_classes: int) -> GNN:
-    """Builds a model that votes for ``label`` whatever it sees: a control, whose vote tells sizes apart and no more."""
+    """Builds a model that always votes for ``label``: a control whose vote depends on the size only."""
     model = build_model("mlp", data, hidden_channels=1, num_layers=1, readout="sum", out_channels=num_classes)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -111,7 +111,7 @@ def build_constant(data: Data | Sequence[Data], label: int, num_classes: int) ->
 
 
 def build_from_config(config: Mapping[str, Any]) -> GNN | Fallback:
-    """Builds the model that ``config`` describes, a dictionary like ``model.config``; it is untrained."""
+    """Builds the untrained model that ``config`` describes, a dictionary like ``model.config``."""
     if config.get("name") == fallback.NAME:
         parts = [config.get(name) for name in ("model", "without_edges")]
         if len(config) != 3 or not all(isinstance(part, Mapping) for part in parts):
@@ -144,12 +144,9 @@ def _check(settings: ModelConfig) -> None:
     _one_of("task", settings.task, ("node", "graph"))
     _one_of("act", settings.act, gnn.ACTIVATIONS)
     _one_of("readout", settings.readout, gnn.READOUTS)
-    if settings.norm is not None:
-        _one_of("norm", settings.norm, gnn.NORMS)
-    if settings.scale is not None:
-        _one_of("scale", settings.scale, SCALES)
-    if settings.jk is not None:
-        _one_of("jk", settings.jk, gnn.JUMPS)
+    _one_of("norm", settings.norm, gnn.NORMS, optional=True)
+    _one_of("scale", settings.scale, SCALES, optional=True)
+    _one_of("jk", settings.jk, gnn.JUMPS, optional=True)
     for key in ("in_channels", "hidden_channels", "num_layers", "heads"):
         value = getattr(settings, key)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -165,8 +162,8 @@ def _check(settings: ModelConfig) -> None:
         )
 
 
-def _one_of(what: str, value: object, valid: Iterable[str]) -> None:
-    if value not in list(valid):
+def _one_of(what: str, value: object, valid: Iterable[str], optional: bool = False) -> None:
+    if value not in list(valid) and not (optional and value is None):
         raise SettingsError(f'no {what} is called "{value}": {did_you_mean(str(value), valid)}')
 
 
@@ -178,7 +175,7 @@ def _num_features(data: Data | Sequence[Data]) -> int:
 
 
 def count_classes(data: Data | Sequence[Data]) -> int:
-    """Number of classes: what the data says, or one more than the largest label."""
+    """Number of classes: ``data.num_classes``, or one more than the largest label."""
     stated = getattr(data, "num_classes", None)
     if stated:
         return int(stated)

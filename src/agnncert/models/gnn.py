@@ -1,8 +1,8 @@
-"""The built-in models: a stack of PyTorch Geometric's layers, and on top of it one head per task.
+"""The built-in models: a stack of PyTorch Geometric's layers with one head per task.
 
-The layers project the features first and pass messages afterwards. A mean or a sum commutes with a linear map, so the
-outcome is that of PyG's own layer, and weights can be exchanged with it. But wide features are multiplied once per node
-instead of being carried along every edge.
+The layers multiply the features by their weights first and pass messages afterwards. A mean or a sum commutes with a
+linear map, so the output is that of PyG's layer, and weights can be exchanged with it. Wide features are multiplied
+once per node instead of being sent along every edge.
 """
 
 from dataclasses import asdict, dataclass
@@ -44,13 +44,10 @@ class ProjectedGINConv(GINConv):  # type: ignore[misc]
 
 
 class Dropout(nn.Dropout):
-    """``nn.Dropout`` with eight random bits per entry, because on a CPU the usual one takes 40 % of a training step.
-
-    The rate is rounded to a multiple of 1/256.
-    """
+    """``nn.Dropout`` with eight random bits per entry, which is faster on a CPU. The rate is a multiple of 1/256."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Entries dropped at random while training, the others scaled up to keep the mean."""
+        """In training mode, drops random entries and scales the others to keep the mean."""
         dropped = round(256 * self.p)
         if not self.training or dropped == 0:
             return x
@@ -72,8 +69,8 @@ def make_layer(
         width = out_channels if logits else out_channels // heads
         layer = GATConv(in_channels, width, heads=heads, concat=not logits)
     elif name == "gin":
-        # A sum grows with the degree. Normalised, node by node, one network serves full graph and subgraphs;
-        # without that, training on Cora-ML failed altogether.
+        # A sum grows with the degree. With a norm per node one network serves full graph and subgraphs; without it,
+        # training on Cora-ML failed.
         first, last = nn.Linear(in_channels, hidden_channels), nn.Linear(hidden_channels, out_channels)
         layer = ProjectedGINConv(nn.Sequential(first, nn.LayerNorm(hidden_channels), nn.ReLU(), last))
     else:
@@ -82,7 +79,7 @@ def make_layer(
 
 
 ACTIVATIONS = {"relu": nn.ReLU, "elu": nn.ELU, "gelu": nn.GELU, "leaky_relu": nn.LeakyReLU, "tanh": nn.Tanh}
-# Only norms that treat each node by itself once training is over: others let one node change all predictions.
+# Only norms that are computed per node in eval mode: others let one node change all predictions.
 NORMS: dict[str, type[nn.Module]] = {"batch_norm": nn.BatchNorm1d, "layer_norm": nn.LayerNorm}
 READOUTS: dict[str, Any] = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_pool}
 JUMPS = ("last", "cat", "max")
@@ -91,7 +88,7 @@ WEIGHTED = ("gcn", "resgcn")  # models whose layers read edge weights
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """All that is needed to build a model anew; the names are PyTorch Geometric's."""
+    """Everything that is needed to build a model; the names are PyTorch Geometric's."""
 
     name: str
     task: str
@@ -119,7 +116,7 @@ class GNN(nn.Module):
     def __init__(self, settings: ModelConfig) -> None:
         super().__init__()
         self.config: dict[str, Any] = asdict(settings)
-        if settings.scale is None:  # as it was before there was such a setting: digests cover the configuration
+        if settings.scale is None:  # digests of models without scaling do not cover this setting
             del self.config["scale"]
         else:
             self.scaling = Scaling(settings.in_channels)
@@ -143,7 +140,7 @@ class GNN(nn.Module):
         self.lin = nn.Linear(hidden * depth if self.jump == "cat" else hidden, out) if headed else None
 
     def embed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
-        """What the layers make of every node: logits, or features for the head."""
+        """Output of the layers for every node: logits, or features for the head."""
         if "scaling" in self._modules:
             x = self.scaling(x)
         if self.lin_in is not None:

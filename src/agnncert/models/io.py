@@ -1,8 +1,7 @@
-"""Models in files: weights in safetensors, and beside them a JSON file about them. Nothing is ever unpickled.
+"""Models in files: weights in safetensors, with a JSON description beside them. Nothing is unpickled.
 
-Trained models that come with the package, so that certifying and attacking need no training.
-
-``experiments/benchmarks/pretrained.py`` makes them. A file whose digest is not the one listed here is refused.
+Some trained models come with the package (``experiments/benchmarks/pretrained.py`` trains them); their digests are
+checked.
 """
 
 import hashlib
@@ -33,7 +32,7 @@ def save_model(model: nn.Module, path: PathLike, provenance: Mapping[str, Any] |
     Args:
         model: Any module. A built-in one can be loaded again without being built first.
         path: File for the weights; ``.safetensors`` is appended if it has no suffix.
-        provenance: How the weights came about (dataset, division, seed, epochs, …); anything JSON can hold.
+        provenance: Dataset, division, seed, epochs and other facts about the weights, as JSON values.
 
     Returns:
         The file with the weights.
@@ -62,7 +61,7 @@ def load_model(path: PathLike, model: nn.Module | None = None) -> nn.Module:
         model: A module of your own to put the weights into; not needed for a built-in one.
 
     Raises:
-        ModelContractError: A file is missing or altered, or the weights do not fit the module; says which.
+        ModelContractError: A file is missing or altered, or the weights do not fit the module.
     """
     weights, _ = _files(path)
     facts = load_description(path)
@@ -127,9 +126,8 @@ DIGESTS = {
 def pretrained(dataset: str) -> nn.Module:
     """A trained model for one of the library's datasets, in evaluation mode.
 
-    It was trained on the split of ``load_dataset(dataset, seed=0)``: on another split, nodes or graphs of its training
-    part would stand among those it is tested on. How it was trained, and with which division, is in
-    ``model.training_record``.
+    It was trained on the split of ``load_dataset(dataset, seed=0)``: the test part of another split would contain
+    training data. ``model.training_record`` holds the division and the settings of training.
 
     Args:
         dataset: digits-knn (the demo), pubmed or proteins.
@@ -152,7 +150,7 @@ def pretrained(dataset: str) -> nn.Module:
 
 
 def pretrained_settings(dataset: str) -> dict[str, Any]:
-    """The settings of the run that made a model of the package."""
+    """The settings of the run that trained a model of the package."""
     _known(dataset)
     settings: dict[str, Any] = load_description(FOLDER / dataset)["provenance"]["settings"]
     return settings

@@ -1,14 +1,11 @@
-"""``Scaling``: columns of features brought to one size by numbers that are kept in the model.
+"""``Scaling``, which scales features within the model, and ``Fallback``, a second model for nodes without neighbours.
 
-The numbers are measured on the training rows once, and then are weights like others: a part of the model's digest and
-of its file. Each row is scaled by itself, so that a certificate needs nothing new. Scaling the data beforehand proves
-less: whoever measures the mean of all rows lets every node move it.
+The numbers of ``Scaling`` are measured on the training rows and stored in the model, so they are part of its digest and
+its file. Each row is scaled separately. If the data were scaled beforehand with the mean of all rows, every node could
+change that mean.
 
-``Fallback``: one model for nodes that have a neighbour, another one for nodes that have none.
-
-Most subgraphs of a division show a node without edges, and prior votes are for its prediction there. A network that has
-to answer with and without edges gives up something of either. Here each model does what it was made for: the vote
-starts from the answer of the graph-free one, and neighbours add to it.
+Most subgraphs of a division show a node without edges, and a prior votes for the prediction there. With ``Fallback``
+one model is trained for nodes with edges and another one for nodes without.
 """
 
 import inspect
@@ -18,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-LARGE = 10.0  # how much more than the median column a column may vary before that is said
+LARGE = 10.0  # largest ratio of the deviation of a column and of the median column without a warning
 SCALES = ("standard",)
 
 
@@ -38,7 +35,7 @@ class Scaling(nn.Module):
 
     @classmethod
     def of(cls, x: Tensor) -> Self:
-        """The scaling that gives these rows mean 0 and deviation 1 in every column that varies."""
+        """The scaling with which these rows have mean 0 and deviation 1 in every column that varies."""
         scaling = cls(x.size(1))
         if x.size(0) > 1:
             rows = x.double()
@@ -67,9 +64,9 @@ def training_rows(data: Any) -> Tensor:
 
 
 def uneven_column(x: Tensor) -> tuple[int, float, float] | None:
-    """The column that varies most, by how much, and how much the median column does; ``None`` if they go together.
+    """The column with the largest deviation, that deviation and the median one; ``None`` if they are similar.
 
-    Words that occur or not vary by one half at most, so that bags of words are even, however rare words are.
+    Columns of zeros and ones deviate by at most one half, so bags of words give ``None``.
     """
     if x.size(0) < 2:
         return None
@@ -88,12 +85,12 @@ NAME = "fallback"
 class Fallback(nn.Module):
     """Logits of one model for nodes that a message reaches, and of another for all others.
 
-    Whether a message reaches a node is decided by its incoming edges alone (self-loops do not count), so the module is
-    local if the first model is. The second is never shown an edge.
+    Only the incoming edges of a node (without self-loops) decide which model is used, so the module is local if the
+    first model is. The second model never gets an edge.
 
     Args:
         model: A node classifier, called as ``model(x, edge_index)``, with the edge values that its ``forward`` names.
-        without_edges: Another one with the same classes, an MLP say.
+        without_edges: Another node classifier with the same classes, such as an MLP.
 
     Example:
         >>> import agnncert as ac
@@ -118,8 +115,8 @@ class Fallback(nn.Module):
         """Logits of every node, shape ``[num_nodes, num_classes]``."""
         given = {"edge_weight": edge_weight, "edge_attr": edge_attr}
         values = {name: given[name] for name in self.takes if given[name] is not None}
-        source, head = edge_index
+        src, dst = edge_index
         reached = torch.zeros(x.size(0), dtype=torch.bool, device=edge_index.device)
-        reached[head[source != head]] = True
+        reached[dst[src != dst]] = True
         alone: Tensor = self.without_edges(x, edge_index[:, :0])
         return torch.where(reached[:, None], self.model(x, edge_index, **values), alone)
