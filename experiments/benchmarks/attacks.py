@@ -33,8 +33,8 @@ FEWER = 80  # attacked beyond it
 # Votes with a prior: dataset, division, vote. Constants for graphs are those that choose_vote finds for size 2. The
 # committed rows of MUTAG are of models that were trained for size 2, by an objective that the library no longer has.
 VOTES = [
-    ("cora-ml", ac.NodeCentric(INF), ac.VotingRule(prior=4)),
-    ("cora-ml", ac.EdgeCentric(INF), ac.VotingRule(prior=4)),
+    ("cora-ml", ac.PerNeighbour(), ac.VotingRule(prior=4)),
+    ("cora-ml", ac.PerEdge(), ac.VotingRule(prior=4)),
     ("cora-ml", ac.NodeCentric(30), ac.VotingRule(empty="abstain", prior=4)),
     ("mutag", ac.NodeCentric(300), 2),
     ("mutag", ac.EdgeCentric(100), 2),
@@ -103,7 +103,10 @@ class Arena:
         model_args, fit_args = recipe(dataset, self.task)
         model = ac.build_model("gcn", self.data, **model_args)
         options.models.mkdir(parents=True, exist_ok=True)
-        state = options.models / f"{dataset}-{type(division).__name__}-{division.num_groups}.state"
+        state = (
+            options.models
+            / f"{dataset}-{type(division).__name__}-{'' if division.is_per_neighbour else division.num_groups}.state"
+        )
         self.model = ac.fit(model, self.data, division, checkpoint=state, **fit_args)
         if isinstance(vote, int):  # a design size
             choice = ac.choose_voting_rule(self.model, self.data, division, vote, candidates=[division.num_groups])
@@ -116,7 +119,7 @@ class Arena:
         self.digest = self.everyone.claim.digests["model"][:12]
         self.problem = attacks.Problem(self.model, self.data, division, vote)
         self.features = attacks.AdversarialFeatures.of(self.problem)
-        self.recasts = 0 if division.num_groups == INF else RECAST  # one subgraph for each node of the graph: minutes
+        self.recasts = 0 if division.is_per_neighbour else RECAST  # one subgraph for each node of the graph: minutes
 
     def key(self, attack: str, field: str, rest: dict, beyond: object) -> dict:  # type: ignore[type-arg]
         stated = {name: str(value) for name, value in rest.items()}

@@ -12,7 +12,6 @@ for the record, and this script makes no others of that method.
 
 import argparse
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,14 +47,15 @@ Tables = dict[str, BallotTable]
 
 def division_of(word: str) -> Any:
     """``E300``: edge-centric with 300 groups; ``Ninf``: one for each node."""
-    groups: Any = math.inf if word[1:] == "inf" else int(word[1:])
-    return (ac.EdgeCentric if word[0] == "E" else ac.NodeCentric)(groups)
+    if word[1:] == "inf":
+        return ac.PerEdge() if word[0] == "E" else ac.PerNeighbour()
+    return (ac.EdgeCentric if word[0] == "E" else ac.NodeCentric)(int(word[1:]))
 
 
 def tables_of(model: torch.nn.Module, data: Any, division: Any) -> Tables:
     """Ballots of all three parts, as they are certified."""
     y, evidence = data.y.numpy(), ac.certify(model, data, division).evidence
-    own = division.num_groups == math.inf
+    own = division.is_per_neighbour
     whole = BallotTable.of_own_groups(evidence, y, "any") if own else BallotTable.of(evidence.votes, y)
     return {part: whole.rows(getattr(data, part).numpy()) for part in PARTS}
 

@@ -27,12 +27,12 @@ from tests.support.small_graphs import WeightedModel, graph_model, node_model, r
 RESULTS = Path(__file__).parent / "results"
 INF = math.inf
 NODE = [
-    ac.EdgeCentric(5), ac.EdgeCentric(40), ac.NodeCentric(4), ac.NodeCentric(30), ac.NodeCentric(4, gate_features=True),
-    ac.EdgeCentric(INF), ac.NodeCentric(INF), ac.EdgeCentric(5, self_loops=True), ac.NodeCentric(4, self_loops=True),
-    ac.EdgeCentric(INF, self_loops=True),
+    ac.EdgeCentric(5), ac.EdgeCentric(40), ac.NodeCentric(4), ac.NodeCentric(30), ac.GatedNodeCentric(4),
+    ac.PerEdge(), ac.PerNeighbour(), ac.EdgeCentric(5, self_loops=True), ac.NodeCentric(4, self_loops=True),
+    ac.PerEdge(self_loops=True),
 ]  # fmt: skip
 GRAPH = [
-    ac.EdgeCentric(5), ac.NodeCentric(4), ac.EdgeCentric(INF), ac.NodeCentric(INF), ac.NodeCentric(4, self_loops=True),
+    ac.EdgeCentric(5), ac.NodeCentric(4), ac.PerEdge(), ac.PerNeighbour(), ac.NodeCentric(4, self_loops=True),
 ]  # fmt: skip
 VOTES = [
     None,
@@ -65,9 +65,7 @@ def beginning(rng):  # type: ignore[no-untyped-def]
     more = torch.tensor([[rng.randrange(data.num_nodes) for _ in range(6)] for _ in range(2)])
     data.edge_index = torch.cat([data.edge_index, more, more[:, :2]], dim=1)
     division = rng.choice(NODE)
-    if vote is not None and (
-        (division.num_groups == INF and vote.empty is None) or getattr(division, "gate_features", 0)
-    ):
+    if vote is not None and ((division.is_per_neighbour and vote.empty is None) or division.gates_features):
         vote = None if vote.edgeless_prior else vote
     model = rng.choice(
         [

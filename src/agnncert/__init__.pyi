@@ -20,7 +20,10 @@ from .datasets.splits import inductive_view as inductive_view
 from .datasets.tables import load_tables as load_tables
 from .divisions.base import Division as Division
 from .divisions.edge import EdgeCentric as EdgeCentric
+from .divisions.edge import PerEdge as PerEdge
+from .divisions.node import GatedNodeCentric as GatedNodeCentric
 from .divisions.node import NodeCentric as NodeCentric
+from .divisions.node import PerNeighbour as PerNeighbour
 from .engine.workers import Ray as Ray
 from .errors import AgnncertError as AgnncertError
 from .errors import BudgetError as BudgetError

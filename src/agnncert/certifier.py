@@ -6,33 +6,29 @@ import math
 import os
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from agnncert.auditing.model_audit import AuditReport, audited
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.claim import make_claim
-from agnncert.certificates.rules import EDGES_ONLY
 from agnncert.certificates.votes import Votes, under_vote
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, require_division, rule_of
-from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.base import Division, require_division
 from agnncert.engine.call import Caller, bind, require_order
 from agnncert.engine.cover import Cover, pair_facts
 from agnncert.engine.digest import model_digest, settings_of
 from agnncert.engine.ranges import EngineName, Shuffle, StoredRanges, cast
 from agnncert.engine.recheck import choose_few, differing
 from agnncert.engine.workers import Workers, versions
-from agnncert.errors import ModelContractError, SettingsError, did_you_mean
+from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import Targets, prepared
 from agnncert.progress import OnProgress, follow
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
 
 log = logging.getLogger(__name__)
-
-Attacks = Literal["any", "edges"]
 
 
 def certify(
@@ -43,7 +39,6 @@ def certify(
     engine: EngineName = "fast",
     *,
     vote: VotingRule | None = None,
-    attacks: Attacks = "any",
     tolerance: float | None = None,
     memory_limit: int | None = None,
     n0: int | None = None,
@@ -68,8 +63,6 @@ def certify(
         engine: "fast" or "naive"; the ballots are the same.
         vote: What empty groups of a division cast, and votes that are there from the start. Defaults to
             ``VotingRule()``.
-        attacks: "any", or "edges": with ``EdgeCentric``, a model that mixes all nodes can still be certified against
-            changes of edges alone.
         tolerance: How far two computations of a logit may lie apart at least, relative to the largest; that of the
             audit when not given, and no less. What a ballot shows under shaking counts where it is more.
         memory_limit: About how many bytes one chunk of work may take.
@@ -95,11 +88,7 @@ def certify(
     """
     require_order(model, data, division)
     sampling = {"n0": n0, "n": n, "alpha": alpha, "scope": scope, "seed": seed}
-    casting: dict[str, Any] = {
-        "attacks": None if attacks == "any" else attacks,
-        "tolerance": tolerance,
-        "memory_limit": memory_limit,
-    }
+    casting: dict[str, Any] = {"tolerance": tolerance, "memory_limit": memory_limit}
     casting["vote"] = vote
     if isinstance(division, Smoothing):
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
@@ -109,18 +98,17 @@ def certify(
     _refuse_given(sampling, f"{division} casts every ballot once: these are settings of random defences")
     _require_tolerance(tolerance)
     ready = prepared(data, targets, compact=True)
-    chosen = ready.targets(targets, bool(getattr(division, "self_loops", False)))
+    chosen = ready.targets(targets, division.self_loops)
     settings = settings_of(model)
     report, tried = audited(model, ready.data, division)
-    if _falls_back_to_edges(report, division, attacks, engine):
-        division, engine = EdgesOnly(division), "naive"  # type: ignore[arg-type]  # a model that mixes nodes sees a union
+    _require_fit(report, division, engine)
     call = bind(model, chosen.graph, chosen.task, tried)  # after the audit, which names a layer that makes it fail
-    vote = _vote(vote).under(rule_of(division, chosen.task)[0], call.num_classes)
+    vote = _vote(vote).under(division.rule(chosen.task), call.num_classes)
     tolerance = _tolerance(tolerance, report)
     log.info("casting the ballots of %d targets with %s", len(chosen.places), division)
-    report_progress = follow(progress, "casting ballots", num_groups_in(division, chosen.graph))
+    report_progress = follow(progress, "casting ballots", division.num_groups_in(chosen.graph))
     report_progress(0.0)
-    shuffle = Shuffle(chosen.graph, division, chosen.places) if hasattr(division, "pieces") else None
+    shuffle = Shuffle(chosen.graph, division, chosen.places) if division.has_disjoint_union else None
     stored = (
         None if checkpoint is None else StoredRanges(Path(checkpoint), _vote_key(chosen, division, model, tolerance))
     )
@@ -170,7 +158,7 @@ def assemble(
         digest: sha256 of the model.
         vote: What empty groups cast, and the prior.
     """
-    rule, parameters = rule_of(division, chosen.task)
+    rule, parameters = division.rule(chosen.task), division.parameters
     vote = _vote(vote).under(rule, votes.num_classes)
     counted, edgeless = under_vote(votes, vote)
     claim = make_claim(
@@ -227,7 +215,7 @@ def _tolerance(given: float | None, report: AuditReport) -> float:
 def _look_again(votes: Votes, call: Caller, chosen: Targets, division: Division, shuffle: Shuffle | None) -> None:
     """Casts some of the ballots again by the plain engine, on the very graph that is certified."""
     random = np.random.default_rng(int(chosen.digest[:16], 16))  # the same for the same graph, and nobody's choice
-    own_groups, num_nodes = is_per_neighbour(division), int(chosen.graph.num_nodes)
+    own_groups, num_nodes = division.is_per_neighbour, int(chosen.graph.num_nodes)
     pairs = choose_few(votes, chosen.task == "graph", random, own_groups, num_nodes)
     differ, again = differing(votes, pairs, call, chosen.graph, division, chosen.places, shuffle)
     if differ.size:
@@ -260,29 +248,9 @@ def _refuse_given(settings: dict[str, Any], why: str) -> None:
         raise SettingsError(f"{given}: {why}; leave them out.")
 
 
-class EdgesOnly:
-    """The edge-centric division for a model that mixes nodes: all that is known is that one edge moves one ballot."""
-
-    unit_costs = EDGES_ONLY
-
-    def __init__(self, division: EdgeCentric) -> None:
-        self._printed = str(division)
-        self.num_groups = division.num_groups
-        self.groups, self.subgraph, self.votes_moved = division.groups, division.subgraph, division.votes_moved
-
-    def __str__(self) -> str:
-        return self._printed
-
-
-def _falls_back_to_edges(report: AuditReport, division: Division, attacks: Attacks, engine: EngineName) -> bool:
-    """Whether to certify against changes of edges alone; raises if the model cannot be certified at all."""
-    if attacks not in ("any", "edges"):
-        raise SettingsError(f'attacks="{attacks}": {did_you_mean(str(attacks), ["any", "edges"])}')
-    if report.needs_naive and engine != "naive":
+def _require_fit(report: AuditReport, division: Division, engine: EngineName) -> None:
+    """Raises ModelContractError if the model breaks an assumption of what is to be proved."""
+    needed = {"edges"} if division.edges_only else {"edges", "nodes", "features"}
+    alone = engine == "naive" or division.edges_only
+    if not needed <= set(report.fit_for) or (report.needs_naive and not alone):
         raise ModelContractError(str(report))
-    if report.fit_for == ("edges", "nodes", "features"):
-        return False
-    fixed = isinstance(division, EdgeCentric) and not is_per_neighbour(division)  # else ballots come and go with edges
-    if attacks == "edges" and "edges" in report.fit_for and fixed:
-        return True
-    raise ModelContractError(str(report))

@@ -19,9 +19,7 @@ from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
 from agnncert.certificates.rules import RULES
 from agnncert.certificates.votes import ABSTAIN, Ballots, Votes, under_vote
-from agnncert.certifier import EdgesOnly
-from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, rule_of
-from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.base import Division, require_division
 from agnncert.divisions.named import parse_division
 from agnncert.engine.call import Caller, bind
 from agnncert.engine.digest import model_digest
@@ -87,6 +85,8 @@ def _check_ballots(
 ) -> None:
     claim, evidence = contents.claim, Ballots.load(contents.evidence, contents.settings)
     own = evidence.rule.startswith("custom/")
+    if division is not None:
+        require_division(division)
     try:
         division = parse_division(claim.division) if division is None else division
     except DivisionError as error:
@@ -94,17 +94,14 @@ def _check_ballots(
         if model is not None:  # asked about the ballots: silence would pass for a yes
             found.wrong.append(f"ballots cannot be cast again: {how}")
         found.not_checked.append(f"the subgraphs: {how}")
-    loops = bool(getattr(division, "self_loops", False))
+    loops = division is not None and division.self_loops
     chosen = ready.targets(contents.arrays["row"], loops)
     found.wrong += _wrong_targets(contents, chosen)
     if division is None or found.wrong:
         return
-    stated = division
-    if own and isinstance(division, EdgeCentric):
-        division = EdgesOnly(division)
     found.wrong += _wrong_division(claim, evidence, division, chosen)
     found.checked.append("the graph, the targets with their ids, and the subgraphs in which they have edges")
-    if own and not isinstance(division, EdgesOnly):
+    if own and not division.edges_only:
         found.not_checked.append("that a change moves no more ballots than the division states")
     if model is None:
         found.not_checked.append("that the model cast these ballots, and is fit to: give the model")
@@ -113,14 +110,13 @@ def _check_ballots(
         found.wrong += _other_model(contents, model)
     if found.wrong:
         return
-    report, tried = audited(model, ready.data, stated)
-    found.wrong += _wrong_model(contents, report, isinstance(division, EdgesOnly))
+    report, tried = audited(model, ready.data, division)
+    found.wrong += _wrong_model(contents, report, division.edges_only)
     if found.wrong:
         return
     call = bind(model, chosen.graph, chosen.task, tried)
-    alone = report.needs_naive or isinstance(division, EdgesOnly)
-    engine: EngineName = "naive" if alone else "fast"
-    report_progress = follow(progress, "casting ballots again", num_groups_in(division, chosen.graph))
+    engine: EngineName = "naive" if report.needs_naive else "fast"
+    report_progress = follow(progress, "casting ballots again", division.num_groups_in(chosen.graph))
     report_progress(0.0)
 
     def recast(call: Caller, tolerance: float) -> Votes:
@@ -129,11 +125,11 @@ def _check_ballots(
 
     here = recast(call, claim.tolerance)
     found.wrong += _wrong_ballots(evidence, here, call, recast, claim.tolerance, report.tolerance)
-    number = len(evidence.votes.group) if is_per_neighbour(division) else evidence.num_targets * division.num_groups
+    number = len(evidence.votes.group) if division.is_per_neighbour else evidence.num_targets * division.num_groups
     found.checked.append(f"the model, and all {number:,} ballots, cast again")
     report_progress(1.0)
     if ballots and not found.wrong:
-        pairs = choose_ballots(here, ballots, np.random.default_rng(seed), is_per_neighbour(division))
+        pairs = choose_ballots(here, ballots, np.random.default_rng(seed), division.is_per_neighbour)
         log.info("casting %d ballots once more, one subgraph at a time", len(pairs))
         differ, again = differing(here, pairs, call, chosen.graph, division, chosen.places)
         if differ.size:
@@ -176,12 +172,12 @@ _CALLED = {"target": "id", "truth": "true class", "degree": "degree"}
 
 
 def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen: Targets) -> Iterator[str]:
-    rule, parameters = rule_of(division, chosen.task)
-    if str(division) != claim.division or num_groups_in(division, chosen.graph) != evidence.votes.num_groups:
+    rule, parameters = division.rule(chosen.task), division.parameters
+    if str(division) != claim.division or division.num_groups_in(chosen.graph) != evidence.votes.num_groups:
         yield f"the division {division} is not the one that is named, {claim.division}"
     elif (evidence.rule, dict(evidence.parameters)) != (rule, parameters):
         yield f'the division {division} goes with the rule "{rule}" and {parameters or "no parameters"}'
-    elif not hasattr(division, "pieces") and len(evidence.votes.group) < evidence.num_targets * division.num_groups:
+    elif not division.has_disjoint_union and len(evidence.votes.group) < evidence.num_targets * division.num_groups:
         yield "not every target has a ballot in every subgraph"  # said before as many are laid out to be compared
     else:
         stored = evidence.tensors()

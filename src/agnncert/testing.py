@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 from agnncert.certificates.budget import COUNTS
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, rule_of
+from agnncert.divisions.base import Division, require_division
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
@@ -28,7 +28,7 @@ def check_division(
     """Tries to catch a division breaking its promise.
 
     Args:
-        division: The division to try; a small ``num_groups`` (below 20) finds faults sooner, ``math.inf`` is fine.
+        division: The division to try; a small ``num_groups`` (below 20) finds faults sooner.
         task: "node" or "graph".
         trials: Number of attacked graphs.
         seed: Seed of the graphs and attacks.
@@ -41,21 +41,16 @@ def check_division(
             allow, groups depend on more than ids, or a method is missing or returns something of the wrong
             shape. The message holds the attack that shows it.
     """
-    for method in ("groups", "subgraph", "votes_moved"):
-        if not callable(getattr(division, method, None)):
-            raise DivisionError(
-                f"{type(division).__name__} has no method {method}(): a division needs groups, subgraph "
-                "and votes_moved."
-            )
+    require_division(division)
     vote = vote or VotingRule()
     least = max(2, len(vote.class_prior), 0 if vote.constant is None else vote.constant + 1)
-    vote = vote.under(rule_of(division, task)[0], least)
+    vote = vote.under(division.rule(task), least)
     random = np.random.default_rng(seed)
     for _ in range(trials):
         graph = random_graph(random)
         _check_groups(division, graph, task)
         change = random_change(graph, random)
-        if not is_per_neighbour(division):  # else groups are numbered anew, and are known by what is in them
+        if not division.is_per_neighbour:  # else groups are numbered anew, and are known by what is in them
             _check_growth(division, graph, change, task)
         _check_promise(division, graph, change, task, vote)
 
@@ -140,7 +135,7 @@ def views(
         task: "node" or "graph".
         vote: How ballots are added up, spelled out; as usual by default.
     """
-    graph = _canonical(data, task, getattr(division, "self_loops", False))
+    graph = _canonical(data, task, division.self_loops)
     groups = division.groups(graph)
     names = _names(division, graph, groups)
     parts = {name: division.subgraph(graph, groups, i) for i, name in enumerate(names)}
@@ -155,10 +150,10 @@ def views(
 
 def _names(division: Division, graph: CanonicalGraph, groups: torch.Tensor) -> list[Any]:
     """What each subgraph is known by, whatever happens elsewhere."""
-    number = num_groups_in(division, graph)
-    if not is_per_neighbour(division):
+    number = division.num_groups_in(graph)
+    if not division.is_per_neighbour:
         return list(range(number))
-    if not rule_of(division, "node")[0].startswith("per-pair"):  # one for each node, in their order
+    if not division.rule("node").startswith("per-pair"):  # one for each node, in their order
         return list(graph.node_key.tolist()[:number])
     keys = graph.node_key[graph.edge_index].sort(dim=0).values
     return [frozenset(map(tuple, keys[:, groups == index].t().tolist())) for index in range(number)]
@@ -168,7 +163,7 @@ class _Emptiness:
     """Says whether a subgraph is empty for a target, so that it casts what the vote says instead of a prediction."""
 
     def __init__(self, division: Division, vote: VotingRule | None) -> None:
-        rule = rule_of(division, "node")[0]
+        rule = division.rule("node")
         self.counts = vote is not None and vote.constant is not None and not rule.startswith(("custom", "gnncert"))
         self.both_ways = rule.startswith(("edge-centric", "per-pair"))
 
@@ -209,7 +204,7 @@ def _describe(part: CanonicalGraph, nodes: torch.Tensor, root: int | None = None
 def _check_groups(division: Division, data: Data, task: Task) -> None:
     graph = _canonical(data, task)
     groups = division.groups(graph)
-    number = num_groups_in(division, graph)
+    number = division.num_groups_in(graph)
     one_each = not groups.is_floating_point() and groups.shape == (graph.num_edges,)
     if not one_each or (groups.numel() and not -1 <= int(groups.min()) <= int(groups.max()) < number):
         raise DivisionError(
@@ -260,7 +255,7 @@ def _promises(
 ) -> Iterator[tuple[str, int]]:
     with contextlib.suppress(NotCovered):
         yield "votes_moved", division.votes_moved(change, graph, row)
-    price = None if not hasattr(division, "unit_costs") else _price(division.unit_costs, change, graph, row)
+    price = _price(division.unit_costs, change, graph, row)
     if price is not None:
         yield "unit_costs", price
 

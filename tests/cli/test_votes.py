@@ -36,12 +36,12 @@ def told(answer) -> dict:
 
 def test_one_group_per_neighbour_with_a_prior_from_training_to_repetition(agnncert) -> None:
     folder = Path("runs/own")
-    words = ("--groups", "inf", "--prior", 3, "--epochs", 3, "--no-references", "--out", folder)
+    words = ("--division", "per-neighbour", "--prior", 3, "--epochs", 3, "--no-references", "--out", folder)
     assert agnncert("train", "tables", *words).status == 0
     answer = told(agnncert("certify", folder, "--json"))
     assert answer["vote"] == {"empty": "abstain", "prior": 3}
     assert answer["division"] == "node-centric(T=inf)"
-    assert stored(folder, "train")["groups"] == stored(folder, "certify")["groups"] == "inf"
+    assert stored(folder, "train")["division"] == stored(folder, "certify")["division"] == "per-neighbour"
     assert stored(folder, "certify")["prior"] == "3"
     certificate = ac.load_certificate(folder / "certificate.cert")
     assert (certificate.structure_radius > certificate.radius).any()
@@ -122,7 +122,7 @@ def test_training_for_a_size_is_refused_for_graphs(agnncert) -> None:
 
 
 def test_nodes_are_trained_for_a_size_and_what_it_counts_is_remembered(agnncert) -> None:
-    words = ("--set", "objective=certified", "--size", 1, "--set", "kind=structure", "--groups", "inf")
+    words = ("--set", "objective=certified", "--size", 1, "--set", "kind=structure", "--division", "per-neighbour")
     more = ("--set", "protocol=held-out", "--epochs", 2, "--no-references", "--out", "runs/nodes")
     assert agnncert("train", "tables", *words, *more).status == 0
     assert agnncert("certify", "runs/nodes", "--no-report").status == 0
@@ -132,7 +132,7 @@ def test_nodes_are_trained_for_a_size_and_what_it_counts_is_remembered(agnncert)
 
 
 def test_a_model_of_ones_own_is_certified_with_a_vote(agnncert) -> None:
-    words = ("--model", "mine:build", "--groups", "inf", "--division", "edge", "--empty", 0, "--prior", "1,6")
+    words = ("--model", "mine:build", "--division", "per-edge", "--empty", 0, "--prior", "1,6")
     answer = told(agnncert("certify", "tables", *words, "--no-report", "--json"))
     assert answer["vote"] == {"empty": 0, "prior": [1, 6]}
     first = ac.load_certificate(answer["certificate"])
@@ -144,7 +144,7 @@ def test_a_model_of_ones_own_is_certified_with_a_vote(agnncert) -> None:
 
 def test_defences_are_compared_under_another_vote_and_for_a_size(agnncert) -> None:
     words = ("compare", "tables", "--sizes", "0,1", "--epochs", 1, "--no-references", "--json")
-    given = told(agnncert(*words, "--defence", "node:num_groups=inf", "--prior", 3))
+    given = told(agnncert(*words, "--defence", "per-neighbour", "--prior", 3))
     assert [row["vote"] for row in given["rows"]] == ["empty abstain, prior 3"]
     chosen = told(agnncert(*words, "--defence", "edge:num_groups=6", "--size", 1))
     assert [row["design_size"] for row in chosen["rows"]] == [1]

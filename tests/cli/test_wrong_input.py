@@ -26,10 +26,10 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a senseless setting of the model": ((*TRAIN, "--set", "dropout=2"), ("dropout is 2", "below 1")),
     "a division with a typo": (("train", "tables", "--division", "nodes"), ("nodes", 'did you mean "node"')),
     "a hash with a typo": (("train", "tables", "--set", "hash=md6"), ("md6", 'did you mean "md5"')),
-    "no groups": (("train", "tables", "--groups", "0"), ("groups=0", "from 1", "inf")),
-    "groups that are no number": (("train", "tables", "--groups", "many"), ("groups=many", "whole number", "inf")),
-    "gated features in endless groups": (
-        ("train", "tables", "--division", "gated", "--groups", "inf"), ("math.inf", "gate_features"),
+    "no groups": (("train", "tables", "--groups", "0"), ("groups=0", "from 1", "per-neighbour")),
+    "groups that are no number": (("train", "tables", "--groups", "many"), ("groups=many", "whole number", "per-neighbour")),
+    "groups of a division that has none": (
+        ("train", "tables", "--division", "per-neighbour", "--groups", "9"), ("per-neighbour", "no number of groups"),
     ),
     "a prior that is no number": ((*TRAIN, "--prior", "some"), ("prior=some", "such as 0,12")),
     "half a prior": ((*TRAIN, "--prior", "0.5"), ("prior=0.5", "whole number")),
@@ -38,7 +38,7 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "empty groups for a class that is not there": ((*TRAIN, "--empty", "7"), ("empty=7", "0 to 1")),
     "a vote that gated features forbid": ((*TRAIN, "--division", "gated", "--prior", "3"), ("protects", "list")),
     "endless groups that cast what they predict": (
-        ("train", "tables", "--groups", "inf", "--empty", "edgeless", "--epochs", "1"), ("abstain", "prior"),
+        ("train", "tables", "--division", "per-neighbour", "--empty", "edgeless", "--epochs", "1"), ("abstain", "prior"),
     ),
     "a vote, and a size to choose it for": (
         (*OWN, "--model", "mine:build", "--size", "2", "--prior", "3"), ("--size", "leave out"),

@@ -175,7 +175,7 @@ def test_statements_withstood_are_those_against_which_the_certificate_holds(foun
 
 def test_with_a_group_for_each_statement_its_vote_is_its_own(tree):
     model = WordCount()
-    found = agnncert_code.scan(tree / "lib" / "one.c", model, ac.NodeCentric(math.inf))
+    found = agnncert_code.scan(tree / "lib" / "one.c", model, ac.PerNeighbour())
     for vote in found.functions[0].spoke:
         logits = model(torch.from_numpy(agnncert_code.features([vote.text])), None, torch.zeros(1, dtype=torch.long))
         assert (vote.ballot, vote.together) == (int(logits.argmax()), 1)

@@ -3,7 +3,6 @@
 Graphs and models are written out by formulas, so that they are the same everywhere and files can be checked with them.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -22,7 +21,7 @@ from agnncert.proving.certificate import Certificate
 NAMES = ["ann", "bob", "Çelik", "点", "7 of 9", "", "eve", "fay", "gus", "hal", "ivy", "joe", "kim", "lee"]
 
 
-class Parity:
+class Parity(ac.Division):
     """A user's own division: nodes with an even id in one subgraph, the others in another one; edges across are cut."""
 
     num_groups = 2
@@ -134,17 +133,15 @@ EXAMPLES = {
     "edge-centric-node": Example(numbered, ac.EdgeCentric(12)),
     "edge-centric-loops": Example(numbered, ac.EdgeCentric(12, "sha256", self_loops=True), {"targets": [3, 1, 8]}),
     "node-centric-node": Example(lambda: graph(14), ac.NodeCentric(12)),
-    "gated-node": Example(lambda: graph(14, ids="names"), ac.NodeCentric(12, gate_features=True)),
+    "gated-node": Example(lambda: graph(14, ids="names"), ac.GatedNodeCentric(12)),
     "edge-centric-prior": Example(numbered, ac.EdgeCentric(6), {"vote": ac.VotingRule("abstain", 3)}),
     "node-centric-prior": Example(lambda: graph(14), ac.NodeCentric(6), {"vote": ac.VotingRule(prior=-2)}),
     "node-centric-classes": Example(numbered, ac.NodeCentric(6), {"vote": ac.VotingRule(2, [1, 0, -1])}),
-    "gated-prior": Example(numbered, ac.NodeCentric(6, gate_features=True), {"vote": ac.VotingRule(0, [0, 2, 0])}),
-    "per-neighbour-node": Example(lambda: graph(14), ac.NodeCentric(math.inf), {"vote": ac.VotingRule(prior=3)}),
-    "per-pair-node": Example(
-        one_ways, ac.EdgeCentric(math.inf), {"vote": ac.VotingRule(1, 2), "targets": [3, 1, 8, 2]}
-    ),
-    "per-neighbour-graph": Example(graphs, ac.NodeCentric(math.inf), {"vote": ac.VotingRule(1, [0, 5])}),
-    "per-pair-graph": Example(graphs, ac.EdgeCentric(math.inf), {"vote": ac.VotingRule(prior=[2, 0])}),
+    "gated-prior": Example(numbered, ac.GatedNodeCentric(6), {"vote": ac.VotingRule(0, [0, 2, 0])}),
+    "per-neighbour-node": Example(lambda: graph(14), ac.PerNeighbour(), {"vote": ac.VotingRule(prior=3)}),
+    "per-pair-node": Example(one_ways, ac.PerEdge(), {"vote": ac.VotingRule(1, 2), "targets": [3, 1, 8, 2]}),
+    "per-neighbour-graph": Example(graphs, ac.PerNeighbour(), {"vote": ac.VotingRule(1, [0, 5])}),
+    "per-pair-graph": Example(graphs, ac.PerEdge(), {"vote": ac.VotingRule(prior=[2, 0])}),
     "edge-centric-graph": Example(graphs, ac.EdgeCentric(5)),
     "edge-centric-graph-prior": Example(graphs, ac.EdgeCentric(5), {"vote": ac.VotingRule(1, [3, 0])}),
     "node-centric-graph-prior": Example(graphs, ac.NodeCentric(5), {"vote": ac.VotingRule(0, [0, 4])}),
@@ -154,7 +151,7 @@ EXAMPLES = {
     "gnncert-n-node": Example(numbered, GNNCertN(5)),
     "gnncert-en-graph": Example(lambda: graphs(None), GNNCertEN(3, 4)),
     "custom-node": Example(numbered, Parity()),
-    "edges-only-node": Example(numbered, ac.EdgeCentric(12), {"attacks": "edges"}, mixes=True),
+    "edges-only-node": Example(numbered, ac.EdgeCentric(12, edges_only=True), mixes=True),
     "rs": Example(numbered, RS(0.9), FEW, (Budget(add_edges=1),)),
     "bi-rs": Example(numbered, BiRS(0.6, 0.7), {**FEW, "scope": "all targets together", "seed": 3}),
     "sparse-rs": Example(lambda: binary(numbered()), SparseRS(0.05, 0.3, 0.1, 0.1), FEW, FLIPS),

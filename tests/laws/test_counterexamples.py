@@ -17,7 +17,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from agnncert.certificates.budget import Budget
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine.call import bind
 from agnncert.errors import GraphError, IdError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set
@@ -89,7 +89,7 @@ def evidence_of(votes, rule, ids="node_id"):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_with_gated_features_own_features_move_one_ballot(kind, seed):
-    division, model = NodeCentric(8, gate_features=True), build(kind, "node", seed)
+    division, model = GatedNodeCentric(8), build(kind, "node", seed)
     data = random_data(seed, density=0.5)
     target = ids_of(data)[0]
     change = Perturbation(change_features={target: [5.0, -5.0, 5.0]})

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.errors import NotCovered
 
 from ..support.checks import check_change, check_growth, check_outside_unmoved, check_reach, checked
@@ -21,7 +21,7 @@ DIVIDED = [
     pytest.param(EdgeCentric(4), "graph", id="edge-centric-graph"),
     pytest.param(NodeCentric(4), "node", id="node-centric-node"),
     pytest.param(NodeCentric(4), "graph", id="node-centric-graph"),
-    pytest.param(NodeCentric(4, gate_features=True), "node", id="gated-node"),
+    pytest.param(GatedNodeCentric(4), "node", id="gated-node"),
 ]
 MORE = [
     *DIVIDED,

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.errors import IdError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set, one_graph
 
@@ -111,9 +111,9 @@ def test_no_certified_label_flips_by_an_isolated_node_whatever_the_ids(division:
 
 
 @pytest.mark.parametrize("task", ["node", "graph"])
-@pytest.mark.parametrize("division", [*DIVISIONS, NodeCentric(4, gate_features=True)], ids=str)
+@pytest.mark.parametrize("division", [*DIVISIONS, GatedNodeCentric(4)], ids=str)
 def test_promises_hold_where_nodes_share_their_keys(division: Any, task: str) -> None:
-    if task == "graph" and getattr(division, "gate_features", False):
+    if task == "graph" and division.gates_features:
         pytest.skip("gated features are for the node task")
     model, tried = build("sage", task), 0
     for seed, kind in itertools.product(range(5), CHANGES):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import math
 import random
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.errors import DivisionError
+from agnncert.divisions.node import PerNeighbour
 from agnncert.proving import per_neighbour as theorems
 
 from ..support import own_groups, tiny
@@ -97,15 +96,14 @@ def test_no_ids_are_needed_to_delete_nodes():
 # What broke in the first wording, one by one
 
 
-def test_self_loops_of_others_would_alter_a_ballot_so_the_node_centric_division_refuses_them():
-    from agnncert.divisions.node import NodeCentric
-
+def test_self_loops_of_others_would_alter_a_ballot_so_the_division_per_neighbour_drops_them():
     graph = Tiny(dict.fromkeys(range(2), 0), {(0, 1): (True, True, 0)}, {}, {}, 1, loops=True)
     looped = dataclasses.replace(graph, pairs=graph.pairs | {(1, 1): (True, True, 3)})
     # The loop at 1 is an edge that is not at the target 0, and alters what 0 hears from 1.
     assert change_of(views("per-neighbour/node", graph, 0), views("per-neighbour/node", looped, 0))[1] == {1}
-    with pytest.raises(DivisionError, match="self-loop at that neighbour"):
-        NodeCentric(math.inf, self_loops=True)
+    assert not PerNeighbour().self_loops
+    with pytest.raises(TypeError, match="self_loops"):
+        PerNeighbour(self_loops=True)
 
 
 def loops_kept(score: Score) -> Score:

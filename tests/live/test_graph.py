@@ -22,10 +22,10 @@ from ..support.small_graphs import WeightedModel, graph_model, node_model, rando
 
 INF = math.inf
 NODE = [
-    ac.EdgeCentric(5), ac.NodeCentric(4), ac.NodeCentric(4, gate_features=True), ac.EdgeCentric(INF),
-    ac.NodeCentric(INF), ac.EdgeCentric(5, self_loops=True), ac.NodeCentric(4, self_loops=True),
+    ac.EdgeCentric(5), ac.NodeCentric(4), ac.GatedNodeCentric(4), ac.PerEdge(),
+    ac.PerNeighbour(), ac.EdgeCentric(5, self_loops=True), ac.NodeCentric(4, self_loops=True),
 ]  # fmt: skip
-GRAPH = [ac.EdgeCentric(5), ac.NodeCentric(4), ac.EdgeCentric(INF), ac.NodeCentric(INF)]
+GRAPH = [ac.EdgeCentric(5), ac.NodeCentric(4), ac.PerEdge(), ac.PerNeighbour()]
 VOTES = [None, ac.VotingRule("abstain", [0, 2, 1]), ac.VotingRule(1, [1, 0, 0])]
 
 
@@ -74,7 +74,7 @@ def test_graphs_are_as_certified_from_scratch(number, division):
     assert_current(follow(live, seed=number))
 
 
-@pytest.mark.parametrize("division", [ac.EdgeCentric(4), ac.NodeCentric(INF)], ids=str)
+@pytest.mark.parametrize("division", [ac.EdgeCentric(4), ac.PerNeighbour()], ids=str)
 def test_weights_of_edges_are_kept_and_changed(division):
     graph = random_graph(12, 16)
     graph.edge_weight = torch.rand(graph.num_edges, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -89,7 +89,7 @@ class Changing(RuleBasedStateMachine):
         division=st.sampled_from(NODE), vote=st.sampled_from([*VOTES, ac.VotingRule("abstain", 3)]), known=st.booleans()
     )
     def begin(self, division, vote, known):
-        if division.rule == "node-centric" and division.gate_features and vote is not None and vote.edgeless_prior:
+        if division.gates_features and vote is not None and vote.edgeless_prior:
             vote = None
         self.live = agnncert_live.LiveGraph(layered() if known else node_model(), looped(), division, vote)
 
@@ -242,7 +242,7 @@ def test_what_moved_is_told_to_whoever_listens():
     assert len(heard) == 12
 
 
-@pytest.mark.parametrize("division", [ac.EdgeCentric(5), ac.NodeCentric(4, gate_features=True)], ids=str)
+@pytest.mark.parametrize("division", [ac.EdgeCentric(5), ac.GatedNodeCentric(4)], ids=str)
 def test_a_decision_is_that_of_the_certificate(division):
     live = follow(agnncert_live.LiveGraph(node_model(), looped(), division), seed=2)
     certificate = certified(live)

@@ -1,6 +1,5 @@
 """What is within a reference's budget leaves the label as it was, and what is undone is not spent."""
 
-import math
 import random
 
 import pytest
@@ -12,7 +11,7 @@ from agnncert.errors import IdError, SettingsError
 from ..support.live import ids_of, random_batch
 from ..support.small_graphs import graph_model, node_model, random_graph
 
-DIVISIONS = [ac.EdgeCentric(15), ac.NodeCentric(10, gate_features=True), ac.NodeCentric(math.inf)]
+DIVISIONS = [ac.EdgeCentric(15), ac.GatedNodeCentric(10), ac.PerNeighbour()]
 
 
 @pytest.mark.parametrize(("number", "division"), enumerate(DIVISIONS), ids=map(str, DIVISIONS))

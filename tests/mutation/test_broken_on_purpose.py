@@ -14,7 +14,7 @@ from agnncert.certificates.votes import ABSTAIN
 from agnncert.divisions import base, edge, node
 from agnncert.divisions.base import DisjointUnion
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import cover as coverage
 from agnncert.engine import fast, naive
 from agnncert.engine import features as lazy_rows
@@ -157,13 +157,13 @@ def skip_empty_subgraphs(patch):
 
 
 def show_all_features(patch):
-    plain = NodeCentric.subgraph
+    plain = GatedNodeCentric.subgraph
 
     def subgraph(self, graph, groups, index):
         part = plain(self, graph, groups, index)
         return replace(part, x=graph.x) if len(part.x) == len(graph.x) else part
 
-    patch.setattr(NodeCentric, "subgraph", subgraph)
+    patch.setattr(GatedNodeCentric, "subgraph", subgraph)
 
 
 def forget_to_hide_copies(patch):
@@ -172,8 +172,10 @@ def forget_to_hide_copies(patch):
 
 
 def change_pieces(patch, division, alter):
-    plain = division.pieces
-    patch.setattr(division, "pieces", lambda self, graph, groups, *part: alter(plain(self, graph, groups, *part)))
+    plain = division.disjoint_union
+    patch.setattr(
+        division, "disjoint_union", lambda self, graph, groups, *part: alter(plain(self, graph, groups, *part))
+    )
 
 
 def lose_a_copy(patch, division=EdgeCentric):
@@ -327,7 +329,7 @@ def left_alone():
     assert torch.equal(data.x, before)
 
 
-GATED = NodeCentric(4, gate_features=True)
+GATED = GatedNodeCentric(4)
 MUTATIONS = [
     ("isolated-node rule", keep_isolated_nodes, lambda: laws(EdgeCentric(6), "graph")),
     ("isolated-node rule", keep_isolated_nodes, lambda: oracle(EdgeCentric(6), "graph")),
@@ -347,7 +349,7 @@ MUTATIONS = [
     ("gate", forget_to_hide_copies, lambda: oracle(GATED)),
     ("listing", lose_a_copy, lambda: listing(EdgeCentric(4))),
     ("listing", lambda patch: lose_a_copy(patch, NodeCentric), lambda: listing(NodeCentric(4))),
-    ("listing", lambda patch: lose_a_copy(patch, NodeCentric), lambda: listing(GATED)),
+    ("listing", lambda patch: lose_a_copy(patch, GatedNodeCentric), lambda: listing(GATED)),
     ("listing", lose_a_copy, lambda: oracle(EdgeCentric(4))),
     ("listing", list_sources_too, lambda: listing(NodeCentric(4))),
     ("listing", call_lone_nodes_unreachable, lambda: listing(NodeCentric(4), "graph")),

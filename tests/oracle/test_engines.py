@@ -9,8 +9,9 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import models as pyg
 
+from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import fast
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
@@ -20,7 +21,7 @@ from ..support.checks import check_engines_agree, checked, votes_of
 from ..support.graphs import make_data, random_data
 from ..support.models import CLASSES, FEATURES, KINDS, build, settled
 
-NODE_DIVISIONS = [EdgeCentric(5), NodeCentric(5), NodeCentric(5, gate_features=True)]
+NODE_DIVISIONS = [EdgeCentric(5), NodeCentric(5), GatedNodeCentric(5)]
 GRAPH_DIVISIONS = [EdgeCentric(5), NodeCentric(5)]
 models = cache(build)
 
@@ -144,7 +145,7 @@ def test_sparse_features(division, kind):
     data.x[torch.arange(len(data.x)), torch.arange(len(data.x)) * 3 % 40] = 1.0
     assert fast.plan(canonical(data), division, dtype=torch.float64).sparse is not None
     check_engines_agree(models(kind, "node", width=40), data, division)
-    if not getattr(division, "gate_features", False):
+    if not division.gates_features:
         check_engines_agree(models(kind, "graph", width=40), [data, data], division)
 
 
@@ -161,7 +162,7 @@ def test_features_of_another_type_than_the_model():
 def test_inside_inference_mode():
     with torch.inference_mode():
         check_engines_agree(models("gcn", "node"), random_data(2), EdgeCentric(5))
-        check_engines_agree(models("gcn", "node"), random_data(2), NodeCentric(5, gate_features=True))
+        check_engines_agree(models("gcn", "node"), random_data(2), GatedNodeCentric(5))
 
 
 # Edge values
@@ -236,7 +237,7 @@ def test_a_plain_function_is_a_model_too():
 # A user's own division
 
 
-class ByParity:
+class ByParity(Division):
     """Edges between ids of the same parity, edges between others, and everything; the smaller id abstains in the last."""
 
     num_groups = 3

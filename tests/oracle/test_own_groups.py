@@ -1,14 +1,12 @@
 """A group for each neighbour: both engines cast what the model says of the two-node graph alone."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 
-from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.edge import PerEdge
+from agnncert.divisions.node import PerNeighbour
 from agnncert.graphs.graph import one_graph
 
 from ..support.checks import checked, votes_of
@@ -24,7 +22,7 @@ SITUATIONS = {
     "no edge": make_data([], 4),
     "one node": make_data([], 1),
 }
-DIVISIONS = [NodeCentric(math.inf), EdgeCentric(math.inf)]
+DIVISIONS = [PerNeighbour(), PerEdge()]
 
 
 def part(graph: Data, nodes: list[int], arcs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -37,7 +35,7 @@ def expected(graph: Data, division) -> dict[tuple[int, int], tuple[list[int], to
     """Nodes and arcs of every ballot of the node task, by target and group; the target comes first."""
     source, head = graph.edge_index
     found = {}
-    if isinstance(division, NodeCentric):
+    if isinstance(division, PerNeighbour):
         for u, v in {(int(u), int(v)) for u, v in zip(source, head, strict=True)}:
             found[v, u] = [v, u], (source == u) & (head == v)
         return found
@@ -77,7 +75,7 @@ def test_graphs(division, kind):
     alone = {}
     for row in range(len(data)):
         graph = one_graph(joined, row)
-        if isinstance(division, NodeCentric):
+        if isinstance(division, PerNeighbour):
             cells = {u: ([u], torch.zeros(graph.edge_index.size(1), dtype=torch.bool)) for u in range(graph.num_nodes)}
         else:
             cells = {group: two for (_, group), two in expected(graph, division).items()}

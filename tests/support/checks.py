@@ -28,7 +28,7 @@ from .graphs import ids_of, pairs_of
 
 
 def checked(data: Any, division: Any) -> Data:
-    loops = getattr(division, "self_loops", False)
+    loops = division.self_loops
     return canonical(data, loops) if isinstance(data, Data) else canonical_set(data, loops)
 
 
@@ -206,7 +206,7 @@ def check_reach(model: Any, data: Data, division: EdgeCentric, change: Perturbat
 def check_cover(data: Any, division: EdgeCentric, exact: bool = True, rows: Any = None) -> None:
     """Every entry of the cover table is at least the true worst case; with one node it is that worst case."""
     graph = checked(data, division)
-    pieces = division.pieces(graph, division.groups(graph))
+    pieces = division.disjoint_union(graph, division.groups(graph))
     if isinstance(data, Data):
         rows = np.arange(len(graph.x)) if rows is None else np.asarray(rows)
         ptr, cover = coverage.node_cover(pieces, rows, len(graph.x))

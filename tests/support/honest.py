@@ -109,7 +109,7 @@ class Readout(nn.Module):
 
 
 @dataclass(frozen=True)
-class ByLargerKey:
+class ByLargerKey(ac.Division):
     """A division of somebody's own: an edge goes to the group of the larger of its two keys."""
 
     num_groups: int = 5
@@ -201,11 +201,11 @@ def cases() -> dict[str, Case]:
         Case("edge-loops", a_graph(4, loops=4), decisive(NodeModel("gin"), 4), ac.EdgeCentric(5, self_loops=True), ODD),
         Case("edge-weights", weighted_graph(5), node_model(5), ac.EdgeCentric(4)),
         Case("edge-wary", a_graph(6), node_model(6), ac.EdgeCentric(6), ODD, {"tolerance": 0.3}),
-        Case("edges-only", a_graph(7), decisive(Mixing(), 7), ac.EdgeCentric(6), ODD, {"attacks": "edges"}),
+        Case("edges-only", a_graph(7), decisive(Mixing(), 7), ac.EdgeCentric(6, edges_only=True), ODD),
         Case("node", a_graph(8), node_model(8), ac.NodeCentric(8), ODD),
         Case("node-words", a_graph(9, ids="words"), node_model(9), ac.NodeCentric(5)),
         Case("node-loops", a_graph(10, ids="rows", loops=5), node_model(10), ac.NodeCentric(6, self_loops=True), ODD),
-        Case("gated", a_graph(11), node_model(11), ac.NodeCentric(5, gate_features=True), budgets=own),
+        Case("gated", a_graph(11), node_model(11), ac.GatedNodeCentric(5), budgets=own),
         Case("gated-words", a_graph(12, ids="words"), node_model(12), ac.NodeCentric(4, "sha1", True, True), ODD),
         Case("gnncert-e", a_graph(13), node_model(13), e(5), ODD),
         Case("gnncert-n", a_graph(14, ids="rows"), node_model(14), n(4), budgets=own),
@@ -228,12 +228,12 @@ def cases() -> dict[str, Case]:
             (3, 0),
             {"vote": ac.VotingRule(2, [0, 1, 3])},
         ),
-        Case("own-edge", a_graph(19), node_model(19), ac.EdgeCentric(math.inf), ODD, {"vote": ac.VotingRule(prior=3)}),
+        Case("own-edge", a_graph(19), node_model(19), ac.PerEdge(), ODD, {"vote": ac.VotingRule(prior=3)}),
         Case(
             "own-edge-arcs",
             some_arcs(a_graph(20, ids="words", loops=3)),
             node_model(20),
-            ac.EdgeCentric(math.inf, self_loops=True),
+            ac.PerEdge(self_loops=True),
             ODD,
             {"vote": ac.VotingRule(1, [4, 0, 1])},
         ),
@@ -241,23 +241,21 @@ def cases() -> dict[str, Case]:
             "own-node",
             a_graph(21, ids="rows"),
             node_model(41),
-            ac.NodeCentric(math.inf),
+            ac.PerNeighbour(),
             ODD,
             {"vote": ac.VotingRule(prior=2), "tolerance": 0.05},
             None,
         ),
-        Case(
-            "own-node-all", a_graph(22), node_model(42), ac.NodeCentric(math.inf), None, {"vote": ac.VotingRule(2, 4)}
-        ),
+        Case("own-node-all", a_graph(22), node_model(42), ac.PerNeighbour(), None, {"vote": ac.VotingRule(2, 4)}),
         Case(
             "graphs-own-edge",
             some_graphs(12),
             graph_model(43),
-            ac.EdgeCentric(math.inf),
+            ac.PerEdge(),
             (3, 0, 6),
             {"vote": ac.VotingRule(1, [0, 4, 2])},
         ),
-        Case("graphs-own-node", some_graphs(13, ids="rows"), graph_model(44), ac.NodeCentric(math.inf), budgets=None),
+        Case("graphs-own-node", some_graphs(13, ids="rows"), graph_model(44), ac.PerNeighbour(), budgets=None),
         Case("graphs-edge", some_graphs(1), graph_model(21), ac.EdgeCentric(6), (3, 0, 5, 2)),
         Case("graphs-edge-rows", some_graphs(2, ids="rows"), graph_model(22), ac.EdgeCentric(4, self_loops=True)),
         Case("graphs-node", some_graphs(3), decisive(GraphModel("sage"), 23), ac.NodeCentric(3), budgets=None),
@@ -323,17 +321,19 @@ def _others(case: Case) -> list[Any]:
     division = case.division
     if case.file is not None:
         return []
-    if getattr(division, "num_groups", 0) == math.inf:  # a vote that fits one group per neighbour fits T of them
-        swapped = ac.NodeCentric if isinstance(division, ac.EdgeCentric) else ac.EdgeCentric
-        return [swapped(math.inf), type(division)(6), swapped(5)]
+    if isinstance(division, ac.PerEdge):  # a vote that fits one group per neighbour fits T of them
+        return [ac.PerNeighbour(), ac.EdgeCentric(6), ac.NodeCentric(5)]
+    if isinstance(division, ac.PerNeighbour):
+        return [ac.PerEdge(), ac.NodeCentric(6), ac.EdgeCentric(5)]
     if isinstance(division, ac.EdgeCentric):
         return [
             replace(division, hash="blake2b"),
             ac.NodeCentric(division.num_groups),
             ac.baselines.GNNCertE(division.num_groups),
-        ][: 1 if "attacks" in case.settings else 3]
+        ][: 1 if division.edges_only else 3]
     if isinstance(division, ac.NodeCentric):
-        gated = replace(division, gate_features=not division.gate_features)
+        other = ac.NodeCentric if division.gates_features else ac.GatedNodeCentric
+        gated = other(division.num_groups, division.hash, division.self_loops)
         return [replace(division, hash="blake2b"), gated, ac.EdgeCentric(division.num_groups)]
     if isinstance(division, ByLargerKey):
         return [ac.EdgeCentric(division.num_groups)]

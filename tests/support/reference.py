@@ -66,7 +66,7 @@ def subgraphs(data: Data, division: BuiltIn, task: str) -> list[Subgraph]:
         inside = [k for k in usable if arcs[k][0] in own and (task == "node" or arcs[k][1] in own)]
         if task == "graph":
             parts.append(Subgraph(sorted(own), inside))
-        elif division.gate_features:
+        elif division.gates_features:
             hears = {arcs[k][1] for k in inside}
             parts.append(Subgraph(rows, inside, set(rows) - own, set(rows) - own - hears))
         else:
@@ -112,7 +112,7 @@ def listed(data: Data, division: BuiltIn, task: str) -> list[dict[int, bool]]:
                 targets[0][index] = not lone
             continue
         reached = set(ends.view(-1).tolist() if isinstance(division, EdgeCentric) else ends[1].tolist())
-        gated = bool(part.hidden) or getattr(division, "gate_features", False)
+        gated = bool(part.hidden) or division.gates_features
         at_home = set(part.nodes) - part.hidden if gated else set()
         for row in reached | at_home:
             targets[row][index] = row in reached

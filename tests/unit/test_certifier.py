@@ -20,7 +20,7 @@ from ..support.small_graphs import node_model, random_graph
 
 SAMPLES = {"n0": 20, "n": 200, "alpha": 0.05, "seed": 3}
 RANDOM = [BiRS(0.5, 0.6), SparseRS(), RS(0.9)]
-DIVISIONS = [ac.EdgeCentric(7), ac.NodeCentric(7), ac.NodeCentric(7, gate_features=True)]
+DIVISIONS = [ac.EdgeCentric(7), ac.NodeCentric(7), ac.GatedNodeCentric(7)]
 DIVISIONS += [GNNCertE(7), GNNCertN(7), GNNCertEN(3, 3)]
 
 
@@ -50,8 +50,8 @@ def test_prepared_data_gives_the_same_certificate(graph, division, tmp_path) -> 
 def test_settings_of_the_other_kind_are_refused_by_name(graph) -> None:
     with pytest.raises(SettingsError, match=r"n=50, alpha=0\.1: .* random defences; leave them out"):
         ac.certify(node_model(), graph, ac.NodeCentric(7), n=50, alpha=0.1)
-    with pytest.raises(SettingsError, match=r"attacks='edges': bi-rs draws samples"):
-        ac.certify(node_model(), graph, BiRS(), attacks="edges")
+    with pytest.raises(SettingsError, match=r"tolerance=1: bi-rs draws samples"):
+        ac.certify(node_model(), graph, BiRS(), tolerance=1)
 
 
 def test_progress_is_told_when_casting_begins_and_ends(graph) -> None:

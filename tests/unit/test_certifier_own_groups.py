@@ -1,4 +1,4 @@
-"""``num_groups=math.inf``: certificates with a ballot for each neighbour, from the call to the verdict."""
+"""``PerNeighbour`` and ``PerEdge``: certificates with a ballot for each neighbour, from the call to the verdict."""
 
 import math
 
@@ -8,13 +8,12 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.divisions.base import rule_of
 from agnncert.divisions.named import parse_division
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 
 from ..support.small_graphs import graph_model, node_model, random_graph
 
-NODE, EDGE = ac.NodeCentric(math.inf), ac.EdgeCentric(math.inf)
+NODE, EDGE = ac.PerNeighbour(), ac.PerEdge()
 INF = math.inf
 
 
@@ -32,9 +31,9 @@ def test_such_divisions_print_and_are_read_again():
     for division, text in ((NODE, "node-centric(T=inf)"), (EDGE, "edge-centric(T=inf)")):
         assert str(division) == text
         assert parse_division(text) == division
-    kept = ac.EdgeCentric(math.inf, self_loops=True)
+    kept = ac.PerEdge(self_loops=True)
     assert parse_division(str(kept)) == kept
-    assert [rule_of(d, t)[0] for d in (NODE, EDGE) for t in ("node", "graph")] == [
+    assert [d.rule(t) for d in (NODE, EDGE) for t in ("node", "graph")] == [
         "per-neighbour/node", "per-neighbour/graph", "per-pair/node", "per-pair/graph",
     ]  # fmt: skip
     for text in ("node-centric(T=inf, self-loops kept)", "node-centric(T=inf, gated features)", "gnncert-e(T=inf)"):
@@ -42,10 +41,17 @@ def test_such_divisions_print_and_are_read_again():
             parse_division(text)
 
 
-@pytest.mark.parametrize("settings", [{"gate_features": True}, {"self_loops": True}])
-def test_the_node_centric_one_refuses_what_its_theorem_does_not_cover(settings):
-    with pytest.raises(DivisionError, match=r"math\.inf"):
-        ac.NodeCentric(math.inf, **settings)
+@pytest.mark.parametrize("number", [math.inf, 0, 2.5], ids=str)
+def test_a_number_of_groups_is_a_whole_number(number):
+    for kind in (ac.EdgeCentric, ac.NodeCentric, ac.GatedNodeCentric):
+        with pytest.raises(DivisionError, match="num_groups"):
+            kind(number)
+
+
+def test_self_loops_are_dropped_where_there_is_a_vote_per_neighbour():
+    assert not NODE.self_loops
+    with pytest.raises(TypeError):
+        ac.PerNeighbour(self_loops=True)
 
 
 @pytest.mark.parametrize("division", [NODE, EDGE], ids=str)
@@ -151,4 +157,4 @@ def test_what_makes_no_sense_is_refused(graph, graphs):
             return logits - logits.mean(0)
 
     with pytest.raises(ModelContractError):
-        ac.certify(Mixing().eval(), graph, EDGE, attacks="edges", vote=ac.VotingRule(prior=2))
+        ac.certify(Mixing().eval(), graph, EDGE, vote=ac.VotingRule(prior=2))

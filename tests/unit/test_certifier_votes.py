@@ -17,7 +17,7 @@ from ..support.small_graphs import graph_model, node_model, random_graph
 from ..support.waking import Constant, check_waking
 
 NODE = [ac.EdgeCentric(7), ac.NodeCentric(7)]
-GATED = ac.NodeCentric(7, gate_features=True)
+GATED = ac.GatedNodeCentric(7)
 
 
 @pytest.fixture(scope="module")

@@ -131,8 +131,8 @@ class NodeSubgraphs:
     def __init__(self, problem: Problem) -> None:
         division = problem.built_in()
         self.neighbours = problem.neighbours
-        self.node_centric = isinstance(division, NodeCentric)
-        self.gated = bool(getattr(division, "gate_features", False))
+        self.node_centric = division.family == "node-centric"
+        self.gated = division.gates_features
         self.group_of = division.node_groups(problem.graph).tolist() if isinstance(division, NodeCentric) else []
         self.hops = _hops(problem.model)
 
@@ -186,7 +186,7 @@ class GraphSubgraphs:
         division, joined, graph = problem.built_in(), problem.graph, problem.graph_of(row)
         self.graph, self.first_row = graph, int(joined.starts[row])
         self.group_of = division.node_groups(graph).tolist() if isinstance(division, NodeCentric) else []
-        self.node_centric = isinstance(division, NodeCentric)
+        self.node_centric = division.family == "node-centric"
         self.edges: list[list[tuple[int, int, int]]] = [[] for _ in range(division.num_groups)]
         self.members: list[list[int]] = [[] for _ in range(division.num_groups)]
         number = (joined.graph_of_node[joined.edge_index[0]] == row).nonzero().view(-1).tolist()

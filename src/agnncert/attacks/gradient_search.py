@@ -209,7 +209,7 @@ class _Logits(torch.nn.Module):
     def _ballots(self, edge_index: Tensor, weight: Tensor) -> Tensor:
         graph = self.graph.with_other_edges(edge_index)
         division = self.problem.built_in()
-        pieces = division.pieces(graph, division.groups(graph))
+        pieces = division.disjoint_union(graph, division.groups(graph))
         inputs = self.features.rows(pieces.node, pieces.blank), pieces.edge_index, weight[pieces.edge]
         if self.target is None:
             batch = torch.unique_consecutive(pieces.cell, return_inverse=True)[1]

@@ -22,7 +22,6 @@ from agnncert.attacks.results import AttackResult, best_of
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id
 from agnncert.certificates.votes import IntArray
-from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.graphs.perturbation import Perturbation
@@ -316,7 +315,7 @@ class _PerNeighbourSearch:
     def _injected(self, features: Sequence[float], ids: Sequence[Id]) -> dict[str, Any]:
         """Injected nodes with these ids, each joined to the target, or to nodes of the graph if edges cast votes."""
         new = {"inject_nodes": {name: features for name in ids}}
-        needs_edge = self.target is not None or isinstance(self.problem.division, EdgeCentric)
+        needs_edge = self.target is not None or self.problem.division.family == "edge-centric"
         if not needs_edge or not self.budget.edges_per_injected:
             return new
         ends = [self.row] if self.target is not None else list(range(len(self.ids)))

@@ -326,7 +326,7 @@ def _checked(features: Sequence[Sequence[float]], width: int) -> Sequence[Sequen
 
 def _usual_ids(problem: Problem, keys: Tensor, row: int) -> list[Id]:
     """One unused id for each group if ids decide about groups (node-centric), else the first five unused ids."""
-    if not isinstance(problem.division, NodeCentric) or problem.own_groups or not problem.has_ids(row):
+    if not isinstance(problem.division, NodeCentric) or not problem.has_ids(row):
         return UnusedIds(keys, problem.has_ids(row), 5).ids.tolist()  # type: ignore[no-any-return]
     unused = UnusedIds(keys, True, 20 * problem.num_groups)
     _, first = np.unique(unused.node_groups(problem.division), return_index=True)

@@ -20,7 +20,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id, encode_id
 from agnncert.certificates.votes import IntArray, under_vote
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in, rule_of
+from agnncert.divisions.base import Division, require_division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import bind, require_order
@@ -59,18 +59,15 @@ class Problem:
         require_order(model, data, division)
         if getattr(model, "training", False):
             raise ModelContractError("the model is in training mode, where labels are random: call model.eval().")
-        if not isinstance(division, Division):
-            raise SettingsError(
-                f"expected a division such as EdgeCentric(num_groups=30), got {type(division).__name__}."
-            )
+        require_division(division)
         self.model, self.data, self.division = model, data, division
         self.task: Task = infer_task(data)
-        self.loops = bool(getattr(division, "self_loops", False))
+        self.loops = division.self_loops
         self.graph = canonical(data, self.loops) if self.task == "node" else canonical_set(data, self.loops)
         self.call = bind(model, self.graph, self.task)
         self._ids = _ids_of(data) if self.task == "node" else []
-        self.vote = (vote or VotingRule()).under(rule_of(division, self.task)[0], self.call.num_classes)
-        self.own_groups = is_per_neighbour(division)
+        self.vote = (vote or VotingRule()).under(division.rule(self.task), self.call.num_classes)
+        self.own_groups = division.is_per_neighbour
 
     @property
     def num_targets(self) -> int:
@@ -83,7 +80,7 @@ class Problem:
         if not self.own_groups:
             return self.division.num_groups
         if self.task == "graph":
-            return num_groups_in(self.division, self.graph)
+            return self.division.num_groups_in(self.graph)
         return int(torch.bincount(self.graph.edge_index.view(-1), minlength=1).max()) + 1
 
     @functools.cached_property
@@ -95,7 +92,7 @@ class Problem:
         """The division; raises SettingsError unless it is an ``EdgeCentric`` or ``NodeCentric`` with finite T."""
         if self.own_groups:
             raise SettingsError(f'this attack does not know {self.division}: use "greedy", "random" or "exhaustive".')
-        if isinstance(self.division, (EdgeCentric, NodeCentric)):
+        if isinstance(self.division, EdgeCentric | NodeCentric) and not self.division.edges_only:
             return self.division
         raise SettingsError(
             f"this attack works with EdgeCentric and NodeCentric only, not with {type(self.division).__name__}: "
@@ -187,7 +184,7 @@ class Problem:
         In the node task the attacked graph is cut down to what can reach the target in any subgraph;
         ``recast_whole`` votes on all of it.
         """
-        if self.task == "node" and not isinstance(self.division, (EdgeCentric, NodeCentric)):
+        if self.task == "node" and (self.division.family is None or self.division.edges_only):
             parts = [self.recast_whole([row], change) for row, change in attacks]
         else:
             parts = [self._cast_side_by_side(batch) for batch in self._batches(attacks)]
@@ -349,7 +346,7 @@ class Neighbours:
         self._groups: dict[int, set[int]] = defaultdict(set)
         self._group_of_pair: dict[Pair, int] = {}
         # The edge-centric theorem also covers models that send messages against the direction of edges.
-        both_ways = isinstance(division, EdgeCentric)
+        both_ways = division.family == "edge-centric"
         for edge, (u, v, group) in enumerate(
             zip(*graph.edge_index.tolist(), division.groups(graph).tolist(), strict=True)
         ):
@@ -396,7 +393,7 @@ class Neighbours:
         key = dict(zip(names, keys_of(names), strict=True))
         keys = np.array([(key[u], key[v]) for u, v in edges], dtype=np.int64).view(np.uint64)
         settings = self.division.num_groups, self.division.hash
-        if isinstance(self.division, NodeCentric):
+        if self.division.family == "node-centric":
             groups = hashing.node_groups(keys[:, 0].copy(), *settings)
         else:
             groups = hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), *settings)

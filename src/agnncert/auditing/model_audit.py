@@ -16,7 +16,6 @@ from torch_geometric.nn import MessagePassing
 from agnncert.auditing.known_layers import by_construction
 from agnncert.auditing.probes import ALL_ATTACKS, Finding, Probes
 from agnncert.divisions.base import Division, require_division
-from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine.call import Caller, require_order
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import Task, infer_task
@@ -73,7 +72,7 @@ class AuditReport:
         lines = [f"  {f.where:<{first}}  {f.what:<{second}}  {f.why}" for f in self.findings]
         remedies = dict.fromkeys(f.remedy for f in self.findings)
         if self.fit_for == ("edges",):
-            remedies['As it is, it is fit only for attacks on: edges (certify(..., attacks="edges")).'] = None
+            remedies["As it is, it is fit only for attacks on: edges (EdgeCentric(..., edges_only=True))."] = None
         return "\n".join([head, *lines, *remedies])
 
 
@@ -142,7 +141,7 @@ _BOTH_WAYS = {"DirGNNConv", "ChebConv", "HypergraphConv"}
 def _inspect(model: Any, task: Task, division: Division | None) -> Iterator[Finding]:
     if not isinstance(model, torch.nn.Module):
         return
-    edge_centric = isinstance(division, EdgeCentric)
+    edge_centric = division is not None and division.family == "edge-centric"
     leaves = ("edges",) if edge_centric else ()
     for name, layer in model.named_modules():
         kind, place = type(layer).__name__, name or "model"

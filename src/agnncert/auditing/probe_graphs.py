@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.base import Division
 from agnncert.graphs.graph import BLOCK, WIDE, canonical, canonical_set, edge_values_of
 
 # Limits of a part of the user's graph, in rows and in numbers: an audit should cost a few plain forward passes.
@@ -119,9 +119,9 @@ def corrupt_values(value: Tensor, finite: bool, generator: torch.Generator) -> T
     return torch.tensor(numbers, dtype=value.dtype)[picked]
 
 
-def has_loops(division: Any) -> bool:
+def has_loops(division: Division | None) -> bool:
     """Whether a division keeps self-loops."""
-    return bool(getattr(division, "self_loops", False))
+    return division is not None and division.self_loops
 
 
 # Constructed graphs with what an attack can add
@@ -229,7 +229,7 @@ def picked_values(values: dict[str, Tensor], count: int, generator: torch.Genera
 
 
 def own_nodes(
-    data: Data, division: Any, generator: torch.Generator, most: int = MOST_ROWS
+    data: Data, division: Division | None, generator: torch.Generator, most: int = MOST_ROWS
 ) -> tuple[Tensor, ProbeGraph]:
     """A part of the disjoint union that the fast engine evaluates, and its features.
 
@@ -244,11 +244,10 @@ def own_nodes(
     x, arcs, values = _checked(data, has_loops(division))
     count, total = x.size(0), arcs.size(1)
     limit = _limit(x.size(1), most)
-    asked = getattr(division, "num_groups", 1)
-    asked = total + count if asked == math.inf else int(asked)
+    asked = 1 if division is None else total + count if division.is_per_neighbour else division.num_groups
     groups = max(asked, 2 * total // count + 2, 2 * total // limit + 2)
     draw = torch.randint(0, 2**31, (count,), generator=generator)
-    edge_centric = isinstance(division, EdgeCentric)
+    edge_centric = division is not None and division.family == "edge-centric"
 
     def cells(arcs: Tensor) -> Tensor:
         return (draw[arcs[0]] + draw[arcs[1]] if edge_centric else draw[arcs[0]]) % groups

@@ -29,7 +29,6 @@ from agnncert.auditing.probe_graphs import (
     own_nodes,
 )
 from agnncert.divisions.base import Division
-from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine.call import Caller, bind
 from agnncert.engine.features import Features
 from agnncert.engine.rounding import fresh_copy
@@ -344,7 +343,7 @@ class Probes:
             if any(self._batch_moves()):
                 yield finding("batch", ALL_ATTACKS, alone=True)
         else:
-            edge_centric = isinstance(self.division, EdgeCentric)
+            edge_centric = self.division is not None and self.division.family == "edge-centric"
             reason = next(self._elsewhere(), None)
             if reason is not None:
                 yield finding(reason, ("edges",) if edge_centric else ())

@@ -36,7 +36,7 @@ def defence_named(name: str, task: str, settings: Mapping[str, Any]) -> Any:
         raise SettingsError(f'no defence is called "{name}": {did_you_mean(name, [*DIVISIONS, *SMOOTHING])}')
     division = DIVISIONS.get(name)
     cls = SMOOTHING[name] if division is None else division.load()
-    valid = [field.name for field in fields(cls) if division is None or field.name not in division.fixed]
+    valid = [field.name for field in fields(cls)]
     for key in settings:
         if key not in valid:
             raise SettingsError(f'{name} has no setting "{key}": {did_you_mean(key, valid)}')

@@ -141,7 +141,7 @@ EDGES_ONLY = {"add_edges": 1, "delete_edges": 1, "change_edges": 1}
 
 _PRINTED = re.compile(
     r"(edge-centric|node-centric|gnncert-e|gnncert-n|gnncert-en)\(T=([1-9]\d{0,18})(?:x([1-9]\d{0,18}))?, "
-    r"hash=(?:md5|sha1|sha256|blake2b), key=u64le(, gated features)?(?:, self-loops kept)?\)"
+    r"hash=(?:md5|sha1|sha256|blake2b), key=u64le(, gated features)?(?:, self-loops kept)?(, edges only)?\)"
 )
 
 
@@ -170,9 +170,9 @@ def why_not(rule: str, division: str, num_groups: int, parameters: dict[str, Any
     name, *sides = printed.groups()[:3]
     numbers = [int(side) for side in sides if side]
     right = "gated" if printed[4] and task == "node" else name
-    if rule == f"custom/{task}" and name == "edge-centric" and task == "node":  # as certify(..., attacks="edges")
+    if rule == f"custom/{task}" and name == "edge-centric" and printed[5]:
         wanted = EDGES_ONLY
-    elif rule == f"{right}/{task}":
+    elif not printed[5] and rule == f"{right}/{task}":
         wanted = dict(zip(_GRID, numbers, strict=False)) if name == "gnncert-en" else {}
     else:
         return f'the division {division} goes with the rule "{right}/{task}", not "{rule}"'

@@ -152,11 +152,7 @@ def _certify(
     model = study.new_model()
     log.info("certifying with %s: %s", study.defence, estimate_certification(study, settings.engine))
     memory = None if settings.memory is None else 1_000_000 * settings.memory
-    how: dict[str, Any] = {
-        "engine": settings.engine,
-        "attacks": "edges" if settings.edges_only else "any",
-        "tolerance": settings.tolerance,
-    }
+    how: dict[str, Any] = {"engine": settings.engine, "tolerance": settings.tolerance}
     if settings.engine == "fast" and not settings.edges_only:  # finished parts are kept if the command is interrupted
         how["checkpoint"] = folder.path / BALLOTS
     certificate, seconds, _ = certify_model(

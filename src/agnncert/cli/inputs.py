@@ -39,10 +39,8 @@ from agnncert.datasets.load import load_dataset
 from agnncert.datasets.splits import dataset_digest
 from agnncert.datasets.tables import load_tables
 from agnncert.datasets.tu import tu_files
-from agnncert.divisions.base import Division, num_groups_in
-from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.base import Division
 from agnncert.divisions.named import division_named
-from agnncert.divisions.node import NodeCentric
 from agnncert.engine import fast
 from agnncert.engine.call import bind
 from agnncert.engine.features import Features
@@ -321,11 +319,16 @@ def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
             write_atomic(copy, file.read_bytes())
 
 
-def make_division(settings: SomeSettings, task: str) -> tuple[SomeSettings, EdgeCentric | NodeCentric]:
+def make_division(settings: SomeSettings, task: str) -> tuple[SomeSettings, Division]:
     """The division that settings name, and the settings with the usual model and division where they name none."""
-    groups: Any = settings.groups  # a whole number, or math.inf
-    division = division_named(settings.division or "node", groups, settings.hash or "md5", task)
-    chosen = {"division": settings.division or "node", "groups": division.num_groups, "hash": division.hash}
+    name, hash = settings.division or "node", settings.hash or "md5"
+    division = division_named(name, settings.groups, hash, task)
+    if isinstance(settings, CertifySettings) and settings.attacks == "edges":
+        if name != "edge":
+            raise SettingsError(f"--attacks edges is for --division edge, not {name}.")
+        division = replace(division, edges_only=True)
+    groups = None if division.is_per_neighbour else division.num_groups
+    chosen: dict[str, Any] = {"division": name, "groups": groups, "hash": hash}
     return replace(settings, **chosen, model=settings.model or "gcn"), division
 
 
@@ -379,7 +382,8 @@ def run_name(data: dict[str, Any], settings: ModelSettings) -> str:
     """A name for the folder: what most runs differ in."""
     model = str(settings.model).replace(".py:", "-").replace(":", "-")
     seed = f"-seed{settings.seed}" if settings.seed else ""
-    return file_name(f"{data['name']}-{model}-{settings.division}-{settings.groups}{seed}")
+    groups = "" if settings.groups is None else f"-{settings.groups}"
+    return file_name(f"{data['name']}-{model}-{settings.division}{groups}{seed}")
 
 
 def file_name(text: str) -> str:
@@ -456,6 +460,8 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
     if changes.sets_vote or changes.size is not None:  # the voting rule is chosen as a whole
         values |= {"empty": None, "prior": None, "size": None, "kind": None}
     values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
+    if changes.division in ("per-neighbour", "per-edge"):  # not as many groups as the run was trained with
+        values["groups"] = changes.groups
     settings = CertifySettings(**values)
     ready = _unchanged(folder, earlier)
     settings = settings.with_class_numbers(class_names(ready.data))
@@ -652,7 +658,7 @@ def estimate_certification(study: Study, engine: str = "fast") -> Estimate:
     preparation = time.perf_counter() - begin
     whole = predict(study, model).seconds
     if engine == "naive":
-        return Estimate(preparation + num_groups_in(division, graph) * whole, _megabytes())
+        return Estimate(preparation + division.num_groups_in(graph) * whole, _megabytes())
     chunks = list(layout.chunks(fast.CHUNK_ROWS))
     if not chunks:
         return Estimate(preparation + whole, _megabytes())

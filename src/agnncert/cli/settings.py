@@ -414,17 +414,17 @@ def require_one_of(what: str, value: str, valid: Iterable[str]) -> None:
         raise SettingsError(f'no {what} is called "{value}": {did_you_mean(value, options)}')
 
 
-def number_of_groups(given: Any) -> int | float:
-    """A number of groups as it was typed, or stored: a whole number from 1 on, or ``inf``.
+def number_of_groups(given: Any) -> int:
+    """A number of groups as it was typed, or stored: a whole number from 1 on.
 
     Raises:
-        SettingsError: It is neither.
+        SettingsError: It is something else.
     """
     text = str(given).strip()
-    if text in ("inf", "math.inf"):
-        return math.inf
     if not (text.isascii() and text.isdecimal()) or not int(text):
-        raise SettingsError(f"groups={text}: expected a whole number from 1 on, or inf.")
+        raise SettingsError(
+            f"groups={text}: expected a whole number from 1 on. One vote per neighbour: --division per-neighbour."
+        )
     return int(text)
 
 
@@ -500,8 +500,6 @@ def prior_of(text: str) -> int | tuple[int, ...]:
 
 
 def _plain(value: Any) -> Any:
-    if value == math.inf:
-        return "inf"  # as it is typed; JSON knows no such number
     if isinstance(value, Mapping):
         return dict(value)
     return list(value) if isinstance(value, tuple) else value

@@ -253,7 +253,7 @@ def compare(
             ``model`` is trained) and
             smoothing defences (``ac.baselines.BiRS``, ``SparseRS``, ``RS``), by name or in a list; those that
             cover the attack, with their usual settings, when not given. A division may come with its vote, as a pair:
-            ``(ac.NodeCentric(math.inf), ac.Vote(prior=5))``.
+            ``(ac.PerNeighbour(), ac.Vote(prior=5))``.
         attack: ``"edges"``, ``"injection"``, ``"features"`` or ``"edges and features"``.
         sizes: Attack sizes; what a size counts is in ``Comparison.threat.unit``.
         vote: What empty groups cast, and votes that are there from the start, for all divisions.

@@ -18,7 +18,7 @@ ones in a circle. A pair is lost by separating it or with one of its ends, d of 
 copies and features are not counted. The label is monotone in the number, so it holds for all attacks if and only if it
 is the same at both ends of the interval. This is exact, except that D(d) counts edges between deleted nodes twice.
 
-**Bag of nodes.** Each node votes by its own features, with a prior: the division ``NodeCentric(math.inf)`` of a graph.
+**Bag of nodes.** Each node votes by its own features, with a prior: the division ``PerNeighbour()`` of a graph.
 Its proof is that of ``proof.own_groups.per_neighbour_graph``; edges cost nothing.
 """
 

@@ -5,7 +5,6 @@ another classifier, so no single classifier has this curve. Rules are chosen wit
 """
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,8 +20,8 @@ from agnncert.comparison.controls import ABOUT, SIZE_ONLY, Counted, GraphSizes, 
 from agnncert.comparison.runner import Defence, Outcome, Study, part_rows, run
 from agnncert.comparison.threat import BAG_OF_NODES, BY_SIZE, GRAPH_FREE, MAJORITY, NO_EDGES, UNDEFENDED, Threat
 from agnncert.divisions.base import Division
-from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.edge import EdgeDivision
+from agnncert.divisions.node import NodeDivision, PerNeighbour
 from agnncert.errors import SettingsError
 from agnncert.models.build import count_classes
 from agnncert.progress import OnProgress
@@ -148,11 +147,11 @@ def size_alone(study: Study, sizes: Sequence[int]) -> list[Row]:
     the count by one. Empty for other divisions, or without a training and a validation part.
     """
     parts = [part_rows(study.ready, name) for name in ("train", "val")]
-    if study.task == "node" or not isinstance(study.defence, EdgeCentric | NodeCentric):
+    if study.task == "node" or not isinstance(study.defence, EdgeDivision | NodeDivision):
         return []
     if any(rows is None or not len(rows) for rows in parts) or study.chosen.truth is None:
         return []
-    counts: Counted = "edges" if isinstance(study.defence, EdgeCentric) else "nodes"
+    counts: Counted = "edges" if study.defence.family == "edge-centric" else "nodes"
     graphs, targets = SizedGraphs.of(study.data), GraphSizes.of([study.data[int(row)] for row in study.targets])
     rows = []
     for size in sizes:
@@ -177,7 +176,7 @@ def bag_row(
     """
     parts = [part_rows(study.ready, name) for name in ("train", "val")]
     everything = np.unique(np.concatenate([study.targets, *(rows for rows in parts if rows is not None)]))
-    bag = replace(study, defence=NodeCentric(math.inf), model="mlp", targets=everything, vote=None, design_size=None)
+    bag = replace(study, defence=PerNeighbour(), model="mlp", targets=everything, vote=None, design_size=None)
     outcome = run(bag, folder, progress)
     evidence: Any = outcome.certificate.evidence  # type: ignore[union-attr]
     table = BallotTable.of_own_groups(evidence, bag.truth, threat.against)
@@ -271,7 +270,7 @@ def entries_of(
 
 
 def _can_choose(defence: Any) -> bool:
-    return isinstance(defence, EdgeCentric | NodeCentric) and not getattr(defence, "gate_features", False)
+    return isinstance(defence, Division) and defence.knows_empty_groups
 
 
 def with_vote(
@@ -279,7 +278,11 @@ def with_vote(
 ) -> dict[str, tuple[Defence, VotingRule | None]]:
     """The defences with a voting rule where they have none; by default only EdgeCentric and NodeCentric."""
     wanted = {
-        name: own if own is not None else vote if everywhere or isinstance(defence, EdgeCentric | NodeCentric) else None
+        name: own
+        if own is not None
+        else vote
+        if everywhere or isinstance(defence, EdgeDivision | NodeDivision)
+        else None
         for name, (defence, own) in chosen.items()
     }
     return {name: (defence, wanted[name]) for name, (defence, _) in chosen.items()}
@@ -311,7 +314,7 @@ def named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[De
         if len(votes) != 1 or not isinstance(votes[0], VotingRule | None):
             raise SettingsError(f'"{name}": expected a defence, or a pair of a division and its VotingRule.')
         known = (GRAPH_FREE, UNDEFENDED, MAJORITY)
-        if not hasattr(defence, "subgraph") and not hasattr(defence, "noisy") and defence not in known:
+        if not isinstance(defence, Division | Smoothing) and defence not in known:
             raise SettingsError(
                 f'"{name}" is not a defence: expected a division such as NodeCentric(300), or a smoothing defence '
                 "such as ac.baselines.BiRS()."

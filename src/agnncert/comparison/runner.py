@@ -369,8 +369,9 @@ def _without_edges(study: Study, model: torch.nn.Module) -> dict[str, Any]:
 def _with_chosen_vote(study: Study, model: torch.nn.Module) -> tuple[Study, torch.nn.Module, str]:
     """The study with the vote that is best for its design size, the model that casts it, and what decides."""
     division: Any = study.defence
+    candidates = None if division.is_per_neighbour else [division.num_groups]
     choice = choose_voting_rule(
-        model, study.data, division, study.design_size or 0, candidates=[division.num_groups], against=study.against,
+        model, study.data, division, study.design_size or 0, candidates=candidates, against=study.against,
         protocol=study.fit_args.get("protocol", "transductive"),
     )  # fmt: skip
     chosen = replace(study, defence=choice.division, vote=choice.vote, design_size=None)

@@ -4,9 +4,11 @@ A division splits a graph into ``num_groups`` subgraphs so that a small change r
 alone: whatever an attacker does elsewhere in the graph, an edge stays in its group.
 """
 
-import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -18,31 +20,49 @@ from agnncert.graphs.graph import CanonicalGraph, Task, node_keys
 from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 
 
-@runtime_checkable
-class Division(Protocol):
-    """What ``certify`` asks of a division; a user's own needs nothing more.
+class Division(ABC):
+    """Splits a graph into subgraphs so that a small change reaches few of them. Divisions of your own inherit from it.
 
-    Two more members are optional. ``unit_costs`` maps fields of ``Budget`` to the number of ballots that one unit moves
-    at most; budgets with other fields are then refused. ``same_as(graph, groups)``, of shape ``[num_groups]``, names
-    for each subgraph the first one that is the very same graph; the fast engine then evaluates only these.
+    Three methods are required: ``groups``, ``subgraph`` and ``votes_moved``; and the attribute ``num_groups``. Everything
+    else has a default.
+
+    Attributes:
+        num_groups: Number of subgraphs T.
+        self_loops: Whether self-loops are kept as ordinary edges; by default they are dropped.
+        unit_costs: For each field of ``Budget`` that is covered, the number of votes that one unit changes at most. A
+            certificate refuses budgets with other fields. Built-in divisions have theorems instead.
+        family: The theorems of the paper that apply: "edge-centric", "node-centric", or ``None``.
+        is_per_neighbour: Whether there is one subgraph per neighbour, so that the graph decides how many there are.
+        gates_features: Whether a subgraph of the node task shows the features of its own group's nodes alone.
+        edges_only: Whether changes of edges alone are covered, for models that mix nodes without an edge between them.
+        has_disjoint_union: Whether ``disjoint_union`` is implemented. The fast engine then evaluates all subgraphs in
+            one forward pass, in parts or on several machines.
     """
 
-    @property
-    def num_groups(self) -> int:
-        """Number of subgraphs T."""
+    num_groups: int
+    self_loops: bool = False
+    unit_costs: Mapping[str, int] = MappingProxyType({})
+    edges_only: bool = False
+    family: ClassVar[Literal["edge-centric", "node-centric"] | None] = None
+    is_per_neighbour: ClassVar[bool] = False
+    gates_features: ClassVar[bool] = False
+    has_disjoint_union: ClassVar[bool] = False
 
+    @abstractmethod
     def groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of every directed edge, shape ``[num_edges]``; −1 for an edge in no subgraph. Depends on ids only."""
 
+    @abstractmethod
     def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
-        """What the model sees when casting ballot ``index``.
+        """The subgraph that the model classifies for vote ``index``.
 
-        In the node task all nodes stay, in their order, and ``abstain`` may mark nodes that cast no ballot here. In the
-        graph task (``graph.task == "graph"``) nodes may be dropped; a subgraph without nodes casts no ballot.
+        In the node task all nodes stay, in their order, and ``abstain`` may mark nodes that cast no vote here. In the
+        graph task (``graph.task == "graph"``) nodes may be dropped; a subgraph without nodes casts no vote.
         """
 
+    @abstractmethod
     def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
-        """Upper bound on the ballots of ``target`` that ``change`` can alter.
+        """Upper bound on the votes of ``target`` that ``change`` can alter.
 
         Args:
             change: What the attacker does.
@@ -52,6 +72,44 @@ class Division(Protocol):
         Raises:
             NotCovered: ``change`` touches something this division proves nothing about.
         """
+
+    @property
+    def knows_empty_groups(self) -> bool:
+        """Whether it is known which groups are empty for a target, and that an empty one votes as without edges.
+
+        Then ``choose_voting_rule`` can choose a prior, and what empty groups cast.
+        """
+        return self.family is not None and not self.gates_features and not self.edges_only
+
+    def rule(self, task: Task) -> str:
+        """Name of the theorem that applies, a key of ``RULES``. A division of your own is known by its unit costs."""
+        return f"custom/{task}"
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """The numbers that the theorem needs, as a certificate stores them."""
+        return dict(self.unit_costs)
+
+    def num_groups_in(self, graph: CanonicalGraph) -> int:
+        """Number of subgraphs of a graph; of a joined set, the largest number that one of its graphs has."""
+        return self.num_groups
+
+    def same_as(self, graph: CanonicalGraph, groups: Tensor) -> Tensor:
+        """For each subgraph, the first one that is the same graph, shape ``[num_groups]``; only these are evaluated."""
+        return torch.arange(self.num_groups)
+
+    def disjoint_union(
+        self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None = None, within: range | None = None
+    ) -> "DisjointUnion":
+        """The disjoint union of all subgraphs, or of some.
+
+        Args:
+            graph: The graph.
+            groups: Group of every edge.
+            edges: Positions of the edges of some groups, if these are not all; ``groups`` is then about these edges.
+            within: The groups that these are.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no disjoint union: evaluate its subgraphs one by one.")
 
 
 @dataclass(frozen=True)
@@ -81,29 +139,6 @@ class DisjointUnion:
     blank: Tensor | None = None
 
 
-def rule_of(division: Division, task: Task) -> tuple[str, dict[str, int]]:
-    """Which theorem speaks about a division, and the numbers it needs."""
-    # Asked of the class, so that a wrapper which forwards attributes to a built-in division inherits no theorem.
-    rule = getattr(type(division), "rule", None)
-    if rule is None:
-        return f"custom/{task}", dict(getattr(division, "unit_costs", {}))
-    if is_per_neighbour(division):
-        return {"edge-centric": f"per-pair/{task}", "node-centric": f"per-neighbour/{task}"}[rule], {}
-    if rule == "node-centric" and task == "node" and getattr(division, "gate_features", False):
-        rule = "gated"
-    return f"{rule}/{task}", dict(getattr(division, "parameters", {}))
-
-
-def is_per_neighbour(division: Any) -> bool:
-    """Whether every neighbour has a group of its own: ``num_groups=math.inf``."""
-    return bool(division.num_groups == math.inf)
-
-
-def num_groups_in(division: Any, graph: CanonicalGraph) -> int:
-    """How many subgraphs a graph is divided into; in a joined set, the most that one of its graphs is."""
-    return division.groups_in(graph) if is_per_neighbour(division) else division.num_groups  # type: ignore[no-any-return]
-
-
 def number_within(graph: CanonicalGraph, owner: Tensor) -> Tensor:
     """Numbers things from 0 on, in each graph of a joined set anew.
 
@@ -120,20 +155,17 @@ def number_within(graph: CanonicalGraph, owner: Tensor) -> Tensor:
 
 
 def require_division(division: Any) -> None:
-    """Refuses what is no division.
-
-    Raises:
-        DivisionError: It is a name, a class, or lacks a method of ``Division``.
-    """
+    """Raises DivisionError if ``division`` is not an instance of ``Division``, or has no ``num_groups``."""
     example = "a division such as ac.NodeCentric(num_groups=60)"
     if isinstance(division, type):
         raise DivisionError(f"{division.__name__} is a class, expected {example}: pass an instance of it.")
     if division is None or isinstance(division, str | int):
         raise DivisionError(f"division={division!r}: expected {example}.")
-    lacking = [name for name in ("num_groups", "groups", "subgraph", "votes_moved") if not hasattr(division, name)]
-    if lacking:
-        kind = type(division).__name__
-        raise DivisionError(f"a {kind} is no division, it has no {', '.join(lacking)}: expected {example}.")
+    kind = type(division).__name__
+    if not isinstance(division, Division):
+        raise DivisionError(f"a {kind} is no division: expected {example}. One of your own inherits from ac.Division.")
+    if not division.is_per_neighbour and not hasattr(division, "num_groups"):
+        raise DivisionError(f"{kind} has no num_groups: a division says how many subgraphs there are.")
 
 
 def check_settings(division: Any, *counts: str) -> None:
@@ -153,7 +185,7 @@ def is_graph_task(graph: CanonicalGraph) -> bool:
     return getattr(graph, "task", "node") == "graph"  # groups of a plain Data can be asked for, too
 
 
-def disjoint_union(
+def union_of_edges(
     graph: CanonicalGraph, cells: Tensor, copies: Tensor | None = None, edges: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Puts every edge, with copies of its endpoints, into the edge's cell.
@@ -165,7 +197,7 @@ def disjoint_union(
         edges: Positions of the edges to put in, if these are not all; ``cells`` is then about these.
 
     Returns:
-        ``cell``, ``node``, ``edge_index`` and ``edge``, as in :class:`Pieces`.
+        ``cell``, ``node``, ``edge_index`` and ``edge``, as in :class:`DisjointUnion`.
     """
     ascending = bool((cells[1:] >= cells[:-1]).all())
     order = torch.arange(len(cells)) if ascending else stable_order(cells)
@@ -250,5 +282,5 @@ def require_covered(change: Perturbation, graph: CanonicalGraph, target: int | N
     if own in keys_of(change.change_features) and not target_features:
         raise NotCovered(
             "the change alters the target's own features, which take part in every ballot of the target. "
-            "NodeCentric(gate_features=True) covers this."
+            "GatedNodeCentric covers this."
         )

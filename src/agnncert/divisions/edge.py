@@ -1,65 +1,113 @@
-"""The edge-centric division: every edge goes to the group of its pair of ids."""
+"""Edge-centric divisions: every edge goes to the group of its pair of ids."""
 
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from agnncert.certificates.rules import EDGES_ONLY
 from agnncert.divisions.base import (
     DisjointUnion,
+    Division,
     check_settings,
-    disjoint_union,
     is_graph_task,
-    is_per_neighbour,
-    num_groups_in,
     number_within,
     require_covered,
     touched_edge_groups,
     touched_nodes,
     touched_pairs,
+    union_of_edges,
 )
+from agnncert.errors import NotCovered
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import CanonicalGraph, node_keys
+from agnncert.graphs.graph import CanonicalGraph, Task, node_keys
 from agnncert.graphs.perturbation import Perturbation
 
 BLOCK = 2**20  # edges whose keys are looked up together
 
 
+class EdgeDivision(Division):
+    """What :class:`EdgeCentric` and :class:`PerEdge` share: an edge and its reverse are in one subgraph."""
+
+    family = "edge-centric"
+
+    def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
+        """Edges of one group; in the graph task only their endpoints stay, so that no isolated node is read out."""
+        inside = groups == index
+        if not is_graph_task(graph):
+            return graph.with_edges(inside)
+        return graph.with_nodes(torch.unique(graph.edge_index[:, inside]), inside)
+
+    def disjoint_union(
+        self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None = None, within: range | None = None
+    ) -> DisjointUnion:
+        """The disjoint union of all subgraphs, or of some; arguments as in ``Division``."""
+        cells = groups
+        if is_graph_task(graph):
+            source = graph.edge_index[0] if edges is None else graph.edge_index[0, edges]
+            cells = graph.graph_of_node[source] * self.num_groups_in(graph) + groups
+        cell, node, edge_index, edge = union_of_edges(graph, cells, edges=edges)
+        # An endpoint counts whichever way the edge points: a model that also reads outgoing edges is then covered.
+        everyone = torch.ones_like(cell, dtype=torch.bool)
+        return DisjointUnion(cell, node, edge_index, edge, votes=everyone, reached=everyone)
+
+    @abstractmethod
+    def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[Any]:
+        """Groups whose vote ``change`` can alter: those of touched edges and of all edges of touched nodes."""
+
+    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
+        """Number of distinct groups the change touches (paper, Theorems 2 to 5)."""
+        return len(self.moved_groups(change, graph, target))
+
+
 @dataclass(frozen=True)
-class EdgeCentric:
+class EdgeCentric(EdgeDivision):
     """Every edge goes to the group of its unordered pair of ids (paper, section 3.2).
 
-    One edge touched moves at most one ballot; an injected node moves one per edge it brings.
+    One edge touched moves at most one vote; an injected node moves one per edge it brings.
 
     Attributes:
-        num_groups: Number of subgraphs T. With ``math.inf`` every pair has a group of its own: a target casts one
-            ballot for each of its edges, and a graph one for each edge, whatever the hash.
+        num_groups: Number of subgraphs T.
         hash: "md5", "sha1", "sha256" or "blake2b".
         self_loops: Whether self-loops are kept as ordinary edges; dropped otherwise.
+        edges_only: Whether to certify against changes of edges alone. A model that mixes all nodes can then be certified
+            too; every subgraph is evaluated by itself, and every vote is stored.
     """
 
-    num_groups: Any  # a whole number, or math.inf
+    num_groups: int
     hash: str = "md5"
     self_loops: bool = False
-
-    rule: ClassVar[str] = "edge-centric"
+    edges_only: bool = False
 
     def __post_init__(self) -> None:
-        if not is_per_neighbour(self):
-            check_settings(self, "num_groups")
+        check_settings(self, "num_groups")
 
     def __str__(self) -> str:
         loops = ", self-loops kept" if self.self_loops else ""
-        if is_per_neighbour(self):
-            return f"edge-centric(T=inf{loops})"
-        return f"edge-centric(T={self.num_groups}, hash={self.hash}, key=u64le{loops})"
+        only = ", edges only" if self.edges_only else ""
+        return f"edge-centric(T={self.num_groups}, hash={self.hash}, key=u64le{loops}{only})"
+
+    @property
+    def has_disjoint_union(self) -> bool:  # type: ignore[override]
+        """Whether the fast engine may evaluate all subgraphs together: not if the model mixes nodes."""
+        return not self.edges_only
+
+    @property
+    def unit_costs(self) -> Mapping[str, int]:  # type: ignore[override]
+        """With ``edges_only``, one vote per changed edge."""
+        return MappingProxyType(EDGES_ONLY if self.edges_only else {})
+
+    def rule(self, task: Task) -> str:
+        """The edge-centric theorem of the task; with ``edges_only`` the unit costs say all that is known."""
+        return super().rule(task) if self.edges_only else f"edge-centric/{task}"
 
     def groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of every directed edge; both directions of a pair share it."""
-        if is_per_neighbour(self):
-            return self._pairs(graph)[1]
         keys, groups = node_keys(graph), torch.empty(graph.edge_index.size(1), dtype=torch.int64)
         for start in range(0, len(groups), BLOCK):
             part = slice(start, start + BLOCK)
@@ -67,8 +115,45 @@ class EdgeCentric:
             groups[part] = torch.from_numpy(hashing.edge_groups(u, v, self.num_groups, self.hash))
         return groups
 
-    def groups_in(self, graph: CanonicalGraph) -> int:
-        """Number of edges of the graph, or the most that one of a set has: so many groups ``math.inf`` makes."""
+    def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[int]:
+        """Groups whose vote ``change`` can alter: those of touched edges and of all edges of touched nodes."""
+        require_covered(change, graph, target, target_features=False)
+        nodes, keys = touched_nodes(change), node_keys(graph)
+        if nodes and self.edges_only:
+            raise NotCovered("the change touches nodes, and edges_only=True covers changes of edges alone.")
+        at_nodes = torch.isin(keys, torch.tensor(sorted(nodes), dtype=torch.int64))[graph.edge_index].any(0)
+        moved = set(self.groups(graph)[at_nodes].tolist())
+        return moved | touched_edge_groups(change, self.num_groups, self.hash)
+
+
+@dataclass(frozen=True)
+class PerEdge(EdgeDivision):
+    """One subgraph, hence one vote, per edge; nothing is hashed.
+
+    A target casts one vote for each of its edges, and a graph one for each edge.
+
+    Attributes:
+        self_loops: Whether self-loops are kept as ordinary edges; dropped otherwise.
+    """
+
+    self_loops: bool = False
+
+    is_per_neighbour = True
+    has_disjoint_union = True
+
+    def __str__(self) -> str:
+        return f"edge-centric(T=inf{', self-loops kept' if self.self_loops else ''})"
+
+    def rule(self, task: Task) -> str:
+        """The theorem for one vote per pair of nodes."""
+        return f"per-pair/{task}"
+
+    def groups(self, graph: CanonicalGraph) -> Tensor:
+        """Number of the pair of each edge within its graph; both directions of a pair share it."""
+        return self._pairs(graph)[1]
+
+    def num_groups_in(self, graph: CanonicalGraph) -> int:
+        """Number of pairs of nodes with an edge; of a joined set, the largest number that one of its graphs has."""
         number = self._pairs(graph)[0]
         return int(number.max()) + 1 if len(number) else 1
 
@@ -79,53 +164,11 @@ class EdgeCentric:
         number = number_within(graph, torch.div(pair, graph.num_nodes, rounding_mode="floor"))
         return number, number[of_edge]
 
-    def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
-        """Edges of one group; in the graph task only their endpoints stay, so that no isolated node is read out."""
-        inside = groups == index
-        if not is_graph_task(graph):
-            return graph.with_edges(inside)
-        return graph.with_nodes(torch.unique(graph.edge_index[:, inside]), inside)
-
-    def pieces(
-        self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None = None, within: range | None = None
-    ) -> DisjointUnion:
-        """The disjoint union of all subgraphs, or of some.
-
-        Args:
-            graph: The graph.
-            groups: Group of every edge.
-            edges: Positions of the edges of some groups, if these are not all; ``groups`` is then about these edges.
-            within: The groups that these are.
-        """
-        cells = groups
-        if is_graph_task(graph):
-            source = graph.edge_index[0] if edges is None else graph.edge_index[0, edges]
-            cells = graph.graph_of_node[source] * num_groups_in(self, graph) + groups
-        cell, node, edge_index, edge = disjoint_union(graph, cells, edges=edges)
-        # An endpoint counts whichever way the edge points: a model that also reads outgoing edges is then covered.
-        everyone = torch.ones_like(cell, dtype=torch.bool)
-        return DisjointUnion(cell, node, edge_index, edge, votes=everyone, reached=everyone)
-
-    def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[int]:
-        """Groups whose ballot ``change`` can alter: those of touched edges and of all edges of touched nodes."""
+    def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[tuple[int, int]]:
+        """Pairs whose vote can alter, each named by its two keys: their numbers move when others come and go."""
         require_covered(change, graph, target, target_features=False)
         nodes, keys = touched_nodes(change), node_keys(graph)
-        if is_per_neighbour(self):
-            return self._moved_pairs(change, graph, target, nodes)
-        at_nodes = torch.isin(keys, torch.tensor(sorted(nodes), dtype=torch.int64))[graph.edge_index].any(0)
-        moved = set(self.groups(graph)[at_nodes].tolist())
-        return moved | touched_edge_groups(change, self.num_groups, self.hash)
-
-    def _moved_pairs(
-        self, change: Perturbation, graph: CanonicalGraph, target: int | None, nodes: set[int]
-    ) -> set[Any]:
-        """Pairs whose ballot can alter, each named by its two keys: their numbers move when others come and go."""
-        keys = node_keys(graph)
         ends = (sorted(pair) for pair in keys[graph.edge_index].t().tolist())
         pairs = {(u, v) for u, v in ends if u in nodes or v in nodes} | set(touched_pairs(change))
         own = None if target is None else int(keys[target])
         return {pair for pair in pairs if own is None or own in pair}
-
-    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
-        """Number of distinct groups the change touches (paper, Theorems 2 to 5)."""
-        return len(self.moved_groups(change, graph, target))

@@ -12,22 +12,21 @@ classification; its counting holds for the ballots of a node as well, so all thr
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from agnncert.divisions.base import check_settings, touched_edge_groups, touched_pairs
+from agnncert.divisions.base import Division, check_settings, touched_edge_groups, touched_pairs
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.errors import NotCovered
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import CanonicalGraph, node_keys
+from agnncert.graphs.graph import CanonicalGraph, Task, node_keys
 from agnncert.graphs.perturbation import Perturbation, keys_of
 
 
 @dataclass(frozen=True)
-class GNNCertE:
+class GNNCertE(Division):
     """Edges are divided: a subgraph has all nodes, all features and the edges of one group.
 
     Covers edges between existing nodes: one that is added, deleted or changed moves one ballot.
@@ -44,13 +43,15 @@ class GNNCertE:
     num_groups: int
     hash: str = "md5"
 
-    rule: ClassVar[str] = "gnncert-e"
-
     def __post_init__(self) -> None:
         check_settings(self, "num_groups")
 
     def __str__(self) -> str:
         return f"gnncert-e(T={self.num_groups}, hash={self.hash}, key=u64le)"
+
+    def rule(self, task: Task) -> str:
+        """The theorem of GNNCert-E for the task."""
+        return f"gnncert-e/{task}"
 
     def groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of every edge; both directions of a pair share it."""
@@ -75,7 +76,7 @@ class GNNCertE:
 
 
 @dataclass(frozen=True)
-class GNNCertN:
+class GNNCertN(Division):
     """Features are divided: a subgraph has all nodes and edges, and the features of one group of nodes.
 
     Covers features of existing nodes, in the node task the target's own included: a changed node moves one ballot.
@@ -88,13 +89,15 @@ class GNNCertN:
     num_groups: int
     hash: str = "md5"
 
-    rule: ClassVar[str] = "gnncert-n"
-
     def __post_init__(self) -> None:
         check_settings(self, "num_groups")
 
     def __str__(self) -> str:
         return f"gnncert-n(T={self.num_groups}, hash={self.hash}, key=u64le)"
+
+    def rule(self, task: Task) -> str:
+        """The theorem of GNNCert-N for the task."""
+        return f"gnncert-n/{task}"
 
     def node_groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of every node, shape ``[num_nodes]``."""
@@ -123,7 +126,7 @@ class GNNCertN:
 
 
 @dataclass(frozen=True)
-class GNNCertEN:
+class GNNCertEN(Division):
     """Edges and features are divided, and every pair of an edge group and a feature group is a subgraph.
 
     Covers edges between existing nodes and features of existing nodes together. An edge moves a row of the grid, the
@@ -143,16 +146,18 @@ class GNNCertEN:
     node_groups: int
     hash: str = "md5"
 
-    rule: ClassVar[str] = "gnncert-en"
-
     def __post_init__(self) -> None:
         check_settings(self, "edge_groups", "node_groups")
 
     def __str__(self) -> str:
         return f"gnncert-en(T={self.edge_groups}x{self.node_groups}, hash={self.hash}, key=u64le)"
 
+    def rule(self, task: Task) -> str:
+        """The theorem of GNNCert-EN for the task."""
+        return f"gnncert-en/{task}"
+
     @property
-    def num_groups(self) -> int:
+    def num_groups(self) -> int:  # type: ignore[override]
         """Number of subgraphs: the cells of the grid, row by row."""
         return self.edge_groups * self.node_groups
 

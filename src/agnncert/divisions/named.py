@@ -4,7 +4,7 @@ Imports no torch, so that names can be listed and checked before anything heavy 
 in ``agnncert.certificates.rules``.
 """
 
-import math
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,26 +21,26 @@ class NamedDivision:
         name: Its name in commands and settings.
         title: Its name in tables of results.
         cls: Name of its class.
-        fixed: Arguments of the class that follow from the name.
         tasks: Tasks that it is for.
-        counts: Arguments of the class that are numbers of groups.
+        counts: Arguments of the class that are numbers of groups; none if there is one subgraph per neighbour.
         usual: The usual number of groups (for each of ``counts``) by task.
+        flags: Arguments of the class that are switches.
     """
 
     name: str
     title: str
     cls: str
-    fixed: Mapping[str, Any] = field(default_factory=dict)
     tasks: tuple[str, ...] = ("node", "graph")
     counts: tuple[str, ...] = ("num_groups",)
     usual: Mapping[str, int] = field(default_factory=lambda: {"node": 300, "graph": 30})
+    flags: tuple[str, ...] = ()
 
     def load(self) -> type[Any]:
         """The class itself; this imports torch."""
         from agnncert.divisions import edge, gnncert, node
 
-        owners = {"EdgeCentric": edge, "NodeCentric": node}
-        cls: type[Any] = getattr(owners.get(self.cls, gnncert), self.cls)
+        owners = {"EdgeCentric": edge, "PerEdge": edge, "GNNCertE": gnncert, "GNNCertN": gnncert, "GNNCertEN": gnncert}
+        cls: type[Any] = getattr(owners.get(self.cls, node), self.cls)
         return cls
 
     def build(self, task: str, settings: Mapping[str, Any]) -> Any:
@@ -53,22 +53,30 @@ class NamedDivision:
             raise SettingsError(
                 f"the {self.name} division is for {self.tasks[0]} classification: use edge or node for {task}s."
             )
-        return self.load()(**{**dict.fromkeys(self.counts, self.usual[task]), **self.fixed, **settings})
+        return self.load()(**{**dict.fromkeys(self.counts, self.usual[task]), **settings})
 
 
 _GRID = ("edge_groups", "node_groups")
 DIVISIONS: dict[str, NamedDivision] = {
     entry.name: entry
     for entry in (
-        NamedDivision("edge", "edge-centric", "EdgeCentric"),
-        NamedDivision("node", "node-centric", "NodeCentric"),
-        NamedDivision("gated", "gated", "NodeCentric", {"gate_features": True}, tasks=("node",)),
+        NamedDivision("edge", "edge-centric", "EdgeCentric", flags=("self_loops", "edges_only")),
+        NamedDivision("node", "node-centric", "NodeCentric", flags=("self_loops",)),
+        NamedDivision("gated", "gated", "GatedNodeCentric", tasks=("node",), flags=("self_loops",)),
+        NamedDivision("per-neighbour", "per-neighbour", "PerNeighbour", counts=()),
+        NamedDivision("per-edge", "per-edge", "PerEdge", counts=(), flags=("self_loops",)),
         NamedDivision("gnncert-e", "GNNCert-E", "GNNCertE"),
         NamedDivision("gnncert-n", "GNNCert-N", "GNNCertN"),
         NamedDivision("gnncert-en", "GNNCert-EN", "GNNCertEN", counts=_GRID, usual={"node": 30, "graph": 30}),
     )
 }
-AGNNCERT = ("edge", "node", "gated")  # AGNNCert's own, which training and certification offer by name
+AGNNCERT = (
+    "edge",
+    "node",
+    "gated",
+    "per-neighbour",
+    "per-edge",
+)  # AGNNCert's own, which training and certification offer by name
 
 
 def division_named(name: str, num_groups: int | None = None, hash: str = "md5", task: str = "node") -> Any:
@@ -81,16 +89,21 @@ def division_named(name: str, num_groups: int | None = None, hash: str = "md5", 
         task: ``"node"`` or ``"graph"``.
 
     Raises:
-        SettingsError: No division has this name, or it is not for this task.
+        SettingsError: No division has this name, it is not for this task, or it takes no number of groups.
 
     Example:
         >>> division_named("gated", 60)
-        NodeCentric(num_groups=60, hash='md5', gate_features=True, self_loops=False)
+        GatedNodeCentric(num_groups=60, hash='md5', self_loops=False)
+        >>> division_named("per-neighbour")
+        PerNeighbour()
     """
     if name not in DIVISIONS:
         raise SettingsError(f'no division is called "{name}": {did_you_mean(name, DIVISIONS)}')
-    counts = {} if num_groups is None else dict.fromkeys(DIVISIONS[name].counts, num_groups)
-    return DIVISIONS[name].build(task, {**counts, "hash": hash})
+    entry = DIVISIONS[name]
+    if num_groups is not None and not entry.counts:
+        raise SettingsError(f"the {name} division takes no number of groups ({num_groups}): the graph has as many.")
+    counts = {} if num_groups is None else dict.fromkeys(entry.counts, num_groups)
+    return entry.build(task, {**counts, **({"hash": hash} if entry.counts else {})})
 
 
 def title_of(division: Any) -> str:
@@ -101,8 +114,7 @@ def title_of(division: Any) -> str:
         ('edge-centric', 'gated')
     """
     for entry in reversed(DIVISIONS.values()):  # "gated" before "node", which fits a gated division too
-        settings = {name: getattr(division, name, None) for name in entry.fixed}
-        if isinstance(division, entry.load()) and settings == entry.fixed:
+        if isinstance(division, entry.load()):
             return entry.title
     return type(division).__name__
 
@@ -115,22 +127,22 @@ def parse_division(text: str) -> Any:
 
     Example:
         >>> parse_division("node-centric(T=60, hash=sha1, key=u64le)")
-        NodeCentric(num_groups=60, hash='sha1', gate_features=False, self_loops=False)
+        NodeCentric(num_groups=60, hash='sha1', self_loops=False)
         >>> parse_division("gnncert-en(T=30x20, hash=md5, key=u64le)")
         GNNCertEN(edge_groups=30, node_groups=20, hash='md5')
-        >>> parse_division("edge-centric(T=inf)")
-        EdgeCentric(num_groups=inf, hash='md5', self_loops=False)
+        >>> parse_division("node-centric(T=inf)")
+        PerNeighbour()
     """
-    match = re.match(r"[a-z-]+\(T=(\d+|inf)(?:x(\d+))?(?:, hash=(\w+))?", text)
-    numbers = [math.inf if number == "inf" else int(number) for number in match.groups()[:2] if number] if match else []
+    match = re.match(r"[a-z-]+\(T=(\d+)(?:x(\d+))?, hash=(\w+)", text)
+    numbers = [int(number) for number in match.groups()[:2] if number] if match else []
     for entry in DIVISIONS.values():
-        if match is None or len(numbers) != len(entry.counts):
+        if len(numbers) != len(entry.counts):
             continue
-        settings = {**dict(zip(entry.counts, numbers, strict=True)), "hash": match[3] or "md5", **entry.fixed}
-        for loops in ({}, {"self_loops": True}) if entry.name in AGNNCERT else ({},):
+        settings = {**dict(zip(entry.counts, numbers, strict=True)), **({"hash": match[3]} if match else {})}
+        for flags in itertools.product((False, True), repeat=len(entry.flags)):
             try:
-                division = entry.load()(**settings, **loops)
-            except DivisionError:  # no such number of groups, hash, or mix of settings
+                division = entry.load()(**settings, **dict(zip(entry.flags, flags, strict=True)))
+            except DivisionError:  # no such number of groups, or hash
                 continue
             if str(division) == text:
                 return division

@@ -1,7 +1,7 @@
-"""The node-centric division: all edges that leave a node go to the group of its id."""
+"""Node-centric divisions: all edges that leave a node go to the group of its id."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -9,71 +9,30 @@ from torch import Tensor
 
 from agnncert.divisions.base import (
     DisjointUnion,
+    Division,
     check_settings,
-    disjoint_union,
     is_graph_task,
-    is_per_neighbour,
-    num_groups_in,
     number_within,
     require_covered,
     stable_order,
     touched_nodes,
     touched_pairs,
+    union_of_edges,
 )
-from agnncert.errors import DivisionError
 from agnncert.graphs import hashing
-from agnncert.graphs.graph import CanonicalGraph, node_keys
+from agnncert.graphs.graph import CanonicalGraph, Task, node_keys
 from agnncert.graphs.perturbation import Perturbation
 
 
-@dataclass(frozen=True)
-class NodeCentric:
-    """Every node's outgoing edges go to the group of that node (paper, section 3.3).
+class NodeDivision(Division):
+    """What :class:`NodeCentric`, :class:`GatedNodeCentric` and :class:`PerNeighbour` share: nodes have groups."""
 
-    One edge or one node touched, whatever its degree, moves at most one ballot of a target.
+    family = "node-centric"
+    has_disjoint_union = True
 
-    Attributes:
-        num_groups: Number of subgraphs T. With ``math.inf`` every node has a group of its own: a target casts one
-            ballot for each neighbour that sends it messages, and a graph one for each node, whatever the hash.
-        hash: "md5", "sha1", "sha256" or "blake2b".
-        gate_features: Node task only: a subgraph shows the features of its own group's nodes alone. This
-            protects the target's own features too, at the price of at most degree + 1 ballots per target.
-        self_loops: Whether self-loops are kept as ordinary edges; dropped otherwise.
-    """
-
-    num_groups: Any  # a whole number, or math.inf
-    hash: str = "md5"
-    gate_features: bool = False
-    self_loops: bool = False
-
-    rule: ClassVar[str] = "node-centric"
-
-    def __post_init__(self) -> None:
-        if not is_per_neighbour(self):
-            check_settings(self, "num_groups")
-        elif self.gate_features or self.self_loops:
-            raise DivisionError(
-                "NodeCentric(num_groups=math.inf) takes neither gate_features nor self_loops: a ballot shows the "
-                "target and one neighbour, and a self-loop at that neighbour would let an edge elsewhere alter it."
-            )
-
-    def __str__(self) -> str:
-        if is_per_neighbour(self):
-            return "node-centric(T=inf)"
-        loops = ", self-loops kept" if self.self_loops else ""
-        gated = ", gated features" if self.gate_features else ""
-        return f"node-centric(T={self.num_groups}, hash={self.hash}, key=u64le{gated}{loops})"
-
+    @abstractmethod
     def node_groups(self, graph: CanonicalGraph) -> Tensor:
-        """Group of every node, shape ``[num_nodes]``; its row in its graph if every node has its own."""
-        if is_per_neighbour(self):
-            return number_within(graph, torch.arange(graph.num_nodes))
-        keys = node_keys(graph).numpy().view(np.uint64)
-        return torch.from_numpy(hashing.node_groups(keys, self.num_groups, self.hash))
-
-    def groups_in(self, graph: CanonicalGraph) -> int:
-        """Number of nodes of the graph, or of the largest one of a set: as many groups there are with ``math.inf``."""
-        return int(self.node_groups(graph).max()) + 1 if graph.num_nodes else 1
+        """Group of every node, shape ``[num_nodes]``."""
 
     def groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of the node each edge comes from; in the graph task −1 when its two ends differ in group."""
@@ -86,45 +45,22 @@ class NodeCentric:
         inside = groups == index
         if is_graph_task(graph):
             return graph.with_nodes((self.node_groups(graph) == index).nonzero().view(-1), inside)
-        part = graph.with_edges(inside)
-        if self.gate_features:
-            own = self.node_groups(graph) == index
-            has_edge = torch.zeros_like(own)
-            has_edge[part.edge_index[1]] = True
-            part = replace(part.with_features_of(own), abstain=~(own | has_edge))
-        return part
+        return graph.with_edges(inside)
 
-    def pieces(
+    def disjoint_union(
         self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None = None, within: range | None = None
     ) -> DisjointUnion:
-        """The disjoint union of all subgraphs, or of some.
-
-        Args:
-            graph: The graph.
-            groups: Group of every edge.
-            edges: Positions of the edges of some groups, if these are not all; ``groups`` is then about these edges.
-            within: The groups that these are.
-        """
+        """The disjoint union of all subgraphs, or of some; arguments as in ``Division``."""
         if is_graph_task(graph):
-            return self._graph_pieces(graph, groups, edges, within)
-        own = self.node_groups(graph) if self.gate_features else None
-        copies = None
-        if own is not None:
-            at_home = _within(own, within)
-            copies = own[at_home] * graph.num_nodes + at_home
-        cell, node, edge_index, edge = disjoint_union(graph, groups, copies, edges)
+            return self._graph_union(graph, groups, edges, within)
+        cell, node, edge_index, edge = union_of_edges(graph, groups, edges=edges)
         has_edge = torch.zeros_like(cell, dtype=torch.bool)
         has_edge[edge_index[1]] = True
-        if own is None:
-            return DisjointUnion(cell, node, edge_index, edge, votes=has_edge, reached=has_edge)
-        home = own[node] == cell
-        return DisjointUnion(cell, node, edge_index, edge, votes=has_edge | home, reached=has_edge, blank=~home)
+        return DisjointUnion(cell, node, edge_index, edge, votes=has_edge, reached=has_edge)
 
-    def _graph_pieces(
-        self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None, within: range | None
-    ) -> DisjointUnion:
+    def _graph_union(self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None, within: range | None) -> DisjointUnion:
         of_node = self.node_groups(graph)
-        cell_of_node = graph.graph_of_node * num_groups_in(self, graph) + of_node
+        cell_of_node = graph.graph_of_node * self.num_groups_in(graph) + of_node
         nodes = _within(of_node, within)
         node = nodes[stable_order(cell_of_node[nodes])]
         position = torch.full_like(cell_of_node, -1)
@@ -135,32 +71,141 @@ class NodeCentric:
         cell = cell_of_node[node]
         _, where, sizes = torch.unique_consecutive(cell, return_inverse=True, return_counts=True)
         # A lone node has no edge to lose or gain, unless it may be joined to itself.
-        reached = sizes[where] >= (1 if self.self_loops or is_per_neighbour(self) else 2)
+        reached = sizes[where] >= (1 if self.self_loops or self.is_per_neighbour else 2)
         everyone = torch.ones_like(cell, dtype=torch.bool)
         return DisjointUnion(cell, node, position[graph.edge_index[:, edge]], edge, votes=everyone, reached=reached)
 
+    @abstractmethod
     def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[int]:
-        """Groups whose ballot ``change`` can alter for ``target``."""
-        require_covered(change, graph, target, target_features=self.gate_features)
+        """Groups whose vote ``change`` can alter for ``target``."""
+
+    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
+        """Number of distinct groups the change touches for this target (paper, Theorems 7 to 10)."""
+        return len(self.moved_groups(change, graph, target))
+
+
+@dataclass(frozen=True)
+class NodeCentric(NodeDivision):
+    """Every node's outgoing edges go to the group of that node (paper, section 3.3).
+
+    One edge or one node touched, whatever its degree, moves at most one vote of a target.
+
+    Attributes:
+        num_groups: Number of subgraphs T.
+        hash: "md5", "sha1", "sha256" or "blake2b".
+        self_loops: Whether self-loops are kept as ordinary edges; dropped otherwise.
+    """
+
+    num_groups: int
+    hash: str = "md5"
+    self_loops: bool = False
+
+    def __post_init__(self) -> None:
+        check_settings(self, "num_groups")
+
+    def __str__(self) -> str:
+        gated = ", gated features" if self.gates_features else ""
+        loops = ", self-loops kept" if self.self_loops else ""
+        return f"node-centric(T={self.num_groups}, hash={self.hash}, key=u64le{gated}{loops})"
+
+    def rule(self, task: Task) -> str:
+        """The node-centric theorem of the task."""
+        return f"node-centric/{task}"
+
+    def node_groups(self, graph: CanonicalGraph) -> Tensor:
+        """Group of every node, shape ``[num_nodes]``: the hash of its id."""
+        keys = node_keys(graph).numpy().view(np.uint64)
+        return torch.from_numpy(hashing.node_groups(keys, self.num_groups, self.hash))
+
+    def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[int]:
+        """Groups whose vote ``change`` can alter for ``target``."""
+        require_covered(change, graph, target, target_features=self.gates_features)
         own_key = None if target is None else int(node_keys(graph)[target])
         nodes, pairs = touched_nodes(change), touched_pairs(change)
-        if is_per_neighbour(self):  # rows move when nodes are deleted, so a group is named by the key of its node
-            return nodes | {v if own_key == u else u for u, v in pairs if own_key in (u, v)}
         keys = [*nodes, *(key for pair in pairs for key in pair)]
         hashed = hashing.node_groups(np.array(keys, dtype=np.int64).view(np.uint64), self.num_groups, self.hash)
         group = dict(zip(keys, hashed.tolist(), strict=True))
         moved = {group[key] for key in nodes}
         for u, v in pairs:
-            # Across groups, u -> v alters only v's ballot in u's group, and v -> u only u's ballot in v's group.
+            # Across groups, u -> v alters only v's vote in u's group, and v -> u only u's vote in v's group.
             if group[u] == group[v]:
                 moved.add(group[u])
             elif own_key in (u, v):
                 moved.add(group[v if own_key == u else u])
         return moved
 
-    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
-        """Number of distinct groups the change touches for this target (paper, Theorems 7 to 10)."""
-        return len(self.moved_groups(change, graph, target))
+
+@dataclass(frozen=True)
+class GatedNodeCentric(NodeCentric):
+    """Node-centric, and a subgraph shows the features of its own group's nodes alone. For the node task.
+
+    This protects the target's own features too, at the price of at most degree + 1 votes per target. Settings as in
+    :class:`NodeCentric`. In the graph task, where a subgraph has no other nodes, the division is the node-centric one.
+    """
+
+    gates_features = True
+
+    def rule(self, task: Task) -> str:
+        """The theorem for gated features, which is about nodes."""
+        return "gated/node" if task == "node" else super().rule(task)
+
+    def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
+        """As in :class:`NodeCentric`, without the features of other groups; a node with nothing to see abstains."""
+        part = super().subgraph(graph, groups, index)
+        if is_graph_task(graph):
+            return part
+        own = self.node_groups(graph) == index
+        has_edge = torch.zeros_like(own)
+        has_edge[part.edge_index[1]] = True
+        return replace(part.with_features_of(own), abstain=~(own | has_edge))
+
+    def disjoint_union(
+        self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None = None, within: range | None = None
+    ) -> DisjointUnion:
+        """The disjoint union of all subgraphs, or of some; arguments as in ``Division``."""
+        if is_graph_task(graph):
+            return self._graph_union(graph, groups, edges, within)
+        own = self.node_groups(graph)
+        at_home = _within(own, within)
+        copies = own[at_home] * graph.num_nodes + at_home
+        cell, node, edge_index, edge = union_of_edges(graph, groups, copies, edges)
+        has_edge = torch.zeros_like(cell, dtype=torch.bool)
+        has_edge[edge_index[1]] = True
+        home = own[node] == cell
+        return DisjointUnion(cell, node, edge_index, edge, votes=has_edge | home, reached=has_edge, blank=~home)
+
+
+@dataclass(frozen=True)
+class PerNeighbour(NodeDivision):
+    """One subgraph, hence one vote, per neighbour that sends the target messages; nothing is hashed.
+
+    A graph casts one vote for each of its nodes. Self-loops are dropped: a vote shows the target and one neighbour, and a
+    self-loop at that neighbour would let an edge elsewhere alter it.
+    """
+
+    is_per_neighbour = True
+
+    def __str__(self) -> str:
+        return "node-centric(T=inf)"
+
+    def rule(self, task: Task) -> str:
+        """The theorem for one vote per neighbour."""
+        return f"per-neighbour/{task}"
+
+    def node_groups(self, graph: CanonicalGraph) -> Tensor:
+        """Row of every node in its graph, shape ``[num_nodes]``."""
+        return number_within(graph, torch.arange(graph.num_nodes))
+
+    def num_groups_in(self, graph: CanonicalGraph) -> int:
+        """Number of nodes; of a joined set, those of its largest graph."""
+        return int(self.node_groups(graph).max()) + 1 if graph.num_nodes else 1
+
+    def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[int]:
+        """Keys of the nodes whose group's vote can alter: rows move when nodes are deleted, keys do not."""
+        require_covered(change, graph, target, target_features=False)
+        own_key = None if target is None else int(node_keys(graph)[target])
+        pairs = touched_pairs(change)
+        return touched_nodes(change) | {v if own_key == u else u for u, v in pairs if own_key in (u, v)}
 
 
 def _within(groups: Tensor, wanted: range | None) -> Tensor:

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.divisions.base import DisjointUnion, is_graph_task, is_per_neighbour, num_groups_in
-from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.base import DisjointUnion, Division, is_graph_task
 from agnncert.engine.fast import components
 from agnncert.graphs.graph import CanonicalGraph
 
@@ -169,7 +168,7 @@ def sums_of_largest(owner: IntArray, reach: IntArray, cap: IntArray, base: IntAr
 
 
 def pair_facts(
-    graph: CanonicalGraph, division: Any, rows: IntArray, indptr: IntArray, group: npt.NDArray[np.int32]
+    graph: CanonicalGraph, division: Division, rows: IntArray, indptr: IntArray, group: npt.NDArray[np.int32]
 ) -> dict[str, npt.NDArray[Any]]:
     """The arrays ``one_way`` and ``hubs`` of the evidence, as far as its rule needs them.
 
@@ -180,21 +179,22 @@ def pair_facts(
         indptr: Where the listed ballots of each target begin.
         group: Group of each listed ballot.
     """
-    if not is_per_neighbour(division):
+    if not division.is_per_neighbour:
         return {}
     facts: dict[str, npt.NDArray[Any]] = {}
-    if isinstance(division, EdgeCentric):
+    edge_centric = division.family == "edge-centric"
+    if edge_centric:
         owner = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         facts["one_way"] = _one_way(graph, division, owner, group.astype(np.int64))
     if not is_graph_task(graph):
-        facts["hubs"] = _hubs(graph, isinstance(division, EdgeCentric), torch.from_numpy(rows))
+        facts["hubs"] = _hubs(graph, edge_centric, torch.from_numpy(rows))
     return facts
 
 
-def _one_way(graph: CanonicalGraph, division: EdgeCentric, owner: IntArray, group: IntArray) -> npt.NDArray[np.bool_]:
+def _one_way(graph: CanonicalGraph, division: Division, owner: IntArray, group: IntArray) -> npt.NDArray[np.bool_]:
     """Whether the pair of each ballot has arcs in one direction only, so that a new direction would alter it."""
     source, head = graph.edge_index
-    cell, most = division.groups(graph), num_groups_in(division, graph)
+    cell, most = division.groups(graph), division.num_groups_in(graph)
     wanted = torch.from_numpy(group)
     if is_graph_task(graph):
         cell, wanted = graph.graph_of_node[source] * most + cell, torch.from_numpy(owner) * most + wanted

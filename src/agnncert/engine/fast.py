@@ -75,7 +75,7 @@ def plan(
         rows: Node task: rows of the targets. Parts of the union that are connected to no target are left out.
         dtype: Type in which the model computes.
     """
-    pieces = division.pieces(graph, division.groups(graph))  # type: ignore[attr-defined]
+    pieces = division.disjoint_union(graph, division.groups(graph))
     pieces = pieces if rows is None else near_targets(pieces, graph, rows)
     return Plan(graph, pieces, SparseRows.of(graph.x.to(dtype)))
 
@@ -197,10 +197,9 @@ Place = tuple[int, IntArray]  # a target and the groups that see the same subgra
 
 def _subgraphs(graph: CanonicalGraph, division: Division, rows: IntArray) -> Iterator[tuple[Place, CanonicalGraph]]:
     wholes = [one_graph(graph, k) for k in range(len(rows))] if is_graph_task(graph) else [graph]
-    everything = torch.arange(division.num_groups)
     for row, whole in enumerate(wholes):
         groups = division.groups(whole)
-        same = (division.same_as(whole, groups) if hasattr(division, "same_as") else everything).numpy()
+        same = division.same_as(whole, groups).numpy()
         for group in np.unique(same).tolist():
             part = division.subgraph(whole, groups, group)
             if part.x.size(0):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from agnncert.certificates.votes import ABSTAIN, IntArray
-from agnncert.divisions.base import Division, num_groups_in
+from agnncert.divisions.base import Division
 from agnncert.engine.call import Caller, Predictions, no_edges
 from agnncert.engine.rounding import guarded
 from agnncert.graphs.graph import CanonicalGraph, one_graph
@@ -23,7 +23,7 @@ def node_table(
 ) -> Predictions:
     """Ballots of target nodes in all subgraphs, shape ``[num_targets, num_groups]``."""
     groups = division.groups(graph)
-    subgraphs = _followed(range(num_groups_in(division, graph)), report_progress)
+    subgraphs = _followed(range(division.num_groups_in(graph)), report_progress)
     columns = [node_ballots(call, graph, division, groups, index, tolerance) for index in subgraphs]
     ballots, stable = zip(*columns, strict=True)
     return np.stack([b[rows] for b in ballots], axis=1), np.stack([s[rows] for s in stable], axis=1)
@@ -66,7 +66,7 @@ def graph_table(
     report_progress: ReportProgress | None = None,
 ) -> Predictions:
     """Ballots of the graphs of a set in all their subgraphs, shape ``[num_targets, num_groups]``."""
-    most = num_groups_in(division, joined)
+    most = division.num_groups_in(joined)
     tables = [
         graph_ballots(call, one_graph(joined, row), division, tolerance, most)
         for row in _followed(rows, report_progress)

@@ -30,8 +30,7 @@ import torch
 from torch import Tensor
 
 from agnncert.certificates.votes import ABSTAIN, BoolArray, IntArray, Votes
-from agnncert.divisions.base import DisjointUnion, Division, is_graph_task, is_per_neighbour, num_groups_in
-from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.base import DisjointUnion, Division, is_graph_task
 from agnncert.engine import cover, fast, naive
 from agnncert.engine.call import Caller, Predictions
 from agnncert.engine.cover import Cover, SmallComponents
@@ -76,7 +75,7 @@ class Shuffle:
         by_group: tuple[Tensor, IntArray] | None = None,
     ) -> None:
         self.graph, self.division, self.rows = graph, division, rows
-        self.num_groups, self.on_graphs = num_groups_in(division, graph), is_graph_task(graph)
+        self.num_groups, self.on_graphs = division.num_groups_in(graph), is_graph_task(graph)
         self._laid_out = laid_out
         known = laid_out is not None or by_group is not None
         self._groups: Tensor | None = None if known else division.groups(graph)
@@ -102,13 +101,13 @@ class Shuffle:
             assert len(groups) == self.num_groups
             return self._laid_out
         if len(groups) == self.num_groups and self._groups is not None:
-            pieces = self.division.pieces(self.graph, self._groups)  # type: ignore[attr-defined]
+            pieces = self.division.disjoint_union(self.graph, self._groups)
         else:
             edges, start = self.sorted_edges()
             sizes = torch.from_numpy(np.diff(start[groups.start : groups.stop + 1]))
             own = torch.repeat_interleave(torch.arange(groups.start, groups.stop), sizes)
             part = edges[start[groups.start] : start[groups.stop]].long()
-            pieces = self.division.pieces(self.graph, own, part, groups)  # type: ignore[attr-defined]
+            pieces = self.division.disjoint_union(self.graph, own, part, groups)
         return near_targets(pieces, self.graph, self.rows)
 
     def groups_of(self, wanted: list[int]) -> Tensor:
@@ -234,10 +233,10 @@ def _found(shuffle: Shuffle, groups: range, union: DisjointUnion) -> tuple[Range
         copy = np.flatnonzero(union.votes.numpy() & (owner >= 0))
         owner, group, reached = owner[copy], union.cell.numpy()[copy], union.reached.numpy()[copy]
     small, reach = None, None
-    if isinstance(division, EdgeCentric):
+    if division.family == "edge-centric":
         if on_graphs:
             reach = np.bincount(union.node.numpy(), minlength=graph.num_nodes).astype(np.int32)
-        elif not is_per_neighbour(division):
+        elif not division.is_per_neighbour:
             small = cover.small_components(union)
     listed = RangeVotes(
         groups,
@@ -359,7 +358,7 @@ def _places(chunk: RangeVotes, span: slice, place: IntArray) -> IntArray:
 def covers(parts: Sequence[RangeVotes], shuffle: Shuffle, votes: Votes) -> Cover:
     """The cover tables of the targets; empty where the division needs none."""
     graph, division, rows = shuffle.graph, shuffle.division, shuffle.rows
-    if not isinstance(division, EdgeCentric) or (is_per_neighbour(division) and not shuffle.on_graphs):
+    if division.family != "edge-centric" or (division.is_per_neighbour and not shuffle.on_graphs):
         return no_cover(len(rows))  # … or a node reaches one vote of a target, its own
     parts, cap = _in_order(parts, shuffle.num_groups), np.diff(votes.indptr)
     if shuffle.on_graphs:
@@ -592,13 +591,14 @@ def cast(
     """
     if engine not in ENGINES:
         raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
-    if (workers is not None or stored is not None) and (engine == "naive" or not hasattr(division, "pieces")):
+    if (workers is not None or stored is not None) and (engine == "naive" or not division.has_disjoint_union):
         raise SettingsError(
             "workers= and checkpoint= are for the fast engine and the library's own divisions, whose groups vote "
             f"apart from each other: leave them out with {division} and engine={engine!r}."
         )
+    engine = "naive" if division.edges_only else engine  # a model that mixes nodes would see the whole union
     call = replace(call)  # nothing that was derived from the model before: it may have been trained since
-    if not hasattr(division, "pieces"):
+    if not division.has_disjoint_union:
         votes = _all_listed(call, graph, division, rows, engine, tolerance, memory_limit, report_progress)
         return votes, no_cover(len(rows))
     shuffle = shuffle or Shuffle(graph, division, rows, None if layout is None else layout.pieces)
@@ -609,7 +609,7 @@ def cast(
     x = graph.x.to(call.dtype)
     sparse = SparseRows.of(x, entries if x is graph.x else None) if layout is None else layout.sparse
     features, default = fast.features_of(call, graph, sparse, memory_limit), None
-    if not shuffle.on_graphs and not getattr(division, "gate_features", False):
+    if not shuffle.on_graphs and not division.gates_features:
         default = fast.edgeless_ballots(call, graph, features, rows, tolerance, memory_limit)
     parts = cast_all_ranges(call, shuffle, features, tolerance, memory_limit, report_progress, workers, stored)
     del features  # and with them the projections, before votes are sorted
@@ -623,7 +623,7 @@ def structure(
     graph: CanonicalGraph, division: Division, rows: IntArray, memory_limit: int | None = None
 ) -> dict[str, npt.NDArray[Any]]:
     """What ``cast`` finds out about the graph alone, by the names that evidence uses; arguments as there."""
-    if hasattr(division, "pieces"):
+    if division.has_disjoint_union:
         shuffle = Shuffle(graph, division, rows)
         parts = [list_range(shuffle, groups) for groups in shuffle.ranges(memory_limit)]
         votes = merged(parts, shuffle)
@@ -642,7 +642,7 @@ def _naive_votes(
     graph, division, rows = shuffle.graph, shuffle.division, shuffle.rows
     default = _abstaining(len(rows))
     ballots, stable = _naive_table(call, graph, division, rows, tolerance, report_progress)
-    if not shuffle.on_graphs and not getattr(division, "gate_features", False):
+    if not shuffle.on_graphs and not division.gates_features:
         vote, sure = naive.edgeless_ballots(call, graph, tolerance)
         default = vote[rows], sure[rows]
     owner = votes.owner

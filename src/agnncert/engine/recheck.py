@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 
 from agnncert.certificates.votes import IntArray, Votes
-from agnncert.divisions.base import Division, is_graph_task, num_groups_in
+from agnncert.divisions.base import Division, is_graph_task
 from agnncert.engine import naive
 from agnncert.engine.call import Caller, Predictions
 from agnncert.engine.ranges import Shuffle
@@ -141,7 +141,7 @@ def _cast(
     call: Caller, graph: CanonicalGraph, division: Division, rows: IntArray, pairs: IntArray, shuffle: Shuffle | None
 ) -> npt.NDArray[np.int16]:
     """Ballots of pairs (target, group): subgraph by subgraph in the node task, graph by graph in the graph task."""
-    on_graphs, most = is_graph_task(graph), num_groups_in(division, graph)
+    on_graphs, most = is_graph_task(graph), division.num_groups_in(graph)
     again = np.empty(len(pairs), dtype=np.int16)
     by = pairs[:, 0] if on_graphs else pairs[:, 1]
     groups = None if on_graphs or shuffle is not None else division.groups(graph)
@@ -166,7 +166,7 @@ def _in_subgraph(
     no node is left out.
     """
     part = division.subgraph(graph, groups, index)
-    if not hasattr(division, "pieces"):
+    if not division.has_disjoint_union:
         return np.asarray(naive.ballots_in(call, part, None)[0][targets])
     shown = torch.zeros(graph.num_nodes, dtype=torch.bool)
     shown[torch.from_numpy(targets)] = True

@@ -16,10 +16,10 @@ from agnncert.certificates.votes import FloatArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.datasets.splits import inductive_view
-from agnncert.divisions.base import is_per_neighbour
-from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.base import Division
+from agnncert.divisions.edge import EdgeCentric, EdgeDivision, PerEdge
 from agnncert.divisions.named import title_of
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import NodeCentric, NodeDivision, PerNeighbour
 from agnncert.engine.call import require_order
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
@@ -41,7 +41,7 @@ from agnncert.training.rule_search import (
 from agnncert.training.settings import SETTINGS, Against, Protocol
 from agnncert.training.setup import checked_labels, masked_rows, part_rows
 
-BuiltIn = EdgeCentric | NodeCentric
+BuiltIn = EdgeDivision | NodeDivision
 
 CONSTANT, NO_EDGES, SIZE_ONLY, PLAIN, MODEL = "constant", "no edges", "size only", "plain vote", "with a prior"
 _SIMPLER = (CONSTANT, NO_EDGES, SIZE_ONLY, PLAIN, MODEL)  # the simpler answer first
@@ -119,7 +119,7 @@ class RuleChoice:
         for one in self.candidates:
             mark = "*" if one is self.best else " "
             lines.append(
-                f"{mark} {one.name:<14}{title_of(one.division):<14}{one.division.num_groups:>8}{one.vote.empty!s:>10}"
+                f"{mark} {one.name:<14}{title_of(one.division):<14}{_groups_text(one.division):>8}{one.vote.empty!s:>10}"
                 f"{'  ' + _prior_text(one.vote):>16}{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
             )
         if self.given_up > 0:
@@ -156,7 +156,7 @@ def choose_voting_rule(
         candidates: Numbers of groups to try; when not given, for graphs that of the division, 3 and 10 times as many,
             and, for the answer by size alone, one for each edge or node; for nodes that of the division.
         against: What the size counts: "any" change, as ``radius`` does; or "structure", as ``structure_radius``: edges
-            and nodes added and deleted alone. Only with ``num_groups=math.inf`` is there a difference.
+            and nodes added and deleted alone. There is a difference only for ``PerEdge`` and ``PerNeighbour``.
         protocol: "inductive" and "held-out" vote without the test nodes and their edges (node task).
 
     Raises:
@@ -181,8 +181,9 @@ def choose_voting_rule(
         tables = [_table(model, ready, option, rows, against) for rows in parts]
         tried += _for_graphs(joined(tables), option, size) if task == "graph" else _for_nodes(tables[0], option, size)
         num_classes = tables[0].num_classes
-    if task == "graph" and candidates is None and not is_per_neighbour(division):
-        tried.append(_counted_exactly(ready, replace(division, num_groups=math.inf), parts, num_classes, size, against))
+    if task == "graph" and candidates is None and not division.is_per_neighbour:
+        exact = PerEdge(division.self_loops) if isinstance(division, EdgeDivision) else PerNeighbour()
+        tried.append(_counted_exactly(ready, exact, parts, num_classes, size, against))
     best = _simplest(tried)
     if best.label is not None:
         model = build_constant(data, best.label, len(best.vote.class_prior))
@@ -197,7 +198,7 @@ def require_choice(division: Any, size: Any) -> None:
     """
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise SettingsError(f"size={size!r}: expected a whole number from 0 on.")
-    if not isinstance(division, EdgeCentric | NodeCentric) or getattr(division, "gate_features", False):
+    if not isinstance(division, Division) or not division.knows_empty_groups:
         raise SettingsError(
             f"{division}: a vote is chosen for EdgeCentric or NodeCentric without gated features, where it is known "
             "which groups are empty, and what the prediction without edges is."
@@ -206,6 +207,10 @@ def require_choice(division: Any, size: Any) -> None:
 
 def _divisions(division: BuiltIn, size: int, candidates: Sequence[int] | None, task: Task) -> list[BuiltIn]:
     require_choice(division, size)
+    if not isinstance(division, EdgeCentric | NodeCentric):
+        if candidates is not None:
+            raise SettingsError(f"candidates={candidates}: {division} has one subgraph per neighbour; leave it out.")
+        return [division]
     if candidates is None:
         multiples = _MULTIPLES if task == "graph" else (1,)
         candidates = [multiple * division.num_groups for multiple in multiples]
@@ -224,7 +229,7 @@ def _table(
     model: torch.nn.Module, ready: CanonicalData, division: BuiltIn, rows: IntArray, against: Against
 ) -> BallotTable:
     # Where every neighbour has a group of its own, the edgeless prediction is no ballot: a prior brings it in.
-    own = is_per_neighbour(division)
+    own = division.is_per_neighbour
     vote = VotingRule(prior=1) if own and ready.task == "node" else None
     evidence: Any = certify(model, ready, division, rows, vote=vote).evidence
     labels = graph_classes(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
@@ -260,7 +265,7 @@ def _counted_exactly(
 
 def _for_nodes(table: BallotTable, division: BuiltIn, size: int) -> list[RuleCandidate]:
     sizes = window(size)
-    empties: list[Empty] = ["abstain"] if is_per_neighbour(division) else ["edgeless", "abstain"]
+    empties: list[Empty] = ["abstain"] if division.is_per_neighbour else ["edgeless", "abstain"]
     usual, found = empties[0], [best_edgeless_prior(table, sizes, empty) for empty in empties]
     return [
         _candidate(NO_EDGES, table, Constants(usual, table.num_groups + 1, 0.0), division, size),
@@ -284,17 +289,25 @@ def _candidate(
 
 def _simplest(tried: Sequence[RuleCandidate]) -> RuleCandidate:
     """The best candidate of each name; of these the simplest that none beats by more than chance explains."""
-    best = max(tried, key=lambda one: (one.score, -_SIMPLER.index(one.name), -one.division.num_groups))
+    best = max(tried, key=lambda one: (one.score, -_SIMPLER.index(one.name), -_groups(one.division)))
     for name in _SIMPLER:
         same = [one for one in tried if one.name == name]
         if not same:
             continue
-        rival = max(same, key=lambda one: (one.score, -one.division.num_groups))
+        rival = max(same, key=lambda one: (one.score, -_groups(one.division)))
         difference = best.outcomes - rival.outcomes
         error = math.sqrt(float(((difference - difference.mean()) ** 2).sum()))
         if best.score - rival.score <= error:
             return rival
     return best
+
+
+def _groups(division: BuiltIn) -> float:
+    return math.inf if division.is_per_neighbour else division.num_groups
+
+
+def _groups_text(division: BuiltIn) -> str:
+    return "" if division.is_per_neighbour else str(division.num_groups)
 
 
 def _prior_text(vote: VotingRule) -> str:

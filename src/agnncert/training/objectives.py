@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.divisions.base import Division, is_per_neighbour, num_groups_in
+from agnncert.divisions.base import Division
 from agnncert.engine import fast
 from agnncert.engine.call import Caller, no_edges
 from agnncert.engine.features import Features, SparseRows
@@ -279,7 +279,7 @@ def _factors(
     count = torch.zeros(layout.graph.num_nodes, dtype=dtype).index_add_(0, pieces.node, listed)
     if pieces.blank is not None:  # gated: a ballot without an edge abstains, and nothing is trained on it
         unlisted = torch.zeros(len(rows), dtype=dtype)
-    elif is_per_neighbour(division):  # empty groups abstain, but the prior votes for the edgeless prediction
+    elif division.is_per_neighbour:  # empty groups abstain, but the prior votes for the edgeless prediction
         unlisted = torch.ones(len(rows), dtype=dtype)
     else:
         unlisted = division.num_groups - count[rows]
@@ -331,11 +331,11 @@ class GraphObjective:
         if division is None:
             terms = Terms(1.0, 0.0, 0, class_weights(y, call) if settings["balance_classes"] else None)
             return cls(call, joined, y, wholes, None, 0, terms, settings["batch_size"])
-        groups = num_groups_in(division, joined)
-        if is_per_neighbour(division):  # small graphs have few: a sample of all numbers would hardly look at them
+        groups = division.num_groups_in(joined)
+        if division.is_per_neighbour:  # small graphs have few: a sample of all numbers would hardly look at them
             settings = {**settings, "groups_per_step": None}
         terms = Terms.of(call, y, groups, groups, settings)
-        pieces = division.pieces(joined, division.groups(joined))  # type: ignore[attr-defined]
+        pieces = division.disjoint_union(joined, division.groups(joined))
         owner = torch.div(pieces.cell, groups, rounding_mode="floor")
         cells = SideBySide(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
         return cls(call, joined, y, wholes, cells, groups, terms, settings["batch_size"])
@@ -548,7 +548,7 @@ def noisy_graphs(
     return SampledGraphObjective(call, graphs, groups, y, _NoiseAsDivision(defence), terms, settings["batch_size"])
 
 
-class _NoiseAsDivision:
+class _NoiseAsDivision(Division):
     """A smoothing defence that acts like a division: its only subgraph is a noisy version of the graph."""
 
     num_groups = 1

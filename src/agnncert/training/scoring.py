@@ -14,7 +14,7 @@ from torch import Tensor
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.votes import IntArray, under_vote
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.divisions.base import Division, is_graph_task, is_per_neighbour, rule_of
+from agnncert.divisions.base import Division, is_graph_task
 from agnncert.engine import fast
 from agnncert.engine.call import Caller
 from agnncert.engine.cover import pair_facts
@@ -60,9 +60,9 @@ def scorer(
     """
     if division is None:
         return lambda: _plain_score(call, graph, rows, truth)
-    rule, _ = rule_of(division, "graph" if is_graph_task(graph) else "node")
+    rule = division.rule("graph" if is_graph_task(graph) else "node")
     spelled = (vote or VotingRule()).under(rule, call.num_classes)
-    plain = spelled == VotingRule().under(rule, call.num_classes) and not is_per_neighbour(division)
+    plain = spelled == VotingRule().under(rule, call.num_classes) and not division.is_per_neighbour
     layout = _layout(call, graph, division, rows)
 
     def score() -> Score:
@@ -82,7 +82,7 @@ def scorer(
 
 def _layout(call: Caller, graph: CanonicalGraph, division: Division, rows: IntArray) -> fast.Plan | None:
     """The subgraphs for all evaluations; ``None`` if they are too large to keep."""
-    if not hasattr(division, "pieces") or graph.num_edges > LAID_OUT_EDGES:
+    if not division.has_disjoint_union or graph.num_edges > LAID_OUT_EDGES:
         return None
     return fast.plan(graph, division, None if is_graph_task(graph) else rows, call.dtype)
 
@@ -91,7 +91,7 @@ def _evidence(
     call: Caller, graph: CanonicalGraph, division: Division, rows: IntArray, layout: fast.Plan | None, vote: VotingRule
 ) -> BallotEvidence:
     """The evidence that ``certify`` would store."""
-    rule, parameters = rule_of(division, "graph" if is_graph_task(graph) else "node")
+    rule, parameters = division.rule("graph" if is_graph_task(graph) else "node"), division.parameters
     votes, cover = cast(call, graph, division, rows, layout=layout)
     added, edgeless = under_vote(votes, vote)
     pairs = pair_facts(graph, division, rows, votes.indptr, votes.group)
@@ -112,10 +112,10 @@ def node_design_scorer(
 
     The first number is the mean certified accuracy around ``size``, the second the accuracy.
     """
-    sizes, own = window(size), is_per_neighbour(division)
+    sizes, own = window(size), division.is_per_neighbour
     empties: list[Empty] = ["abstain"] if own else ["edgeless", "abstain"]
     # With one subgraph per neighbour the prediction without edges is a prior.
-    vote = VotingRule(prior=int(own)).under(rule_of(division, "node")[0], call.num_classes)
+    vote = VotingRule(prior=int(own)).under(division.rule("node"), call.num_classes)
     layout = _layout(call, graph, division, rows)
 
     def score() -> Score:

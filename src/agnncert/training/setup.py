@@ -1,8 +1,7 @@
 """What ``fit`` prepares once: checked labels and splits, the training objective, and the validation score."""
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,9 +12,8 @@ from torch_geometric.data import Data
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.datasets.splits import inductive_view
-from agnncert.divisions.base import Division, rule_of
+from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import Caller, bind
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, infer_task
@@ -60,6 +58,8 @@ def prepare(
         DatasetError: Labels or splits are missing or do not fit the model.
         SettingsError: Settings do not fit the data or the division.
     """
+    if isinstance(division, EdgeCentric) and division.edges_only:
+        division = replace(division, edges_only=False)  # the subgraphs are the same: only what is proved differs
     _require_possible(division, settings, vote)
     if infer_task(data) == "graph":
         return _on_graphs(model, data, division, settings, vote)
@@ -69,7 +69,7 @@ def prepare(
             "separate term for the prediction without edges."
         )
     data = data if settings["protocol"] == "transductive" else inductive_view(data)
-    loops = bool(getattr(division, "self_loops", False))
+    loops = isinstance(division, Division) and division.self_loops
     in_parts = settings["clusters"] is not None and not isinstance(division, Smoothing)  # no model sees the whole graph
     graph = canonical(data, loops, compact=in_parts)
     train, val = (masked_rows(data, name) for name in ("train_mask", "val_mask"))
@@ -88,25 +88,26 @@ def prepare(
 
 
 def _require_possible(division: Defence, settings: FitSettings, vote: VotingRule | None) -> None:
-    if not (division is None or isinstance(division, Smoothing)) and rule_of(division, "node")[0] == "custom/node":
+    if isinstance(division, Division) and division.rule("node") == "custom/node":
         raise SettingsError(
             f"fit does not train on the subgraphs of a division of your own, {type(division).__name__}: train without "
             "a division or with a built-in one, such as EdgeCentric, and certify with your own."
         )
     size = settings["select_size"]
-    groups = 0 if division is None or isinstance(division, Smoothing) else division.num_groups
-    if vote is not None and not groups:
+    per_neighbour = isinstance(division, Division) and division.is_per_neighbour
+    groups = division.num_groups if isinstance(division, Division) and not per_neighbour else 0
+    if vote is not None and not isinstance(division, Division):
         raise SettingsError(f"{vote}: only the ballots of a division are added up; leave it out, or give a division.")
     if vote is not None and settings["objective"] == "certified":
         raise SettingsError(
             f'{vote}: objective="certified" scores weights by the best prior, and choose_vote finds it; leave it out.'
         )
-    if 2 * size > groups and (vote is None or not vote.prior):
+    if 2 * size > groups and not per_neighbour and (vote is None or not vote.prior):
         reason = f"{groups} ballots certify at most size {groups // 2}" if groups else "there is no division"
         raise SettingsError(f"select_size={size}, but {reason}: choose a smaller size, or more groups.")
     if settings["objective"] == "certified":
         _require_designed(division)
-    if settings["objective"] == "paper" and groups == math.inf:
+    if settings["objective"] == "paper" and per_neighbour:
         raise SettingsError(
             'objective="paper" is a sum over all groups, which are beyond number here: choose "balanced".'
         )
@@ -118,7 +119,7 @@ def _require_possible(division: Defence, settings: FitSettings, vote: VotingRule
 
 def _require_designed(division: Defence) -> None:
     """Refuses a division for which ``choose_voting_rule`` chooses no prior."""
-    if not isinstance(division, EdgeCentric | NodeCentric) or getattr(division, "gate_features", False):
+    if not isinstance(division, Division) or not division.knows_empty_groups:
         raise SettingsError(
             f'objective="certified" counts the empty groups of EdgeCentric or NodeCentric, not of {division}: '
             "choose one of these without gated features, or another objective."
@@ -149,7 +150,7 @@ def _on_graphs(
         raise SettingsError(
             f"clusters={settings['clusters']} cuts one large graph, but these are many: use batch_size."
         )
-    loops = bool(getattr(division, "self_loops", False))
+    loops = isinstance(division, Division) and division.self_loops
     train, val = (part_rows(data, name) for name in ("train", "val"))
     joined, held_out = (canonical_set([data[int(k)] for k in part], loops) for part in (train, val))
     call = bind(model, joined, "graph")
@@ -158,7 +159,7 @@ def _on_graphs(
     objective: Objective
     if isinstance(division, Smoothing):
         objective = noisy_graphs(call, joined, y[train], division, settings)
-    elif division is None or hasattr(division, "pieces"):
+    elif division is None or division.has_disjoint_union:
         objective = GraphObjective.of(call, joined, y[train], division, settings)
     else:
         objective = SampledGraphObjective.of(call, joined, y[train], division, settings)
@@ -172,7 +173,7 @@ def _node_objective(
         return NoisyNodeObjective(NodeObjective.of(call, graph, y, rows, None, settings), division)
 
     def on(part: CanonicalGraph, labels: Tensor, part_rows: Tensor) -> NodeObjective | SampledNodeObjective:
-        if division is None or hasattr(division, "pieces"):
+        if division is None or division.has_disjoint_union:
             return NodeObjective.of(call, part, labels, part_rows, division, settings)
         return SampledNodeObjective.of(call, part, labels, part_rows, division, settings)
 
@@ -189,7 +190,7 @@ def require_vote(vote: VotingRule | None, division: Division, task: Task, num_cl
     if not isinstance(vote, VotingRule):
         raise SettingsError(f'vote={vote!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).')
     least = max(2, len(vote.class_prior), 0 if vote.constant is None else vote.constant + 1)
-    vote.under(rule_of(division, task)[0], least if num_classes is None else num_classes)
+    vote.under(division.rule(task), least if num_classes is None else num_classes)
 
 
 def checked_labels(y: Any, total: int, rows: np.ndarray[Any, Any], num_classes: int) -> Tensor:

@@ -123,7 +123,7 @@ def test_no_targets_and_single_nodes_are_no_obstacle(task: str) -> None:
         assert attack(model, alone, division, budget=everything, kind=kind).results
 
 
-class OneByOne:
+class OneByOne(ac.Division):
     """A user's own division: the first character of the smaller id decides."""
 
     num_groups = 3

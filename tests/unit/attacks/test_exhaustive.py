@@ -24,7 +24,7 @@ BUDGETS = [
 
 
 def problems() -> list[tuple[Any, Any, Any]]:
-    nodes = (ac.EdgeCentric(3), ac.NodeCentric(3), ac.NodeCentric(3, gate_features=True))
+    nodes = (ac.EdgeCentric(3), ac.NodeCentric(3), ac.GatedNodeCentric(3))
     return [
         *((NodeListener(seed), town(5, degree=2.0, seed=seed), division) for seed, division in enumerate(nodes)),
         *(
@@ -56,7 +56,7 @@ def test_own_features_are_tried_where_the_budget_allows_it() -> None:
     data = town(5, seed=1)
     model = NodeListener()
     own = ac.Budget(target_features=True)
-    open_division, gated = ac.NodeCentric(4), ac.NodeCentric(4, gate_features=True)
+    open_division, gated = ac.NodeCentric(4), ac.GatedNodeCentric(4)
     for division in (open_division, gated):
         results = exhaustive(Problem(model, data, division), None, own)
         assert all(result.cost in (ac.Budget(), own) for result in results)

@@ -24,15 +24,15 @@ INF = math.inf
 NODE_VOTES = [
     (ac.EdgeCentric(3), ac.VotingRule("abstain", 1)),
     (ac.NodeCentric(3), ac.VotingRule(1, 2)),
-    (ac.NodeCentric(3, gate_features=True), ac.VotingRule("abstain", [0, 1, 0])),
-    (ac.NodeCentric(INF), ac.VotingRule(prior=1)),
-    (ac.EdgeCentric(INF), ac.VotingRule(prior=2)),
-    (ac.NodeCentric(INF), ac.VotingRule(2, [1, 0, 1])),
+    (ac.GatedNodeCentric(3), ac.VotingRule("abstain", [0, 1, 0])),
+    (ac.PerNeighbour(), ac.VotingRule(prior=1)),
+    (ac.PerEdge(), ac.VotingRule(prior=2)),
+    (ac.PerNeighbour(), ac.VotingRule(2, [1, 0, 1])),
 ]
 GRAPH_VOTES = [
     (ac.EdgeCentric(4), ac.VotingRule(0, [0, 2, 0])),
-    (ac.NodeCentric(INF), ac.VotingRule(prior=[1, 0, 0])),
-    (ac.EdgeCentric(INF), ac.VotingRule(1, [0, 1, 0])),
+    (ac.PerNeighbour(), ac.VotingRule(prior=[1, 0, 0])),
+    (ac.PerEdge(), ac.VotingRule(1, [0, 1, 0])),
 ]
 
 
@@ -65,7 +65,7 @@ def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_
     assert broken > 60
 
 
-@pytest.mark.parametrize("division", [ac.NodeCentric(INF), ac.EdgeCentric(INF)], ids=str)
+@pytest.mark.parametrize("division", [ac.PerNeighbour(), ac.PerEdge()], ids=str)
 def test_one_step_beyond_the_certified_number_injection_breaks_many_targets(division):
     model, data = NodeListener(1), town(80, degree=4.0, seed=3)
     certificate = ac.certify(model, data, division, vote=ac.VotingRule(prior=3))
@@ -81,7 +81,7 @@ def test_one_step_beyond_the_certified_number_injection_breaks_many_targets(divi
 
 
 def test_attacks_that_do_not_know_such_groups_say_so():
-    problem = (NodeListener(1), town(6, degree=2.0, seed=3), ac.NodeCentric(INF))
+    problem = (NodeListener(1), town(6, degree=2.0, seed=3), ac.PerNeighbour())
     for kind in ("hubs", "gradient"):
         with pytest.raises(SettingsError, match="does not know"):
             attack(*problem, budget=ac.Budget(add_edges=1, inject_nodes=1, edges_per_injected=1), kind=kind)

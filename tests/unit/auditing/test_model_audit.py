@@ -146,7 +146,7 @@ def test_every_layer_at_fault_is_named_with_its_place_and_remedy():
 def test_what_is_left_to_certify_is_said():
     report = audit(settled(Network, norm=pyg.LayerNorm(WIDTH)), division=EdgeCentric(5))
     assert 'Use LayerNorm(mode="node").' in str(report)
-    assert 'fit only for attacks on: edges (certify(..., attacks="edges"))' in str(report)
+    assert "fit only for attacks on: edges (EdgeCentric(..., edges_only=True))" in str(report)
 
 
 def test_a_model_that_is_fit_for_everything_one_graph_at_a_time_is_not_called_fit_only_for_everything():

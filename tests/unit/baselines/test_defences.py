@@ -7,13 +7,13 @@ from agnncert.baselines.flips import RS, SparseRS
 from agnncert.baselines.named import defence_named
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.gnncert import GNNCertEN
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric
 from agnncert.errors import SettingsError
 
 
 def test_defences_go_by_name_with_settings_and_what_is_usual():
     assert defence_named("edge", "graph", {}) == EdgeCentric(30)
-    assert defence_named("gated", "node", {"hash": "sha1"}) == NodeCentric(300, "sha1", gate_features=True)
+    assert defence_named("gated", "node", {"hash": "sha1"}) == GatedNodeCentric(300, "sha1")
     assert defence_named("gnncert-en", "node", {"edge_groups": 4}) == GNNCertEN(4, 30)
     assert defence_named("rs", "node", {"beta": 0.9}) == RS(beta=0.9)
     assert defence_named("sparse-rs", "graph", {}) == SparseRS()
@@ -24,7 +24,7 @@ def test_defences_go_by_name_with_settings_and_what_is_usual():
     ("name", "settings", "message"),
     [
         ("birs", {}, 'no defence is called "birs": did you mean "bi-rs"'),
-        ("gated", {"gate_features": False}, 'gated has no setting "gate_features"'),
+        ("gated", {"edges_only": False}, 'gated has no setting "edges_only"'),
         ("node", {"groups": 3}, 'node has no setting "groups": did you mean "num_groups"'),
         ("bi-rs", {"task": "graph"}, 'bi-rs has no setting "task"'),
     ],

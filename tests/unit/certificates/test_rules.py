@@ -3,14 +3,13 @@
 import pytest
 
 from agnncert.certificates.rules import EDGES_ONLY, RULES, why_not
-from agnncert.divisions.base import rule_of
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 
 DIVISIONS = [
     EdgeCentric(7), EdgeCentric(7, "sha1", self_loops=True), NodeCentric(7, "blake2b"), NodeCentric(7, self_loops=True),
-    NodeCentric(7, gate_features=True), NodeCentric(7, "sha256", gate_features=True, self_loops=True),
+    GatedNodeCentric(7), GatedNodeCentric(7, "sha256", self_loops=True),
     GNNCertE(7), GNNCertN(7), GNNCertEN(3, 4),
 ]  # fmt: skip
 
@@ -18,7 +17,7 @@ DIVISIONS = [
 @pytest.mark.parametrize("task", ["node", "graph"])
 @pytest.mark.parametrize("division", DIVISIONS, ids=str)
 def test_a_division_has_one_rule(division, task):
-    right, parameters = rule_of(division, task)
+    right, parameters = division.rule(task), division.parameters
     assert why_not(right, str(division), division.num_groups, parameters) == ""
     assert "does not have" in why_not(right, str(division), division.num_groups + 1, parameters)
     assert "does not have" in why_not(right, str(division), division.num_groups, {**parameters, "more": 1})
@@ -28,11 +27,15 @@ def test_a_division_has_one_rule(division, task):
 
 
 def test_edges_alone_can_be_certified_edge_centric():
-    text = str(EdgeCentric(7))
+    plain, text = str(EdgeCentric(7)), str(EdgeCentric(7, edges_only=True))
     assert why_not("custom/node", text, 7, EDGES_ONLY) == ""
     assert why_not("custom/node", text, 7, {**EDGES_ONLY, "add_edges": 0})
     assert why_not("custom/node", str(NodeCentric(7)), 7, EDGES_ONLY)
-    assert why_not("custom/graph", text, 7, EDGES_ONLY)
+    assert why_not("custom/node", str(NodeCentric(7)).replace(")", ", edges only)"), 7, EDGES_ONLY)
+    assert why_not("custom/node", plain, 7, EDGES_ONLY)
+    assert why_not("custom/graph", plain, 7, EDGES_ONLY)
+    assert why_not("edge-centric/node", text, 7, {})
+    assert why_not("edge-centric/graph", text, 7, {})
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Defences as the command line names them, with their votes."""
 
-import math
-
 import pytest
 
 import agnncert as ac
@@ -13,7 +11,6 @@ from agnncert.errors import SettingsError
     ("values", "expected"),
     [
         ({"num_groups": 9}, ac.NodeCentric(9)),
-        ({"num_groups": math.inf, "prior": 5}, (ac.NodeCentric(math.inf), ac.VotingRule(prior=5))),
         ({"num_groups": 9, "empty": "abstain"}, (ac.NodeCentric(9), ac.VotingRule(empty="abstain"))),
         ({"num_groups": 9, "empty": 1, "prior": "0/-3"}, (ac.NodeCentric(9), ac.VotingRule(empty=1, prior=[0, -3]))),
         ({"num_groups": 9, "empty": "toxic"}, (ac.NodeCentric(9), ac.VotingRule(empty=1))),
@@ -21,6 +18,10 @@ from agnncert.errors import SettingsError
 )
 def test_a_vote_may_stand_among_the_settings_of_a_division(values, expected):
     assert _with_vote("node", values, "node", ["safe", "toxic"]) == expected
+
+
+def test_a_division_without_groups_takes_a_vote_too():
+    assert _with_vote("per-neighbour", "node", {"prior": 5}, None) == (ac.PerNeighbour(), ac.VotingRule(prior=5))
 
 
 def test_a_prior_that_is_no_number_is_refused():

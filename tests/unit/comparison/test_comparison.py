@@ -158,7 +158,7 @@ def test_usual_defences_fit_the_task_and_the_attack(task, kind):
     defences = usual_defences(task, Threat(kind))
     assert len(defences) >= 2
     assert not (task == "graph" and any(isinstance(defence, BiRS) for defence in defences))
-    assert usual_defences("node", Threat("features", own_features=True))[0].gate_features
+    assert usual_defences("node", Threat("features", own_features=True))[0].gates_features
 
 
 @pytest.mark.parametrize(

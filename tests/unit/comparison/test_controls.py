@@ -227,7 +227,7 @@ def test_a_bag_of_nodes_is_certified_if_and_only_if_no_attack_changes_its_vote(e
             layer.weight.copy_(torch.eye(2))
             layer.bias.zero_()
     for prior in ([0, 0], [2, 0], [0, 3], [0, -2]):
-        cert = ac.certify(model.eval(), graphs, ac.NodeCentric(math.inf), vote=ac.VotingRule(empty, prior))
+        cert = ac.certify(model.eval(), graphs, ac.PerNeighbour(), vote=ac.VotingRule(empty, prior))
         for deleted, turned, new in product(range(3), range(2), range(3)):
             budget = ac.Budget(delete_nodes=deleted, change_features=turned, inject_nodes=new, add_edges=math.inf)
             held = cert.holds_against(budget)

@@ -1,6 +1,5 @@
 """Rows of a comparison: controls certify what they can prove, votes are named, and envelopes are called envelopes."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -142,11 +141,11 @@ def test_a_bag_of_nodes_holds_against_edges_and_is_certified_against_nodes(graph
     from agnncert.comparison.rows import vote_in_words
 
     model = study.new_model("mlp")
-    ac.fit(model, graphs, ac.NodeCentric(math.inf), seed=0, **study.fit_args)
-    choice = ac.choose_voting_rule(model, graphs, ac.NodeCentric(math.inf), 2, against="structure")
+    ac.fit(model, graphs, ac.PerNeighbour(), seed=0, **study.fit_args)
+    choice = ac.choose_voting_rule(model, graphs, ac.PerNeighbour(), 2, against="structure")
     best = next(one for one in choice.candidates if one.name == "with a prior")
     assert vote_in_words(best.vote) == injected["vote"]
-    cert = ac.certify(model, graphs, ac.NodeCentric(math.inf), targets=graphs.test, vote=best.vote)
+    cert = ac.certify(model, graphs, ac.PerNeighbour(), targets=graphs.test, vote=best.vote)
     held = [cert.holds_against(ac.Budget(inject_nodes=size, edges_per_injected=3)) for size in SIZES]
     right = cert.label == cert.truth
     assert injected["certified"] == pytest.approx([(right & one).mean() for one in held])
@@ -187,7 +186,7 @@ def test_nodes_are_compared_with_the_best_model_without_edges(nodes):
 
 def test_a_defence_may_bring_its_vote_and_its_row_says_which(nodes):
     vote = ac.VotingRule(empty="abstain", prior=4)
-    defences = [ac.NodeCentric(5), (ac.NodeCentric(5), vote), (ac.EdgeCentric(math.inf), ac.VotingRule(prior=3))]
+    defences = [ac.NodeCentric(5), (ac.NodeCentric(5), vote), (ac.PerEdge(), ac.VotingRule(prior=3))]
     comparison = ac.compare(nodes, defences, sizes=SIZES, **QUICK)
     plain, voted, own = comparison.rows[-3:]
     assert [row["vote"] for row in (plain, voted, own)] == ["", "empty abstain, prior 4", "empty abstain, prior 3"]
@@ -227,7 +226,7 @@ def test_what_is_below_the_majority_class_is_starred_and_said(designed):
         ({"defences": [(ac.NodeCentric(5), 3)]}, "pair of a division and its VotingRule"),
         ({"defences": [ac.baselines.BiRS()], "vote": ac.VotingRule(prior=2)}, "adds up no ballots"),
         ({"defences": [(ac.NodeCentric(5), ac.VotingRule(prior=[1, 2]))]}, "2 numbers: expected one for each of 3"),
-        ({"defences": [(ac.NodeCentric(5, gate_features=True), ac.VotingRule(prior=2))]}, "own features"),
+        ({"defences": [(ac.GatedNodeCentric(5), ac.VotingRule(prior=2))]}, "own features"),
         ({"defences": [ac.baselines.GNNCertE(5)], "design_size": 2}, "none of these is among the defences"),
         ({"defences": [ac.NodeCentric(5)], "design_size": 2, "vote": ac.VotingRule(prior=2)}, "none of these"),
         ({"design_size": -1}, "design_size=-1"),
@@ -247,6 +246,6 @@ def test_validation_nodes_in_the_training_graph_are_warned_about(nodes, caplog):
         caplog.clear()
         fit_args = {**QUICK["fit_args"], "protocol": protocol}
         how = {"sizes": SIZES, "design_size": 1, "references": False, "model_args": QUICK["model_args"]}
-        comparison = ac.compare(nodes, [ac.NodeCentric(math.inf)], fit_args=fit_args, **how)
+        comparison = ac.compare(nodes, [ac.PerNeighbour()], fit_args=fit_args, **how)
         assert any("held-out" in record.getMessage() for record in caplog.records) is warned
         assert comparison.rows[0]["vote"].startswith("empty abstain, prior")

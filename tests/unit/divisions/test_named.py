@@ -8,7 +8,7 @@ import pytest
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.gnncert import GNNCertEN
 from agnncert.divisions.named import DIVISIONS, division_named, parse_division, title_of
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.errors import DivisionError, SettingsError
 
 from ...support.labelled import ThreeMethods
@@ -17,7 +17,7 @@ from ...support.labelled import ThreeMethods
 def test_a_name_stands_for_a_class_and_its_fixed_settings():
     assert division_named("edge", 7, "sha1") == EdgeCentric(7, "sha1")
     assert division_named("node", 7) == NodeCentric(7)
-    assert division_named("gated", 7) == NodeCentric(7, gate_features=True)
+    assert division_named("gated", 7) == GatedNodeCentric(7)
     assert division_named("gnncert-en", 7) == GNNCertEN(7, 7)
 
 
@@ -32,17 +32,25 @@ def test_unknown_names_and_wrong_tasks_are_refused():
         division_named("edges")
     with pytest.raises(SettingsError, match="gated division is for node classification"):
         division_named("gated", task="graph")
+    with pytest.raises(SettingsError, match="per-neighbour division takes no number of groups"):
+        division_named("per-neighbour", 5)
 
 
 @pytest.mark.parametrize("name", DIVISIONS)
 def test_every_division_knows_its_title_and_is_read_back_as_printed(name):
-    division = division_named(name, 5, "sha256")
+    division = division_named(name, 5 if DIVISIONS[name].counts else None, "sha256")
     assert title_of(division) == DIVISIONS[name].title
     assert parse_division(str(division)) == division
 
 
 @pytest.mark.parametrize(
-    "division", [EdgeCentric(3, self_loops=True), NodeCentric(3, gate_features=True, self_loops=True)], ids=str
+    "division",
+    [
+        EdgeCentric(3, self_loops=True),
+        EdgeCentric(3, self_loops=True, edges_only=True),
+        GatedNodeCentric(3, self_loops=True),
+    ],
+    ids=str,
 )
 def test_divisions_that_keep_self_loops_are_read_back_too(division):
     assert parse_division(str(division)) == division

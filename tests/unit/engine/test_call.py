@@ -11,7 +11,7 @@ from torch_geometric.nn import GCNConv
 
 import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine.call import bind, judge
 from agnncert.engine.ranges import cast
 from agnncert.errors import ModelContractError
@@ -182,7 +182,7 @@ def test_a_model_that_writes_into_its_inputs_alters_no_data_and_no_later_subgrap
         return vandal(x.clone(), edge_index.clone(), edge_weight.clone(), edge_attr.clone())
 
     given = canonical(data)
-    for division in (EdgeCentric(3), NodeCentric(3, gate_features=True)):
+    for division in (EdgeCentric(3), GatedNodeCentric(3)):
         fast, naive, expected = (
             cast(bind(model, given, "node"), given, division, np.arange(6), engine, 0.0)[0].dense()
             for model, engine in ((vandal, "fast"), (vandal, "naive"), (locked_in, "naive"))

@@ -8,7 +8,7 @@ import torch
 
 import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import call as calling
 from agnncert.engine import features as lazy_rows
 from agnncert.errors import ModelContractError
@@ -22,7 +22,7 @@ GRAPHS = [random_data(seed, smallest=5, density=0.5) for seed in range(4)]
 CASES = [
     ("node", EdgeCentric(5)),
     ("node", NodeCentric(5)),
-    ("node", NodeCentric(5, gate_features=True)),
+    ("node", GatedNodeCentric(5)),
     ("graph", EdgeCentric(4)),
     ("graph", NodeCentric(4)),
     ("node", ac.baselines.GNNCertE(4)),

@@ -7,8 +7,9 @@ from torch import nn
 from torch_geometric.data import Data
 
 import agnncert as ac
+from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine.call import bind
 from agnncert.engine.ranges import cast
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
@@ -47,7 +48,7 @@ def test_the_oracle_notices_a_model_that_looks_beyond_the_edges_of_a_node(divisi
         votes_of(Mixes(), DATA, division, "naive")
 
 
-class Forgetful:
+class Forgetful(Division):
     """Leaves out the weights of the edges it keeps."""
 
     num_groups = 1
@@ -97,7 +98,7 @@ def test_unstable_ballots_are_marked_alike_by_both_engines():
     assert not fast.default_stable.any()
 
 
-@pytest.mark.parametrize("division", [EdgeCentric(3), NodeCentric(3), NodeCentric(3, gate_features=True)], ids=str)
+@pytest.mark.parametrize("division", [EdgeCentric(3), NodeCentric(3), GatedNodeCentric(3)], ids=str)
 @pytest.mark.parametrize("engine", ["fast", "naive"])
 def test_no_targets_give_no_votes(division, engine):
     votes = votes_of(build("gcn", "node"), DATA, division, engine, rows=np.array([], dtype=np.int64))

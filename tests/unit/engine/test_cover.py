@@ -55,7 +55,7 @@ def rows_of(cover):
 def test_without_looking_one_node_may_reach_everything():
     data, division = make_data([(0, 1), (1, 0), (1, 2), (2, 3), (3, 4)], 6), EdgeCentric(50)
     graph = canonical(data)
-    pieces = division.pieces(graph, division.groups(graph))
+    pieces = division.disjoint_union(graph, division.groups(graph))
     exact = coverage.node_cover(pieces, np.arange(6), 6)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coverage, "MAX_PAIRS", 0)
@@ -78,7 +78,7 @@ def test_every_row_ends_with_the_number_of_reached_ballots_as_evidence_demands(l
 def test_no_targets_and_no_edges_give_empty_tables():
     for rows, arcs in (([], [(0, 1)]), ([0, 1], [])):
         graph = canonical(make_data(arcs, 3))
-        pieces = EdgeCentric(3).pieces(graph, EdgeCentric(3).groups(graph))
+        pieces = EdgeCentric(3).disjoint_union(graph, EdgeCentric(3).groups(graph))
         ptr, cover = coverage.node_cover(pieces, np.array(rows, dtype=np.int64), 3)
         assert ptr.tolist() == [0] * (len(rows) + 1)
         assert len(cover) == 0

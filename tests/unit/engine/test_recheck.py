@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.edge import EdgeCentric, PerEdge
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import bind
 from agnncert.engine.ranges import cast
@@ -67,7 +67,7 @@ def voted_alone(request):
     data = [random_data(seed, smallest=8, density=0.4) for seed in range(3)]
     graph = canonical(data[0]) if request.param == "node" else canonical_set(data)
     rows = np.arange(graph.num_nodes if request.param == "node" else 3)
-    call, division = bind(build("sage", request.param), graph, request.param), EdgeCentric(math.inf)
+    call, division = bind(build("sage", request.param), graph, request.param), PerEdge()
     return cast(call, graph, division, rows)[0], call, graph, division, rows
 
 

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import fast
 from agnncert.engine import rounding as guard
 from agnncert.engine.call import bind, judge
@@ -37,7 +37,7 @@ from ...support.wild import (
     with_dense_strangers,
 )
 
-DIVISIONS = [EdgeCentric(5), NodeCentric(5), NodeCentric(5, gate_features=True)]
+DIVISIONS = [EdgeCentric(5), NodeCentric(5), GatedNodeCentric(5)]
 
 
 SIZES = (1e5, 1e8, 1e20)

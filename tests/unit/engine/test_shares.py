@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import cover as coverage
 from agnncert.engine import fast
 from agnncert.engine import ranges as sharing
@@ -25,7 +25,7 @@ GRAPHS = canonical_set([random_data(seed, smallest=5, density=0.5) for seed in r
 CASES = [
     ("node", EdgeCentric(9)),
     ("node", NodeCentric(9)),
-    ("node", NodeCentric(9, gate_features=True)),
+    ("node", GatedNodeCentric(9)),
     ("graph", EdgeCentric(9)),
     ("graph", NodeCentric(9)),
 ]
@@ -80,7 +80,7 @@ def test_small_components_are_chosen_over_all_groups_together(monkeypatch):
     for max_pairs in range(0, 60):
         monkeypatch.setattr(coverage, "MAX_PAIRS", max_pairs)
         division, rows = EdgeCentric(9), np.arange(12)
-        whole = coverage.node_cover(division.pieces(NODE, division.groups(NODE)), rows, 12)
+        whole = coverage.node_cover(division.disjoint_union(NODE, division.groups(NODE)), rows, 12)
         shares, shuffle = shares_of("node", division, CUTS[2], rows)
         parts = covers(shares, shuffle, merged(shares, shuffle))
         assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))

@@ -1,22 +1,21 @@
 """Edges by group, and subgraphs laid out range by range."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 import torch
 
-from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.edge import EdgeCentric, PerEdge
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
 from agnncert.engine import ranges as shuffling
 from agnncert.engine.ranges import Shuffle, by_group
 from agnncert.graphs.graph import canonical, canonical_set
 
 from ...support.graphs import random_data
 
-DIVISIONS = [EdgeCentric(7), NodeCentric(7), EdgeCentric(math.inf), NodeCentric(math.inf)]
-CASES = [*itertools.product(["node", "graph"], DIVISIONS), ("node", NodeCentric(7, gate_features=True))]
+DIVISIONS = [EdgeCentric(7), NodeCentric(7), PerEdge(), PerNeighbour()]
+CASES = [*itertools.product(["node", "graph"], DIVISIONS), ("node", GatedNodeCentric(7))]
 
 
 @pytest.mark.parametrize("block", [1, 3, 1000])
@@ -48,7 +47,7 @@ def test_the_ranges_together_are_the_union_of_all_subgraphs(task, division):
     data = [random_data(seed, smallest=5, density=0.5) for seed in range(3)]
     graph = canonical(data[0]) if task == "node" else canonical_set(data)
     rows = np.arange(graph.num_nodes if task == "node" else 3)
-    whole = division.pieces(graph, division.groups(graph))
+    whole = division.disjoint_union(graph, division.groups(graph))
     shuffle = Shuffle(graph, division, rows)
     seen = []
     for groups in shuffle.ranges(1):

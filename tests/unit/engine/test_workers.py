@@ -1,7 +1,6 @@
 """A Ray cluster of two nodes on this machine casts the very ballots that one process casts, whatever happens to it."""
 
 import importlib
-import math
 import os
 import subprocess
 import sys
@@ -57,8 +56,8 @@ def file_of(certificate, folder: Path, name: str) -> bytes:
 DEFENCES = {
     "edge-centric": (ac.EdgeCentric(12), {}),
     "node-centric with a prior": (ac.NodeCentric(12), {"vote": ac.VotingRule(empty="abstain", prior=[2, 0, 1])}),
-    "gated": (ac.NodeCentric(12, gate_features=True), {}),
-    "one group per neighbour": (ac.NodeCentric(math.inf), {"vote": ac.VotingRule(empty="abstain", prior=3)}),
+    "gated": (ac.GatedNodeCentric(12), {}),
+    "one group per neighbour": (ac.PerNeighbour(), {"vote": ac.VotingRule(empty="abstain", prior=3)}),
     "samples": (ac.baselines.BiRS(), {"n0": 20, "n": 300, "seed": 4}),
 }
 

@@ -50,7 +50,7 @@ def for_graphs(graphs):
 
 
 @pytest.mark.parametrize("against", ["any", "structure"])
-@pytest.mark.parametrize("division", [ac.EdgeCentric(math.inf), ac.NodeCentric(math.inf)], ids=str)
+@pytest.mark.parametrize("division", [ac.PerEdge(), ac.PerNeighbour()], ids=str)
 def test_groups_of_their_own_are_chosen_for_as_they_are_certified(
     graphs, nodes, for_graphs, for_nodes, division, against
 ):
@@ -117,7 +117,7 @@ def test_size_alone_is_also_counted_exactly_and_no_rule_by_size_certifies_more(d
     model = ac.build_model("gcn", graphs, hidden_channels=8, num_layers=2, readout="sum", seed=3)
     choice = ac.choose_voting_rule(model, graphs, division, size=2)
     exact = choice.candidates[-1]
-    assert (exact.name, exact.division.num_groups) == (SIZE_ONLY, math.inf)
+    assert (exact.name, exact.division.is_per_neighbour) == (SIZE_ONLY, True)
     assert exact.score == pytest.approx(size_rule(graphs, 2, counts).score)
     assert exact.score > min(one.score for one in choice.candidates if one.name == SIZE_ONLY)
     voting = build_constant(graphs, exact.label, 2)
@@ -152,9 +152,7 @@ def for_nodes(nodes):
     return ac.fit(model, nodes, ac.NodeCentric(15), **QUICK)
 
 
-@pytest.mark.parametrize(
-    "division", [ac.EdgeCentric(15), ac.NodeCentric(15), ac.NodeCentric(math.inf), ac.EdgeCentric(math.inf)], ids=str
-)
+@pytest.mark.parametrize("division", [ac.EdgeCentric(15), ac.NodeCentric(15), ac.PerNeighbour(), ac.PerEdge()], ids=str)
 def test_nodes_choose_between_their_vote_and_the_prediction_without_edges(nodes, for_nodes, division) -> None:
     choice = ac.choose_voting_rule(for_nodes, nodes, division, size=1)
     assert {one.name for one in choice.candidates} == {NO_EDGES, PLAIN, MODEL}
@@ -189,7 +187,7 @@ def test_validation_nodes_in_the_training_graph_bias_the_choice_and_held_out_one
 
     So without edges the model seems to be right about validation nodes, and cannot be about nodes that it never saw.
     """
-    data, division = memorable(), ac.NodeCentric(math.inf)
+    data, division = memorable(), ac.PerNeighbour()
     without_edges = {}
     for protocol in ("inductive", "held-out"):
         model = ac.build_model("gcn", data, hidden_channels=16, num_layers=2)
@@ -220,4 +218,4 @@ def test_senseless_calls_are_refused(graphs, for_graphs, changed, complaint) -> 
 
 def test_gated_features_are_refused(nodes, for_nodes) -> None:
     with pytest.raises(SettingsError, match="gated"):
-        ac.choose_voting_rule(for_nodes, nodes, ac.NodeCentric(9, gate_features=True), size=1)
+        ac.choose_voting_rule(for_nodes, nodes, ac.GatedNodeCentric(9), size=1)

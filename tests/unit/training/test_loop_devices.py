@@ -16,7 +16,7 @@ SHORT = {"epochs": 3, "evaluate_every": 1}
 CASES = [
     ("gcn", "node", ac.EdgeCentric(4), {}),
     ("sage", "node", ac.NodeCentric(4), {}),
-    ("gin", "node", ac.NodeCentric(4, gate_features=True), {}),
+    ("gin", "node", ac.GatedNodeCentric(4), {}),
     ("gcn", "node", ac.EdgeCentric(4), {"clusters": 3, "clusters_per_step": 1}),
     ("gcn", "graph", ac.EdgeCentric(4), {}),
     ("gat", "graph", ac.NodeCentric(4), {}),

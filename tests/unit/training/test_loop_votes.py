@@ -1,7 +1,5 @@
 """``fit`` with a vote, with one group per neighbour, and without seeing the validation nodes."""
 
-import math
-
 import pytest
 import torch
 
@@ -36,11 +34,11 @@ def small(data):
     ("task", "division", "vote"),
     [
         ("node", ac.NodeCentric(9), ac.VotingRule(empty="abstain", prior=4)),
-        ("node", ac.NodeCentric(math.inf), ac.VotingRule(prior=3)),
-        ("node", ac.EdgeCentric(math.inf), None),
+        ("node", ac.PerNeighbour(), ac.VotingRule(prior=3)),
+        ("node", ac.PerEdge(), None),
         ("graph", ac.EdgeCentric(9), ac.VotingRule(empty=1, prior=[0, 2])),
-        ("graph", ac.NodeCentric(math.inf), ac.VotingRule(prior=[0, 2])),
-        ("graph", ac.EdgeCentric(math.inf), None),
+        ("graph", ac.PerNeighbour(), ac.VotingRule(prior=[0, 2])),
+        ("graph", ac.PerEdge(), None),
     ],
     ids=str,
 )
@@ -54,7 +52,7 @@ def test_weights_are_kept_that_are_best_under_the_vote(nodes, graphs, task, divi
 
 @pytest.mark.parametrize(
     ("division", "against"),
-    [(ac.NodeCentric(9), "any"), (ac.NodeCentric(math.inf), "structure"), (ac.EdgeCentric(math.inf), "any")],
+    [(ac.NodeCentric(9), "any"), (ac.PerNeighbour(), "structure"), (ac.PerEdge(), "any")],
     ids=str,
 )
 def test_nodes_are_trained_for_a_size_by_what_the_best_prior_certifies(nodes, division, against):
@@ -74,7 +72,7 @@ def test_nodes_are_trained_for_a_size_by_what_the_best_prior_certifies(nodes, di
 @pytest.mark.parametrize(
     ("division", "settings", "complaint"),
     [
-        (ac.NodeCentric(9, gate_features=True), {"objective": "certified"}, "without gated features"),
+        (ac.GatedNodeCentric(9), {"objective": "certified"}, "without gated features"),
         (None, {"objective": "certified"}, "not of None"),
         (ac.NodeCentric(9), {"against": "structure"}, "against=structure belongs to"),
         (ac.NodeCentric(9), {"objective": "certified", "select_size": 1}, "leave out select_size"),
@@ -99,10 +97,10 @@ def test_a_prior_certifies_more_than_half_the_ballots(nodes):
     [
         (None, {"vote": ac.VotingRule(prior=3)}, "ballots of a division"),
         (ac.baselines.BiRS(), {"vote": ac.VotingRule(prior=3)}, "ballots of a division"),
-        (ac.NodeCentric(9, gate_features=True), {"vote": ac.VotingRule(prior=3)}, "own features"),
-        (ac.NodeCentric(math.inf), {"vote": ac.VotingRule(empty="edgeless")}, "one group per neighbour"),
+        (ac.GatedNodeCentric(9), {"vote": ac.VotingRule(prior=3)}, "own features"),
+        (ac.PerNeighbour(), {"vote": ac.VotingRule(empty="edgeless")}, "one group per neighbour"),
         (ac.NodeCentric(9), {"vote": 3}, "expected a VotingRule"),
-        (ac.NodeCentric(math.inf), {"objective": "paper"}, "beyond number"),
+        (ac.PerNeighbour(), {"objective": "paper"}, "beyond number"),
     ],
     ids=str,
 )

@@ -1,6 +1,5 @@
 """The fast objective is the sum over T + 1 graphs, in value and gradient, not something like it."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -19,7 +18,7 @@ from agnncert.training.settings import LossWeights
 from ...support.labelled import assert_same, fit_settings, gradient, labelled_graph, naive_gradient, naive_node_loss
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
-DIVISIONS = [ac.EdgeCentric(7), ac.NodeCentric(7), ac.NodeCentric(7, gate_features=True)]
+DIVISIONS = [ac.EdgeCentric(7), ac.NodeCentric(7), ac.GatedNodeCentric(7)]
 OURS = ("gcn", "sage", "gat", "gin")
 THEIRS = (GCN, GraphSAGE, GAT, GIN)
 
@@ -199,7 +198,7 @@ def test_where_no_ballot_is_edgeless_that_term_cannot_be_the_only_one() -> None:
 
 def test_one_group_per_neighbour_trains_on_one_message_at_a_time() -> None:
     model, graph, y, rows = setting("gcn")
-    own = objective(model, graph, y, rows, ac.NodeCentric(math.inf), "balanced", weights=LossWeights(0.0, 1.0, 1.0))
+    own = objective(model, graph, y, rows, ac.PerNeighbour(), "balanced", weights=LossWeights(0.0, 1.0, 1.0))
 
     def naive():
         alone = model(graph.x[rows], torch.zeros(2, 0, dtype=torch.int64))

@@ -29,7 +29,7 @@ from agnncert.cli.settings import ModelSettings
 from agnncert.datasets.catalog import default_root
 from agnncert.divisions.base import Division
 from agnncert.divisions.named import parse_division
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.models.io import load_description, save_model
 from agnncert.proving.certificate import load_certificate
@@ -73,7 +73,7 @@ class Detector:
     accuracy: Accuracy | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.division, NodeCentric):
+        if self.division.family != "node-centric":
             raise SettingsError(
                 f"{self.division} proves nothing about edited statements: an edit changes nodes. Use the node-centric "
                 "division (--division node, in Python ac.NodeCentric)."
@@ -203,7 +203,7 @@ def _load_statements(folder: Path, prior: tuple[int, ...] | None) -> Detector:
 
 def _statement_detector(folder: Path, model: Any, rule: VotingRule) -> Detector:
     return Detector(
-        model, NodeCentric(float("inf")), rule, "none", pieces, (*CLASS_NAMES, NO_VOTE),
+        model, PerNeighbour(), rule, "none", pieces, (*CLASS_NAMES, NO_VOTE),
         CLASS_NAMES.index(SUSPICIOUS), f"vote of statements in {folder}",
     )  # fmt: skip
 

@@ -26,7 +26,7 @@ from agnncert.certifier import certify
 from agnncert.cli.folder import RunFolder
 from agnncert.cli.inputs import file_name
 from agnncert.divisions.base import Division
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import NodeDivision
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.progress import OnProgress, follow
@@ -265,7 +265,7 @@ def _judge(detector: Detector, part: list[_Read], number: int) -> tuple[Certific
 def _by_statement(division: Division, ready: CanonicalData, votes: Votes) -> list[tuple[Any, Any, Any]]:
     """For each function: ballot, stability and size of the group of each of its statements, row by row."""
     graph: Any = ready.targets().graph
-    assert isinstance(division, NodeCentric)
+    assert isinstance(division, NodeDivision)
     group, owner = division.node_groups(graph).numpy(), graph.batch.numpy()
     listed = votes.owner * np.int64(votes.num_groups) + votes.group
     wanted = owner * np.int64(votes.num_groups) + group

@@ -10,7 +10,6 @@ the errors cancel in the vote. Limits and prior are chosen by cross-validation, 
 to the functions on which they are scored.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from torch_geometric.nn import global_add_pool
 
 from agnncert.certificates.votes import IntArray
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.targets import graph_classes
 from agnncert.models.io import load_description, load_model
@@ -128,9 +127,9 @@ class StatementFit:
     shares: tuple[float, float]
 
     @property
-    def division(self) -> NodeCentric:
+    def division(self) -> PerNeighbour:
         """One group per statement: no edge can matter, and one edit moves one ballot."""
-        return NodeCentric(num_groups=math.inf)
+        return PerNeighbour()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from agnncert.auditing.model_audit import audit
 from agnncert.certificates.ids import Id, encode_id, id_array
 from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import assemble
-from agnncert.divisions.base import rule_of
 from agnncert.engine.call import bind, require_order
 from agnncert.engine.digest import model_digest
 from agnncert.errors import AgnncertError, GraphError, IdError, ModelContractError, SettingsError
@@ -180,7 +179,7 @@ class LiveGraph:
         self.task, self.locality = ready.task, report.locality
         self.tolerance = report.tolerance if tolerance is None else tolerance
         call = bind(self.model, chosen.graph, ready.task)
-        rule, _ = rule_of(self.division, ready.task)
+        rule = self.division.rule(ready.task)
         self.vote = (vote or VotingRule()).under(rule, call.num_classes)
         caster = Caster(store, call, self.tolerance, hops_of(self.model, report.locality))
         counter = Counter(store, rule, self.vote, call.num_classes, chosen.id_kind)

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.ids import INT64, Id, order_of
-from agnncert.divisions.base import is_per_neighbour, num_groups_in
-from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import NodeCentric
+from agnncert.divisions.edge import EdgeCentric, PerEdge
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
 from agnncert.errors import DivisionError
 from agnncert.graphs.graph import CanonicalGraph, Task
 from agnncert.graphs.perturbation import keys_of
@@ -350,7 +349,7 @@ class Cells:
     task: Task
 
     def __post_init__(self) -> None:
-        if type(self.division) not in (EdgeCentric, NodeCentric):
+        if type(self.division) not in (EdgeCentric, PerEdge, NodeCentric, GatedNodeCentric, PerNeighbour) or self.division.edges_only:
             raise DivisionError(
                 f"{self.division} cannot be kept current event by event: use EdgeCentric or NodeCentric."
             )
@@ -358,12 +357,12 @@ class Cells:
     @property
     def by_pair(self) -> bool:
         """Whether edges are divided by their pair of nodes."""
-        return isinstance(self.division, EdgeCentric)
+        return bool(self.division.family == "edge-centric")
 
     @property
     def own_groups(self) -> bool:
-        """Whether there is one group per neighbour."""
-        return is_per_neighbour(self.division)
+        """Whether every neighbour has a group of its own."""
+        return bool(self.division.is_per_neighbour)
 
     @property
     def on_graphs(self) -> bool:
@@ -373,7 +372,7 @@ class Cells:
     @property
     def gated(self) -> bool:
         """Whether features are visible in a node's own group only."""
-        return bool(getattr(self.division, "gate_features", False)) and not self.on_graphs
+        return self.division.gates_features and not self.on_graphs
 
     @property
     def keeps_loops(self) -> bool:
@@ -435,7 +434,7 @@ class Cells:
             Cell and node of each copy, the copies that each arc joins, and which edge of the graph each arc is.
         """
         groups = self.division.groups(graph)
-        pieces = self.division.pieces(graph, groups)
+        pieces = self.division.disjoint_union(graph, groups)
         cell, node, ends, edge = (part.numpy() for part in (pieces.cell, pieces.node, pieces.edge_index, pieces.edge))
         if self.own_groups and self.by_pair:
             pair = np.sort(node[ends], axis=0).astype(np.int64)
@@ -453,7 +452,7 @@ class Cells:
 
     def num_groups(self, graph: CanonicalGraph) -> int:
         """How many groups the graph has now."""
-        return num_groups_in(self.division, graph)
+        return int(self.division.num_groups_in(graph))
 
 
 def _hashed(name: str, tag: bytes, *keys: int) -> int:
