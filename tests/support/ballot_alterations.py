@@ -321,6 +321,7 @@ def division_text(draft: Draft, rng: Random, world: World) -> None:
         lambda: (
             text.replace(", gated features", "") if "gated" in text else text.replace("u64le", "u64le, gated features")
         ),
+        lambda: text.replace(", edges only", "") if "only" in text else text.replace(")", ", edges only)"),
         lambda: f"{text} ",
         lambda: "",
         lambda: "MyDivision()",

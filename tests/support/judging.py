@@ -167,7 +167,7 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
             given = {"tolerance": asked["tolerance"]}
         if "vote" in asked:
             given["vote"] = VotingRule(**asked["vote"])
-        case = replace(case, settings={name: value for name, value in case.settings.items() if name == "attacks"})
+        case = replace(case, settings={})
     certificate = case.certify(rows or world.honest.arrays["row"][:1], **given)
     draft = drafted(certificate, tuple(budget_of(stored) for stored in asked["budgets"]))
     if not rows:  # a file about no target says what it assumes and covers, and nothing else
