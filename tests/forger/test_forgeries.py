@@ -3,6 +3,7 @@
 import copy
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -255,7 +256,9 @@ def test_a_vote_over_edges_only_passed_off_as_one_over_everything(tmp_path):
     """The model mixes all nodes: one injected node may move every ballot."""
     world, draft = opened("edges-only")
     draft.settings.update(rule="edge-centric/node", parameters={})
-    local = drafted(ac.certify(node_model(7), world.case.data, world.case.division, targets=list(world.case.targets)))
+    plain = replace(world.case.division, edges_only=False)
+    draft.claim["division"] = str(plain)
+    local = drafted(ac.certify(node_model(7), world.case.data, plain, targets=list(world.case.targets)))
     for name in ("indptr", "group", "reached", "cover_ptr", "cover", "ballot", "stable"):
         draft[name] = local[name]  # the right structure; the ballots stay those that were cast
     table = np.array([world.honest["ballot"][k : k + 6] for k in range(0, len(world.honest["ballot"]), 6)])
