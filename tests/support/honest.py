@@ -206,7 +206,7 @@ def cases() -> dict[str, Case]:
         Case("node-words", a_graph(9, ids="words"), node_model(9), ac.NodeCentric(5)),
         Case("node-loops", a_graph(10, ids="rows", loops=5), node_model(10), ac.NodeCentric(6, self_loops=True), ODD),
         Case("gated", a_graph(11), node_model(11), ac.GatedNodeCentric(5), budgets=own),
-        Case("gated-words", a_graph(12, ids="words"), node_model(12), ac.NodeCentric(4, "sha1", True, True), ODD),
+        Case("gated-words", a_graph(12, ids="words"), node_model(12), ac.GatedNodeCentric(4, "sha1", True), ODD),
         Case("gnncert-e", a_graph(13), node_model(13), e(5), ODD),
         Case("gnncert-n", a_graph(14, ids="rows"), node_model(14), n(4), budgets=own),
         Case("gnncert-en", a_graph(15, nodes=10), node_model(15), en(2, 3), budgets=own),
