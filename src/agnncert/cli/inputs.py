@@ -323,9 +323,9 @@ def make_division(settings: SomeSettings, task: str) -> tuple[SomeSettings, Divi
     """The division that settings name, and the settings with the usual model and division where they name none."""
     name, hash = settings.division or "node", settings.hash or "md5"
     division = division_named(name, settings.groups, hash, task)
-    if isinstance(settings, CertifySettings) and settings.attacks == "edges":
+    if isinstance(settings, CertifySettings) and settings.edges_only:
         if name != "edge":
-            raise SettingsError(f"--attacks edges is for --division edge, not {name}.")
+            raise SettingsError(f"edges_only is for --division edge, not {name}.")
         division = replace(division, edges_only=True)
     groups = None if division.is_per_neighbour else division.num_groups
     chosen: dict[str, Any] = {"division": name, "groups": groups, "hash": hash}

@@ -34,12 +34,12 @@ Weights = Annotated[
         metavar="FILE", help="Weights in a safetensors file; or pretrained, for digits-knn, pubmed and proteins."
     ),
 ]
-Division = Annotated[str | None, typer.Option(help="node, edge or gated.", show_default="node")]
+Division = Annotated[str | None, typer.Option(help="node, edge, gated, per-neighbour or per-edge.", show_default="node")]
 Groups = Annotated[
     str | None,
     typer.Option(
         metavar="T", show_default="300 for nodes, 30 for graphs",
-        help="Number of subgraphs; inf: one per neighbour (edge division: per edge; graphs: per node or edge).",
+        help="Number of subgraphs; none for per-neighbour and per-edge.",
     ),
 ]  # fmt: skip
 Empty = Annotated[

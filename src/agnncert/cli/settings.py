@@ -95,7 +95,7 @@ class ModelSettings(DataSettings):
     weights: str | None = None
     set: Mapping[str, Any] = field(default_factory=dict)
     division: str | None = None
-    groups: int | float | str | None = None
+    groups: int | None = None
     hash: str | None = None
     empty: str | None = None
     prior: str | None = None
