@@ -34,7 +34,9 @@ Weights = Annotated[
         metavar="FILE", help="Weights in a safetensors file; or pretrained, for digits-knn, pubmed and proteins."
     ),
 ]
-Division = Annotated[str | None, typer.Option(help="node, edge, gated, per-neighbour or per-edge.", show_default="node")]
+Division = Annotated[
+    str | None, typer.Option(help="node, edge, gated, per-neighbour or per-edge.", show_default="node")
+]
 Groups = Annotated[
     str | None,
     typer.Option(

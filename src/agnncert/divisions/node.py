@@ -58,7 +58,9 @@ class NodeDivision(Division):
         has_edge[edge_index[1]] = True
         return DisjointUnion(cell, node, edge_index, edge, votes=has_edge, reached=has_edge)
 
-    def _graph_union(self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None, within: range | None) -> DisjointUnion:
+    def _graph_union(
+        self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None, within: range | None
+    ) -> DisjointUnion:
         of_node = self.node_groups(graph)
         cell_of_node = graph.graph_of_node * self.num_groups_in(graph) + of_node
         nodes = _within(of_node, within)
