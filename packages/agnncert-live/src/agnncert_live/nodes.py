@@ -349,7 +349,10 @@ class Cells:
     task: Task
 
     def __post_init__(self) -> None:
-        if type(self.division) not in (EdgeCentric, PerEdge, NodeCentric, GatedNodeCentric, PerNeighbour) or self.division.edges_only:
+        if (
+            type(self.division) not in (EdgeCentric, PerEdge, NodeCentric, GatedNodeCentric, PerNeighbour)
+            or self.division.edges_only
+        ):
             raise DivisionError(
                 f"{self.division} cannot be kept current event by event: use EdgeCentric or NodeCentric."
             )
