@@ -110,11 +110,11 @@ class Arena:
         self.model = ac.fit(model, self.data, division, checkpoint=state, **fit_args)
         if isinstance(vote, int):  # a design size
             choice = ac.choose_voting_rule(self.model, self.data, division, vote, candidates=[division.num_groups])
-            vote = max((one for one in choice.candidates if one.label is None), key=lambda one: one.score).vote
+            vote = max((one for one in choice.candidates if one.label is None), key=lambda one: one.score).rule
         self.vote = vote
         total = len(self.data) if self.task == "graph" else self.data.num_nodes
         self.rows = np.sort(np.random.default_rng(0).choice(total, min(count, total), replace=False))
-        self.certificate = ac.certify(self.model, self.data, division, targets=self.rows, vote=vote)
+        self.certificate = ac.certify(self.model, self.data, division, targets=self.rows, rule=vote)
         self.everyone = self.certificate if vote else ac.certify(self.model, self.data, division)
         self.digest = self.everyone.claim.digests["model"][:12]
         self.problem = attacks.Problem(self.model, self.data, division, vote)

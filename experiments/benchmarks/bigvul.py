@@ -68,9 +68,9 @@ def networks(data: Any, seed: int) -> Iterator[Row]:
             spent = time.process_time() - begin
             yield {"method": f"{letter}{number}", **curves(cert, y), **seconds, "certify_seconds": spent}
         choice = ac.choose_voting_rule(model, data, kind(GROUPS[-1]), DESIGN, candidates=DESIGN_GROUPS)
-        cert = ac.certify(choice.model, data, choice.division, targets=data.test, vote=choice.vote)
+        cert = ac.certify(choice.model, data, choice.division, targets=data.test, rule=choice.rule)
         yield {"method": f"{letter} designed", "chosen": choice.best.name, "division": str(choice.division),
-               "vote": choice.vote.to_json(), **curves(cert, y)}  # fmt: skip
+               "vote": choice.rule.to_json(), **curves(cert, y)}  # fmt: skip
 
 
 def trained(data: Any, division: Any, seed: int) -> tuple[torch.nn.Module, Row]:
@@ -144,7 +144,7 @@ def statements(data: Any, seed: int) -> Iterator[Row]:
         begin = time.process_time()
         found = learnt.for_size(size)
         trained = time.process_time()
-        cert = ac.certify(found.model, data, found.division, targets=data.test, vote=found.vote)
+        cert = ac.certify(found.model, data, found.division, targets=data.test, rule=found.vote)
         ended = time.process_time()
         yield {"method": f"statements {size}", "held_out": [found.accuracy, found.certified_accuracy],
                "shares": found.shares, "vote": found.vote.to_json(), **curves(cert, y),

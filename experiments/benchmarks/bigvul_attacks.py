@@ -63,7 +63,7 @@ class Voter:
     def certify(self, texts: list[str]) -> Any:
         """The certificate of these texts."""
         graphs = [agnncert_code.graph(text).to_data(agnncert_code.pieces) for text in texts]
-        return ac.certify(self.found.model, ac.GraphSet(graphs), self.found.division, vote=self.found.vote)
+        return ac.certify(self.found.model, ac.GraphSet(graphs), self.found.division, rule=self.found.vote)
 
     def rivals(self) -> list[str]:
         """For each label a statement that can stand anywhere and votes against it, or for nothing if none can."""

@@ -54,7 +54,7 @@ def training_graph(data: Any) -> Any:
 def table_of(model: torch.nn.Module, data: Any, mask: torch.Tensor) -> BallotTable:
     """Ballots of neighbours, and the predictions without edges."""
     rows = np.flatnonzero(mask.numpy())
-    evidence: Any = ac.certify(model, data, DIVISION, rows, vote=ac.VotingRule(prior=1)).evidence
+    evidence: Any = ac.certify(model, data, DIVISION, rows, rule=ac.VotingRule(prior=1)).evidence
     table = BallotTable.of(evidence.votes, data.y.numpy()[rows])
     return replace(table, edgeless=evidence.edgeless.astype(np.int64), edgeless_stable=evidence.edgeless_stable)
 
@@ -142,7 +142,7 @@ def votes(
 
 def held_against_certificate(model: Any, data: Any, prior: int, structure: Any, anything: Any) -> None:
     """Asserts that the certificate itself says the same."""
-    certificate = ac.certify(model, data, DIVISION, data.test_mask, vote=ac.VotingRule(prior=prior))
+    certificate = ac.certify(model, data, DIVISION, data.test_mask, rule=ac.VotingRule(prior=prior))
     right = certificate.label == data.y.numpy()[data.test_mask.numpy()]
     for counted, proved in ((structure, certificate.structure_radius), (anything, certificate.radius)):
         assert np.array_equal(counted, np.where(right, proved, -1))

@@ -60,7 +60,7 @@ def beginning(rng):  # type: ignore[no-untyped-def]
         vote = None if vote is not None and vote.edgeless_prior else vote
         model = rng.choice([graph_model(seed=seed), layered("gin", data, seed % 50)])
         targets = rng.choice([None, [2, 0]])
-        return agnncert_live.LiveGraph(model, data, division, vote, targets=targets), f"graphs, {division}"
+        return agnncert_live.LiveGraph(model, data, division, rule=vote, targets=targets), f"graphs, {division}"
     data = random_graph(rng.randrange(4, 40), rng.randrange(2, 80), seed=seed)
     more = torch.tensor([[rng.randrange(data.num_nodes) for _ in range(6)] for _ in range(2)])
     data.edge_index = torch.cat([data.edge_index, more, more[:, :2]], dim=1)
@@ -79,7 +79,7 @@ def beginning(rng):  # type: ignore[no-untyped-def]
         data.edge_weight = torch.rand(data.num_edges, dtype=torch.float64)
         model = WeightedModel(5, 3).double().eval()
     targets = rng.choice([None, None, [0, data.num_nodes - 1]])
-    return agnncert_live.LiveGraph(model, data, division, vote, targets=targets), f"nodes, {division}"
+    return agnncert_live.LiveGraph(model, data, division, rule=vote, targets=targets), f"nodes, {division}"
 
 
 def check_equal(sequences: int) -> None:

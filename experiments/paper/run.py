@@ -224,7 +224,7 @@ def run_contest(contest: Contest, root: str | Path | None = None, folder: Path |
     data = load_dataset(contest.dataset, root=root, seed=contest.seed)
     study = make_study(
         data, fit_args=FIT.get(contest.defence), seed=contest.seed, defence=make_defence(contest),
-        samples={"n0": 100, "n": contest.samples or 1, "alpha": 0.01, "scope": "each target"},
+        samples={"selection": 100, "samples": contest.samples or 1, "alpha": 0.01, "scope": "each target"},
     )  # fmt: skip
     outcome = run(study, folder)
     certificate = outcome.certificate

@@ -4,6 +4,7 @@ import hashlib
 import logging
 import math
 import os
+import re
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from agnncert.auditing.model_audit import AuditReport, audited
-from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.claim import make_claim
 from agnncert.certificates.votes import Votes, under_vote
 from agnncert.certificates.voting_rule import VotingRule
@@ -34,18 +34,13 @@ log = logging.getLogger(__name__)
 def certify(
     model: Any,
     data: Any,
-    division: Division | Smoothing,
+    defence: Any,
     targets: Any = None,
-    engine: EngineName = "fast",
     *,
-    vote: VotingRule | None = None,
+    rule: Any = None,
+    engine: EngineName = "fast",
     tolerance: float | None = None,
-    memory_limit: int | None = None,
-    n0: int | None = None,
-    n: int | None = None,
-    alpha: float | None = None,
-    scope: str | None = None,
-    seed: int | None = None,
+    memory_limit: int | str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     workers: Workers | None = None,
     progress: OnProgress | None = None,
@@ -57,21 +52,15 @@ def certify(
             graph task: ``model(x, edge_index, batch) -> [num_graphs, classes]``. ``edge_weight`` and
             ``edge_attr`` are passed on when the data has them and ``forward`` takes them.
         data: A ``Data`` (node classification) or a list of ``Data`` (graph classification), ideally with ``node_id``.
-        division: The defence: ``EdgeCentric``, ``NodeCentric``, a division of ``ac.baselines`` or one of your own; or
-            one of the defences that vote over random changes, such as ``ac.baselines.BiRS()``.
+        defence: A division (``EdgeCentric``, ``NodeCentric``, a division of ``ac.baselines`` or your own), a smoothing
+            defence such as ``ac.baselines.BiRS(samples=10_000)``, or the result of ``choose_voting_rule``.
         targets: Mask or row numbers of the nodes (graphs) to certify; all when not given.
-        engine: "fast" or "naive"; the ballots are the same.
-        vote: What empty groups of a division cast, and votes that are there from the start. Defaults to
-            ``VotingRule()``.
+        rule: What empty groups of a division vote for, and votes that are there from the start: a ``VotingRule``, or
+            the result of ``choose_voting_rule`` for the same division. Defaults to ``VotingRule()``.
+        engine: "fast" or "naive"; the votes are the same.
         tolerance: How far two computations of a logit may lie apart at least, relative to the largest; that of the
             audit when not given, and no less. What a ballot shows under shaking counts where it is more.
-        memory_limit: About how many bytes one chunk of work may take.
-        n0: Random defences: samples that choose the label; 100 when not given.
-        n: Random defences: samples that bound its probability; 10,000 when not given.
-        alpha: Random defences: error probability; 0.01 when not given.
-        scope: Random defences: whether ``alpha`` is spent on ``"each target"`` (the usual) or on ``"all targets
-            together"``.
-        seed: Random defences: seed of all samples; 0 when not given.
+        memory_limit: About how many bytes one chunk of work may take: a number, or text such as "4GB".
         checkpoint: What an interrupted run goes on from. Divisions: a folder that keeps ballots as they are cast, and
             is emptied when all of them are. Random defences: a file that keeps the counts.
         workers: Who does the work, such as ``ac.Ray(address="auto")``; this process when not given. The certificate is
@@ -86,17 +75,17 @@ def certify(
         GraphError: The graph cannot be certified as it is.
         SettingsError: A setting makes no sense, or belongs to another kind of defence.
     """
+    division, vote = _chosen(model, defence, rule)
     require_order(model, data, division)
-    sampling = {"n0": n0, "n": n, "alpha": alpha, "scope": scope, "seed": seed}
-    casting: dict[str, Any] = {"tolerance": tolerance, "memory_limit": memory_limit}
-    casting["vote"] = vote
-    if isinstance(division, Smoothing):
+    if getattr(division, "is_random", False) and not isinstance(division, type):
+        casting = {"rule": vote, "tolerance": tolerance, "memory_limit": memory_limit}
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
-        where: dict[str, Any] = {"engine": engine, "checkpoint": checkpoint, "workers": workers, "progress": progress}
-        return division.certify(model, data, targets, **where, **_given(sampling))
+        return division.certify(  # type: ignore[no-any-return]
+            model, data, targets, engine=engine, checkpoint=checkpoint, workers=workers, progress=progress
+        )
     require_division(division)
-    _refuse_given(sampling, f"{division} casts every ballot once: these are settings of random defences")
     _require_tolerance(tolerance)
+    limit = _bytes(memory_limit)
     ready = prepared(data, targets, compact=True)
     chosen = ready.targets(targets, division.self_loops)
     settings = settings_of(model)
@@ -113,7 +102,7 @@ def certify(
         None if checkpoint is None else StoredRanges(Path(checkpoint), _vote_key(chosen, division, model, tolerance))
     )
     votes, cover = cast(
-        call, chosen.graph, division, chosen.places, engine, tolerance, memory_limit, shuffle=shuffle,
+        call, chosen.graph, division, chosen.places, engine, tolerance, limit, shuffle=shuffle,
         report_progress=report_progress, workers=workers, stored=stored, entries=ready.entries,
     )  # fmt: skip
     if engine == "fast":
@@ -186,7 +175,7 @@ def assemble(
 def _vote(given: Any) -> VotingRule:
     if given is None or isinstance(given, VotingRule):
         return given or VotingRule()
-    raise SettingsError(f'vote={given!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).')
+    raise SettingsError(f'rule={given!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).')
 
 
 def _require_tolerance(tolerance: Any) -> None:
@@ -238,14 +227,37 @@ def _refuse_state(before: dict[str, str], after: dict[str, str]) -> None:
             )
 
 
-def _given(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value is not None}
-
-
 def _refuse_given(settings: dict[str, Any], why: str) -> None:
-    given = ", ".join(f"{name}={value!r}" for name, value in _given(settings).items())
+    given = ", ".join(f"{name}={value!r}" for name, value in settings.items() if value is not None)
     if given:
         raise SettingsError(f"{given}: {why}; leave them out.")
+
+
+def _chosen(model: Any, defence: Any, rule: Any) -> tuple[Any, Any]:
+    """The defence and the voting rule, also where the result of ``choose_voting_rule`` was given for either."""
+    choice = next((one for one in (defence, rule) if isinstance(getattr(one, "rule", None), VotingRule)), None)
+    if choice is None:
+        return defence, rule
+    if choice is defence and rule is not None:
+        raise SettingsError("the defence brings a voting rule that was chosen: leave rule= out.")
+    if choice is rule and str(defence) != str(choice.division):
+        raise SettingsError(f"rule= was chosen for {choice.division}, got {defence}: pass choice.division.")
+    if choice.best.label is not None and model is not choice.model:
+        raise SettingsError("the choice is a vote by size alone, with a model of its own: pass choice.model.")
+    return choice.division, choice.rule
+
+
+_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def _bytes(limit: int | str | None) -> int | None:
+    """Bytes from a number or from text such as ``"4GB"``."""
+    if not isinstance(limit, str):
+        return limit
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]B)", limit.strip(), re.IGNORECASE)
+    if found is None:
+        raise SettingsError(f'memory_limit="{limit}": expected a number of bytes, or text such as "4GB" or "500MB".')
+    return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
 def _require_fit(report: AuditReport, division: Division, engine: EngineName) -> None:

@@ -23,7 +23,7 @@ from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 
 
 def check_division(
-    division: Division, task: Task = "node", trials: int = 200, seed: int = 0, vote: VotingRule | None = None
+    division: Division, task: Task = "node", trials: int = 200, seed: int = 0, rule: VotingRule | None = None
 ) -> None:
     """Tries to catch a division breaking its promise.
 
@@ -32,7 +32,7 @@ def check_division(
         task: "node" or "graph".
         trials: Number of attacked graphs.
         seed: Seed of the graphs and attacks.
-        vote: How ballots are added up. If groups that are empty for a target cast a constant, or nothing, a ballot also
+        rule: How ballots are added up. If groups that are empty for a target cast a constant, or nothing, a ballot also
             moves when such a group is filled or emptied: that is looked at too. A prior moves never.
 
     Raises:
@@ -42,7 +42,7 @@ def check_division(
             shape. The message holds the attack that shows it.
     """
     require_division(division)
-    vote = vote or VotingRule()
+    vote = rule or VotingRule()
     least = max(2, len(vote.class_prior), 0 if vote.constant is None else vote.constant + 1)
     vote = vote.under(division.rule(task), least)
     random = np.random.default_rng(seed)

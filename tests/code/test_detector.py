@@ -30,7 +30,7 @@ def test_the_accuracy_of_the_detector_and_of_length_are_those_of_the_test_part(f
     _, detector = fitted
     data = load_big_vul(root, 3, embed=agnncert_code.pieces)
     truth, test = data.y[data.test].numpy(), data.test.tolist()
-    label = ac.certify(detector.model, data, detector.division, targets=data.test, vote=detector.rule).label
+    label = ac.certify(detector.model, data, detector.division, targets=data.test, rule=detector.rule).label
     lengths = [sum(len(tokens(name.split(" ", 1)[1])) for name in data[k].node_id) for k in range(len(data))]
     found, by_length = detector.accuracy, np.array([lengths[k] for k in test]) > detector.accuracy.tokens
     assert found.detector == accuracy_score(truth, label)

@@ -26,7 +26,7 @@ def world():
 
 def certificate(found, texts):
     graphs = ac.GraphSet([agnncert_code.graph(text).to_data(agnncert_code.pieces) for text in texts])
-    return ac.certify(found.model, graphs, found.division, vote=found.vote)
+    return ac.certify(found.model, graphs, found.division, rule=found.vote)
 
 
 def ballot_of(found):

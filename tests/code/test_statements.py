@@ -22,7 +22,7 @@ def test_what_tells_functions_apart_is_learnt_and_certified(data):
     found = agnncert_code.fit_statements(data, size=1)
     assert found.accuracy == pytest.approx(1)
     assert found.certified_accuracy > 0.8
-    cert = ac.certify(found.model, data, found.division, targets=data.test, vote=found.vote)
+    cert = ac.certify(found.model, data, found.division, targets=data.test, rule=found.vote)
     y = data.y[data.test].numpy()
     assert np.array_equal(cert.label, y)
     assert (cert.radius >= 0).all()  # no ballot depends on rounding

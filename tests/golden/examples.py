@@ -126,7 +126,7 @@ def one_ways() -> Data:
     return data
 
 
-FEW = {"n0": 20, "n": 200, "alpha": 0.05}
+FEW = {"selection": 20, "samples": 200, "alpha": 0.05}
 OWN = Budget(target_features=True, delete_nodes=1, change_features=1)
 FLIPS = (Budget(delete_edges=1), Budget(add_edges=1), Budget(delete_edges=1, change_features=1))
 EXAMPLES = {
@@ -134,25 +134,25 @@ EXAMPLES = {
     "edge-centric-loops": Example(numbered, ac.EdgeCentric(12, "sha256", self_loops=True), {"targets": [3, 1, 8]}),
     "node-centric-node": Example(lambda: graph(14), ac.NodeCentric(12)),
     "gated-node": Example(lambda: graph(14, ids="names"), ac.GatedNodeCentric(12)),
-    "edge-centric-prior": Example(numbered, ac.EdgeCentric(6), {"vote": ac.VotingRule("abstain", 3)}),
-    "node-centric-prior": Example(lambda: graph(14), ac.NodeCentric(6), {"vote": ac.VotingRule(prior=-2)}),
-    "node-centric-classes": Example(numbered, ac.NodeCentric(6), {"vote": ac.VotingRule(2, [1, 0, -1])}),
-    "gated-prior": Example(numbered, ac.GatedNodeCentric(6), {"vote": ac.VotingRule(0, [0, 2, 0])}),
-    "per-neighbour-node": Example(lambda: graph(14), ac.PerNeighbour(), {"vote": ac.VotingRule(prior=3)}),
-    "per-pair-node": Example(one_ways, ac.PerEdge(), {"vote": ac.VotingRule(1, 2), "targets": [3, 1, 8, 2]}),
-    "per-neighbour-graph": Example(graphs, ac.PerNeighbour(), {"vote": ac.VotingRule(1, [0, 5])}),
-    "per-pair-graph": Example(graphs, ac.PerEdge(), {"vote": ac.VotingRule(prior=[2, 0])}),
+    "edge-centric-prior": Example(numbered, ac.EdgeCentric(6), {"rule": ac.VotingRule("abstain", 3)}),
+    "node-centric-prior": Example(lambda: graph(14), ac.NodeCentric(6), {"rule": ac.VotingRule(prior=-2)}),
+    "node-centric-classes": Example(numbered, ac.NodeCentric(6), {"rule": ac.VotingRule(2, [1, 0, -1])}),
+    "gated-prior": Example(numbered, ac.GatedNodeCentric(6), {"rule": ac.VotingRule(0, [0, 2, 0])}),
+    "per-neighbour-node": Example(lambda: graph(14), ac.PerNeighbour(), {"rule": ac.VotingRule(prior=3)}),
+    "per-pair-node": Example(one_ways, ac.PerEdge(), {"rule": ac.VotingRule(1, 2), "targets": [3, 1, 8, 2]}),
+    "per-neighbour-graph": Example(graphs, ac.PerNeighbour(), {"rule": ac.VotingRule(1, [0, 5])}),
+    "per-pair-graph": Example(graphs, ac.PerEdge(), {"rule": ac.VotingRule(prior=[2, 0])}),
     "edge-centric-graph": Example(graphs, ac.EdgeCentric(5)),
-    "edge-centric-graph-prior": Example(graphs, ac.EdgeCentric(5), {"vote": ac.VotingRule(1, [3, 0])}),
-    "node-centric-graph-prior": Example(graphs, ac.NodeCentric(5), {"vote": ac.VotingRule(0, [0, 4])}),
+    "edge-centric-graph-prior": Example(graphs, ac.EdgeCentric(5), {"rule": ac.VotingRule(1, [3, 0])}),
+    "node-centric-graph-prior": Example(graphs, ac.NodeCentric(5), {"rule": ac.VotingRule(0, [0, 4])}),
     "node-centric-graph": Example(graphs, ac.NodeCentric(5)),
     "gnncert-e-node": Example(numbered, GNNCertE(5)),
-    "gnncert-e-prior": Example(numbered, GNNCertE(5), {"vote": ac.VotingRule(prior=[0, 1, 1])}),
+    "gnncert-e-prior": Example(numbered, GNNCertE(5), {"rule": ac.VotingRule(prior=[0, 1, 1])}),
     "gnncert-n-node": Example(numbered, GNNCertN(5)),
     "gnncert-en-graph": Example(lambda: graphs(None), GNNCertEN(3, 4)),
     "custom-node": Example(numbered, Parity()),
     "edges-only-node": Example(numbered, ac.EdgeCentric(12, edges_only=True), mixes=True),
-    "rs": Example(numbered, RS(0.9), FEW, (Budget(add_edges=1),)),
-    "bi-rs": Example(numbered, BiRS(0.6, 0.7), {**FEW, "scope": "all targets together", "seed": 3}),
-    "sparse-rs": Example(lambda: binary(numbered()), SparseRS(0.05, 0.3, 0.1, 0.1), FEW, FLIPS),
+    "rs": Example(numbered, RS(0.9, **FEW), {}, (Budget(add_edges=1),)),
+    "bi-rs": Example(numbered, BiRS(0.6, 0.7, **FEW, scope="all targets together", seed=3)),
+    "sparse-rs": Example(lambda: binary(numbered()), SparseRS(0.05, 0.3, 0.1, 0.1, **FEW), {}, FLIPS),
 }

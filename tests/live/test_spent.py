@@ -17,7 +17,7 @@ DIVISIONS = [ac.EdgeCentric(15), ac.GatedNodeCentric(10), ac.PerNeighbour()]
 @pytest.mark.parametrize(("number", "division"), enumerate(DIVISIONS), ids=map(str, DIVISIONS))
 def test_within_means_that_the_label_is_what_it_was(number, division):
     vote = [None, ac.VotingRule("abstain", [0, 2, 1]), ac.VotingRule("abstain", 3)][number]
-    live = agnncert_live.LiveGraph(node_model(), random_graph(14, 22), division, vote)
+    live = agnncert_live.LiveGraph(node_model(), random_graph(14, 22), division, rule=vote)
     reference, rng, seen = live.reference(), random.Random(number), set()
     for _ in range(8):
         live.apply(random_batch(live, rng, 1), skip_bad=True)

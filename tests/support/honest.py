@@ -6,7 +6,7 @@ same on every machine.
 
 import copy
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import agnncert as ac
+from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.budget import Budget
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert.proving.certificate import Certificate
@@ -52,7 +53,11 @@ class Case:
         """The honest certificate, or that of other targets."""
         chosen = self.targets if targets is None else targets
         rows = None if chosen is None else list(chosen)
-        return ac.certify(self.model, self.data, self.division, targets=rows, **(self.settings | changes))
+        given, division = self.settings | changes, self.division
+        if isinstance(division, Smoothing):
+            own = {setting.name for setting in fields(division)}
+            division = replace(division, **{name: given.pop(name) for name in own & given.keys()})
+        return ac.certify(self.model, self.data, division, targets=rows, **given)
 
     @property
     def total(self) -> int:
@@ -177,7 +182,7 @@ def graph_model(seed: int) -> Any:
     return decisive(Readout(), seed)
 
 
-SAMPLES = {"n0": 20, "n": 200, "alpha": 0.1, "seed": 3}
+SAMPLES = {"selection": 20, "samples": 200, "alpha": 0.1, "seed": 3}
 ODD = (9, 2, 11, 0, 5, 6, 13)  # some rows, in no order
 
 
@@ -211,14 +216,14 @@ def cases() -> dict[str, Case]:
         Case("gnncert-n", a_graph(14, ids="rows"), node_model(14), n(4), budgets=own),
         Case("gnncert-en", a_graph(15, nodes=10), node_model(15), en(2, 3), budgets=own),
         Case("custom", a_graph(16), node_model(16), ByLargerKey(), ODD),
-        Case("edge-prior", a_graph(17), node_model(17), ac.EdgeCentric(6), ODD, {"vote": ac.VotingRule("abstain", 3)}),
+        Case("edge-prior", a_graph(17), node_model(17), ac.EdgeCentric(6), ODD, {"rule": ac.VotingRule("abstain", 3)}),
         Case(
             "node-prior",
             a_graph(18, ids="words"),
             node_model(18),
             ac.NodeCentric(5),
             ODD,
-            {"vote": ac.VotingRule(1, 2)},
+            {"rule": ac.VotingRule(1, 2)},
         ),
         Case(
             "graphs-prior",
@@ -226,16 +231,16 @@ def cases() -> dict[str, Case]:
             graph_model(38),
             ac.EdgeCentric(6),
             (3, 0),
-            {"vote": ac.VotingRule(2, [0, 1, 3])},
+            {"rule": ac.VotingRule(2, [0, 1, 3])},
         ),
-        Case("own-edge", a_graph(19), node_model(19), ac.PerEdge(), ODD, {"vote": ac.VotingRule(prior=3)}),
+        Case("own-edge", a_graph(19), node_model(19), ac.PerEdge(), ODD, {"rule": ac.VotingRule(prior=3)}),
         Case(
             "own-edge-arcs",
             some_arcs(a_graph(20, ids="words", loops=3)),
             node_model(20),
             ac.PerEdge(self_loops=True),
             ODD,
-            {"vote": ac.VotingRule(1, [4, 0, 1])},
+            {"rule": ac.VotingRule(1, [4, 0, 1])},
         ),
         Case(
             "own-node",
@@ -243,17 +248,17 @@ def cases() -> dict[str, Case]:
             node_model(41),
             ac.PerNeighbour(),
             ODD,
-            {"vote": ac.VotingRule(prior=2), "tolerance": 0.05},
+            {"rule": ac.VotingRule(prior=2), "tolerance": 0.05},
             None,
         ),
-        Case("own-node-all", a_graph(22), node_model(42), ac.PerNeighbour(), None, {"vote": ac.VotingRule(2, 4)}),
+        Case("own-node-all", a_graph(22), node_model(42), ac.PerNeighbour(), None, {"rule": ac.VotingRule(2, 4)}),
         Case(
             "graphs-own-edge",
             some_graphs(12),
             graph_model(43),
             ac.PerEdge(),
             (3, 0, 6),
-            {"vote": ac.VotingRule(1, [0, 4, 2])},
+            {"rule": ac.VotingRule(1, [0, 4, 2])},
         ),
         Case("graphs-own-node", some_graphs(13, ids="rows"), graph_model(44), ac.PerNeighbour(), budgets=None),
         Case("graphs-edge", some_graphs(1), graph_model(21), ac.EdgeCentric(6), (3, 0, 5, 2)),

@@ -142,7 +142,10 @@ def _stated(draft: Draft) -> dict[str, Any]:
         vote = VotingRule.from_json(told["vote"], told["rule"], told["num_classes"]) if "vote" in told else None
         stated |= {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"]}
         return stated | ({} if vote is None else {"vote": vote.to_json()})
-    counts = {name: int(draft[place][:1].sum()) or 1 for name, place in (("n0", "selection"), ("n", "estimation"))}
+    counts = {
+        name: int(draft[place][:1].sum()) or 1
+        for name, place in (("selection", "selection"), ("samples", "estimation"))
+    }
     return stated | {"settings": draft.settings, **counts}
 
 
@@ -153,7 +156,7 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
     if "settings" in asked:
         settings = asked["settings"]
         given = {name: settings[name] for name in ("alpha", "scope", "seed")} | {
-            name: asked[name] for name in ("n0", "n")
+            name: asked[name] for name in ("selection", "samples")
         }
         noise = {
             name: math.inf if value == "inf" else value for name, value in settings["noise"].items() if name != "kind"
@@ -166,7 +169,7 @@ def _honest(name: str, rows: tuple[int, ...], stated: str) -> Draft | None:
         if asked["tolerance"] != world.least_tolerance:
             given = {"tolerance": asked["tolerance"]}
         if "vote" in asked:
-            given["vote"] = VotingRule(**asked["vote"])
+            given["rule"] = VotingRule(**asked["vote"])
         case = replace(case, settings={})
     certificate = case.certify(rows or world.honest.arrays["row"][:1], **given)
     draft = drafted(certificate, tuple(budget_of(stored) for stored in asked["budgets"]))

@@ -28,7 +28,7 @@ def check_waking() -> None:
     attack = ac.Perturbation(inject_nodes={39: [1.0]}, add_edges=[(39, p), (39, q)])
     vote = ac.VotingRule("abstain", [0, 2, 0])
     before, after = (
-        ac.certify(Constant([1.0, 0.0, -1.0]), graph, ac.EdgeCentric(2), vote=vote)
+        ac.certify(Constant([1.0, 0.0, -1.0]), graph, ac.EdgeCentric(2), rule=vote)
         for graph in (data, attack.apply(data))
     )
     assert before.holds_against(attack.cost())[0]

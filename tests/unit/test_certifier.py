@@ -1,5 +1,7 @@
 """``certify`` takes every defence, prepares the data once, and refuses settings of the other kind of defence."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -18,7 +20,7 @@ from ..support.graphs import random_data
 from ..support.models import build
 from ..support.small_graphs import node_model, random_graph
 
-SAMPLES = {"n0": 20, "n": 200, "alpha": 0.05, "seed": 3}
+SAMPLES = {"selection": 20, "samples": 200, "alpha": 0.05, "seed": 3}
 RANDOM = [BiRS(0.5, 0.6), SparseRS(), RS(0.9)]
 DIVISIONS = [ac.EdgeCentric(7), ac.NodeCentric(7), ac.GatedNodeCentric(7)]
 DIVISIONS += [GNNCertE(7), GNNCertN(7), GNNCertEN(3, 3)]
@@ -32,8 +34,9 @@ def graph():
 @pytest.mark.parametrize("defence", RANDOM, ids=lambda one: one.method)
 def test_a_random_defence_certifies_as_its_own_method_does(graph, defence) -> None:
     told: list[Progress] = []
-    ours = ac.certify(node_model(), graph, defence, [0, 3, 5], progress=told.append, **SAMPLES)
-    own = defence.certify(node_model(), graph, [0, 3, 5], **SAMPLES)
+    defence = replace(defence, **SAMPLES)
+    ours = ac.certify(node_model(), graph, defence, [0, 3, 5], progress=told.append)
+    own = defence.certify(node_model(), graph, [0, 3, 5])
     assert ours.claim == own.claim
     assert np.array_equal(ours.radius, own.radius)
     assert (told[-1].done, told[-1].total) == (220, 220)
@@ -48,10 +51,22 @@ def test_prepared_data_gives_the_same_certificate(graph, division, tmp_path) -> 
 
 
 def test_settings_of_the_other_kind_are_refused_by_name(graph) -> None:
-    with pytest.raises(SettingsError, match=r"n=50, alpha=0\.1: .* random defences; leave them out"):
-        ac.certify(node_model(), graph, ac.NodeCentric(7), n=50, alpha=0.1)
     with pytest.raises(SettingsError, match=r"tolerance=1: bi-rs draws samples"):
         ac.certify(node_model(), graph, BiRS(), tolerance=1)
+
+
+@pytest.mark.parametrize("limit", ["200MB", "0.2 gb", 200_000_000])
+def test_a_memory_limit_may_be_text(graph, limit, monkeypatch) -> None:
+    given = []
+    cast = certifier.cast
+    monkeypatch.setattr(certifier, "cast", lambda *args, **more: given.append(args[6]) or cast(*args, **more))
+    ac.certify(node_model(), graph, ac.NodeCentric(7), memory_limit=limit)
+    assert given == [200_000_000]
+
+
+def test_a_memory_limit_that_is_no_size_is_refused(graph) -> None:
+    with pytest.raises(SettingsError, match='such as "4GB"'):
+        ac.certify(node_model(), graph, ac.NodeCentric(7), memory_limit="much")
 
 
 def test_progress_is_told_when_casting_begins_and_ends(graph) -> None:

@@ -1,4 +1,4 @@
-"""``certify(vote=...)``: ballots stay what they are; what empty groups cast and the prior are added afterwards."""
+"""``certify(rule=...)``: ballots stay what they are; what empty groups cast and the prior are added afterwards."""
 
 import math
 
@@ -34,8 +34,8 @@ def graphs():
 def test_the_plain_vote_changes_nothing(graph, division, tmp_path):
     for name, options in {
         "a": {},
-        "b": {"vote": ac.VotingRule()},
-        "c": {"vote": ac.VotingRule(prior=[0, 0, 0])},
+        "b": {"rule": ac.VotingRule()},
+        "c": {"rule": ac.VotingRule(prior=[0, 0, 0])},
     }.items():
         ac.certify(node_model(), graph, division, **options).save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
@@ -46,7 +46,7 @@ def test_the_plain_vote_changes_nothing(graph, division, tmp_path):
 @pytest.mark.parametrize("empty", ["edgeless", "abstain", 2])
 def test_listed_ballots_stay_and_empty_groups_cast_the_constant(graph, division, empty, engine):
     plain = ac.certify(node_model(), graph, division, engine=engine).evidence
-    voted = ac.certify(node_model(), graph, division, engine=engine, vote=ac.VotingRule(empty, 4)).evidence
+    voted = ac.certify(node_model(), graph, division, engine=engine, rule=ac.VotingRule(empty, 4)).evidence
     assert np.array_equal(plain.votes.ballot, voted.votes.ballot)
     assert np.array_equal(voted.edgeless, plain.votes.default)
     expected = {"edgeless": plain.votes.default, "abstain": np.full(12, -1), 2: np.full(12, 2)}[empty]
@@ -59,21 +59,21 @@ def test_listed_ballots_stay_and_empty_groups_cast_the_constant(graph, division,
 @pytest.mark.parametrize("division", NODE, ids=str)
 def test_the_prior_of_a_graph_is_added_for_each_class(graphs, division):
     plain = ac.certify(graph_model(), graphs, division)
-    voted = ac.certify(graph_model(), graphs, division, vote=ac.VotingRule(1, [0, -2, 5]))
+    voted = ac.certify(graph_model(), graphs, division, rule=ac.VotingRule(1, [0, -2, 5]))
     empty = plain.evidence.votes.num_unlisted
     assert empty.any()
     assert np.array_equal(voted.counts, plain.counts + [0, -2, 5] + empty[:, None] * [0, 1, 0])
 
 
 def test_with_gated_features_a_prior_for_classes_leaves_own_features_covered(graph):
-    cert = ac.certify(node_model(), graph, GATED, vote=ac.VotingRule("abstain", [0, 9, 0]))
+    cert = ac.certify(node_model(), graph, GATED, rule=ac.VotingRule("abstain", [0, 9, 0]))
     assert cert.holds_against(Budget(target_features=True)).any()
     with pytest.raises(SettingsError, match="own features"):
-        ac.certify(node_model(), graph, GATED, vote=ac.VotingRule(prior=3))
+        ac.certify(node_model(), graph, GATED, rule=ac.VotingRule(prior=3))
 
 
 def test_an_overwhelming_prior_is_the_graph_free_answer(graph):
-    cert = ac.certify(node_model(), graph, ac.NodeCentric(7), vote=ac.VotingRule("abstain", 100))
+    cert = ac.certify(node_model(), graph, ac.NodeCentric(7), rule=ac.VotingRule("abstain", 100))
     assert np.array_equal(cert.label, cert.evidence.edgeless)
     everything = Budget(add_edges=math.inf, delete_edges=math.inf, delete_nodes=math.inf, change_features=math.inf)
     assert cert.holds_against(everything).all()
@@ -84,7 +84,7 @@ def test_an_overwhelming_prior_is_the_graph_free_answer(graph):
 def test_a_prediction_too_close_to_a_tie_gives_no_prior():
     data = Data(x=torch.zeros(2, 1), edge_index=torch.empty(2, 0, dtype=torch.int64))
     for vote in (ac.VotingRule("abstain", 5), ac.VotingRule("abstain", -5)):
-        cert = ac.certify(Constant([0.0, 0.0, -1.0]), data, ac.NodeCentric(3), vote=vote)
+        cert = ac.certify(Constant([0.0, 0.0, -1.0]), data, ac.NodeCentric(3), rule=vote)
         assert not cert.evidence.edgeless_stable.any()
         assert cert.radius.tolist() == [-1, -1]
         assert not cert.holds_against(Budget()).any()
@@ -92,11 +92,11 @@ def test_a_prediction_too_close_to_a_tie_gives_no_prior():
 
 def test_what_is_no_vote_and_votes_of_random_defences_are_refused(graph):
     with pytest.raises(SettingsError, match="expected a VotingRule"):
-        ac.certify(node_model(), graph, ac.NodeCentric(7), vote=5)
+        ac.certify(node_model(), graph, ac.NodeCentric(7), rule=5)
     with pytest.raises(SettingsError, match="settings of divisions"):
-        ac.certify(node_model(), graph, BiRS(), vote=ac.VotingRule("abstain", 5))
+        ac.certify(node_model(), graph, BiRS(), rule=ac.VotingRule("abstain", 5))
     with pytest.raises(SettingsError, match="classes are 0 to 2"):
-        ac.certify(node_model(), graph, ac.NodeCentric(7), vote=ac.VotingRule(3))
+        ac.certify(node_model(), graph, ac.NodeCentric(7), rule=ac.VotingRule(3))
 
 
 def test_emptiness_is_a_matter_of_the_target():

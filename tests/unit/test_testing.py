@@ -35,7 +35,7 @@ def test_built_in_divisions_keep_their_promise(division, task):
 @pytest.mark.parametrize("task", ["node", "graph"])
 @pytest.mark.parametrize("division", [PerEdge(), PerNeighbour()], ids=str)
 def test_one_group_per_neighbour_keeps_its_promise(division, task):
-    check_division(division, task, trials=FEW // 2, vote=VotingRule(empty=1, prior=[0, 3]))
+    check_division(division, task, trials=FEW // 2, rule=VotingRule(empty=1, prior=[0, 3]))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_one_group_per_neighbour_keeps_its_promise(division, task):
     ids=str,
 )
 def test_constants_of_empty_groups_move_no_more_ballots(division, vote):
-    check_division(division, trials=FEW // 2, vote=vote)
+    check_division(division, trials=FEW // 2, rule=vote)
 
 
 class SharedGroups(PerNeighbour):
@@ -74,14 +74,14 @@ class OneAtMost(NodeCentric):
 @pytest.mark.parametrize("division", [SharedGroups(), ForgetsPairs(), OneAtMost(3)], ids=repr)
 def test_broken_promises_are_caught_with_votes_and_groups_of_their_own(division):
     with pytest.raises(DivisionError, match="but votes_moved promised"):
-        check_division(division, trials=200, vote=VotingRule(empty="abstain"))
+        check_division(division, trials=200, rule=VotingRule(empty="abstain"))
 
 
 def test_a_vote_that_makes_no_sense_is_refused():
     for division, vote in ((PerNeighbour(), VotingRule(empty="edgeless")), (Mine(), VotingRule(empty=1))):
         with pytest.raises(SettingsError):
-            check_division(division, vote=vote)
-    check_division(Mine(), trials=5, vote=VotingRule(prior=[0, 5]))
+            check_division(division, rule=vote)
+    check_division(Mine(), trials=5, rule=VotingRule(prior=[0, 5]))
 
 
 class Mine(Division):

@@ -26,21 +26,21 @@ KINDS = ("greedy", "injection", "deletions", "features", "hubs", "random", "grad
 def attack(
     model: Any,
     data: Any,
-    division: Division | None = None,
+    defence: Division | None = None,
     *,
     budget: Budget | Sequence[Budget],
     kind: str | Sequence[str] = "greedy",
     targets: Any = None,
     certificate: Certificate | None = None,
     seed: int = 0,
-    vote: VotingRule | None = None,
+    rule: VotingRule | None = None,
 ) -> AttackReport:
     """Tries to change voted labels within a budget.
 
     Args:
         model: A trained module in eval mode, as ``certify`` takes it.
         data: A ``Data`` (its nodes are attacked) or a list of ``Data`` (the graphs are).
-        division: The division of the defence. Defaults to the one of the certificate.
+        defence: The division of the defence. Defaults to the one of the certificate.
         budget: What the attacker may do to each target, or one budget for each target.
         kind: One of
 
@@ -55,7 +55,7 @@ def attack(
         targets: Mask or row numbers. Defaults to the targets of the certificate, or to all.
         certificate: Certificate of the same model and data, to compare with.
         seed: Seed of the random samples.
-        vote: The voting rule. Defaults to the one of the certificate, or to ``VotingRule()``.
+        rule: The voting rule. Defaults to the one of the certificate, or to ``VotingRule()``.
 
     Returns:
         One result for each target: the attacked graph, what it cost, and the label voted on it.
@@ -64,11 +64,12 @@ def attack(
         BudgetError: The budget allows something that this attack or graph cannot do.
         SettingsError: The kind of attack is unknown, or does not fit the task or division.
     """
+    division = defence
     if certificate is not None and division is None:
         division = parse_division(certificate.claim.division)
     if division is None:
         raise SettingsError("attack() needs to know the division: pass it, or the certificate to attack.")
-    problem = Problem(model, data, division, certificate.vote if certificate is not None and vote is None else vote)
+    problem = Problem(model, data, division, certificate.vote if certificate is not None and rule is None else rule)
     rows = problem.rows(certificate.row if certificate is not None and targets is None else targets)
     if certificate is not None and not np.array_equal(rows, certificate.row):
         raise SettingsError(

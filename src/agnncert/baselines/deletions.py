@@ -190,9 +190,6 @@ class BiRS(Smoothing):
     test: str = "B2"
     edges_per_injected: float = 5
 
-    def __post_init__(self) -> None:
-        self.noise(1)
-
     def noise(self, num_features: int) -> DeletionNoise:
         """The noise; the number of features does not matter to it."""
         return DeletionNoise(self.p_edge, self.p_node, self.test, self.edges_per_injected)

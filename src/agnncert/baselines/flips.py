@@ -388,7 +388,7 @@ class RS(FlipDefence):
                 f"beta={self.beta!r}: the probability to keep a pair must lie between 1/2 (noise that says "
                 "nothing about the graph) and 1 (no noise, nothing certified), such as 0.8."
             )
-        self.noise(1)
+        super().__post_init__()
 
     def noise(self, num_features: int) -> FlipNoise:
         """The noise; features stay as they are."""
@@ -419,9 +419,6 @@ class SparseRS(FlipDefence):
     p_delete: float = 0.4
     p_add_feature: float = 0.0
     p_delete_feature: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.noise(1)
 
     def noise(self, num_features: int) -> FlipNoise:
         """The noise, for nodes with ``num_features`` features."""

@@ -50,12 +50,15 @@ def defence_of(evidence: SampleEvidence) -> Smoothing:
         CertificateError: No defence of this library has that noise.
     """
     noise, method = evidence.noise, evidence.method
+    how: dict[str, Any] = {"alpha": evidence.alpha, "scope": evidence.scope, "seed": evidence.seed}
+    if evidence.num_targets:
+        how |= {"selection": int(evidence.selection[0].sum()), "samples": int(evidence.estimation[0].sum())}
     if method == BiRS.method and isinstance(noise, DeletionNoise):
-        return BiRS(noise.p_edge, noise.p_node, noise.test, noise.edges_per_injected)
+        return BiRS(noise.p_edge, noise.p_node, noise.test, noise.edges_per_injected, **how)
     if method == SparseRS.method and isinstance(noise, FlipNoise):
-        return SparseRS(noise.p_add, noise.p_delete, noise.p_add_feature, noise.p_delete_feature)
+        return SparseRS(noise.p_add, noise.p_delete, noise.p_add_feature, noise.p_delete_feature, **how)
     if method == RS.method and isinstance(noise, FlipNoise):
-        return RS(1 - noise.p_add, noise.where)
+        return RS(1 - noise.p_add, noise.where, **how)
     raise CertificateError(f'no defence called "{method}" has {noise.kind} noise: its samples cannot be drawn again.')
 
 
@@ -72,14 +75,4 @@ def redraw(evidence: SampleEvidence, model: Any, data: Any, targets: Any, engine
         targets: Rows of the targets.
         engine: The engine it was made with.
     """
-    return defence_of(evidence).certify(
-        model,
-        data,
-        targets=targets,
-        n0=int(evidence.selection[0].sum()),
-        n=int(evidence.estimation[0].sum()),
-        alpha=evidence.alpha,
-        scope=evidence.scope,
-        seed=evidence.seed,
-        engine=engine,
-    )
+    return defence_of(evidence).certify(model, data, targets, engine=engine)

@@ -424,13 +424,13 @@ def _resumed(checkpoint: str | os.PathLike[str] | None, key: dict[str, Any], n0:
     return counts
 
 
-def check_samples(n0: int, n: int, seed: int) -> None:
+def check_samples(selection: int, samples: int, seed: int) -> None:
     """Refuses numbers of samples and seeds that make no sense.
 
     Raises:
         SettingsError: Says which number, and what was expected.
     """
-    for name, value, least in (("n0", n0, 1), ("n", n, 1), ("seed", seed, 0)):
+    for name, value, least in (("selection", selection, 1), ("samples", samples, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             expected = "number from 0 on" if name == "seed" else "number of samples, at least 1"
             raise SettingsError(f"{name}={value!r}: expected a whole {expected}.")

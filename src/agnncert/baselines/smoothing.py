@@ -3,7 +3,7 @@
 import copy
 import os
 from abc import ABC, abstractmethod
-from dataclasses import asdict, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,10 +27,33 @@ from agnncert.proving.noise import Noise
 from agnncert.proving.samples import EACH, SampleEvidence, check_alpha, sample_claim
 
 
+@dataclass(frozen=True, kw_only=True)
 class Smoothing(ABC):
-    """A defence that votes over random changes of the input. Subclasses are frozen dataclasses."""
+    """A defence that votes over random changes of the input. Subclasses are frozen dataclasses.
+
+    Attributes:
+        samples: Number of samples that bound the probability of the label. Fix it before looking at results: stopping
+            when the results please voids ``alpha``.
+        selection: Number of samples that choose the label.
+        alpha: Error probability of the certificate.
+        scope: ``"each target"``: every statement about one target is wrong with probability at most ``alpha``.
+            ``"all targets together"``: all statements together are right with probability at least ``1 - alpha``.
+        seed: Seed of all samples.
+    """
 
     method: ClassVar[str]  # name of the defence
+    is_random: ClassVar[bool] = True  # certify() asks: a random defence makes its certificate from samples
+
+    samples: int = field(default=10_000, repr=False)
+    selection: int = field(default=100, repr=False)
+    alpha: float = field(default=0.01, repr=False)
+    scope: str = field(default=EACH, repr=False)
+    seed: int = field(default=0, repr=False)
+
+    def __post_init__(self) -> None:
+        check_samples(self.selection, self.samples, self.seed)
+        check_alpha(self.alpha, self.scope)
+        self.noise(1)
 
     @abstractmethod
     def noise(self, num_features: int) -> Noise:
@@ -94,7 +117,7 @@ class Smoothing(ABC):
 
     def drawn(self) -> dict[str, Any]:
         """The settings that samples depend on; counts drawn with others must not be mixed with these."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        return {setting.name: getattr(self, setting.name) for setting in fields(self) if not setting.kw_only}
 
     @torch.no_grad()
     def certify(
@@ -103,11 +126,6 @@ class Smoothing(ABC):
         data: Any,
         targets: Any = None,
         *,
-        n0: int = 100,
-        n: int = 10_000,
-        alpha: float = 0.01,
-        scope: str = EACH,
-        seed: int = 0,
         engine: EngineName = "fast",
         checkpoint: str | os.PathLike[str] | None = None,
         workers: Workers | None = None,
@@ -119,16 +137,9 @@ class Smoothing(ABC):
             model: A trained module, best trained on :meth:`noisy` data.
             data: A graph (node task) or a list of graphs (graph task).
             targets: Mask or row numbers of nodes or graphs; all when not given.
-            n0: Samples that choose the label.
-            n: Samples that bound its probability. Fix the number before looking at results: stopping when
-                one likes them voids ``alpha``.
-            alpha: Error probability.
-            scope: ``"each target"``: every statement about one target is wrong with probability ``alpha`` at
-                most. ``"all targets together"``: all of them are right with probability ``1 - alpha``.
-            seed: Seed of all samples.
             engine: "fast", or "naive": the model runs on one whole noisy graph at a time.
             checkpoint: File that keeps the counts. An interrupted run, called again, goes on from it to the
-                same counts; a larger ``n0`` or ``n`` adds samples.
+                same counts; larger ``samples`` or ``selection`` add samples.
             workers: Who draws the samples, such as ``ac.Ray()``; this process when not given. The counts are the same.
             progress: Called after each batch of samples.
 
@@ -136,12 +147,10 @@ class Smoothing(ABC):
             A certificate. Its radius is -1 where the samples do not decide.
 
         Raises:
-            SettingsError: A number makes no sense, or ``checkpoint`` belongs to another run.
+            SettingsError: ``checkpoint`` belongs to another run.
             ModelContractError: The model does not fit the defence.
             GraphError: The data cannot be used as it is.
         """
-        check_samples(n0, n, seed)
-        check_alpha(alpha, scope)
         if engine not in ENGINES:
             raise SettingsError(f'unknown engine "{engine}": {did_you_mean(str(engine), ENGINES)}')
         ready = prepared(data, targets)
@@ -151,10 +160,17 @@ class Smoothing(ABC):
         sampler = self._sampler(call, chosen.graph, chosen.places, engine == "naive")
         digests = {"graph": chosen.digest, "model": model_digest(model)}
         key = {"method": self.method, "noise": self.drawn(), "targets": chosen.rows.tolist(), **digests}
-        counts = collect(sampler, n0, n, seed, key, checkpoint, progress, workers)
+        counts = collect(sampler, self.selection, self.samples, self.seed, key, checkpoint, progress, workers)
         noise = self.noise(int(chosen.graph.x.size(1)))
         evidence = SampleEvidence(
-            self.method, noise, counts.selection, counts.estimation, float(alpha), scope, int(seed), chosen.task
+            self.method,
+            noise,
+            counts.selection,
+            counts.estimation,
+            float(self.alpha),
+            self.scope,
+            int(self.seed),
+            chosen.task,
         )
         claim = sample_claim(evidence, chosen.id_kind, digests, (str(self),))
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)

@@ -198,7 +198,7 @@ def _attack(
         succeeded = np.zeros(0, dtype=bool)
         if len(targets):
             how: dict[str, Any] = {"kind": settings.kind, "targets": targets, "seed": settings.seed}
-            how["vote"] = certificate.vote
+            how["rule"] = certificate.vote
             succeeded = attack(study.new_model(), study.data, study.division, budget=budgets, **how).succeeded
         ends = np.cumsum([len(chosen[size]) for size in sizes])
         fallen |= dict(zip(sizes, np.split(succeeded, ends[:-1]), strict=True))

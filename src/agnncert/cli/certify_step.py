@@ -122,16 +122,16 @@ def _choose(study: Study, settings: CertifySettings, folder: RunFolder) -> tuple
     choice = choose_voting_rule(study.new_model(), study.data, division, settings.size, **how)  # type: ignore[arg-type]
     log.info("%s", choice)
     folder.write(VOTE, json.dumps(_choice_table(choice), indent=2) + "\n")
-    return replace(study, defence=choice.division, model=choice.model), choice.vote
+    return replace(study, defence=choice.division, model=choice.model), choice.rule
 
 
 def _choice_table(choice: RuleChoice) -> dict[str, Any]:
     """A choice in JSON's terms; ``constant`` describes the model that votes, if it is not that of the run."""
     best = choice.best
-    constant = None if best.label is None else {"label": best.label, "classes": len(best.vote.class_prior)}
+    constant = None if best.label is None else {"label": best.label, "classes": len(best.rule.class_prior)}
     candidates = [
         {
-            "decides": one.name, "division": str(one.division), **one.vote.to_json(), "chosen": one is best,
+            "decides": one.name, "division": str(one.division), **one.rule.to_json(), "chosen": one is best,
             "accuracy": one.accuracy, "certified_accuracy": one.certified_accuracy,
         }
         for one in choice.candidates
@@ -156,7 +156,7 @@ def _certify(
     if settings.engine == "fast" and not settings.edges_only:  # finished parts are kept if the command is interrupted
         how["checkpoint"] = folder.path / BALLOTS
     certificate, seconds, _ = certify_model(
-        study, model, on_progress, memory_limit=memory, vote=vote, workers=workers, **how
+        study, model, on_progress, memory_limit=memory, rule=vote, workers=workers, **how
     )
     certificate = _with_known_truth(certificate)
     certificate.save(folder.certificate)

@@ -61,10 +61,11 @@ def compare_run(
     chosen = [_with_vote(*_parsed(text), task, names) for text in settings.defence] or None
     folder = Path(out) if out is not None else Path("runs") / file_name(f"{data_name}-{name}-comparison")
     comparison = compare(
-        data, chosen, settings.kind, sizes or None, vote=settings.with_class_numbers(names).vote,
-        design_size=designs or None, edges_per_injected=injected, own_features=settings.own_features, **model,
-        fit_args=settings.fit_arguments(), references=settings.references, n0=settings.selection, n=settings.samples,
-        alpha=settings.alpha, seed=settings.seed, folder=folder / "certificates", progress=on_progress,
+        data, chosen, against=settings.kind, sizes=sizes or None, rule=settings.with_class_numbers(names).vote,
+        size=designs or None, edges_per_injected=injected, own_features=settings.own_features, **model,
+        fit=settings.fit_arguments(), references=settings.references,
+        sampling={"selection": settings.selection, "samples": settings.samples, "alpha": settings.alpha},
+        seed=settings.seed, folder=folder / "certificates", progress=on_progress,
     )  # fmt: skip
     tau = f"-{injected:g}" if threat.kind == "injection" else ""
     files = comparison.save(folder, file_name(f"{threat.kind}{tau}{'-own' if threat.own_features else ''}"))

@@ -81,7 +81,7 @@ class Training:
         """
         settings, report = replace(self.settings, **changes), self.on_progress
         fit_args = settings.fit_arguments() | ({"select_size": 0} if division is None else {})
-        vote = {} if division is None or settings.vote is None else {"vote": settings.vote}
+        vote = {} if division is None or settings.vote is None else {"rule": settings.vote}
         study = Study(
             self.ready, targets_of(self.ready, None), UNDEFENDED if division is None else division,
             lambda: fresh_model(settings, self.ready.data), fit_args={**fit_args, **vote}, seed=settings.seed,

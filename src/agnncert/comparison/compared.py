@@ -221,22 +221,19 @@ def _costs(row: Row) -> tuple[str, str, str]:
 def compare(
     data: Any,
     defences: Mapping[str, Voted] | Sequence[Voted] | None = None,
-    attack: str = "edges",
-    sizes: Iterable[int] | None = None,
     *,
-    vote: VotingRule | None = None,
-    design_size: int | Sequence[int] | None = None,
+    against: str = "edges",
+    sizes: Iterable[int] | None = None,
+    rule: VotingRule | None = None,
+    size: int | Sequence[int] | None = None,
     edges_per_injected: float = math.inf,
     own_features: bool = False,
     model: BaseModel = "gcn",
     model_args: Mapping[str, Any] | None = None,
-    fit_args: Mapping[str, Any] | None = None,
+    fit: Mapping[str, Any] | None = None,
     references: bool = True,
     targets: Any = None,
-    n0: int = 100,
-    n: int = 10_000,
-    alpha: float = 0.01,
-    scope: str = "each target",
+    sampling: Mapping[str, Any] | None = None,
     seed: int = 0,
     root: str | Path | None = None,
     folder: str | Path | None = None,
@@ -253,11 +250,11 @@ def compare(
             ``model`` is trained) and
             smoothing defences (``ac.baselines.BiRS``, ``SparseRS``, ``RS``), by name or in a list; those that
             cover the attack, with their usual settings, when not given. A division may come with its vote, as a pair:
-            ``(ac.PerNeighbour(), ac.Vote(prior=5))``.
-        attack: ``"edges"``, ``"injection"``, ``"features"`` or ``"edges and features"``.
+            ``(ac.PerNeighbour(), ac.VotingRule(prior=5))``.
+        against: ``"edges"``, ``"injection"``, ``"features"`` or ``"edges and features"``.
         sizes: Attack sizes; what a size counts is in ``Comparison.threat.unit``.
-        vote: What empty groups cast, and votes that are there from the start, for all divisions.
-        design_size: Have ``choose_voting_rule`` choose these on validation, for ``EdgeCentric`` and ``NodeCentric``.
+        rule: What empty groups cast, and votes that are there from the start, for all divisions.
+        size: Have ``choose_voting_rule`` choose these on validation, for ``EdgeCentric`` and ``NodeCentric``.
             Of several sizes each has a row, and all together an envelope. A size counts here as in ``radius`` (where
             features stay, ``structure_radius``).
         edges_per_injected: Edges per injected node; ``math.inf`` for any number.
@@ -265,16 +262,13 @@ def compare(
         model: Name of the base model; or a function without arguments that makes one of your own, untrained; or a
             trained module, which all defences then use as it is.
         model_args: Settings of a base model that is named, on top of the recipe for the data.
-        fit_args: Settings of training, likewise.
+        fit: Settings of training (``ac.fit``), on top of the recipe for the data.
         references: Whether to add controls that every defence should beat: the undefended model; an MLP that reads no
             edges; the majority class, which no attack can change. Nodes: the best prediction of a defended model
             without edges. Graphs: a class by number of nodes, or of edges, and a vote of all nodes by their features;
             these are chosen for the design size, or without one for each size (an envelope).
         targets: Mask or row numbers. Defaults to the test part.
-        n0: Samples with which smoothing defences choose labels.
-        n: Samples with which they bound probabilities.
-        alpha: Their error probability.
-        scope: ``"each target"`` or ``"all targets together"``.
+        sampling: Settings of all smoothing defences in place of their own, such as ``{"samples": 1000}``.
         seed: Seed of split (of a named dataset), weights, training and samples.
         root: Folder of the datasets.
         folder: Where certificates are kept. An interrupted call that is repeated continues, and another kind of attack
@@ -284,16 +278,15 @@ def compare(
     Raises:
         SettingsError: A name or number is not valid, or a defence does not fit the task.
     """
-    threat = Threat(attack, edges_per_injected, own_features)
+    threat = Threat(against, edges_per_injected, own_features)
     data = load_dataset(data, root=root, seed=seed) if isinstance(data, str) else data
     task, name = infer_task(data), getattr(data, "name", None) or "data"
     at = _checked_sizes(sizes, threat)
-    designs = checked_designs(design_size)
-    samples = {"n0": n0, "n": n, "alpha": alpha, "scope": scope}
-    study = make_study(data, targets, model, model_args, fit_args, seed=seed, samples=samples)
+    designs = checked_designs(size)
+    study = make_study(data, targets, model, model_args, fit, seed=seed, samples=sampling or {})
     chosen = named(usual_defences(task, threat) if defences is None else defences)
-    if vote is not None:
-        chosen = with_vote(chosen, vote, everywhere=defences is not None)
+    if rule is not None:
+        chosen = with_vote(chosen, rule, everywhere=defences is not None)
     entries = entries_of(study, chosen, threat, designs)  # raises errors before any work
     if references:
         known = (UNDEFENDED, GRAPH_FREE, MAJORITY)

@@ -54,7 +54,7 @@ class Study:
         model: Name of the base model, a function that makes an untrained one, or a trained module, used as it is.
         model_args: Settings of a base model that is named.
         fit_args: Settings of its training.
-        samples: ``n0``, ``n``, ``alpha`` and ``scope`` of smoothing defences.
+        samples: Settings of sampling that differ from those of the defence.
         seed: Seed of weights, training and samples.
         vote: What empty groups of a division cast, and its prior; as usual if ``None``.
         design_size: Have the vote chosen on validation for this size; ``None`` if it is given, or as usual.
@@ -138,6 +138,13 @@ class Study:
             )
         return copy.deepcopy(module)  # a function may return the same module twice
 
+    def sampling(self) -> dict[str, Any]:
+        """How a smoothing defence draws samples, which its printed form does not say."""
+        if not isinstance(self.defence, Smoothing):
+            return {}
+        own = {name: getattr(self.defence, name) for name in ("samples", "selection", "alpha", "scope", "seed")}
+        return {**own, "seed": self.seed, **self.samples}
+
     def key(self) -> str:
         """A digest that names the outcome of this study, the same on every machine."""
         parts = {
@@ -147,7 +154,7 @@ class Study:
             "model": self.model if isinstance(self.model, str) else model_digest(self.new_model()),
             "model_args": dict(self.model_args),
             "fit_args": dict(self.fit_args),
-            "samples": dict(self.samples) if isinstance(self.defence, Smoothing) else {},
+            "samples": self.sampling(),
             "seed": self.seed,
         }
         if self.vote is not None:
@@ -249,7 +256,7 @@ def fit_model(
         return {"seconds": 0.0}
     args = {"seed": study.seed, **study.fit_args}
     if fit_for is not None and study.vote is not None:
-        args["vote"] = study.vote
+        args["rule"] = study.vote
     fit(model, study.data, fit_for, checkpoint=checkpoint, progress=progress, **args)
     record: Any = model.training_record
     return {name: value for name, value in record.items() if name != "history"}
@@ -283,10 +290,11 @@ def certify_model(
     """
     if isinstance(study.defence, str):
         raise SettingsError(f"{study.defence} is not a defence: nothing can be certified with it.")
-    if isinstance(study.defence, Smoothing):
-        how = {**study.samples, "seed": study.seed, **how}
+    defence = study.defence
+    if isinstance(defence, Smoothing):
+        defence = replace(defence, **study.sampling())
     elif study.vote is not None:
-        how = {"vote": study.vote, **how}
+        how = {"rule": study.vote, **how}
     times = [begin := time.perf_counter()]
 
     def note(step: Progress) -> None:
@@ -294,7 +302,7 @@ def certify_model(
         if progress is not None:
             progress(step)
 
-    certificate = certify(model, study.ready, study.defence, study.targets, progress=note, **how)
+    certificate = certify(model, study.ready, defence, study.targets, progress=note, **how)
     first = times[0] if isinstance(study.defence, Smoothing) else times[1]  # divisions report when casting begins
     return certificate, time.perf_counter() - begin, times[-1] - first
 
@@ -374,7 +382,7 @@ def _with_chosen_vote(study: Study, model: torch.nn.Module) -> tuple[Study, torc
         model, study.data, division, study.design_size or 0, candidates=candidates, against=study.against,
         protocol=study.fit_args.get("protocol", "transductive"),
     )  # fmt: skip
-    chosen = replace(study, defence=choice.division, vote=choice.vote, design_size=None)
+    chosen = replace(study, defence=choice.division, vote=choice.rule, design_size=None)
     return chosen, choice.model, choice.best.name
 
 

@@ -56,7 +56,7 @@ class RuleCandidate:
     Attributes:
         name: What decides: "constant", "no edges", "size only", "plain vote" or "with a prior".
         division: The division.
-        vote: The vote.
+        rule: The voting rule.
         label: Which class every filled group votes for, if the size alone decides.
         accuracy: Share of targets that the vote gets right.
         certified_accuracy: Share of targets that it gets right and certifies at the design size.
@@ -66,7 +66,7 @@ class RuleCandidate:
 
     name: str
     division: BuiltIn
-    vote: VotingRule
+    rule: VotingRule
     label: int | None
     accuracy: float
     certified_accuracy: float
@@ -96,9 +96,9 @@ class RuleChoice:
     against: Against = "any"
 
     @property
-    def vote(self) -> VotingRule:
-        """The vote that was chosen."""
-        return self.best.vote
+    def rule(self) -> VotingRule:
+        """The voting rule that was chosen."""
+        return self.best.rule
 
     @property
     def division(self) -> BuiltIn:
@@ -119,8 +119,8 @@ class RuleChoice:
         for one in self.candidates:
             mark = "*" if one is self.best else " "
             lines.append(
-                f"{mark} {one.name:<14}{title_of(one.division):<14}{_groups_text(one.division):>8}{one.vote.empty!s:>10}"
-                f"{'  ' + _prior_text(one.vote):>16}{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
+                f"{mark} {one.name:<14}{title_of(one.division):<14}{_groups_text(one.division):>8}{one.rule.empty!s:>10}"
+                f"{'  ' + _prior_text(one.rule):>16}{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
             )
         if self.given_up > 0:
             lines.append(f"Without an attack another candidate is right more often, by {self.given_up:.3f}.")
@@ -164,8 +164,8 @@ def choose_voting_rule(
         ModelContractError: The model cannot be certified.
         DatasetError: Labels or splits are missing.
 
-    Example: ``choice = ac.choose_vote(model, data, division, size=3)``, then
-    ``ac.certify(choice.model, data, choice.division, vote=choice.vote)``.
+    Example: ``choice = ac.choose_voting_rule(model, data, division, size=3)``, then
+    ``ac.certify(choice.model, data, choice)``.
     """
     require_order(model, data, division)
     task = infer_task(data)
@@ -186,7 +186,7 @@ def choose_voting_rule(
         tried.append(_counted_exactly(ready, exact, parts, num_classes, size, against))
     best = _simplest(tried)
     if best.label is not None:
-        model = build_constant(data, best.label, len(best.vote.class_prior))
+        model = build_constant(data, best.label, len(best.rule.class_prior))
     return RuleChoice(best, tuple(tried), model, size, sum(map(len, parts)), against)
 
 
@@ -231,7 +231,7 @@ def _table(
     # Where every neighbour has a group of its own, the edgeless prediction is no ballot: a prior brings it in.
     own = division.is_per_neighbour
     vote = VotingRule(prior=1) if own and ready.task == "node" else None
-    evidence: Any = certify(model, ready, division, rows, vote=vote).evidence
+    evidence: Any = certify(model, ready, division, rows, rule=vote).evidence
     labels = graph_classes(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
     truth = checked_labels(labels, ready.total, rows, evidence.votes.num_classes).numpy()[rows]
     return BallotTable.of_own_groups(evidence, truth, against) if own else BallotTable.of(evidence.votes, truth)

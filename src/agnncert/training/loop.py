@@ -158,9 +158,9 @@ class Step(Progress):
 def fit(
     model: Module,
     data: Any,
-    division: Division | Smoothing | None = None,
+    defence: Division | Smoothing | None = None,
     *,
-    vote: VotingRule | None = None,
+    rule: VotingRule | None = None,
     checkpoint: str | Path | None = None,
     progress: Callable[[Step], None] | None = None,
     **settings: Unpack[FitSettings],
@@ -172,7 +172,7 @@ def fit(
     Args:
         model: Any module; see ``certify`` for how it is called.
         data: A ``Data`` with ``y``, ``train_mask`` and ``val_mask``, or a ``GraphSet`` with ``train`` and ``val``.
-        division: A built-in division: train on its subgraphs too; ``None`` trains a plain, undefended model. A
+        defence: A built-in division: train on its subgraphs too; ``None`` trains a plain, undefended model. A
             smoothing defence, such as ``ac.baselines.BiRS()``: train under its noise, sampled anew for each step.
         epochs: Passes over the training set.
         lr: Learning rate of Adam.
@@ -199,7 +199,7 @@ def fit(
         evaluate_every: Epochs between two evaluations on the validation set.
         patience: Stop after this many evaluations without improvement; ``None`` never stops early.
         seed: Seed of training; torch's global random state is not changed.
-        vote: What empty groups cast, and votes that are there from the start, as ``certify`` will be told; weights are
+        rule: What empty groups cast, and votes that are there from the start, as ``certify`` will be told; weights are
             kept that are best under it. The loss does not depend on it.
         checkpoint: File to which the state is written at every evaluation. An interrupted run that is started again
             with the same arguments continues from there and ends with the same weights.
@@ -210,6 +210,7 @@ def fit(
         DatasetError: Labels or splits are missing or do not fit the model.
         ModelContractError: The model cannot be called as documented, or has nothing to train.
     """
+    division = defence
     require_order(model, data, division)
     how = checked(settings, infer_task(data))
     if division is not None and not isinstance(division, Smoothing):
@@ -219,13 +220,13 @@ def fit(
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelContractError(f"{type(model).__name__} has no parameters that can be trained.")
     if division is not None and not isinstance(division, Smoothing):
-        require_vote(vote, division, infer_task(data))
-    setup = prepare(model.eval(), data, division, how, vote)
+        require_vote(rule, division, infer_task(data))
+    setup = prepare(model.eval(), data, division, how, rule)
     if division is not None or checkpoint is None:  # a run that trains others beside it says it once
         warn_if_uneven(model, data)
     about = {"division": division_name(division), "data": _digest(data), **as_json(how)}
-    if vote is not None:
-        about["vote"] = vote.to_json()
+    if rule is not None:
+        about["vote"] = rule.to_json()
     optimizer = torch.optim.Adam(model.parameters(), lr=how["lr"], weight_decay=how["weight_decay"])
     state, identity = TrainingState(), {"model": getattr(model, "config", None) or str(model), **about}
     file = None if checkpoint is None else Path(checkpoint)

@@ -188,7 +188,7 @@ def require_vote(vote: VotingRule | None, division: Division, task: Task, num_cl
     if vote is None:
         return
     if not isinstance(vote, VotingRule):
-        raise SettingsError(f'vote={vote!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).')
+        raise SettingsError(f'rule={vote!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).')
     least = max(2, len(vote.class_prior), 0 if vote.constant is None else vote.constant + 1)
     vote.under(division.rule(task), least if num_classes is None else num_classes)
 

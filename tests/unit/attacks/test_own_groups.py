@@ -46,7 +46,7 @@ def problems() -> list[tuple[Any, Any, Any, Any]]:
 def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_does() -> None:
     certified = broken = 0
     for model, data, division, vote in problems():
-        certificate = ac.certify(model, data, division, vote=vote)
+        certificate = ac.certify(model, data, division, rule=vote)
         problem = Problem(model, data, division, vote)
         rows = problem.rows(None)
         assert [problem.winner(ballots) for ballots in problem.votes(rows)] == certificate.label.tolist()
@@ -68,7 +68,7 @@ def test_nothing_within_a_certified_budget_changes_a_label_and_something_beyond_
 @pytest.mark.parametrize("division", [ac.PerNeighbour(), ac.PerEdge()], ids=str)
 def test_one_step_beyond_the_certified_number_injection_breaks_many_targets(division):
     model, data = NodeListener(1), town(80, degree=4.0, seed=3)
-    certificate = ac.certify(model, data, division, vote=ac.VotingRule(prior=3))
+    certificate = ac.certify(model, data, division, rule=ac.VotingRule(prior=3))
     for more, succeeds in ((0, False), (1, True)):
         sizes = np.maximum(certificate.max_certified("inject_nodes", edges_per_injected=1), 0)
         budgets = [ac.Budget(inject_nodes=int(size) + more, edges_per_injected=1) for size in sizes]

@@ -100,16 +100,16 @@ def test_a_damaged_file_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("n0", "n", "seed", "message"),
+    ("selection", "samples", "seed", "message"),
     [
-        (0, 10, 0, "n0=0"),
-        (10, 0, 0, "n=0"),
-        (10, 2.5, 0, "n=2.5"),
-        (True, 10, 0, "n0=True"),
+        (0, 10, 0, "selection=0"),
+        (10, 0, 0, "samples=0"),
+        (10, 2.5, 0, "samples=2.5"),
+        (True, 10, 0, "selection=True"),
         (10, 10, -1, "seed=-1"),
         (10, 10, 0.5, "seed"),
     ],
 )
-def test_senseless_numbers_of_samples_are_refused(n0, n, seed, message):
+def test_senseless_numbers_of_samples_are_refused(selection, samples, seed, message):
     with pytest.raises(SettingsError, match=message):
-        check_samples(n0, n, seed)
+        check_samples(selection, samples, seed)

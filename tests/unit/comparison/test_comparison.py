@@ -24,7 +24,11 @@ from agnncert.report.figures import laid_out
 from ...support.certificates import certificate_of, random_evidence
 from ...support.labelled import labelled_graph, labelled_graphs
 
-QUICK = {"fit_args": {"epochs": 4, "evaluate_every": 2}, "model_args": {"hidden_channels": 8}, "n0": 10, "n": 150}
+QUICK = {
+    "fit": {"epochs": 4, "evaluate_every": 2},
+    "model_args": {"hidden_channels": 8},
+    "sampling": {"selection": 10, "samples": 150},
+}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +42,7 @@ def data():
 def compared(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("comparison")
     defences = [ac.EdgeCentric(9), ac.NodeCentric(9), BiRS(0.4, 0.5)]
-    settings = {"attack": "injection", "sizes": [0, 1, 3], "edges_per_injected": 2, **QUICK}
+    settings = {"against": "injection", "sizes": [0, 1, 3], "edges_per_injected": 2, **QUICK}
     return ac.compare(data, defences, folder=folder, **settings), folder, defences, settings
 
 
@@ -104,7 +108,7 @@ def test_made_again_it_takes_certificates_from_the_folder_for_any_attack(compare
     monkeypatch.setattr("agnncert.comparison.runner.fit", lambda *_, **__: pytest.fail("trained again"))
     again = ac.compare(data, defences, folder=folder, **settings)
     assert again == comparison
-    edges = ac.compare(data, defences, folder=folder, **{**settings, "attack": "edges"})
+    edges = ac.compare(data, defences, folder=folder, **{**settings, "against": "edges"})
     assert row_of(edges, "bi-rs")["certified"][1:] == [0.0, 0.0]  # refused: it covers injected nodes only
     assert row_of(edges, "edge-centric")["certified"][1] > 0
 
@@ -115,7 +119,11 @@ def test_graphs_are_compared_under_edges_and_features():
         graph.x = graph.x.float()
     graphs.test = torch.arange(6, 16)
     comparison = ac.compare(
-        graphs, {"ours": ac.NodeCentric(5), "GNNCert": GNNCertEN(3, 3)}, "edges and features", [0, 1, 2], **QUICK
+        graphs,
+        {"ours": ac.NodeCentric(5), "GNNCert": GNNCertEN(3, 3)},
+        against="edges and features",
+        sizes=[0, 1, 2],
+        **QUICK,
     )
     assert comparison.task == "graph"
     assert [row["defence"] for row in comparison.rows[6:]] == ["ours", "GNNCert"]
@@ -140,7 +148,7 @@ def test_a_model_of_ones_own_is_made_and_trained_for_each_defence(data, tmp_path
         made.append(PyGCN(data.num_features, 8, num_layers=2, out_channels=3))
         return made[0]  # the very same module again, as a careless function might return it
 
-    how = {"sizes": [0, 1], "model": mine, "fit_args": QUICK["fit_args"], "folder": tmp_path}
+    how = {"sizes": [0, 1], "model": mine, "fit": QUICK["fit"], "folder": tmp_path}
     comparison = ac.compare(data, [ac.EdgeCentric(7), ac.NodeCentric(7)], **how)
     assert all(row["seconds_training"] > 0 for row in comparison.rows if row["forward_passes"])
     torch.manual_seed(0)
@@ -164,7 +172,7 @@ def test_usual_defences_fit_the_task_and_the_attack(task, kind):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"attack": "edge"}, "edges"),
+        ({"against": "edge"}, "edges"),
         ({"sizes": [-1]}, "sizes"),
         ({"defences": ["nonsense"]}, "not a defence"),
         ({"targets": []}, "no targets"),

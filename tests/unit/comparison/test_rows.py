@@ -15,7 +15,7 @@ from agnncert.errors import SettingsError
 
 from ...support.labelled import labelled_graph, labelled_graphs
 
-QUICK = {"fit_args": {"epochs": 4, "evaluate_every": 2}, "model_args": {"hidden_channels": 8}}
+QUICK = {"fit": {"epochs": 4, "evaluate_every": 2}, "model_args": {"hidden_channels": 8}}
 SIZES = (0, 1, 2, 4)
 
 
@@ -38,7 +38,7 @@ def nodes():
 @pytest.fixture(scope="module")
 def designed(graphs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("designed")
-    settings = {"sizes": SIZES, "design_size": [1, 4], "folder": folder, **QUICK}
+    settings = {"sizes": SIZES, "size": [1, 4], "folder": folder, **QUICK}
     return ac.compare(graphs, [ac.EdgeCentric(12)], **settings), folder, settings
 
 
@@ -132,7 +132,7 @@ def test_without_a_design_size_the_size_alone_is_chosen_for_each_size(graphs):
 
 
 def test_a_bag_of_nodes_holds_against_edges_and_is_certified_against_nodes(graphs):
-    study = make_study(graphs, None, "gcn", **QUICK)
+    study = make_study(graphs, None, "gcn", QUICK["model_args"], QUICK["fit"])
     edges = bag_row(study, Threat("edges"), SIZES, [1])
     assert edges["certified"] == [edges["accuracy"]] * 4
     injected = bag_row(study, Threat("injection", 3), SIZES, [2])
@@ -144,8 +144,8 @@ def test_a_bag_of_nodes_holds_against_edges_and_is_certified_against_nodes(graph
     ac.fit(model, graphs, ac.PerNeighbour(), seed=0, **study.fit_args)
     choice = ac.choose_voting_rule(model, graphs, ac.PerNeighbour(), 2, against="structure")
     best = next(one for one in choice.candidates if one.name == "with a prior")
-    assert vote_in_words(best.vote) == injected["vote"]
-    cert = ac.certify(model, graphs, ac.PerNeighbour(), targets=graphs.test, vote=best.vote)
+    assert vote_in_words(best.rule) == injected["vote"]
+    cert = ac.certify(model, graphs, ac.PerNeighbour(), targets=graphs.test, rule=best.rule)
     held = [cert.holds_against(ac.Budget(inject_nodes=size, edges_per_injected=3)) for size in SIZES]
     right = cert.label == cert.truth
     assert injected["certified"] == pytest.approx([(right & one).mean() for one in held])
@@ -170,7 +170,7 @@ def test_nodes_are_compared_with_the_best_model_without_edges(nodes):
     assert row["certified"] == [row["accuracy"]] * 4
     assert row["control"]
     scores = {}
-    study = make_study(nodes, None, "gcn", **QUICK)
+    study = make_study(nodes, None, "gcn", QUICK["model_args"], QUICK["fit"])
     for division in (ac.EdgeCentric(5), ac.NodeCentric(5)):
         model = ac.fit(study.new_model(), nodes, division, seed=0, **study.fit_args)
         label = model(nodes.x, nodes.edge_index[:, :0]).argmax(1)
@@ -193,7 +193,7 @@ def test_a_defence_may_bring_its_vote_and_its_row_says_which(nodes):
     assert voted["defence"] == "node-centric(T=5), empty abstain, prior 4"
     assert own["defence"] == "edge-centric(T=inf), prior 3"
     assert " vote " in comparison.table().splitlines()[0]
-    everywhere = ac.compare(nodes, [ac.NodeCentric(5)], sizes=SIZES, vote=vote, references=False, **QUICK)
+    everywhere = ac.compare(nodes, [ac.NodeCentric(5)], sizes=SIZES, rule=vote, references=False, **QUICK)
     assert everywhere.rows[0]["certified"] == voted["certified"]
     assert everywhere.remarks() == ["node-centric(T=5): no controls were run."]
 
@@ -224,11 +224,11 @@ def test_what_is_below_the_majority_class_is_starred_and_said(designed):
     ("arguments", "said"),
     [
         ({"defences": [(ac.NodeCentric(5), 3)]}, "pair of a division and its VotingRule"),
-        ({"defences": [ac.baselines.BiRS()], "vote": ac.VotingRule(prior=2)}, "adds up no ballots"),
+        ({"defences": [ac.baselines.BiRS()], "rule": ac.VotingRule(prior=2)}, "adds up no ballots"),
         ({"defences": [(ac.NodeCentric(5), ac.VotingRule(prior=[1, 2]))]}, "2 numbers: expected one for each of 3"),
         ({"defences": [(ac.GatedNodeCentric(5), ac.VotingRule(prior=2))]}, "own features"),
         ({"defences": [ac.baselines.GNNCertE(5)], "design_size": 2}, "none of these is among the defences"),
-        ({"defences": [ac.NodeCentric(5)], "design_size": 2, "vote": ac.VotingRule(prior=2)}, "none of these"),
+        ({"defences": [ac.NodeCentric(5)], "design_size": 2, "rule": ac.VotingRule(prior=2)}, "none of these"),
         ({"design_size": -1}, "design_size=-1"),
         ({"design_size": []}, "expected one or several"),
         ({"design_size": [1, 0.5]}, "expected one or several"),

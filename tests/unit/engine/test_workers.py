@@ -55,10 +55,10 @@ def file_of(certificate, folder: Path, name: str) -> bytes:
 
 DEFENCES = {
     "edge-centric": (ac.EdgeCentric(12), {}),
-    "node-centric with a prior": (ac.NodeCentric(12), {"vote": ac.VotingRule(empty="abstain", prior=[2, 0, 1])}),
+    "node-centric with a prior": (ac.NodeCentric(12), {"rule": ac.VotingRule(empty="abstain", prior=[2, 0, 1])}),
     "gated": (ac.GatedNodeCentric(12), {}),
-    "one group per neighbour": (ac.PerNeighbour(), {"vote": ac.VotingRule(empty="abstain", prior=3)}),
-    "samples": (ac.baselines.BiRS(), {"n0": 20, "n": 300, "seed": 4}),
+    "one group per neighbour": (ac.PerNeighbour(), {"rule": ac.VotingRule(empty="abstain", prior=3)}),
+    "samples": (ac.baselines.BiRS(selection=20, samples=300, seed=4), {}),
 }
 
 

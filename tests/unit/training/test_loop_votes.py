@@ -44,8 +44,8 @@ def small(data):
 )
 def test_weights_are_kept_that_are_best_under_the_vote(nodes, graphs, task, division, vote):
     data, part = (nodes, nodes.val_mask) if task == "node" else (graphs, graphs.val)
-    model = ac.fit(small(data), data, division, vote=vote, select_size=1, **QUICK)
-    cert = ac.certify(model, data, division, targets=part, vote=vote)
+    model = ac.fit(small(data), data, division, rule=vote, select_size=1, **QUICK)
+    cert = ac.certify(model, data, division, targets=part, rule=vote)
     assert model.training_record["score"] == pytest.approx(cert.certified_accuracy(data.y, sizes=1))
     assert model.training_record.get("vote") == (None if vote is None else vote.to_json())
 
@@ -62,8 +62,8 @@ def test_nodes_are_trained_for_a_size_by_what_the_best_prior_certifies(nodes, di
     choice = ac.choose_voting_rule(model, nodes, division, 2, against=against)
     best = max(one.score for one in choice.candidates if one.name == "with a prior")
     assert model.training_record["score"] == pytest.approx(best) == max(score for score in seen if score is not None)
-    vote = next(one.vote for one in choice.candidates if one.score == best)
-    cert = ac.certify(model, nodes, division, nodes.val_mask, vote=vote)
+    vote = next(one.rule for one in choice.candidates if one.score == best)
+    cert = ac.certify(model, nodes, division, nodes.val_mask, rule=vote)
     radius = cert.structure_radius if against == "structure" else cert.radius
     right = cert.label == nodes.y[nodes.val_mask].numpy()
     assert best == pytest.approx(sum((right & (radius >= size)).mean() for size in (1, 2, 3)) / 3)
@@ -88,18 +88,18 @@ def test_a_prior_certifies_more_than_half_the_ballots(nodes):
     vote = ac.VotingRule(empty="abstain", prior=50)
     with pytest.raises(SettingsError, match="at most size 4"):
         ac.fit(small(nodes), nodes, ac.NodeCentric(9), select_size=9, **QUICK)
-    model = ac.fit(small(nodes), nodes, ac.NodeCentric(9), vote=vote, select_size=9, **QUICK)
+    model = ac.fit(small(nodes), nodes, ac.NodeCentric(9), rule=vote, select_size=9, **QUICK)
     assert model.training_record["score"] > 0
 
 
 @pytest.mark.parametrize(
     ("division", "settings", "said"),
     [
-        (None, {"vote": ac.VotingRule(prior=3)}, "ballots of a division"),
-        (ac.baselines.BiRS(), {"vote": ac.VotingRule(prior=3)}, "ballots of a division"),
-        (ac.GatedNodeCentric(9), {"vote": ac.VotingRule(prior=3)}, "own features"),
-        (ac.PerNeighbour(), {"vote": ac.VotingRule(empty="edgeless")}, "one group per neighbour"),
-        (ac.NodeCentric(9), {"vote": 3}, "expected a VotingRule"),
+        (None, {"rule": ac.VotingRule(prior=3)}, "ballots of a division"),
+        (ac.baselines.BiRS(), {"rule": ac.VotingRule(prior=3)}, "ballots of a division"),
+        (ac.GatedNodeCentric(9), {"rule": ac.VotingRule(prior=3)}, "own features"),
+        (ac.PerNeighbour(), {"rule": ac.VotingRule(empty="edgeless")}, "one group per neighbour"),
+        (ac.NodeCentric(9), {"rule": 3}, "expected a VotingRule"),
         (ac.PerNeighbour(), {"objective": "paper"}, "beyond number"),
     ],
     ids=str,
@@ -112,7 +112,7 @@ def test_votes_that_make_no_sense_are_refused_before_training(nodes, division, s
 def test_training_for_a_size_finds_its_own_prior_and_is_for_nodes(nodes, graphs):
     how = {"objective": "certified", "design_size": 1, **QUICK}
     with pytest.raises(SettingsError, match='objective="certified" scores weights by the best prior'):
-        ac.fit(small(nodes), nodes, ac.EdgeCentric(9), vote=ac.VotingRule(prior=1), **how)
+        ac.fit(small(nodes), nodes, ac.EdgeCentric(9), rule=ac.VotingRule(prior=1), **how)
     with pytest.raises(SettingsError, match="is for node classification: train graph classifiers with"):
         ac.fit(small(graphs), graphs, ac.EdgeCentric(9), **how)
 

@@ -151,7 +151,7 @@ def measure_accuracy(detector: Detector, data: Any, name: str = "") -> Accuracy:
     """
     truth, tokens = data.y.numpy() == detector.suspicious, np.array([_num_tokens(graph) for graph in data])
     test, known = data.test.numpy(), np.concatenate([data.train.numpy(), data.val.numpy()])
-    label = certify(detector.model, data, detector.division, targets=data.test, vote=detector.rule).label
+    label = certify(detector.model, data, detector.division, targets=data.test, rule=detector.rule).label
     limits = np.unique(tokens[known])
     limit = max(limits.tolist(), key=lambda limit: _rates(tokens[known] > limit, truth[known])[1])
     found, by_length = _rates(label == detector.suspicious, truth[test]), _rates(tokens[test] > limit, truth[test])

@@ -228,7 +228,7 @@ def _parts(waiting: list[_Read]) -> Iterator[list[_Read]]:
 
 def _judge(detector: Detector, part: list[_Read], number: int) -> tuple[Certificate, list[ScannedFunction]]:
     ready = CanonicalData.of(function_graphs(detector, [one.graph for one in part]))
-    certificate = certify(detector.model, ready, detector.division, vote=detector.rule)
+    certificate = certify(detector.model, ready, detector.division, rule=detector.rule)
     if certificate.counts.shape[1] != len(detector.class_names):
         raise SettingsError(
             f"the model votes for {certificate.counts.shape[1]} classes, and {len(detector.class_names)} have names."

@@ -171,7 +171,7 @@ def fit_statements(data: Any, size: int = 1, *, seed: int = 0) -> StatementFit:
         SettingsError: The size is not a whole number from 0 on.
 
     Example: ``data = load_big_vul(root, embed=pieces)``, ``found = fit_statements(data, size=2)``, then
-    ``ac.certify(found.model, data, found.division, targets=data.test, vote=found.vote)``.
+    ``ac.certify(found.model, data, found.division, targets=data.test, rule=found.vote)``.
     """
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise SettingsError(f"size={size!r}: expected a whole number from 0 on.")

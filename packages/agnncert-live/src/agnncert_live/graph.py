@@ -52,7 +52,7 @@ class LiveGraph:
         data: The graph to begin with (a ``Data``), or a list of graphs; ideally with ``node_id``, without which no node
             can be deleted. Node task: may be None if the journal exists.
         division: ``EdgeCentric`` or ``NodeCentric``, with any settings.
-        vote: As for ``certify``.
+        rule: As for ``certify``.
         targets: Mask or row numbers of the nodes (graphs) that are kept certified. When not given, all of them are, and
             nodes that are added as well.
         tolerance: As for ``certify``.
@@ -76,17 +76,17 @@ class LiveGraph:
         model: Any,
         data: Any,
         division: Any,
-        vote: VotingRule | None = None,
         *,
+        rule: VotingRule | None = None,
         targets: Any = None,
         tolerance: float | None = None,
         journal: str | Path | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
         require_order(model, data, division)
-        if vote is not None and not isinstance(vote, VotingRule):
+        if rule is not None and not isinstance(rule, VotingRule):
             raise SettingsError(
-                f'vote={vote!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).'
+                f'rule={rule!r:.60}: expected a VotingRule, such as VotingRule(empty="abstain", prior=5).'
             )
         self.model, self.division = model, division
         self._digest = model_digest(model)
@@ -107,15 +107,15 @@ class LiveGraph:
         try:
             kept = None
             if journal is not None:
-                about = self._about(vote, tolerance, ready, chosen, targets)
+                about = self._about(rule, tolerance, ready, chosen, targets)
                 self._journal = Journal(journal, about)
                 kept = self._journal.load()
             if kept is not None:
-                self._resume(*kept, vote, tolerance)
+                self._resume(*kept, rule, tolerance)
             elif ready is None or chosen is None:
                 raise GraphError("the journal holds no graph yet: pass data.")
             else:
-                self._start(ready, chosen, targets, vote, tolerance)
+                self._start(ready, chosen, targets, rule, tolerance)
                 self._snapshot()
         except BaseException:
             self.close()

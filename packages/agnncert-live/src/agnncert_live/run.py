@@ -53,7 +53,7 @@ def service_of_run(
         raise SettingsError(f"{certificate.claim.division} votes over random changes, which cannot be kept current.")
     division = parse_division(certificate.claim.division)
     place = Path(journal) if journal is not None else folder.path / JOURNAL
-    live = LiveGraph(voter, study.data, division, certificate.evidence.vote, journal=place)
+    live = LiveGraph(voter, study.data, division, rule=certificate.evidence.vote, journal=place)
     about = folder.data
     return Service(live, _reference(live, folder), str(about.get("name") or "graph"), about.get("class_names"))
 
