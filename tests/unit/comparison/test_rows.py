@@ -180,7 +180,7 @@ def test_nodes_are_compared_with_the_best_model_without_edges(nodes):
     name, (_, test) = max(scores.items(), key=lambda pair: pair[1][0])
     assert name in row["settings"]
     assert row["accuracy"] == pytest.approx(test)
-    features = ac.compare(nodes, [ac.NodeCentric(5)], "features", SIZES, own_features=True, **QUICK)
+    features = ac.compare(nodes, [ac.NodeCentric(5)], against="features", sizes=SIZES, own_features=True, **QUICK)
     assert row_of(features, "prediction without edges")["certified"][1:] == [0.0] * 3  # it reads the target's own
 
 
