@@ -1,21 +1,20 @@
-"""Graphs in folders of memory-mapped arrays: ``write_graph``, ``open_graph``, and a writer that works in pieces.
+"""Graphs in folders of memory-mapped arrays: ``write_graph``, ``open_graph``, and a writer for large graphs.
 
-A folder holds one numpy file per tensor (``x.npy``, ``edge_index.npy``, ``y.npy``, …), and ``manifest.json``, which
-says what they are::
+A folder holds one numpy file per tensor (``x.npy``, ``edge_index.npy``, ``y.npy``, …) and ``manifest.json``, which
+describes them::
 
     {"format": "agnncert-graph", "version": 1,
      "arrays": {"x": {"type": "float32", "shape": [2449029, 100], "bytes": 979611728, "sha256": "…"}, …},
      "values": {"name": "amazon2m", "num_classes": 47},
      "sha256": "…"}
 
-``sha256`` of an array is that of its file, that of the manifest is the digest of all its other entries, written as
-JSON without spaces and with sorted keys. Ids that are no int64 lie in two arrays: ``node_id_text``, all of them in
-UTF-8 one after the other, and ``node_id_ptr``, where each begins. A folder is written beside its place and then takes
-it, so it is there whole or not at all. Nothing in it is ever unpickled.
+``sha256`` of an array is the digest of its file; ``sha256`` of the manifest is the digest of its other entries as JSON
+without spaces and with sorted keys. Ids that are not int64 are stored in two arrays: ``node_id_text``, the concatenated
+ids in UTF-8, and ``node_id_ptr``, the start of each id. A folder is written under a temporary name and then renamed, so
+it is never incomplete. Nothing in it is unpickled.
 
-Tensors of an opened graph are mapped, not read: pages come from the disk when they are looked at, and go when memory
-is needed for something else. The mapping is private: a model or a transform that writes into a tensor writes into
-memory of its own, and the file stays as it was.
+Tensors of an opened graph are memory-mapped: pages are read from the disk on access. The mapping is private: writing
+into a tensor changes memory only, never the file.
 """
 
 import hashlib
@@ -60,7 +59,7 @@ _NAMES = {kind: name for name, (_, kind) in _TYPES.items()}
 
 
 class GraphWriter:
-    """Fills the arrays of a graph's folder piece by piece; from :func:`new_graph`."""
+    """Writes the arrays of a graph's folder step by step; created by :func:`new_graph`."""
 
     def __init__(self, draft: Path) -> None:
         self.draft = draft
@@ -68,12 +67,12 @@ class GraphWriter:
         self._values: dict[str, Any] = {}
 
     def array(self, name: str, shape: tuple[int, ...], kind: torch.dtype) -> Array:
-        """A new array of zeros, mapped to its file, to be filled in place.
+        """A new array of zeros, mapped to its file, to be filled by the caller.
 
         Args:
-            name: The attribute of ``Data`` that it becomes.
+            name: The attribute of ``Data`` that the array becomes.
             shape: Its shape.
-            kind: Its type as a tensor; bfloat16 is filled with its bits, as uint16.
+            kind: Its type as a tensor; for bfloat16 the array holds the bits as uint16.
         """
         self._require_new(name)
         if kind not in _NAMES:
@@ -84,10 +83,10 @@ class GraphWriter:
         return mapped
 
     def value(self, name: str, value: Any) -> None:
-        """Keeps something that is no tensor: text, a number, or a list of these.
+        """Stores a value that is not a tensor: text, a number, or a list of these.
 
         Raises:
-            GraphError: It is something else.
+            GraphError: The value has another type.
         """
         self._require_new(name)
         listed = value if isinstance(value, list | tuple) else [value]
@@ -99,7 +98,7 @@ class GraphWriter:
         self._values[name] = list(value) if isinstance(value, list | tuple) else value
 
     def ids(self, ids: Any) -> None:
-        """Keeps ``node_id``: integers as a tensor, all others as text.
+        """Stores ``node_id``: integers as a tensor, other ids as text.
 
         Args:
             ids: From ``exact_ids``.
@@ -113,7 +112,7 @@ class GraphWriter:
         self.array(_ID_TEXT, (int(starts[-1]),), torch.uint8)[:] = np.frombuffer(b"".join(texts), dtype=np.uint8)
 
     def finish(self) -> None:
-        """Brings all arrays to the disk and writes the manifest."""
+        """Flushes all arrays to the disk and writes the manifest."""
         arrays = {}
         for name, (kind, array) in self._arrays.items():
             shape = list(array.shape)
@@ -137,10 +136,10 @@ class GraphWriter:
 
 @contextmanager
 def new_graph(folder: PathLike) -> Iterator[GraphWriter]:
-    """A writer for a new folder, which appears when the block ends and not at all if that fails.
+    """A writer for a new folder, which is created only if the block succeeds.
 
     Raises:
-        GraphError: There is something in the folder already, or it cannot be written.
+        GraphError: The folder is not empty, or it cannot be written.
     """
     place = Path(folder)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
@@ -159,18 +158,18 @@ def new_graph(folder: PathLike) -> Iterator[GraphWriter]:
 
 
 def write_graph(data: Data, folder: PathLike) -> None:
-    """Writes a graph into a new folder, from which :func:`open_graph` maps it into memory.
+    """Writes a graph into a new folder, which :func:`open_graph` opens.
 
     All tensors of ``data`` are written, ``node_id`` as exact ids, and text, numbers and lists of these such as ``name``
     and ``class_names``. The layout is documented in ``agnncert.graphs.disk``.
 
     Args:
         data: One graph, for node classification.
-        folder: Where to write it; it must be empty or not there yet.
+        folder: The folder, which must be empty or not exist.
 
     Raises:
-        GraphError: It is no graph, holds something else, or the folder is not empty.
-        IdError: ``node_id`` does not give each node an id of its own.
+        GraphError: The data is not a single graph, has values of other types, or the folder is not empty.
+        IdError: ``node_id`` does not give each node a unique id.
 
     Example:
         >>> import tempfile
@@ -203,18 +202,17 @@ def _copy(writer: GraphWriter, name: str, value: Tensor) -> None:
 
 
 def open_graph(folder: PathLike, *, check: bool = True) -> Data:
-    """Opens a graph that :func:`write_graph` has written; its tensors are mapped into memory, not read.
+    """Opens a graph that :func:`write_graph` has written, with memory-mapped tensors.
 
-    What comes back is used like any other ``Data``: by ``certify``, ``fit`` and ``verify``, and by PyTorch Geometric.
-    Whoever writes into its tensors alters a copy in memory, never the files. ``graph_folder`` says where it lies.
+    The result can be used like any other ``Data``. Its attribute ``graph_folder`` is the path of the folder.
 
     Args:
         folder: The folder.
-        check: Whether to compare every file with its digest, which reads all of them once. Without it only their
-            sizes are compared; ``certify`` takes a digest of the graph in any case.
+        check: Whether to compare every file with its digest, which reads all files once; otherwise only sizes are
+            compared. ``certify`` computes a digest of the graph in any case.
 
     Raises:
-        GraphError: There is no such folder, or a file of it is missing, damaged or of another version; says which.
+        GraphError: The folder does not exist, or a file is missing, damaged or of another version.
     """
     place = Path(folder)
     manifest = _manifest(place)
@@ -229,15 +227,15 @@ def open_graph(folder: PathLike, *, check: bool = True) -> Data:
 
 
 def is_graph_folder(folder: PathLike) -> bool:
-    """Whether there is a manifest in the folder, so that it is meant to be one of a graph."""
+    """Whether a folder has a manifest."""
     return (Path(folder) / MANIFEST).is_file()
 
 
 def _manifest(place: Path) -> dict[str, Any]:
-    """The manifest, of a form that can be relied on.
+    """The manifest, checked.
 
     Raises:
-        GraphError: It is missing, unreadable, altered or of another version.
+        GraphError: The manifest is missing, unreadable, altered or of another version.
     """
     file = place / MANIFEST
     if not place.is_dir():
@@ -269,7 +267,7 @@ def _manifest(place: Path) -> dict[str, Any]:
 
 
 def _opened(place: Path, name: str, stated: Any, check: bool) -> Tensor:
-    """One array, mapped into memory, after a check of its file."""
+    """One memory-mapped array, after its file was checked."""
     file = place / f"{name}.npy"
     if not _NAME.fullmatch(name) or not isinstance(stated, dict) or stated.get("type") not in _TYPES:
         raise GraphError(f"{place / MANIFEST} describes an array {name!r:.80} that this library cannot read.")
@@ -294,7 +292,7 @@ def _opened(place: Path, name: str, stated: Any, check: bool) -> Tensor:
 
 
 def _mapped(file: Path) -> Array:
-    """The array of a file, mapped privately: writing into it alters memory, never the file."""
+    """The array of a file, mapped privately: writing into it never changes the file."""
     with file.open("rb") as opened:
         major, _ = np.lib.format.read_magic(opened)
         read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
@@ -307,7 +305,7 @@ def _mapped(file: Path) -> Array:
 
 
 def _texts(place: Path, text: Tensor, starts: Tensor | None) -> list[str]:
-    """Ids that are no int64, one by one."""
+    """Ids that are not int64."""
     try:
         if starts is None or starts.dtype != torch.int64 or text.dtype != torch.uint8:
             raise ValueError("their places are missing")

@@ -1,8 +1,8 @@
-"""From a user's ``Data`` to the checked, canonical graph that everything else works on.
+"""``CanonicalGraph``, and how a user's ``Data`` is checked and converted to it.
 
-A graph is checked once, here. From then on it has finite float features, unique ids, no self-loops (unless kept on
-purpose) and edges in an order that depends on ids only, so that layers which depend on the order of edges see the same
-sequence whenever they see the same neighbours.
+A canonical graph has finite float features, unique ids, no self-loops (unless the division keeps them) and edges in an
+order that depends on ids only. Layers that depend on the order of edges therefore see the same sequence whenever they
+see the same neighbours.
 """
 
 import hashlib
@@ -24,17 +24,13 @@ from agnncert.graphs.hashing import id_digest, keys_of_encoded, refuse_duplicate
 Task = Literal["node", "graph"]
 Whole = npt.NDArray[np.int64]
 EDGE_VALUES = ("edge_weight", "edge_attr")
-WIDE = (torch.float32, torch.float64)  # numbers in other types become float32: nothing is lost
-BLOCK = 2**20  # edges that are looked at together
-COMPACT_FROM = 2**22  # edges, from which on their ends may be kept as int32
+WIDE = (torch.float32, torch.float64)  # other types are converted to float32
+BLOCK = 2**20  # edges that are processed at once
+COMPACT_FROM = 2**22  # number of edges from which on they may be stored as int32
 
 
 def infer_task(data: object) -> Task:
-    """``Data`` means node classification, a list or dataset of ``Data`` graph classification.
-
-    Raises:
-        GraphError: It is neither, or a single graph in a list whose labels or masks are those of nodes.
-    """
+    """``"node"`` for a ``Data``, ``"graph"`` for a list or dataset of ``Data``; raises GraphError for anything else."""
     if isinstance(data, Data) and not isinstance(data, Batch):
         return "node"
     listed = isinstance(data, Sequence) or (hasattr(data, "__len__") and hasattr(data, "__getitem__"))
@@ -49,7 +45,7 @@ def infer_task(data: object) -> Task:
 
 
 def _no_data(data: object) -> str | None:
-    """What to do instead, if something looks like data and is none."""
+    """A hint for objects that resemble data but are not supported; ``None`` for all others."""
     if isinstance(data, Batch):
         return (
             "A batch is several graphs at once: batch.to_data_list() is such a list. To classify nodes of all of them "
@@ -71,7 +67,7 @@ def _no_data(data: object) -> str | None:
 
 
 def _refuse_nodes(graphs: Any) -> None:
-    """A dataset such as Cora is a list of one graph, whose nodes are to be classified."""
+    """Raises GraphError for a dataset such as Cora: a list of one graph whose nodes are to be classified."""
     if len(graphs) != 1 or not isinstance(graphs[0], Data):
         return
     graph: Any = graphs[0]
@@ -293,10 +289,10 @@ def node_keys(graph: Data | CanonicalGraph) -> Tensor:
 
 
 def exact_ids(data: Data, where: str = "") -> EncodedIds:
-    """Id of every node, from ``node_id``, else the row number: checked, unique and in canonical form.
+    """Id of every node in canonical form: ``node_id`` if the data has it, else the row number.
 
     Raises:
-        IdError: There is not one id for each node, or an id is no integer and no text, or occurs twice.
+        IdError: The number of ids is wrong, an id is neither an integer nor text, or an id occurs twice.
     """
     if not _has_ids(data):
         return np.arange(data.num_nodes)
@@ -314,10 +310,10 @@ def exact_ids(data: Data, where: str = "") -> EncodedIds:
 
 
 def listed_ids(node_id: Any) -> Any:
-    """``node_id`` as it was given, but a tensor as an array."""
+    """``node_id`` as given, but a tensor is converted to an array."""
     if not isinstance(node_id, Tensor):
         return node_id
-    if node_id.is_floating_point() or node_id.dim() == 0:  # never ids, and some of these types numpy does not have
+    if node_id.is_floating_point() or node_id.dim() == 0:  # not valid as ids; numpy does not have all of these types
         return node_id.tolist()
     return node_id.detach().cpu().numpy()
 
@@ -347,7 +343,7 @@ def _hashed(graph: CanonicalGraph) -> "hashlib._Hash":
 
 
 def _update(digest: Any, value: np.ndarray[Any, Any], kind: np.dtype[Any]) -> None:
-    """Adds the bytes of an array, some at a time where they have to be copied."""
+    """Adds the bytes of an array to a digest, in blocks if they must be copied."""
     if value.flags.c_contiguous and value.dtype == kind:
         digest.update(value.data if value.size else b"")
         return
@@ -369,10 +365,7 @@ def _has_ids(data: Data) -> bool:
 
 
 def _keys_and_ties(ids: EncodedIds) -> tuple[Tensor, Tensor | None]:
-    """Key of each node, and its number among the nodes with the same key in the order of ids.
-
-    Both have shape ``[n]``; the latter is ``None`` if no two nodes share a key.
-    """
+    """Key of each node, and its number in id order among nodes with the same key; ``None`` if no key is shared."""
     keys = torch.from_numpy(keys_of_encoded(ids).view(np.int64))
     return keys, None if isinstance(ids, np.ndarray) else _ties(ids, keys.tolist())
 
@@ -392,14 +385,9 @@ def _ties(ids: list[int | str], keys: list[int]) -> Tensor | None:
 def _checked(
     data: Data, where: str, ids_where: str = "", compact: bool = False, finite: bool = False
 ) -> tuple[CanonicalGraph, Tensor | None]:
-    """The parts of ``data`` that a model may see, each checked, with edges in their given order; and ties of keys.
+    """The parts of ``data`` that a model may see, checked, with edges in their given order; and ties of keys.
 
-    Args:
-        data: The graph.
-        where: The name of the graph in errors.
-        ids_where: The beginning of errors about ids.
-        compact: As in :func:`canonical`.
-        finite: As in :func:`canonical`.
+    Errors name the graph ``where``; errors about ids begin with ``ids_where``.
     """
     if not isinstance(data, Data):
         raise GraphError(f"{where} is a {type(data).__name__}, expected a torch_geometric Data.")
@@ -416,12 +404,12 @@ def _checked(
         )
     if x.is_meta:
         raise GraphError(f"{where}: x is on the meta device, so it has no numbers: load the data.")
-    x = (x if x.dtype in WIDE else x.float()).cpu()  # all that is done with a graph is done in main memory
+    x = (x if x.dtype in WIDE else x.float()).cpu()  # graphs stay in main memory
     if not finite:
         _require_finite(x, f"{where}: features x", "node")
     edge_index = data.edge_index
     if edge_index is None:
-        if getattr(data, "adj_t", None) is not None:  # else the graph would count as one without edges
+        if getattr(data, "adj_t", None) is not None:  # without this check the graph would have no edges
             raise GraphError(
                 f"{where} has its edges in adj_t: give them as edge_index (leave out the ToSparseTensor transform)."
             )
@@ -455,8 +443,7 @@ def _checked(
         value = value.cpu()
         _require_finite(value, f"{where}: {name}", "edge")
         values[name] = value.float() if value.is_floating_point() and value.dtype not in WIDE else value
-    ids = exact_ids(data, ids_where)
-    has_ids = _has_ids(data)
+    ids, has_ids = exact_ids(data, ids_where), _has_ids(data)
     keys, ties = _keys_and_ties(ids)
     graph = CanonicalGraph(
         x=x,
@@ -476,8 +463,8 @@ def _require_device(x: Tensor, value: Tensor, what: str) -> None:
 
 
 def _require_finite(value: Tensor, what: str, unit: str) -> None:
-    # A single NaN or infinity can spread to every node in dense arithmetic, and no margin survives it.
-    # The sum is finite only if all numbers are, and much faster to look at; it may overflow where they are.
+    # In dense arithmetic a single NaN or infinity can spread to every node.
+    # A finite sum proves that all numbers are finite and is faster to check; the sum of finite numbers may overflow.
     if value.is_floating_point() and not bool(torch.isfinite(value.sum()) or torch.isfinite(value).all()):
         bad = (~torch.isfinite(value)).view(value.size(0), -1).any(1).nonzero().view(-1)
         raise GraphError(
@@ -496,11 +483,9 @@ def _ordered(
     order of edges would then see another sequence in a subgraph that no change has reached. With ranks by id, an
     injected node, whatever its key, leaves the order of all other nodes unchanged.
     """
-    keys = graph.node_key
-    if ties is None:
-        by_id = torch.argsort(keys, stable=True)
-    else:
-        by_id = torch.from_numpy(np.lexsort([ties.numpy(), keys.numpy()]))
+    by_id = torch.argsort(graph.node_key, stable=True)
+    if ties is not None:
+        by_id = torch.from_numpy(np.lexsort([ties.numpy(), graph.node_key.numpy()]))
     rank = torch.empty_like(by_id)
     rank[by_id] = torch.arange(len(rank))
     # Ids are compared within a graph only, so the edges of joined graphs are sorted by graph first.
