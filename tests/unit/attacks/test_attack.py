@@ -168,7 +168,7 @@ def test_wrong_calls_are_met_with_what_to_do() -> None:
         attack(*setting("graph", "N"), budget=some, kind="hubs")
     with pytest.raises(ac.BudgetError, match="one budget for all"):
         attack(model, data, division, budget=[some, *[ac.Budget()] * 19], kind="hubs")
-    with pytest.raises(ac.SettingsError, match="got int"):
+    with pytest.raises(ac.DivisionError, match="expected a division such as"):
         attack(model, data, 30, budget=some)  # type: ignore[arg-type]
     with pytest.raises(ac.ModelContractError, match=r"model\.eval\(\)"):
         attack(NodeListener().train(), data, division, budget=some)

@@ -21,7 +21,7 @@ def test_a_vote_may_stand_among_the_settings_of_a_division(values, expected):
 
 
 def test_a_division_without_groups_takes_a_vote_too():
-    assert _with_vote("per-neighbour", "node", {"prior": 5}, None) == (ac.PerNeighbour(), ac.VotingRule(prior=5))
+    assert _with_vote("per-neighbour", {"prior": 5}, "node", None) == (ac.PerNeighbour(), ac.VotingRule(prior=5))
 
 
 def test_a_prior_that_is_no_number_is_refused():
