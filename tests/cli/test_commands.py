@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agnncert.cli import demo_step as demo
+from agnncert.cli import commands
 from agnncert.cli.folder import toml_text
 from agnncert.cli.inputs import duration
 from agnncert.cli.settings import TrainSettings, keys_of, pairs, read_toml
@@ -92,7 +92,7 @@ def test_defences_are_compared_on_a_model_of_ones_own(agnncert, place, monkeypat
 
 @pytest.mark.slow
 def test_the_demonstration_runs_from_training_to_report(agnncert, monkeypatch) -> None:
-    monkeypatch.setattr(demo, "TrainSettings", partial(TrainSettings, fit={"epochs": 30}))
+    monkeypatch.setattr(commands, "TrainSettings", partial(TrainSettings, fit={"epochs": 30}))
     answer = agnncert("demo", "--json")
     assert answer.status == 0, answer.err
     told = json.loads(answer.out)

@@ -1,10 +1,7 @@
-"""A user's own model: ``package.module:factory`` found and built, and its weights put in.
+"""Turns settings into data, division, model and targets, of a new run or of an earlier one; estimates time and memory.
 
-Turns settings into what they name: data, division, model, targets; of a new run or of an earlier one.
-
-``study_of_settings`` and ``study_of_run`` do all of it and return a ``Study`` for the runner.
-
-How long training or certification will take, and how much memory: measured on a small piece of the real work.
+``study_of_settings`` and ``study_of_run`` return all of it as a ``Study``. ``user_model`` builds a model from
+``package.module:factory``.
 """
 
 import copy
@@ -17,7 +14,8 @@ import pkgutil
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from itertools import islice, product
 from pathlib import Path
@@ -31,6 +29,7 @@ from safetensors.torch import load_file
 from agnncert.certificates.votes import IntArray
 from agnncert.certificates.voting_rule import LARGEST_CLASS, VotingRule
 from agnncert.cli.folder import VOTE, RunFolder
+from agnncert.cli.main import place_of
 from agnncert.cli.settings import CertifySettings, DataSettings, ModelSettings, TrainSettings, settings_from
 from agnncert.comparison.runner import Study, part_rows, predict
 from agnncert.datasets.catalog import DATASETS
@@ -44,7 +43,7 @@ from agnncert.divisions.named import division_named
 from agnncert.engine import fast
 from agnncert.engine.call import bind
 from agnncert.engine.features import Features
-from agnncert.errors import DatasetError, ModelContractError, SettingsError, did_you_mean
+from agnncert.errors import AgnncertError, DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.disk import is_graph_folder, open_graph
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import CanonicalData, target_rows
@@ -92,12 +91,8 @@ def user_model(spec: str, known: Mapping[str, Any], given: Mapping[str, Any]) ->
             f"{spec} is a {type(factory).__name__}: expected a function or class that returns a module."
         )
     arguments = _arguments(spec, factory, known, given)
-    try:
+    with _explained(spec, ModelContractError):
         model = factory(**arguments)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # sys.exit(0) would otherwise pass for success
-        raise ModelContractError(f"{spec} failed: {type(error).__name__}: {error}{_where(error)}.") from error
     if not isinstance(model, torch.nn.Module):
         raise ModelContractError(f"{spec} returned a {type(model).__name__}: expected a torch.nn.Module.")
     return model
@@ -140,20 +135,28 @@ def _imported(name: str) -> ModuleType:
     if here not in sys.path:  # a console script does not look into the current folder by itself
         sys.path.insert(0, here)
     importlib.invalidate_caches()
+    with _explained(f"importing {name}", SettingsError):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            # Either the module that was named is missing, or another one that it imports.
+            if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
+                raise
+            raise SettingsError(
+                f'there is no module "{error.name}" in this folder or among the installed packages: '
+                f"{did_you_mean(error.name.rpartition('.')[2], _siblings(error.name))}"
+            ) from error
+
+
+@contextmanager
+def _explained(what: str, kind: type[AgnncertError]) -> Iterator[None]:
+    """Turns every error of a user's code into one of ours; ``sys.exit(0)`` would otherwise pass for success."""
     try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        # Either the module that was named is missing, or another one that it imports.
-        if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
-            raise SettingsError(f"importing {name} failed: {error}{_where(error)}.") from error
-        raise SettingsError(
-            f'there is no module "{error.name}" in this folder or among the installed packages: '
-            f"{did_you_mean(error.name.rpartition('.')[2], _siblings(error.name))}"
-        ) from error
-    except KeyboardInterrupt:
+        yield
+    except (KeyboardInterrupt, AgnncertError):
         raise
     except BaseException as error:
-        raise SettingsError(f"importing {name} failed: {type(error).__name__}: {error}{_where(error)}.") from error
+        raise kind(f"{what} failed: {type(error).__name__}: {error}{place_of(error)}.") from error
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -169,12 +172,11 @@ def _from_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     try:
-        spec.loader.exec_module(module)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
+        with _explained(f"importing {path}", SettingsError):
+            spec.loader.exec_module(module)
+    except AgnncertError:
         del sys.modules[path.stem]
-        raise SettingsError(f"{path} cannot be run: {type(error).__name__}: {error}{_where(error)}.") from error
+        raise
     return module
 
 
@@ -210,17 +212,6 @@ def _arguments(spec: str, factory: Any, known: Mapping[str, Any], given: Mapping
 def _nearest(name: str, stored: Mapping[str, Any]) -> str:
     hint = did_you_mean(name, stored)
     return f" ({hint.split('?')[0].replace('did you mean', 'is it')}?)" if "?" in hint else ""
-
-
-def _where(error: BaseException) -> str:
-    """File and line in which an error of a user's code arose."""
-    trace, place = error.__traceback__, ""
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if "importlib" not in file and f"{os.sep}agnncert{os.sep}" not in file:
-            place = f" ({Path(file).name}, line {trace.tb_lineno})"
-        trace = trace.tb_next
-    return place
 
 
 log = logging.getLogger(__name__)
@@ -473,10 +464,9 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
 def row_origin(
     settings: ModelSettings, division: Any, about: dict[str, Any], vote: VotingRule | None = None
 ) -> dict[str, Any]:
-    """What every row of results says about where it comes from."""
-    known = {"data": about["name"], "digest": about["digest"], "seed": settings.seed}
-    voting = f"{division}" if vote is None else f"{division}, {vote}"
-    return {**known, "model": settings.model, "division": voting}
+    """Data, model, division and seed, as every row of results names them."""
+    known = {"data": about["name"], "digest": about["digest"], "seed": settings.seed, "model": settings.model}
+    return {**known, "division": f"{division}" if vote is None else f"{division}, {vote}"}
 
 
 def _study(ready: CanonicalData, settings: CertifySettings, division: Any, model: Any) -> Study:
@@ -694,7 +684,6 @@ def _megabytes() -> int:
     """The peak memory of this process so far, plus a tenth."""
     try:
         import resource
-        import sys
     except ImportError:  # not on Windows
         return 1000
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

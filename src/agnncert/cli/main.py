@@ -12,6 +12,7 @@ from agnncert.errors import AgnncertError, missing
 if TYPE_CHECKING:
     import typer
 
+_PACKAGE = str(Path(__file__).parents[1])
 DONE, REFUTED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -65,15 +66,15 @@ def _explained(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):
         return "there is not enough memory: set a limit with --set memory=MB, or certify fewer targets."
-    return f"{type(error).__name__}: {error}{_place(error)}. (--debug shows where it comes from.)"
+    return f"{type(error).__name__}: {error}{place_of(error)}. (--debug shows where it comes from.)"
 
 
-def _place(error: Exception) -> str:
-    """File and line where an error arose, outside of installed packages: most likely in a user's own model."""
+def place_of(error: BaseException) -> str:
+    """File and line of an error, outside of this and of installed packages: most likely in a user's own model."""
     trace, place = error.__traceback__, ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if "site-packages" not in file and "importlib" not in file and not file.startswith("<"):
+        if not file.startswith(("<", _PACKAGE)) and "site-packages" not in file and "importlib" not in file:
             place = f" ({Path(file).name}, line {trace.tb_lineno})"
         trace = trace.tb_next
     return place

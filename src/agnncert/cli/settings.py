@@ -432,14 +432,11 @@ EMPTY_WORDS = ("edgeless", "abstain")
 
 
 def empty_of(text: str | None, names: Sequence[str] | None) -> str | None:
-    """What empty groups cast, as it was typed, with the number of a class in place of its name.
+    """The vote of empty subgraphs, with the number of a class in place of its name.
 
     Example:
         >>> empty_of("toxic", ["safe", "toxic"]), empty_of("abstain", ["safe", "toxic"]), empty_of("0", None)
         ('1', 'abstain', '0')
-
-    Raises:
-        SettingsError: It is neither a word for it nor a class.
     """
     if text is None or text in EMPTY_WORDS or text.isdecimal():
         return text
@@ -447,14 +444,11 @@ def empty_of(text: str | None, names: Sequence[str] | None) -> str | None:
 
 
 def named_prior(text: str, names: Sequence[str] | None) -> tuple[int, ...]:
-    """A prior in which classes are called by name, one number for each class; 0 for those that are not called.
+    """A prior that names classes, as one number for each class; 0 for classes without a number.
 
     Example:
         >>> named_prior("toxic=12", ["safe", "toxic"])
         (0, 12)
-
-    Raises:
-        SettingsError: No class has such a name, one is called twice, or its votes are no whole number.
     """
     votes: dict[int, int] = {}
     for word in text.split(","):
@@ -469,7 +463,7 @@ def named_prior(text: str, names: Sequence[str] | None) -> tuple[int, ...]:
 
 
 def _class_number(what: str, name: str, names: Sequence[str] | None, words: Sequence[str] = ()) -> int:
-    """Number of the class with a name; ``words`` are valid too, as far as the error message knows."""
+    """Number of the class with a name. The error message lists ``words`` as valid too."""
     if not names:
         raise SettingsError(
             f'{what}: no class is called "{name}", since the classes of this data have numbers alone: use these'
@@ -481,14 +475,11 @@ def _class_number(what: str, name: str, names: Sequence[str] | None, words: Sequ
 
 
 def prior_of(text: str) -> int | tuple[int, ...]:
-    """A prior as it was typed: one whole number, or several with commas between them.
+    """A prior from text: one whole number, or several with commas between them.
 
     Example:
         >>> prior_of("5"), prior_of("0,12")
         (5, (0, 12))
-
-    Raises:
-        SettingsError: It is something else.
     """
     try:
         numbers = tuple(int(word) for word in text.strip("[]() ").split(","))

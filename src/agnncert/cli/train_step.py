@@ -114,7 +114,7 @@ def train_run(
     ready = CanonicalData.of(load_data(settings))
     about = describe(ready, settings)
     settings = _resolved(settings.with_class_numbers(about["class_names"]), ready)
-    settings, _ = make_division(settings, ready.task)
+    settings, division = make_division(settings, ready.task)
     table = settings.table()
     folder = open_run(out, run_name(about, settings), "train", table, about["digest"], fresh)
     with folder.recording():
@@ -125,7 +125,8 @@ def train_run(
             log.info("%s has been trained already (--fresh trains it again)", folder)
             return Trained(folder, settings, {row["measure"]: row["value"] for row in rows})
         training = Training(settings, ready, folder, on_progress)
-        fitted, division = _fit_defended(training)
+        fitted = training.fit("model", "training", division)
+        log.info("trained in %s, best after epoch %d", duration(fitted.record["seconds"]), fitted.record["best_epoch"])
         save_model(fitted.model, folder.weights, {"data": about, "settings": table, "training": fitted.record})
         measured = _measured(training, fitted)
         origin = row_origin(settings, division, about, settings.vote)
@@ -147,14 +148,6 @@ def _resolved(settings: TrainSettings, ready: CanonicalData) -> TrainSettings:
     if is_module_spec(settings.model or ""):
         return settings
     return replace(settings, model=settings.model or "gcn", set={**model_args, **settings.set})
-
-
-def _fit_defended(training: Training) -> tuple[Fitted, Division]:
-    """The trained model of the run, and the division with which it votes."""
-    _, division = make_division(training.settings, training.ready.task)
-    fitted = training.fit("model", "training", division)
-    log.info("trained in %s, best after epoch %d", duration(fitted.record["seconds"]), fitted.record["best_epoch"])
-    return fitted, division
 
 
 def _measured(training: Training, fitted: Fitted) -> dict[str, float]:
