@@ -104,7 +104,7 @@ def test_an_interrupted_run_goes_on_and_ends_like_an_uninterrupted_one(agnncert,
     monkeypatch.setattr(fitting, "fit", cut)
     answer = agnncert(*words, "--out", "cut")
     assert answer.status == 130
-    assert "stopped: what was finished is in cut; the same command goes on from there." in answer.err
+    assert "stopped: what was finished is in cut; the same command continues from there." in answer.err
     assert not list(Path("cut").glob("*.part"))
     assert Path("cut/model.checkpoint").is_file()
     assert agnncert("certify", "cut").status == 2
@@ -127,7 +127,7 @@ def test_ctrl_c_before_anything_was_kept_does_not_claim_otherwise(agnncert, monk
     monkeypatch.setattr(fitting, "fit", cut)
     answer = agnncert("train", "tables", "--epochs", 12, *FAST, "--out", "cut")
     assert answer.status == 130
-    assert "stopped: nothing was finished yet; the same command begins anew." in answer.err
+    assert "stopped: nothing was finished yet; the same command starts from the beginning." in answer.err
 
 
 def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_half_written(place) -> None:
@@ -143,7 +143,7 @@ def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_half_written(place) -> None
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "stopped: what was finished is in long; the same command goes on from there." in err
+    assert "stopped: what was finished is in long; the same command continues from there." in err
     assert "Traceback" not in err
     assert not list(Path("long").glob("*.part"))
 

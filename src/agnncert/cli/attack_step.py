@@ -100,7 +100,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Attacked:
-    """A run after the attacks: a round for each size, and the report, written anew."""
+    """A run after the attacks: a round for each size, and the new report."""
 
     folder: RunFolder
     rounds: tuple[Round, ...]

@@ -79,10 +79,10 @@ def certify_run(
         settings: ``data`` is the folder of an earlier run, a dataset, or a folder with tables. ``model`` is
             required if the model of the earlier run is code.
         out: The run folder. When not given, that of the earlier run, or one below ``runs``.
-        fresh: Start anew even if ``out`` holds another run.
+        fresh: Start from the beginning even if ``out`` holds another run.
         report: Whether to write the report as well.
-        on_progress: Called while ballots are cast.
-        workers: Who casts them; this process when not given.
+        on_progress: Called while predictions are computed.
+        workers: Where predictions are computed. Defaults to this process.
     """
     earlier = find_run(settings.data) if settings.data and Path(settings.data).is_dir() else None
     if earlier is not None and out is not None:
@@ -112,7 +112,7 @@ def certify_run(
 
 
 def _choose(study: Study, settings: CertifySettings, folder: RunFolder) -> tuple[Study, VotingRule | None]:
-    """What votes, and how votes are counted: as it is set, or chosen on validation for a size.
+    """The study and the voting rule: as set, or chosen on validation for a perturbation size.
 
     A choice is written to the run folder, where later steps find it.
     """
@@ -204,9 +204,9 @@ def _measured(certificate: Certificate, study: Study, model: Any, seconds: float
         kinds[f"{word}, added or deleted only"] = certificate.structure_radius
     if (certificate.new_neighbours >= 0).any():
         kinds[f"{word}, new neighbours"] = certificate.new_neighbours
-    for measure, withstood in kinds.items():
-        last = withstood[np.isfinite(withstood)].max(initial=0)
-        shares = {s: float((right & (withstood >= s)).sum() / counted) for s in SIZES if s <= last + 1}
+    for measure, certified in kinds.items():
+        last = certified[np.isfinite(certified)].max(initial=0)
+        shares = {s: float((right & (certified >= s)).sum() / counted) for s in SIZES if s <= last + 1}
         rows += [{"measure": measure, "size": size, "value": share} for size, share in shares.items()]
     return rows
 

@@ -62,9 +62,9 @@ def _task(data: object, task: str | None) -> str:
 
 
 def verify_named(
-    certificate: Path, named: ModelSettings, ballots: float, on_progress: OnProgress | None = None
+    certificate: Path, named: ModelSettings, recheck: float, on_progress: OnProgress | None = None
 ) -> Verdict:
-    """Verifies a certificate and casts ballots again, with the data and model that are named, else those of its run.
+    """Verifies a certificate and recomputes predictions, with the named data and model, or with those of its run.
 
     Code of a model is imported only if ``named`` names it.
 
@@ -77,17 +77,17 @@ def verify_named(
     if run is None and not own_data:
         raise SettingsError(f"{certificate} lies in no run folder: name the data with --data.")
     data = load_data(named) if run is None or own_data else load_run_data(run, named.root)
-    model = _model_to_check(run, named, data, own_data, ballots)
-    how: dict[str, Any] = {"recheck": ballots, "seed": named.seed, "progress": on_progress}
+    model = _model_to_check(run, named, data, own_data, recheck)
+    how: dict[str, Any] = {"recheck": recheck, "seed": named.seed, "progress": on_progress}
     return verify(certificate, data=data, model=model, **how)
 
 
-def _model_to_check(run: RunFolder | None, named: ModelSettings, data: Any, own_data: bool, ballots: float) -> Any:
+def _model_to_check(run: RunFolder | None, named: ModelSettings, data: Any, own_data: bool, recheck: float) -> Any:
     """The model that the user names, else that of the run; none if only the user's own data is to be compared."""
-    if own_data and not (named.model or named.weights or ballots):
+    if own_data and not (named.model or named.weights or recheck):
         return None
     if run is None and named.model is None:
-        raise SettingsError("casting ballots again needs the model: name it with --model and --weights.")
+        raise SettingsError("recomputing predictions needs the model: name it with --model and --weights.")
     if run is None or (own_data and named.model not in (None, stored_settings(run).model)):
         return trained_model(named, data)
     return model_of_run(run, data, named, named.root)

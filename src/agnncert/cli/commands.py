@@ -14,26 +14,7 @@ import typer
 
 from agnncert import __version__
 from agnncert.addons import addons
-from agnncert.cli.options import (
-    Division,
-    Empty,
-    Epochs,
-    Fresh,
-    Groups,
-    Json,
-    Model,
-    ModelOfRun,
-    Out,
-    Prior,
-    References,
-    Root,
-    Seed,
-    Set,
-    SettingsFile,
-    Weights,
-    WorkersOption,
-    workers_named,
-)
+from agnncert.cli import options
 from agnncert.cli.screen import Screen, percent, table
 from agnncert.cli.settings import CertifySettings, CompareSettings, ModelSettings, TrainSettings, read_settings
 from agnncert.errors import SettingsError
@@ -70,7 +51,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Run folder. A run in it is replaced.", metavar="FOLDER")] = Path(
         "runs/demo"
     ),
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Train, certify, attack, verify and report on bundled data, in about a minute.
 
@@ -114,7 +95,7 @@ def demo(
 
 
 @app.command()
-def datasets(root: Root = None, json: Json = False) -> None:
+def datasets(root: options.Root = None, json: options.Json = False) -> None:
     """List the datasets, and which of them are on this machine.
 
     Missing files are downloaded when a dataset is first used. Without a network, put them where the error message of
@@ -134,24 +115,24 @@ def datasets(root: Root = None, json: Json = False) -> None:
 @app.command()
 def train(
     data: Annotated[str | None, typer.Argument(help="A dataset, or a folder with tables.")] = None,
-    model: Model = None,
-    division: Division = None,
-    groups: Groups = None,
-    empty: Empty = None,
-    prior: Prior = None,
+    model: options.Model = None,
+    division: options.Division = None,
+    groups: options.Groups = None,
+    empty: options.Empty = None,
+    prior: options.Prior = None,
     size: Annotated[
         int | None,
         typer.Option(metavar="M", help="Keep the weights with the best certified accuracy at this perturbation size."),
     ] = None,
-    epochs: Epochs = None,
-    references: References = None,
-    seed: Seed = None,
-    root: Root = None,
-    set_: Set = None,
-    settings: SettingsFile = None,
-    out: Out = None,
-    fresh: Fresh = False,
-    json: Json = False,
+    epochs: options.Epochs = None,
+    references: options.References = None,
+    seed: options.Seed = None,
+    root: options.Root = None,
+    set_: options.Set = None,
+    settings: options.SettingsFile = None,
+    out: options.Out = None,
+    fresh: options.Fresh = False,
+    json: options.Json = False,
 ) -> None:
     """Train a model on the graph and its subgraphs, so that their votes agree.
 
@@ -181,12 +162,12 @@ def certify(
     data: Annotated[
         str | None, typer.Argument(metavar="RUN | DATA", help="A trained run; or a dataset or folder with tables.")
     ] = None,
-    model: Model = None,
-    weights: Weights = None,
-    division: Division = None,
-    groups: Groups = None,
-    empty: Empty = None,
-    prior: Prior = None,
+    model: options.Model = None,
+    weights: options.Weights = None,
+    division: options.Division = None,
+    groups: options.Groups = None,
+    empty: options.Empty = None,
+    prior: options.Prior = None,
     size: Annotated[
         int | None,
         typer.Option(
@@ -198,13 +179,13 @@ def certify(
         str | None, typer.Option(help="test, val, train or all.", show_default="test, if there is a split")
     ] = None,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report too.")] = True,
-    workers: WorkersOption = None,
-    root: Root = None,
-    set_: Set = None,
-    settings: SettingsFile = None,
-    out: Out = None,
-    fresh: Fresh = False,
-    json: Json = False,
+    workers: options.WorkersOption = None,
+    root: options.Root = None,
+    set_: options.Set = None,
+    settings: options.SettingsFile = None,
+    out: options.Out = None,
+    fresh: options.Fresh = False,
+    json: options.Json = False,
 ) -> None:  # fmt: skip
     """Prove how much of the graph an attacker may change without changing the voted labels.
 
@@ -219,7 +200,7 @@ def certify(
 
     from agnncert.cli.certify_step import certify_run
 
-    screen, chosen = Screen(json), workers_named(workers)
+    screen, chosen = Screen(json), options.workers_named(workers)
     with screen.following() as on_progress:
         certified = certify_run(wanted, out, fresh, report, on_progress, chosen)
     certificate = certified.certificate
@@ -242,16 +223,16 @@ def verify(
         str | None, typer.Option(help="The data: a run folder, a dataset or a folder with tables.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model: package.module:factory, or a built-in one.")] = None,
-    weights: Weights = None,
+    weights: options.Weights = None,
     recheck: Annotated[
         str,
         typer.Option(metavar="N", help="Predictions to recompute, chosen at random, or all. Needs data and model."),
     ] = "0",
-    seed: Seed = None,
-    root: Root = None,
-    set_: Set = None,
-    settings: SettingsFile = None,
-    json: Json = False,
+    seed: options.Seed = None,
+    root: options.Root = None,
+    set_: options.Set = None,
+    settings: options.SettingsFile = None,
+    json: options.Json = False,
 ) -> None:  # fmt: skip
     """Check a certificate: derive everything it states again, from the file alone.
 
@@ -285,7 +266,7 @@ def _certificate_in(place: Path) -> Path:
 
 
 @app.command()
-def show(file: CertificateFile, json: Json = False) -> None:
+def show(file: CertificateFile, json: options.Json = False) -> None:
     """Print what a certificate claims, without checking it: agnncert verify does that."""
     from agnncert.certificates.file import read_contents
 
@@ -299,17 +280,17 @@ def audit(
     data: Annotated[
         str | None, typer.Option(help="Data like that to be certified: a dataset, or a folder with tables.")
     ] = None,
-    weights: Weights = None,
-    division: Division = None,
-    groups: Groups = None,
+    weights: options.Weights = None,
+    division: options.Division = None,
+    groups: options.Groups = None,
     task: Annotated[
         str | None, typer.Option(help="node or graph.", show_default="that of the data, else node")
     ] = None,
-    model_of_run: ModelOfRun = None,
-    root: Root = None,
-    set_: Set = None,
-    settings: SettingsFile = None,
-    json: Json = False,
+    model_of_run: options.ModelOfRun = None,
+    root: options.Root = None,
+    set_: options.Set = None,
+    settings: options.SettingsFile = None,
+    json: options.Json = False,
 ) -> None:  # fmt: skip
     """Check whether a model can be certified: local, deterministic and stateless.
 
@@ -359,10 +340,10 @@ def attack(
         typer.Option(metavar="N", help="Targets per size, half of them certified; or all.", show_default="50"),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of sample and attacks.", show_default="0")] = None,
-    model: ModelOfRun = None,
-    root: Root = None,
-    settings: SettingsFile = None,
-    json: Json = False,
+    model: options.ModelOfRun = None,
+    root: options.Root = None,
+    settings: options.SettingsFile = None,
+    json: options.Json = False,
 ) -> None:  # fmt: skip
     """Try to break a certificate, within what it proves and beyond.
 
@@ -415,19 +396,19 @@ def compare(
             help="Choose the voting rule of edge and node for perturbations of this size; one row for each.",
         ),
     ] = None,
-    model: Model = None,
-    epochs: Epochs = None,
-    empty: Empty = None,
-    prior: Prior = None,
-    references: References = None,
-    seed: Seed = None,
-    root: Root = None,
-    set_: Set = None,
-    settings: SettingsFile = None,
+    model: options.Model = None,
+    epochs: options.Epochs = None,
+    empty: options.Empty = None,
+    prior: options.Prior = None,
+    references: options.References = None,
+    seed: options.Seed = None,
+    root: options.Root = None,
+    set_: options.Set = None,
+    settings: options.SettingsFile = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder for tables, figures and certificates.")
     ] = None,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:  # fmt: skip
     """Compare runs, or certified defences on one dataset.
 
@@ -464,7 +445,7 @@ def report(
     papers: Annotated[
         Path | None, typer.Option(help="Folder for figures (SVG, PDF) and tables (CSV, LaTeX).", metavar="FOLDER")
     ] = None,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Show a certificate as one HTML page that opens anywhere.
 

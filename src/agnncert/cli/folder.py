@@ -153,7 +153,7 @@ class RunFolder:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Writes a log of what happens inside; adds to an interruption how to go on.
+        """Writes a log of what happens inside; an interruption says how to continue.
 
         If the input was wrong, a folder that was new is removed again.
         """
@@ -174,8 +174,8 @@ class RunFolder:
                 draft.unlink(missing_ok=True)
             log.info("interrupted", extra=_FILE_ONLY)
             kept = [*self.path.glob("*.checkpoint"), *(f for f in (self.weights, self.certificate) if f.exists())]
-            message = f"what was finished is in {self.path}; the same command goes on from there."
-            early = "nothing was finished yet; the same command begins anew."
+            message = f"what was finished is in {self.path}; the same command continues from there."
+            early = "nothing was finished yet; the same command starts from the beginning."
             raise Stopped(message if kept else early) from None
         except Exception as error:
             log.error("%s: %s", type(error).__name__, error, extra=_FILE_ONLY)
@@ -202,7 +202,7 @@ def open_run(
         step: The step that is to begin.
         table: Its settings.
         digest: Digest of its data.
-        fresh: Start anew, even if the folder holds a run.
+        fresh: Start from the beginning, even if the folder holds a run.
 
     Raises:
         SettingsError: ``out`` holds something else.
@@ -211,7 +211,7 @@ def open_run(
         folder = RunFolder(out)
         reasons = folder.differs(step, table, digest)
         if reasons and (not fresh or not folder.exists):
-            hint = "choose another --out, or start anew with --fresh" if folder.exists else "choose another --out"
+            hint = f"choose another --out{', or start again with --fresh' if folder.exists else ''}"
             raise SettingsError(f"{folder} cannot be used for this run: {'; '.join(reasons)}. Please {hint}.")
     else:
         names = chain([name], (f"{name}-{number}" for number in count(2)))
@@ -283,7 +283,7 @@ _ABOUT_DATA = ("name", "task", "graphs", "nodes", "edges", "features", "classes"
 
 
 def write_card(folder: RunFolder) -> None:
-    """Writes, or writes anew, the card of a run from what its folder holds."""
+    """Writes the model card of a run from what its folder holds."""
     settings, data = folder.settings, folder.data
     made = {**settings.get("certify", {}), **settings.get("train", {})}
     rows = [row for row in folder.rows() if row["size"] is None]

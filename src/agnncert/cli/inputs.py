@@ -66,7 +66,7 @@ def user_model(spec: str, known: Mapping[str, Any], given: Mapping[str, Any]) ->
 
     Args:
         spec: ``package.module:factory``, found from the current folder or among installed packages, or
-            ``file.py:factory``. The factory is a function or class; a ready module is taken as it is.
+            ``file.py:factory``. The factory is a function or class; a ready module is used unchanged.
         known: Values for parameters that the factory asks for without a default, such as ``in_channels``.
         given: Values that the user has set.
 
@@ -222,7 +222,7 @@ SomeSettings = TypeVar("SomeSettings", bound=ModelSettings)
 
 LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
 PRETRAINED = "pretrained"  # in place of a file with weights: those that come with the package
-# What certifying adds to the settings of a trained run, or may choose anew.
+# What certifying adds to the settings of a trained run, or may choose again.
 OWN = (
     "division", "groups", "hash", "targets", "engine", "edges_only", "tolerance", "memory", "empty", "prior",
     "size", "kind",
@@ -408,7 +408,7 @@ def _as_pretrained(settings: CertifySettings) -> CertifySettings:
     if settings.seed != about["seed"]:
         raise SettingsError(
             f"the trained model for {settings.data} has seen the split of seed {about['seed']}: with --seed "
-            f"{settings.seed}, part of what it learned from would be tested. Leave out --seed, or train it anew."
+            f"{settings.seed}, part of what it learned from would be tested. Leave out --seed, or train it again."
         )
     if settings.model not in (None, about["model"]) or settings.set:
         raise SettingsError(
@@ -543,10 +543,9 @@ def model_of_run(folder: RunFolder, data: Any, named: ModelSettings, root: str |
 
 
 def who_votes(folder: RunFolder, model: Any, data: Any) -> Any:
-    """The model that casts the ballots of a run's certificate.
+    """The model that was certified.
 
-    It is the run's own, unless the vote was chosen for a size and a constant model did as well, whose vote tells sizes
-    apart and no more.
+    The model of the run, unless the voting rule was chosen for a size and a constant model did as well.
 
     Raises:
         SettingsError: What the folder says about it is damaged.
@@ -615,7 +614,7 @@ class Estimate:
 
 
 def estimate_training(model: torch.nn.Module, data: Any, division: Division, settings: FitSettings) -> Estimate:
-    """What ``fit`` takes if it runs through all epochs. The model itself is left as it is.
+    """What ``fit`` takes if it runs through all epochs. The model itself is not changed.
 
     Raises:
         AgnncertError: The model cannot be trained on this data with these settings.

@@ -91,7 +91,7 @@ class _Lines:
 
 
 class _Bar:
-    """Progress on a terminal: one bar, which starts anew with each piece of work and vanishes at the end."""
+    """Progress on a terminal: one bar, which restarts with each piece of work and vanishes at the end."""
 
     def __init__(self) -> None:
         from rich.console import Console

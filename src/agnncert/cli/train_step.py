@@ -1,4 +1,4 @@
-"""The first step of a run: train a model that votes well, and the plain ones to compare it with."""
+"""Trains the model of a run, and the models to compare it with."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -103,12 +103,12 @@ def train_run(
 ) -> Trained:
     """Trains a model as settings say and leaves it in a run folder.
 
-    An interrupted run goes on where it stopped; a finished one is not done again.
+    An interrupted run continues where it stopped; a finished one is not repeated.
 
     Args:
         settings: What to train, on what.
         out: The run folder; one below ``runs`` when not given.
-        fresh: Start anew even if the folder holds this run already.
+        fresh: Start from the beginning even if the folder holds this run already.
         on_progress: Called after every epoch.
     """
     ready = CanonicalData.of(load_data(settings))
