@@ -36,7 +36,7 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a prior for more classes than there are": ((*TRAIN, "--prior", "1,2,3"), ("3 numbers", "2 classes")),
     "empty groups with a typo": ((*TRAIN, "--empty", "abstein"), ("abstein", "abstain")),
     "empty groups for a class that is not there": ((*TRAIN, "--empty", "7"), ("empty=7", "0 to 1")),
-    "a vote that gated features forbid": ((*TRAIN, "--division", "gated", "--prior", "3"), ("protects", "list")),
+    "a vote that gated features forbid": ((*TRAIN, "--division", "gated", "--prior", "3"), ("protects", "one number per class")),
     "endless groups that cast what they predict": (
         ("train", "tables", "--division", "per-neighbour", "--empty", "edgeless", "--epochs", "1"), ("abstain", "prior"),
     ),
