@@ -12,9 +12,9 @@ from agnncert.attacks.api import KINDS, attack
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.certificates.voting_rule import VotingRule
-from agnncert.cli.certify_step import UNDER_ATTACK, report_run
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.inputs import row_origin, study_of_run, who_votes
+from agnncert.cli.report_step import UNDER_ATTACK, report_run
 from agnncert.cli.settings import CertifySettings, numbers, require_one_of
 from agnncert.comparison.runner import Study
 from agnncert.divisions.named import parse_division

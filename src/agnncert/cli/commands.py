@@ -58,8 +58,9 @@ def demo(
     Needs no network. Ends with a page to open in a browser.
     """
     from agnncert.cli.attack_step import AttackSettings, attack_run
-    from agnncert.cli.certify_step import certify_run, report_run
+    from agnncert.cli.certify_step import certify_run
     from agnncert.cli.check_step import verify_named
+    from agnncert.cli.report_step import report_run
     from agnncert.cli.train_step import train_run
 
     begin, screen = time.perf_counter(), Screen(json)
@@ -451,7 +452,7 @@ def report(
 
     The page of a run folder also has the models to compare with, the attacks and the environment.
     """
-    from agnncert.cli.certify_step import report_run
+    from agnncert.cli.report_step import report_run
 
     reported = report_run(file, out, papers)
     outcome = {"report": reported.page, "files": reported.files, "sentences": reported.sentences}
