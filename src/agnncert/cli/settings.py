@@ -351,7 +351,7 @@ def settings_from(kind: type[AnySettings], table: Mapping[str, Any]) -> AnySetti
         if name not in valid:
             raise SettingsError(f'unknown setting "{key}": {did_you_mean(key, valid)}')
         if name in types:
-            own[name] = _converted(name, value, types[name])
+            own[name] = number_of_groups(value) if name == "groups" else _converted(name, value, types[name])
         else:
             fit[name] = value
     return kind(**own, **({"fit": fit} if fit else {}))
