@@ -227,11 +227,11 @@ def test_what_is_below_the_majority_class_is_starred_and_said(designed):
         ({"defences": [ac.baselines.BiRS()], "rule": ac.VotingRule(prior=2)}, "adds up no ballots"),
         ({"defences": [(ac.NodeCentric(5), ac.VotingRule(prior=[1, 2]))]}, "2 numbers: expected one for each of 3"),
         ({"defences": [(ac.GatedNodeCentric(5), ac.VotingRule(prior=2))]}, "own features"),
-        ({"defences": [ac.baselines.GNNCertE(5)], "design_size": 2}, "none of these is among the defences"),
-        ({"defences": [ac.NodeCentric(5)], "design_size": 2, "rule": ac.VotingRule(prior=2)}, "none of these"),
-        ({"design_size": -1}, "design_size=-1"),
-        ({"design_size": []}, "expected one or several"),
-        ({"design_size": [1, 0.5]}, "expected one or several"),
+        ({"defences": [ac.baselines.GNNCertE(5)], "size": 2}, "none of these is among the defences"),
+        ({"defences": [ac.NodeCentric(5)], "size": 2, "rule": ac.VotingRule(prior=2)}, "none of these"),
+        ({"size": -1}, "size=-1"),
+        ({"size": []}, "expected one or several"),
+        ({"size": [1, 0.5]}, "expected one or several"),
     ],
     ids=str,
 )
@@ -244,8 +244,8 @@ def test_votes_that_make_no_sense_are_refused_before_any_work(nodes, arguments, 
 def test_validation_nodes_in_the_training_graph_are_warned_about(nodes, caplog):
     for protocol, warned in (("transductive", True), ("held-out", False)):
         caplog.clear()
-        fit_args = {**QUICK["fit_args"], "protocol": protocol}
-        how = {"sizes": SIZES, "design_size": 1, "references": False, "model_args": QUICK["model_args"]}
-        comparison = ac.compare(nodes, [ac.PerNeighbour()], fit_args=fit_args, **how)
+        fit_args = {**QUICK["fit"], "protocol": protocol}
+        how = {"sizes": SIZES, "size": 1, "references": False, "model_args": QUICK["model_args"]}
+        comparison = ac.compare(nodes, [ac.PerNeighbour()], fit=fit_args, **how)
         assert any("held-out" in record.getMessage() for record in caplog.records) is warned
         assert comparison.rows[0]["vote"].startswith("empty abstain, prior")
