@@ -75,8 +75,8 @@ class EdgeCentric(EdgeDivision):
         num_groups: Number of subgraphs T.
         hash: "md5", "sha1", "sha256" or "blake2b".
         self_loops: Whether self-loops are kept as ordinary edges; dropped otherwise.
-        edges_only: Whether to certify against changes of edges alone. A model that mixes all nodes can then be certified
-            too; every subgraph is evaluated by itself, and every vote is stored.
+        edges_only: Whether to certify against changes of edges alone. A model that mixes all nodes can then be
+            certified too; every subgraph is evaluated by itself, and every vote is stored.
     """
 
     num_groups: int

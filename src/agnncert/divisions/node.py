@@ -181,8 +181,8 @@ class GatedNodeCentric(NodeCentric):
 class PerNeighbour(NodeDivision):
     """One subgraph, hence one vote, per neighbour that sends the target messages; nothing is hashed.
 
-    A graph casts one vote for each of its nodes. Self-loops are dropped: a vote shows the target and one neighbour, and a
-    self-loop at that neighbour would let an edge elsewhere alter it.
+    In the graph task there is one vote per node. Self-loops are dropped: a vote depends on the target and one
+    neighbour, and a self-loop at that neighbour would let an edge elsewhere alter it.
     """
 
     is_per_neighbour = True

@@ -119,7 +119,8 @@ class RuleChoice:
         for one in self.candidates:
             mark = "*" if one is self.best else " "
             lines.append(
-                f"{mark} {one.name:<14}{title_of(one.division):<14}{_groups_text(one.division):>8}{one.rule.empty!s:>10}"
+                f"{mark} {one.name:<14}{title_of(one.division):<14}{_groups_text(one.division):>8}"
+                f"{one.rule.empty!s:>10}"
                 f"{'  ' + _prior_text(one.rule):>16}{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
             )
         if self.given_up > 0:
