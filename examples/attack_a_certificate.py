@@ -20,5 +20,5 @@ print("radii of the 20 targets with the smallest ones:", radius)
 
 for extra in (0, 1, 2, 4):
     budgets = [ac.Budget(inject_nodes=int(r) + extra, edges_per_injected=1) for r in radius]
-    report = ac.attacks.attack(model, data, division, budget=budgets, targets=targets)
+    report = ac.attack(model, data, division, budget=budgets, targets=targets)
     print(f"radius + {extra} injected nodes: {report.succeeded.sum()} of {len(targets)} labels changed")

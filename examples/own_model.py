@@ -49,5 +49,5 @@ print("certified accuracy at sizes 0, 5, 10:", certificate.certified_accuracy(da
 
 try:
     ac.certify(Normalised(data.num_features, 10).eval(), data, division)
-except ac.ModelContractError as error:
+except ac.errors.ModelContractError as error:
     print(f"\nRefused: {error}")

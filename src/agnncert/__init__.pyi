@@ -4,6 +4,7 @@ from . import attacks as attacks
 from . import baselines as baselines
 from . import errors as errors
 from . import testing as testing
+from .attacks.api import attack as attack
 from .auditing.model_audit import AuditReport as AuditReport
 from .auditing.model_audit import audit as audit
 from .certificates.budget import Budget as Budget
@@ -26,17 +27,6 @@ from .divisions.node import NodeCentric as NodeCentric
 from .divisions.node import PerNeighbour as PerNeighbour
 from .engine.workers import Ray as Ray
 from .errors import AgnncertError as AgnncertError
-from .errors import BudgetError as BudgetError
-from .errors import CertificateError as CertificateError
-from .errors import DatasetError as DatasetError
-from .errors import DivisionError as DivisionError
-from .errors import GraphError as GraphError
-from .errors import IdError as IdError
-from .errors import MissingPackage as MissingPackage
-from .errors import ModelContractError as ModelContractError
-from .errors import NotCovered as NotCovered
-from .errors import SettingsError as SettingsError
-from .errors import WorkersError as WorkersError
 from .graphs.disk import open_graph as open_graph
 from .graphs.disk import write_graph as write_graph
 from .graphs.perturbation import Perturbation as Perturbation

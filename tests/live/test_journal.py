@@ -170,5 +170,5 @@ def test_a_set_of_graphs_goes_on_where_it_stopped(tmp_path):
         expected = live.certificate()
     with begin(tmp_path / "j", **changes) as live:
         assert_same(live.certificate(), expected)
-    with pytest.raises(ac.GraphError, match="pass the data"):
+    with pytest.raises(ac.errors.GraphError, match="pass the data"):
         begin(tmp_path / "j", **{**changes, "data": None})

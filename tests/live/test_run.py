@@ -53,21 +53,24 @@ def test_it_is_killed_and_goes_on(run) -> None:
 
 
 def test_what_would_be_open_to_all_is_refused(run) -> None:
-    with pytest.raises(ac.SettingsError, match="can be reached from elsewhere: set a token"):
+    with pytest.raises(ac.errors.SettingsError, match="can be reached from elsewhere: set a token"):
         serve_run(run, host="0.0.0.0")
-    with pytest.raises(ac.SettingsError, match="at least 16"):
+    with pytest.raises(ac.errors.SettingsError, match="at least 16"):
         serve_run(run, host="0.0.0.0", token="short")
 
 
 def test_a_folder_that_has_no_certificate(tmp_path) -> None:
-    with pytest.raises(ac.SettingsError, match="not the folder of a certified run"):
+    with pytest.raises(ac.errors.SettingsError, match="not the folder of a certified run"):
         serve_run(tmp_path, port=0)
 
 
 def test_a_port_that_is_taken(run) -> None:
     import socket
 
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ac.SettingsError, match="cannot listen at"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(ac.errors.SettingsError, match="cannot listen at"),
+    ):
         serve_run(run, port=taken.getsockname()[1])
 
 
@@ -76,5 +79,5 @@ def test_where_the_token_comes_from(tmp_path, monkeypatch) -> None:
     (tmp_path / "token").write_text("from a file\n")
     assert token_from(None) == "from the environment"
     assert token_from(tmp_path / "token") == "from a file"
-    with pytest.raises(ac.SettingsError, match="cannot read the token"):
+    with pytest.raises(ac.errors.SettingsError, match="cannot read the token"):
         token_from(tmp_path / "missing")

@@ -72,7 +72,7 @@ def test_what_came_is_counted_and_what_went_again_is_not(tmp_path):
         live.apply([agnncert_live.Event("delete_edge", ids[0], other) for other in others[:3]])
         live.apply([agnncert_live.Event("delete_node", "new")])
         old = graph.x[ids.index(others[0])].tolist()
-        with pytest.raises(ac.GraphError):
+        with pytest.raises(ac.errors.GraphError):
             live.apply(
                 [
                     agnncert_live.Event("change_features", others[0], value=old),

@@ -47,7 +47,7 @@ def test_audit_refuses_a_task_that_is_unknown_or_not_that_of_the_data():
 CALLS = {
     "certify": ac.certify,
     "fit": lambda *three: ac.fit(*three, epochs=1),
-    "attack": lambda *three: ac.attacks.attack(*three, budget=ac.Budget(add_edges=1)),
+    "attack": lambda *three: ac.attack(*three, budget=ac.Budget(add_edges=1)),
     "choose_voting_rule": lambda *three: ac.choose_voting_rule(*three, size=1),
     "audit": ac.audit,
 }

@@ -22,6 +22,20 @@ def test_import_agnncert_and_its_errors_load_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "False\n"
 
 
+PUBLIC = (
+    "AgnncertError AuditReport Budget Certificate Claim Comparison Decision Division EdgeCentric Fallback "
+    "GatedNodeCentric GraphSet LossWeights NodeCentric PerEdge PerNeighbour Perturbation Ray ReportContext "
+    "Verdict VotingRule attack attacks audit baselines build_model build_report certify choose_voting_rule "
+    "compare convert_parquet dataset_digest errors fit inductive_view load_certificate load_dataset load_model "
+    "load_tables open_graph pretrained save_figures save_model save_tables testing verify write_graph "
+)
+
+
+def test_the_public_names_are_these_and_no_others() -> None:
+    assert {*ac.__all__, "attacks", "baselines", "errors", "testing"} - {"__version__"} == set(PUBLIC.split())
+    assert len(PUBLIC.split()) <= 48
+
+
 def test_every_public_name_can_be_had_and_a_wrong_one_cannot() -> None:
     for name in ac.__all__:
         assert getattr(ac, name) is not None

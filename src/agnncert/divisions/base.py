@@ -23,8 +23,8 @@ from agnncert.graphs.perturbation import Perturbation, keys_of, pair_keys
 class Division(ABC):
     """Splits a graph into subgraphs so that a small change reaches few of them. Divisions of your own inherit from it.
 
-    The methods ``groups``, ``subgraph`` and ``votes_moved`` and the attribute ``num_groups`` are required. Everything else
-    has a default.
+    A division must have the methods ``groups``, ``subgraph`` and ``votes_moved`` and the attribute ``num_groups``.
+    Everything else has a default.
 
     Attributes:
         num_groups: Number of subgraphs T.

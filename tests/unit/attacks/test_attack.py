@@ -143,48 +143,48 @@ def test_a_users_own_division_is_attacked_at_random_and_exhaustively() -> None:
     for kind in ("random", "exhaustive"):
         report = attack(NodeListener(), data, OneByOne(), budget=ac.Budget(add_edges=1, delete_edges=1), kind=kind)
         assert sum(result.ballots_moved for result in report.results) > 0
-    with pytest.raises(ac.SettingsError, match='OneByOne: use "random" or "exhaustive"'):
+    with pytest.raises(ac.errors.SettingsError, match='OneByOne: use "random" or "exhaustive"'):
         attack(NodeListener(), data, OneByOne(), budget=ac.Budget(add_edges=1))
 
 
 def test_wrong_calls_are_met_with_what_to_do() -> None:
     model, data, division = setting("node", "E")
     some = ac.Budget(add_edges=1)
-    with pytest.raises(ac.SettingsError, match='did you mean "greedy"'):
+    with pytest.raises(ac.errors.SettingsError, match='did you mean "greedy"'):
         attack(model, data, division, budget=some, kind="gredy")
-    with pytest.raises(ac.SettingsError, match="no kind of attack"):
+    with pytest.raises(ac.errors.SettingsError, match="no kind of attack"):
         attack(model, data, division, budget=some, kind=[])
-    with pytest.raises(ac.SettingsError, match="pass it, or the certificate"):
+    with pytest.raises(ac.errors.SettingsError, match="pass it, or the certificate"):
         attack(model, data, budget=some)
-    with pytest.raises(ac.BudgetError, match="2 budgets were given for 20 targets"):
+    with pytest.raises(ac.errors.BudgetError, match="2 budgets were given for 20 targets"):
         attack(model, data, division, budget=[some, some])
-    with pytest.raises(ac.BudgetError, match="expected a Budget, got int"):
+    with pytest.raises(ac.errors.BudgetError, match="expected a Budget, got int"):
         attack(model, data, division, budget=3)  # type: ignore[arg-type]
-    with pytest.raises(ac.BudgetError, match="no node_id"):
+    with pytest.raises(ac.errors.BudgetError, match="no node_id"):
         attack(model, town(ids=False), division, budget=ac.Budget(delete_nodes=1))
-    with pytest.raises(ac.BudgetError, match="for graphs use change_features"):
+    with pytest.raises(ac.errors.BudgetError, match="for graphs use change_features"):
         attack(*setting("graph", "N"), budget=ac.Budget(target_features=True))
-    with pytest.raises(ac.SettingsError, match='one by one with "injection"'):
+    with pytest.raises(ac.errors.SettingsError, match='one by one with "injection"'):
         attack(*setting("graph", "N"), budget=some, kind="hubs")
-    with pytest.raises(ac.BudgetError, match="one budget for all"):
+    with pytest.raises(ac.errors.BudgetError, match="one budget for all"):
         attack(model, data, division, budget=[some, *[ac.Budget()] * 19], kind="hubs")
-    with pytest.raises(ac.DivisionError, match="expected a division such as"):
+    with pytest.raises(ac.errors.DivisionError, match="expected a division such as"):
         attack(model, data, 30, budget=some)  # type: ignore[arg-type]
-    with pytest.raises(ac.ModelContractError, match=r"model\.eval\(\)"):
+    with pytest.raises(ac.errors.ModelContractError, match=r"model\.eval\(\)"):
         attack(NodeListener().train(), data, division, budget=some)
     certificate = ac.certify(model, data, division, targets=[1, 2])
-    with pytest.raises(ac.SettingsError, match="not those of the certificate"):
+    with pytest.raises(ac.errors.SettingsError, match="not those of the certificate"):
         attack(model, data, budget=some, targets=[3], certificate=certificate)
-    with pytest.raises(ac.SettingsError, match="no certificate to compare with"):
+    with pytest.raises(ac.errors.SettingsError, match="no certificate to compare with"):
         attack(model, data, division, budget=some, targets=[1]).violations  # noqa: B018
     problem = Problem(model, data, division)
-    with pytest.raises(ac.SettingsError, match='did you mean "injection"'):
+    with pytest.raises(ac.errors.SettingsError, match='did you mean "injection"'):
         greedy(problem, None, some, kind="injections")
-    with pytest.raises(ac.SettingsError, match="tries=0"):
+    with pytest.raises(ac.errors.SettingsError, match="tries=0"):
         random(problem, None, some, tries=0)
-    with pytest.raises(ac.SettingsError, match="epochs=0"):
+    with pytest.raises(ac.errors.SettingsError, match="epochs=0"):
         gradient(problem, None, some, epochs=0)
-    with pytest.raises(ac.BudgetError, match='did you mean "add_edges"'):
+    with pytest.raises(ac.errors.BudgetError, match='did you mean "add_edges"'):
         attacked_accuracy(model, data, division, sizes=[1], field="add_edge")
 
 

@@ -79,9 +79,9 @@ def test_greedy_finds_what_exhaustive_finds_most_of_the_time() -> None:
 
 def test_too_many_attacks_are_refused_with_their_number() -> None:
     problem = Problem(NodeListener(), town(12), ac.EdgeCentric(3))
-    with pytest.raises(ac.BudgetError, match=r"attacks on this graph, more than the limit of 20,000"):
+    with pytest.raises(ac.errors.BudgetError, match=r"attacks on this graph, more than the limit of 20,000"):
         exhaustive(problem, [0], ac.Budget(add_edges=6))
-    with pytest.raises(ac.BudgetError, match="infinitely many"):
+    with pytest.raises(ac.errors.BudgetError, match="infinitely many"):
         exhaustive(problem, [0], ac.Budget(inject_nodes=math.inf, edges_per_injected=1))
 
 
@@ -96,9 +96,9 @@ def test_listed_ids_and_features_are_used_and_checked() -> None:
     result = exhaustive(problem, [0], budget, ids=["mallory"], features=[[0.0, 9.0, 0.0]])[0]
     assert result.tried == 1 + (1 + 3)  # nothing; mallory alone, or joined to one of three
     assert set(result.perturbation.inject_nodes) <= {"mallory"}
-    with pytest.raises(ac.BudgetError, match="'eve' belongs to a node of the graph"):
+    with pytest.raises(ac.errors.BudgetError, match="'eve' belongs to a node of the graph"):
         exhaustive(problem, [0], budget, ids=["eve"])
-    with pytest.raises(ac.GraphError, match="expected 3 finite numbers"):
+    with pytest.raises(ac.errors.GraphError, match="expected 3 finite numbers"):
         exhaustive(problem, [0], budget, features=[[1.0]])
 
 

@@ -59,11 +59,11 @@ def test_what_cannot_be_attacked_by_gradient_is_refused_with_the_reason() -> Non
     def by_hand(x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         return x
 
-    with pytest.raises(ac.ModelContractError, match="edge_weight argument"):
+    with pytest.raises(ac.errors.ModelContractError, match="edge_weight argument"):
         gradient(Problem(by_hand, town(), ac.EdgeCentric(3)), [0], BUDGET)
-    with pytest.raises(ac.SettingsError, match="weights or attributes already"):
+    with pytest.raises(ac.errors.SettingsError, match="weights or attributes already"):
         gradient(Problem(NodeListener(), town(weights=True), ac.EdgeCentric(3)), [0], BUDGET)
-    with pytest.raises(ac.SettingsError, match='did you mean "vote"'):
+    with pytest.raises(ac.errors.SettingsError, match='did you mean "vote"'):
         gradient(Problem(NodeListener(), town(), ac.EdgeCentric(3)), [0], BUDGET, victim="votes")  # type: ignore[arg-type]
 
 

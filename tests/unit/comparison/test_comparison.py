@@ -156,7 +156,7 @@ def test_a_model_of_ones_own_is_made_and_trained_for_each_defence(data, tmp_path
     for ours, theirs in zip(made[0].parameters(), untrained.parameters(), strict=True):
         assert torch.equal(ours, theirs)  # each training had a copy, and all began alike
 
-    with pytest.raises(ac.ModelContractError, match="returned a str"):
+    with pytest.raises(ac.errors.ModelContractError, match="returned a str"):
         ac.compare(data, [ac.EdgeCentric(7)], model=lambda: "gcn")
 
 

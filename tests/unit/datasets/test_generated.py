@@ -67,13 +67,13 @@ def test_the_same_seed_gives_the_same_graph_and_another_another(graph, tmp_path,
 
 @pytest.mark.parametrize("scale", [0, -1, 1e-6, 100, float("nan")])
 def test_a_senseless_scale_is_refused(tmp_path, scale):
-    with pytest.raises(ac.DatasetError, match="scale="):
+    with pytest.raises(ac.errors.DatasetError, match="scale="):
         generate_amazon2m_like(tmp_path / "g", scale)
 
 
 def test_more_edges_than_there_is_room_for_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(generated, "EDGES", EDGES * 60)
-    with pytest.raises(ac.DatasetError, match="have no room"):
+    with pytest.raises(ac.errors.DatasetError, match="have no room"):
         generate_amazon2m_like(tmp_path / "g", 1 / 2560)
     assert list(tmp_path.iterdir()) == []
 

@@ -72,7 +72,7 @@ def test_the_tables_are_read_once(tmp_path):
 
 
 def test_without_files_it_says_where_they_belong(tmp_path):
-    with pytest.raises(ac.DatasetError) as told:
+    with pytest.raises(ac.errors.DatasetError) as told:
         ac.load_dataset("amazon2m", root=tmp_path)
     message = str(told.value)
     assert "raw/edge.csv.gz" in message
@@ -85,7 +85,7 @@ def test_without_files_it_says_where_they_belong(tmp_path):
 def test_a_folder_of_another_size_is_not_taken_for_the_real_graph(tmp_path):
     tiny(tmp_path)
     with pytest.raises(
-        ac.DatasetError, match=r"not ogbn-products as published: .* \(9, 100\), expected \(2449029, 100\)"
+        ac.errors.DatasetError, match=r"not ogbn-products as published: .* \(9, 100\), expected \(2449029, 100\)"
     ):
         ac.load_dataset("amazon2m", root=tmp_path)
 
@@ -106,7 +106,7 @@ def test_a_folder_of_another_size_is_not_taken_for_the_real_graph(tmp_path):
 def test_a_file_that_does_not_fit_is_named_and_nothing_is_left(tmp_path, file, rows, said):
     folder = tiny(tmp_path)
     zipped(folder / file, rows)
-    with pytest.raises(ac.DatasetError, match=said):
+    with pytest.raises(ac.errors.DatasetError, match=said):
         ac.load_dataset("amazon2m", root=tmp_path)
     assert sorted(entry.name for entry in folder.iterdir()) == ["raw", "split"]
 
@@ -115,5 +115,5 @@ def test_a_file_that_does_not_fit_is_named_and_nothing_is_left(tmp_path, file, r
 def test_half_a_download_is_named(tmp_path):
     file = tiny(tmp_path) / "raw/node-feat.csv.gz"
     file.write_bytes(file.read_bytes()[:-40])
-    with pytest.raises(ac.DatasetError, match=r"node-feat\.csv\.gz"):
+    with pytest.raises(ac.errors.DatasetError, match=r"node-feat\.csv\.gz"):
         ac.load_dataset("amazon2m", root=tmp_path)

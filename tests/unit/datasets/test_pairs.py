@@ -31,7 +31,7 @@ def test_pairs_come_out_sorted_and_once(tmp_path, monkeypatch, weighted, in_memo
 def test_a_pair_with_two_weights_is_refused(tmp_path):
     pairs = PairFiles(tmp_path / "pairs", 5, 2, weighted=True)
     pairs.add(np.array([1, 1]), np.array([2, 2]), np.array([1, 2], np.float32))
-    with pytest.raises(ac.DatasetError, match=r"nodes 1 and 2 .* different weights"):
+    with pytest.raises(ac.errors.DatasetError, match=r"nodes 1 and 2 .* different weights"):
         list(pairs.sorted())
 
 
@@ -44,5 +44,5 @@ def test_files_are_removed(tmp_path):
 
 
 def test_so_many_nodes_that_pairs_would_run_into_each_other_are_refused(tmp_path):
-    with pytest.raises(ac.DatasetError, match="at most 3000000000 are supported"):
+    with pytest.raises(ac.errors.DatasetError, match="at most 3000000000 are supported"):
         PairFiles(tmp_path / "pairs", 2**33, 1)

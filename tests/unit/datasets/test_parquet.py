@@ -133,16 +133,16 @@ def test_what_is_wrong_with_nodes_is_said(tmp_path, change, said):
     ],
 )
 def test_what_is_wrong_with_edges_or_options_is_said(tmp_path, table, options, said):
-    with pytest.raises(ac.DatasetError, match=said):
+    with pytest.raises(ac.errors.DatasetError, match=said):
         converted(tmp_path, nodes(NAMES), table, **options)
 
 
 def test_numbers_that_no_node_has_are_named(tmp_path):
-    with pytest.raises(ac.DatasetError, match="not in the table of nodes: 99"):
+    with pytest.raises(ac.errors.DatasetError, match="not in the table of nodes: 99"):
         converted(tmp_path, nodes([1, 2, 3, 4, 5, 6]), edges([1, 2, 3, 99, 5, 6]))
 
 
 def test_what_is_no_parquet_is_named(tmp_path):
     pd.DataFrame({"id": [1]}).to_csv(tmp_path / "nodes.parquet")
-    with pytest.raises(ac.DatasetError, match=r"nodes\.parquet cannot be read as Parquet"):
+    with pytest.raises(ac.errors.DatasetError, match=r"nodes\.parquet cannot be read as Parquet"):
         ac.convert_parquet(tmp_path / "nodes.parquet", tmp_path / "edges.parquet", tmp_path / "g")

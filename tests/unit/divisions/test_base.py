@@ -277,5 +277,5 @@ def test_what_is_no_division_is_refused_by_name(thing, message):
     if thing is not None:  # where None means something
         calls += [lambda: ac.audit(model, division=thing), lambda: ac.fit(model, data, thing, epochs=1)]
     for call in calls:
-        with pytest.raises(ac.DivisionError, match=message):
+        with pytest.raises(ac.errors.DivisionError, match=message):
             call()

@@ -89,7 +89,7 @@ def test_the_reason_given_is_the_reason(model, message):
     calls = [lambda: ac.certify(model, graph(), DIVISION), lambda: ac.fit(model, graph(), DIVISION, epochs=1)]
     calls.append(lambda: ac.audit(model, division=DIVISION, data=graph()))
     for call in calls:
-        with pytest.raises(ac.ModelContractError, match=message) as caught:
+        with pytest.raises(ac.errors.ModelContractError, match=message) as caught:
             call()
         small = "can be this small" in str(caught.value)
         assert small == (type(model) is NeedsTwo)
@@ -97,7 +97,9 @@ def test_the_reason_given_is_the_reason(model, message):
 
 def test_a_model_of_nodes_is_told_from_a_list_of_graphs():
     graphs = [graph(y=torch.tensor([k % 2]), train_mask=None, val_mask=None, test_mask=None) for k in range(3)]
-    with pytest.raises(ac.ModelContractError, match=r"a model of nodes, which takes no batch; but a list of Data"):
+    with pytest.raises(
+        ac.errors.ModelContractError, match=r"a model of nodes, which takes no batch; but a list of Data"
+    ):
         ac.certify(Net().eval(), graphs, DIVISION)
 
 
@@ -117,7 +119,7 @@ def test_what_is_no_logits_is_answered_with_what_to_return(output, advice):
         def forward(self, x, edge_index):
             return output(super().forward(x, edge_index))
 
-    with pytest.raises(ac.ModelContractError, match=advice):
+    with pytest.raises(ac.errors.ModelContractError, match=advice):
         ac.certify(Other().eval(), graph(), DIVISION)
 
 
@@ -150,6 +152,6 @@ def test_nan_is_not_explained_by_dropout():
         def forward(self, x, edge_index):
             return super().forward(x, edge_index) * float("nan")
 
-    with pytest.raises(ac.ModelContractError, match=r"not finite \(NaN or infinite\)") as caught:
+    with pytest.raises(ac.errors.ModelContractError, match=r"not finite \(NaN or infinite\)") as caught:
         ac.certify(Undefined().eval(), graph(), DIVISION)
     assert "dropout" not in str(caught.value)

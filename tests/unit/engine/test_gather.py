@@ -76,7 +76,7 @@ def test_ballots_of_another_vote_are_refused(model, tmp_path) -> None:
         lambda: ac.certify(model, data, division, targets=[1, 2], checkpoint=folder),
         lambda: ac.certify(model, data, division, tolerance=0.5, checkpoint=folder),
     ):
-        with pytest.raises(ac.SettingsError, match="holds ballots of another vote"):
+        with pytest.raises(ac.errors.SettingsError, match="holds ballots of another vote"):
             changed()
 
 
@@ -88,13 +88,13 @@ def test_a_damaged_share_is_refused(model, tmp_path) -> None:
     blob = bytearray(file.read_bytes())
     blob[-1] ^= 1
     file.write_bytes(bytes(blob))
-    with pytest.raises(ac.SettingsError, match=r"altered|damaged|file of votes"):
+    with pytest.raises(ac.errors.SettingsError, match=r"altered|damaged|file of votes"):
         ac.certify(model, data, division, checkpoint=folder)
 
 
 def test_a_file_in_place_of_the_folder(model, tmp_path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ac.SettingsError, match="a division keeps its ballots in a folder"):
+    with pytest.raises(ac.errors.SettingsError, match="a division keeps its ballots in a folder"):
         ac.certify(model, a_graph(), ac.EdgeCentric(GROUPS), checkpoint=tmp_path / "file")
 
 

@@ -129,7 +129,7 @@ def test_a_driver_that_is_killed_goes_on(cluster, tmp_path) -> None:
 def test_another_version_on_the_workers_is_refused(cluster, monkeypatch) -> None:
     mine = {**workers_module.versions(), "torch": "1.0"}
     monkeypatch.setattr(workers_module, "versions", lambda: mine)
-    with pytest.raises(ac.WorkersError, match=r"differs from the driver \(torch .* here, 1.0 there\)"):
+    with pytest.raises(ac.errors.WorkersError, match=r"differs from the driver \(torch .* here, 1.0 there\)"):
         ac.certify(gcn(a_graph()), a_graph(), ac.EdgeCentric(4), workers=ac.Ray())
 
 
@@ -137,12 +137,12 @@ def test_code_that_the_workers_lack_is_named(cluster, tmp_path, monkeypatch) -> 
     (tmp_path / "only_here.py").write_text("from torch_geometric.nn import GCNConv\n\nclass Net(GCNConv):\n    pass\n")
     monkeypatch.syspath_prepend(tmp_path)
     model = importlib.import_module("only_here").Net(5, 3).eval()
-    with pytest.raises(ac.WorkersError, match=r"No module named 'only_here'.*importable on every machine"):
+    with pytest.raises(ac.errors.WorkersError, match=r"No module named 'only_here'.*importable on every machine"):
         ac.certify(model, a_graph(), ac.EdgeCentric(4), workers=ac.Ray())
 
 
 def test_what_a_part_raises_is_what_one_process_raises(cluster) -> None:
-    with pytest.raises(ac.SettingsError, match="the fast engine and the library's own divisions"):
+    with pytest.raises(ac.errors.SettingsError, match="the fast engine and the library's own divisions"):
         ac.certify(gcn(a_graph()), a_graph(), ac.EdgeCentric(4), engine="naive", workers=ac.Ray())
     found = ac.Ray().run(0, lambda shared: shared, lambda shared, part: 1 // part, [1, 0])
     with pytest.raises(ZeroDivisionError):
@@ -150,19 +150,19 @@ def test_what_a_part_raises_is_what_one_process_raises(cluster) -> None:
 
 
 def test_more_per_part_than_there_is(cluster) -> None:
-    with pytest.raises(ac.WorkersError, match="has 2 cores and 0 GPUs, and one part needs 3 and 0"):
+    with pytest.raises(ac.errors.WorkersError, match="has 2 cores and 0 GPUs, and one part needs 3 and 0"):
         ac.Ray(cpus_per_part=3).parts_at_once()
 
 
 def test_no_cluster_at_an_address(monkeypatch) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    with pytest.raises(ac.WorkersError, match=r"no Ray cluster answers at 127.0.0.1:1 .*ray start --head"):
+    with pytest.raises(ac.errors.WorkersError, match=r"no Ray cluster answers at 127.0.0.1:1 .*ray start --head"):
         ac.certify(gcn(a_graph()), a_graph(), ac.EdgeCentric(4), workers=ac.Ray("127.0.0.1:1"))
 
 
 def test_without_the_package(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ac.MissingPackage, match=r'pip install "agnncert\[ray\]"'):
+    with pytest.raises(ac.errors.MissingPackage, match=r'pip install "agnncert\[ray\]"'):
         ac.Ray().parts_at_once()
 
 

@@ -37,7 +37,7 @@ def test_nan_is_an_unknown_class_and_several_columns_are_none():
     ],
 )
 def test_what_is_no_class_is_named(y, message):
-    with pytest.raises(ac.GraphError, match=message):
+    with pytest.raises(ac.errors.GraphError, match=message):
         class_numbers(y, 3)
 
 
@@ -54,7 +54,7 @@ def test_certify_and_fit_take_a_column_of_labels_and_cut_nothing_off():
     assert ac.certify(model, data, DIVISION).truth.tolist() == y.tolist()
     data.y = data.y + 0.5
     for call in (lambda: ac.certify(model, data, DIVISION), lambda: ac.fit(model, data, DIVISION, epochs=1)):
-        with pytest.raises(ac.GraphError, match="no classes: row 0 has"):
+        with pytest.raises(ac.errors.GraphError, match="no classes: row 0 has"):
             call()
 
 
@@ -69,5 +69,5 @@ def test_certify_and_fit_take_a_column_of_labels_and_cut_nothing_off():
 def test_a_mask_that_is_none_is_named(mask, message):
     data = labelled_graph(18)
     data.train_mask = mask
-    with pytest.raises(ac.DatasetError, match=message):
+    with pytest.raises(ac.errors.DatasetError, match=message):
         ac.fit(ac.build_model("gcn", data), data, DIVISION, epochs=1)

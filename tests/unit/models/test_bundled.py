@@ -52,5 +52,5 @@ def test_another_file_in_its_place_is_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(bundled, "FOLDER", tmp_path)
     next(model.parameters()).data.add_(1)
     ac.save_model(model, tmp_path / "digits-knn", {"training": {}})
-    with pytest.raises(ac.ModelContractError, match="not the file that belongs to this version"):
+    with pytest.raises(ac.errors.ModelContractError, match="not the file that belongs to this version"):
         ac.pretrained("digits-knn")

@@ -82,7 +82,7 @@ def test_a_model_without_it_is_what_it_was() -> None:
 
 
 def test_a_scale_with_a_typo_is_answered_with_the_right_one() -> None:
-    with pytest.raises(ac.SettingsError, match='did you mean "standard"'):
+    with pytest.raises(ac.errors.SettingsError, match='did you mean "standard"'):
         ac.build_model("gcn", labelled_graph(), scale="standart")
 
 

@@ -73,7 +73,7 @@ def test_a_run_that_had_stopped_early_does_not_go_on(tmp_path) -> None:
 )
 def test_a_run_with_other_settings_is_refused_by_name(changed, tmp_path) -> None:
     run("node", tmp_path / "run")
-    with pytest.raises(ac.SettingsError, match=rf"run belongs to another run \(other {next(iter(changed))}\)"):
+    with pytest.raises(ac.errors.SettingsError, match=rf"run belongs to another run \(other {next(iter(changed))}\)"):
         run("node", tmp_path / "run", **changed)
 
 
@@ -81,12 +81,12 @@ def test_a_run_on_other_data_or_another_model_or_division_is_refused(tmp_path) -
     model, data = node_case()
     how = {"epochs": 2, "checkpoint": tmp_path / "run"}
     ac.fit(model, data, CASES["node"][1], **how)
-    with pytest.raises(ac.SettingsError, match=r"other division\)"):
+    with pytest.raises(ac.errors.SettingsError, match=r"other division\)"):
         ac.fit(model, data, ac.EdgeCentric(10), **how)
-    with pytest.raises(ac.SettingsError, match=r"other model\)"):
+    with pytest.raises(ac.errors.SettingsError, match=r"other model\)"):
         ac.fit(ac.build_model("gcn", data, hidden_channels=8, seed=1), data, CASES["node"][1], **how)
     data.y[0] = (data.y[0] + 1) % 3
-    with pytest.raises(ac.SettingsError, match=r"other data\)"):
+    with pytest.raises(ac.errors.SettingsError, match=r"other data\)"):
         ac.fit(model, data, CASES["node"][1], **how)
 
 
@@ -108,14 +108,14 @@ def test_a_damaged_checkpoint_is_refused(damage, tmp_path) -> None:
     run("node", file)
     file.write_bytes(damage(file.read_bytes()))
     with pytest.raises(
-        ac.SettingsError, match=r"cannot resume from run, which is damaged or not a checkpoint \(.*delete"
+        ac.errors.SettingsError, match=r"cannot resume from run, which is damaged or not a checkpoint \(.*delete"
     ):
         run("node", file)
 
 
 def test_another_file_is_no_checkpoint(tmp_path) -> None:
     save_file({"weight": torch.ones(2)}, tmp_path / "run")
-    with pytest.raises(ac.SettingsError, match="not a checkpoint"):
+    with pytest.raises(ac.errors.SettingsError, match="not a checkpoint"):
         run("node", tmp_path / "run")
 
 

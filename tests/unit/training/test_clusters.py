@@ -103,15 +103,15 @@ def test_a_certificate_depends_on_the_weights_alone_and_not_on_how_clusters_were
 
 def test_clusters_are_for_one_large_graph() -> None:
     model, graphs = graph_case()
-    with pytest.raises(ac.SettingsError, match="use batch_size"):
+    with pytest.raises(ac.errors.SettingsError, match="use batch_size"):
         ac.fit(model, graphs, DIVISION, clusters=3)
 
 
 def test_a_senseless_number_of_clusters_is_refused() -> None:
     model, data = node_case()
-    with pytest.raises(ac.SettingsError, match="expected a number from 1 to 48"):
+    with pytest.raises(ac.errors.SettingsError, match="expected a number from 1 to 48"):
         ac.fit(model, data, DIVISION, clusters=49)
-    with pytest.raises(ac.SettingsError, match="clusters_per_step=0"):
+    with pytest.raises(ac.errors.SettingsError, match="clusters_per_step=0"):
         ac.fit(model, data, DIVISION, clusters=4, clusters_per_step=0)
 
 
@@ -147,13 +147,13 @@ def test_a_graph_without_edges_can_be_partitioned() -> None:
 def test_one_part_is_everything_and_needs_no_pymetis(two_cliques, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "pymetis", None)
     assert [part.tolist() for part in partition(two_cliques, 1)] == [list(range(12))]
-    with pytest.raises(ac.MissingPackage, match=r"agnncert\[clusters\]"):
+    with pytest.raises(ac.errors.MissingPackage, match=r"agnncert\[clusters\]"):
         partition(two_cliques, 2)
 
 
 @pytest.mark.parametrize("num_parts", [0, 13])
 def test_a_senseless_number_of_parts_is_refused(num_parts, two_cliques) -> None:
-    with pytest.raises(ac.SettingsError, match="expected a number from 1 to 12"):
+    with pytest.raises(ac.errors.SettingsError, match="expected a number from 1 to 12"):
         partition(two_cliques, num_parts)
 
 

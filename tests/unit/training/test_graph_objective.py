@@ -195,5 +195,5 @@ def test_an_epoch_sees_every_graph_once_in_random_batches(make) -> None:
 def test_graphs_have_no_edgeless_term(make) -> None:
     _, call, joined, y = setting()
     own = ThreeMethods(DIVISIONS[0]) if make is SampledGraphObjective else DIVISIONS[0]
-    with pytest.raises(ac.SettingsError, match="no term without edges"):
+    with pytest.raises(ac.errors.SettingsError, match="no term without edges"):
         make.of(call, joined, y, own, fit_settings(weights=LossWeights(0, 0, 1)))

@@ -225,7 +225,7 @@ def test_clipped_gradients_are_no_longer_than_asked_for() -> None:
 
 def test_training_that_diverges_says_so() -> None:
     model, data = node_case()
-    with pytest.raises(ac.SettingsError, match=r"diverged. Lower lr=1e\+30"):
+    with pytest.raises(ac.errors.SettingsError, match=r"diverged. Lower lr=1e\+30"):
         ac.fit(model, data, NODE, epochs=5, lr=1e30)
 
 
@@ -253,13 +253,13 @@ def test_training_that_diverges_says_so() -> None:
 )
 def test_a_senseless_setting_is_refused(setting, said) -> None:
     model, data = node_case()
-    with pytest.raises(ac.SettingsError, match=said):
+    with pytest.raises(ac.errors.SettingsError, match=said):
         ac.fit(model, data, NODE, **setting)
 
 
 def test_certified_accuracy_needs_a_division() -> None:
     model, data = node_case()
-    with pytest.raises(ac.SettingsError, match="there is no division"):
+    with pytest.raises(ac.errors.SettingsError, match="there is no division"):
         ac.fit(model, data, select_size=1)
 
 
@@ -278,7 +278,7 @@ def test_certified_accuracy_needs_a_division() -> None:
 def test_data_that_cannot_be_trained_on_are_explained(spoil, said) -> None:
     model, data = node_case()
     spoil(data)
-    with pytest.raises((ac.DatasetError, ac.GraphError), match=said):
+    with pytest.raises((ac.errors.DatasetError, ac.errors.GraphError), match=said):
         ac.fit(model, data, NODE)
 
 
@@ -290,12 +290,12 @@ def test_labels_of_nodes_that_are_not_used_may_be_missing() -> None:
 
 def test_graphs_need_parts_and_labels() -> None:
     model, graphs = graph_case()
-    with pytest.raises(ac.DatasetError, match=r'no "train" part: training needs GraphSet'):
+    with pytest.raises(ac.errors.DatasetError, match=r'no "train" part: training needs GraphSet'):
         ac.fit(model, list(graphs), GRAPH)
-    with pytest.raises(ac.DatasetError, match='no "val" part'):
+    with pytest.raises(ac.errors.DatasetError, match='no "val" part'):
         ac.fit(model, ac.GraphSet(list(graphs), train=[0, 1]), GRAPH)
     graphs[0].y = None
-    with pytest.raises(ac.DatasetError, match="row 0 has label -1"):
+    with pytest.raises(ac.errors.DatasetError, match="row 0 has label -1"):
         ac.fit(model, graphs, GRAPH)
 
 
@@ -305,12 +305,12 @@ def test_a_model_without_parameters_has_nothing_to_learn() -> None:
             return x[:, :3]
 
     _, data = node_case()
-    with pytest.raises(ac.ModelContractError, match="Fixed has no parameters"):
+    with pytest.raises(ac.errors.ModelContractError, match="Fixed has no parameters"):
         ac.fit(Fixed(), data, NODE)
 
 
 def test_a_model_that_does_not_fit_the_data_is_explained() -> None:
     _, data = node_case()
     model, _ = node_case(features=7)
-    with pytest.raises(ac.ModelContractError, match=r"x of shape \[1, 5\]"):
+    with pytest.raises(ac.errors.ModelContractError, match=r"x of shape \[1, 5\]"):
         ac.fit(model, data, NODE)

@@ -181,18 +181,18 @@ def test_a_graph_without_edges_can_be_trained_on() -> None:
 
 
 def test_an_unknown_objective_is_met_with_the_nearest() -> None:
-    with pytest.raises(ac.SettingsError, match='did you mean "balanced"'):
+    with pytest.raises(ac.errors.SettingsError, match='did you mean "balanced"'):
         objective(*setting("gcn"), None, "balance")
 
 
 @pytest.mark.parametrize("bad", [{"full": -1}, {"ballots": float("nan")}, {"full": 0, "ballots": 0, "edgeless": 0}])
 def test_senseless_weights_are_refused(bad) -> None:
-    with pytest.raises(ac.SettingsError, match="weights must be finite"):
+    with pytest.raises(ac.errors.SettingsError, match="weights must be finite"):
         LossWeights(**bad)
 
 
 def test_where_no_ballot_is_edgeless_that_term_cannot_be_the_only_one() -> None:
-    with pytest.raises(ac.SettingsError, match="abstains: weigh another term"):
+    with pytest.raises(ac.errors.SettingsError, match="abstains: weigh another term"):
         objective(*setting("gcn"), DIVISIONS[2], "balanced", LossWeights(0, 0, 1))
 
 

@@ -84,7 +84,7 @@ def test_a_new_draw_is_made_in_every_step() -> None:
 
 def test_there_is_no_edgeless_term() -> None:
     _, call, graph, y, rows = setting()
-    with pytest.raises(ac.SettingsError, match="no term without edges"):
+    with pytest.raises(ac.errors.SettingsError, match="no term without edges"):
         SampledNodeObjective.of(call, graph, y, rows, DIVISIONS[0], fit_settings(weights=LossWeights(0, 0, 1)))
 
 
@@ -102,5 +102,5 @@ def test_fit_learns_from_a_division_that_offers_only_subgraphs() -> None:
 def test_a_division_of_ones_own_is_for_certifying_only(make) -> None:
     data = make()
     model = ac.build_model("gcn", data, hidden_channels=8)
-    with pytest.raises(ac.SettingsError, match="ThreeMethods: train without a division or with a built-in one"):
+    with pytest.raises(ac.errors.SettingsError, match="ThreeMethods: train without a division or with a built-in one"):
         ac.fit(model, data, ThreeMethods(ac.EdgeCentric(5)), epochs=1)

@@ -38,7 +38,7 @@ def test_defaults_are_filled_in_and_depend_on_the_task() -> None:
 
 def test_an_unknown_setting_is_met_with_the_nearest() -> None:
     model, data = node_case()
-    with pytest.raises(ac.SettingsError, match='no setting "epohcs": did you mean "epochs"'):
+    with pytest.raises(ac.errors.SettingsError, match='no setting "epohcs": did you mean "epochs"'):
         ac.fit(model, data, epohcs=3)
 
 
