@@ -1,5 +1,6 @@
 """The pages hang together: links lead somewhere, every command and every public name is described."""
 
+import pkgutil
 import re
 import sys
 from pathlib import Path
@@ -107,7 +108,7 @@ def test_call_paths_lead_through_files_in_the_order_in_which_calls_arrive(tmp_pa
     calls = {
         "ac.fit": lambda: agnncert.fit(model, data, division, **fitted),
         "ac.certify": lambda: agnncert.certify(model, data, division),
-        "ac.compare": lambda: str(agnncert.compare(data, [division], fit_args=fitted, references=False)),
+        "ac.compare": lambda: str(agnncert.compare(data, [division], fit=fitted, references=False)),
         "ac.verify": lambda: agnncert.verify(file),
     }
     rows = [row.split("|") for row in architecture("Call paths").splitlines() if row.startswith("| `a")]
@@ -147,3 +148,9 @@ def test_every_example_is_on_the_page_of_examples():
     assert [
         file.name for file in (PROJECT / "examples").glob("*.py") if f"<!-- script: {file.name} -->" not in page
     ] == []
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "reference").glob("*.md")), ids=lambda page: page.stem)
+def test_every_name_of_the_reference_exists(page):
+    for name in re.findall(r"^::: ([\w.]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
+        assert pkgutil.resolve_name(name) is not None
