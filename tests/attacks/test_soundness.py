@@ -9,6 +9,7 @@ import pytest
 import agnncert as ac
 from agnncert.attacks import attack, greedy, random
 from agnncert.attacks.results import fits
+from agnncert.graphs.graph import canonical
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
 
@@ -56,7 +57,7 @@ def test_what_is_reported_is_what_the_plain_engine_votes_on_the_whole_attacked_g
         assert result.ballots_moved == (again != before[k % len(rows)]).sum()
         moved = arena["division"].moved_groups(
             result.perturbation,
-            problem.graph if problem.task == "node" else arena["data"][result.row],
+            problem.graph if problem.task == "node" else canonical(arena["data"][result.row]),
             result.row if problem.task == "node" else None,
         )
         assert set(np.flatnonzero(again != before[k % len(rows)])) <= moved

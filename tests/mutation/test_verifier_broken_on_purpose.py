@@ -64,10 +64,10 @@ def cast_no_ballot_again(patch):
     patch.setattr(replay, "differing", lambda *given: (np.zeros(0, dtype=np.int64), None))
 
 
-def lenient(model, task, division, data):
+def lenient(model, data, division):
     """An audit that finds nothing, but has subgraphs evaluated one at a time."""
     found = (Finding("", "", "", "", alone=True),)
-    return AuditReport(task, str(division), found, 0.0, 32 * 2.0**-52, "test"), None
+    return AuditReport("node", str(division), found, 0.0, 32 * 2.0**-52, "test"), None
 
 
 # The forgeries
@@ -261,7 +261,7 @@ def test_without_an_audit_a_model_that_mixes_all_nodes_would_be_certified(monkey
     data, mixing = world_of("node").case.data, decisive(Mixing(), 8)
     with monkeypatch.context() as patch:
         patch.setattr(certifier, "audited", lenient)
-        patch.setattr(certifier, "_falls_back_to_edges", lambda *given: False)
+        patch.setattr(certifier, "_require_fit", lambda *given: None)
         seal(drafted(ac.certify(mixing, data, ac.NodeCentric(8), engine="naive")), tmp_path / "forged.cert")
     given = {"data": data, "model": mixing, "recheck": 1000}
     assert not ac.verify(tmp_path / "forged.cert", **given)

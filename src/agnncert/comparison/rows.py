@@ -40,7 +40,7 @@ def vote_in_words(vote: VotingRule | None) -> str:
     """A voting rule as a table shows it; empty for the default rule.
 
     Example:
-        >>> vote_in_words(Vote(empty="abstain", prior=5)), vote_in_words(Vote(empty=1, prior=[0, 12]))
+        >>> vote_in_words(VotingRule(empty="abstain", prior=5)), vote_in_words(VotingRule(empty=1, prior=[0, 12]))
         ('empty abstain, prior 5', 'empty 1, prior 0/12')
     """
     if vote is None or vote == VotingRule():

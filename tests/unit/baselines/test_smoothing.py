@@ -140,7 +140,7 @@ def test_one_set_of_samples_serves_every_test(graph, tmp_path):
 
 def test_the_unsound_test_says_so(graph):
     claim = BiRS(0.6, 0.7, test="legacy-unsound", selection=5, samples=20).certify(node_model(), graph).claim
-    assert claim.not_proved[0].startswith("Anything at all")
+    assert claim.not_proved[0].startswith("Anything: the legacy test is unsound")
     assert claim.method == "bi-rs (legacy-unsound)"
 
 

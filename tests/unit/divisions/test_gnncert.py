@@ -175,7 +175,7 @@ def test_both_engines_cast_the_same_ballots_of_graphs(division):
 @pytest.mark.parametrize("division", SMALL, ids=str)
 def test_both_engines_cast_the_same_ballots_of_nodes(division):
     model, data = node_model(), random_graph(12, 8)
-    fast, naive = (ac.certify(model, data, division, [0, 5, 7], engine) for engine in ("fast", "naive"))
+    fast, naive = (ac.certify(model, data, division, [0, 5, 7], engine=engine) for engine in ("fast", "naive"))
     np.testing.assert_array_equal(fast.evidence.votes.dense(), naive.evidence.votes.dense())
 
 

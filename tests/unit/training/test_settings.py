@@ -20,7 +20,7 @@ DEFAULTS = {
 
 def test_the_signature_of_fit_shows_every_setting_with_its_default() -> None:
     parameters = inspect.signature(ac.fit).parameters
-    assert list(parameters) == ["model", "data", "division", *DEFAULTS, "vote", "checkpoint", "progress"]
+    assert list(parameters) == ["model", "data", "defence", *DEFAULTS, "rule", "checkpoint", "progress"]
     assert {name: parameters[name].default for name in DEFAULTS} == DEFAULTS
     assert parameters["patience"].annotation == int | None
     assert all(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in DEFAULTS)
