@@ -205,7 +205,7 @@ def main() -> None:
         command = [
             sys.executable,
             "-m",
-            "benchmarks.run",
+            "experiments.benchmarks.run",
             "--inside",
             name,
             "--root",
