@@ -132,3 +132,25 @@ def test_certify_and_verify_tell_how_far_they_are(engine, tmp_path, caplog, monk
     assert (again[0].done, again[-1].done) == (0, 8)
     assert {step.what for step in again} == {"casting ballots again"}
     assert "The certificate holds." in caplog.text
+
+
+class Centred(torch.nn.Module):
+    """Subtracts the mean over all nodes, so that every node depends on every other one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = build("gcn", "node")
+
+    def forward(self, x, edge_index):
+        return self.model(x - x.mean(dim=0), edge_index)
+
+
+@pytest.mark.parametrize("engine", ["fast", "naive"])
+@pytest.mark.parametrize("division", [ac.NodeCentric(5), ac.EdgeCentric(5), ac.PerNeighbour(), ac.PerEdge()], ids=str)
+def test_a_model_that_mixes_nodes_is_certified_only_where_the_division_says_edges_only(division, engine) -> None:
+    model, data = Centred().eval(), random_data(3, smallest=6, density=0.4)
+    with pytest.raises(ModelContractError):
+        ac.certify(model, data, division, engine=engine)
+    certificate = ac.certify(model, data, ac.EdgeCentric(5, edges_only=True), engine=engine)
+    assert certificate.holds_against(ac.Budget(add_edges=0)).any()
+    assert not certificate.holds_against(ac.Budget(inject_nodes=1)).any()
