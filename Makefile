@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check lean bench bench-live bench-large results small docs clean help
+.PHONY: demo test check lean formal bench bench-live bench-large results small docs clean help
 
 help:           ## what each target does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -38,6 +38,11 @@ check: $(READY) ## ruff, mypy --strict, import direction
 
 lean:           ## the wheel without extras in an empty environment: verify and report work, the rest names its extra
 	.ci/lean
+
+formal:         ## check the proofs in Coq, build the checker extracted from them, compare it with the verifier (skipped without coq)
+	@if command -v coqc >/dev/null && command -v ocamlfind >/dev/null; then \
+	    $(MAKE) $(RUNS) && $(MAKE) -C formal -j2 all chk && $(BIN)/python -m formal.compare --answers 300000; \
+	else echo "skipped: coqc or ocamlfind is missing (Debian: apt-get install coq ocaml-findlib)"; fi
 
 bench: $(READY) ## measure speed against one plain forward pass and against T of them
 	$(BIN)/python -m experiments.benchmarks.run

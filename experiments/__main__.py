@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from agnncert.cli.main import run_app
+from agnncert.cli import run_app
 from experiments.paper.command import reproduce
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

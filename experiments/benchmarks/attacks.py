@@ -19,8 +19,10 @@ import torch
 
 import agnncert as ac
 from agnncert import attacks
-from agnncert.attacks.results import holds_each
+from agnncert.attacks.api import holds_each
+from agnncert.certificates.budget import COUNTS
 from agnncert.training.settings import recipe
+from experiments.benchmarks import hubs as hub_attack
 
 RESULTS = Path(__file__).parent / "results"
 INF = math.inf
@@ -43,7 +45,8 @@ VOTES = [
 UNLIMITED = {"delete_edges": INF, "change_edges": INF, "delete_nodes": INF, "change_features": INF}
 MIX = {"delete_edges": 2, "inject_nodes": 1, "edges_per_injected": 3, "change_features": 1}
 
-# Attack, the field of the budget that is raised beyond what is certified, the rest of the budget.
+# Attack (what a greedy one spends, or how it searches), the field of the budget that is raised beyond what is certified,
+# the rest of the budget.
 NODE_PLANS = [
     ("greedy", "add_edges", {}),
     ("greedy", "add_edges", UNLIMITED),
@@ -131,7 +134,8 @@ class Arena:
 
     def measured(self, key, results, budgets, chosen, started) -> dict:  # type: ignore[no-untyped-def,type-arg]
         """What came of one attack, and whether it refutes anything."""
-        assert all(attacks.fits(result.cost, budget) for result, budget in zip(results, budgets, strict=True))
+        for result, budget in zip(results, budgets, strict=True):
+            assert all(getattr(result.cost, name) <= getattr(budget, name) for name in (*COUNTS, "target_features"))
         changed = np.array([result.succeeded for result in results])
         real = np.array([result.cost != ac.Budget() for result in results])
         certified = self.holds(budgets, chosen)
@@ -205,7 +209,7 @@ def run(arena: Arena, store: Store, key, attack, chosen, budgets) -> None:  # ty
             return
         results = attacks.exhaustive(arena.problem, rows[small], budgets)
     else:
-        results = attacks.greedy(arena.problem, rows, budgets, kind=attack, features=arena.features)
+        results = attacks.greedy(arena.problem, rows, budgets, features=arena.features)
     store.add(arena.measured(key, results, budgets, chosen, started))
 
 
@@ -217,7 +221,7 @@ def hubs(arena: Arena, store: Store) -> None:
         if count > arena.division.num_groups or store.has(key):
             continue
         started, budget = time.perf_counter(), ac.Budget(inject_nodes=count, **rest)
-        results = attacks.hubs(arena.problem, None, budget, features=arena.features)
+        results = hub_attack.hubs(arena.problem, None, budget, features=arena.features)
         row = arena.measured(key, results, [budget] * len(results), None, started)
         shared: dict[int, list] = {}  # type: ignore[type-arg]
         for result in results:
@@ -243,8 +247,10 @@ def gradient(arena: Arena, store: Store) -> None:
     key = arena.key("gradient on the model", "add_edges", {"delete_edges": 3}, "3 edges")
     if not store.has(key):
         started, budget = time.perf_counter(), ac.Budget(add_edges=3, delete_edges=3)
-        results = attacks.gradient(arena.problem, rows, budget, victim="model")
-        fell = sum(result.undefended[0] != result.undefended[1] for result in results)
+        undefended = attacks.gradient(attacks.Problem(arena.model, arena.data, ac.EdgeCentric(1)), rows, budget)
+        changes = [(result.row, result.perturbation) for result in undefended]
+        results = arena.problem.results(changes, arena.problem.votes(rows), "gradient on the model")
+        fell = sum(result.succeeded for result in undefended)
         store.add({**arena.measured(key, results, [budget] * len(rows), chosen, started), "undefended_changed": fell})
 
 
@@ -257,14 +263,23 @@ def curve(arena: Arena, store: Store) -> None:
     started = time.perf_counter()
     top = arena.division.num_groups // 2 + 1
     sizes = sorted({0, 1, 2, *range(0, top + 1, max(1, top // 6)), top})
-    both = attacks.attacked_accuracy(
-        arena.model, arena.data, arena.division, sizes=sizes, field=field, rest=ac.Budget(**rest),
-        kind="injection", targets=arena.rows[: len(arena.rows) // 4],
-    )  # fmt: skip
+    count = len(arena.rows) // 4
+    few = ac.certify(arena.model, arena.data, arena.division, targets=arena.rows[:count])
+    correct, fallen, refuted = few.label == few.truth, np.zeros(count, dtype=bool), 0
+    certified, attacked = [], []
+    for size in sizes:
+        budget = ac.Budget(**{field: size}, **rest)
+        standing = np.flatnonzero(correct & ~fallen)  # a label that has changed is not attacked again
+        results = attacks.greedy(arena.problem, few.row[standing], budget, features=arena.features)
+        fallen[standing] = [result.succeeded for result in results]
+        holds = few.holds_against(budget)
+        certified.append(float((correct & holds).sum() / few.labelled.sum()))
+        attacked.append(float((correct & ~fallen).sum() / few.labelled.sum()))
+        refuted += int((holds & fallen).sum())
     seconds = round(time.perf_counter() - started, 1)
     store.add({
-        **key, "targets": len(arena.rows) // 4, "changed": None, "refuted": both.violations, "sizes": both.sizes,
-        "certified": both.certified, "attacked": both.attacked, "seconds": seconds,
+        **key, "targets": count, "changed": None, "refuted": refuted, "sizes": sizes,
+        "certified": certified, "attacked": attacked, "seconds": seconds,
     })  # fmt: skip
 
 

@@ -33,7 +33,15 @@ TRAINED_WITH = 30  # groups; one model votes with each number of groups
 DESIGN, DESIGN_GROUPS = 3, (200,)  # changes that votes of a GCN are chosen for, and the numbers of groups tried
 DESIGNS = (0, 1, 2, 3, 5)  # edits that votes of statements are made for
 MODEL = {"hidden_channels": 32, "num_layers": 2, "readout": "sum", "dropout": 0.2}
-FIT = {"epochs": 6, "evaluate_every": 3, "lr": 0.005, "weight_decay": 1e-3, "clip": 1.0, "groups_per_step": 5}
+FIT = {
+    "balance_classes": False,
+    "epochs": 6,
+    "evaluate_every": 3,
+    "lr": 0.005,
+    "weight_decay": 1e-3,
+    "clip": 1.0,
+    "groups_per_step": 5,
+}
 
 Row = dict[str, Any]
 

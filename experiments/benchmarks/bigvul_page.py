@@ -156,7 +156,7 @@ def figure(rows: Rows) -> None:
         panels.append(
             Panel(f"{NAMES[protocol]}: inserted statements", curves(rows, protocol, edited, "inserted"), levels)
         )
-    draw_panels(panels, FIGURE, "size of the attack", "Certified accuracy on Big-Vul", legend=True)
+    draw_panels(panels, FIGURE, "size of the attack", "Certified accuracy on Big-Vul")
 
 
 def curves(rows: Rows, protocol: str, methods: Iterable[str], key: str) -> list[Curve]:

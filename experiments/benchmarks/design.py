@@ -22,10 +22,9 @@ import agnncert as ac
 from agnncert.models.build import build_constant
 from agnncert.training.rule_search import (
     BallotTable,
-    Constants,
     certified,
     certified_accuracy,
-    constant_answer,
+    constant_rule,
     joined,
     majority,
     size_only,
@@ -55,21 +54,20 @@ def division_of(word: str) -> Any:
 def tables_of(model: torch.nn.Module, data: Any, division: Any) -> Tables:
     """Ballots of all three parts, as they are certified."""
     y, evidence = data.y.numpy(), ac.certify(model, data, division).evidence
-    own = division.is_per_neighbour
-    whole = BallotTable.of_own_groups(evidence, y, "any") if own else BallotTable.of(evidence.votes, y)
+    whole = BallotTable.of(evidence, y)
     return {part: whole.rows(getattr(data, part).numpy()) for part in PARTS}
 
 
-def outcome(tables: Tables, constants: Constants, size: int) -> dict[str, Any]:
+def outcome(tables: Tables, rule: ac.VotingRule, size: int) -> dict[str, Any]:
     """What a vote does: the score for which it was chosen, and certified accuracy on validation and test graphs."""
-    marks = certified(tables["test"], constants.empty, constants.prior, size)
+    marks, fitted = certified(tables["test"], rule, size), joined([tables["train"], tables["val"]])
     return {
-        "empty": constants.empty,
-        "prior": constants.prior,
-        "score": round(constants.score, 6),
+        "empty": rule.empty,
+        "prior": rule.prior,
+        "score": round(certified_accuracy(fitted, rule, *window(size)), 6),
         "sizes": SIZES,
         **{
-            f"{part}_certified": [round(certified_accuracy(tables[part], constants, near), 5) for near in SIZES]
+            f"{part}_certified": [round(certified_accuracy(tables[part], rule, near), 5) for near in SIZES]
             for part in ("val", "test")
         },
         "marks": "".join("01"[int(mark)] for mark in marks),
@@ -84,7 +82,7 @@ def votes(data: Any, name: str, word: str) -> Iterator[dict[str, Any]]:
         label, by_size = size_only(both, window(size))
         alone = {part: table.voting(label) for part, table in tables.items()}
         yield {"size": size, "method": "size only", **outcome(alone, by_size, size)}
-        always = constant_answer(both, majority(both), window(size))
+        always = constant_rule(both, majority(both))
         yield {"size": size, "method": "majority", **outcome(tables, always, size)}
 
 

@@ -135,7 +135,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def generate(root: Path, part: int) -> dict[str, Any]:
-    from agnncert.datasets.large import generate_amazon2m_like
+    from experiments.benchmarks.amazon2m_like import generate_amazon2m_like
 
     place = folder_of(root, part)
     if place.exists():
@@ -224,7 +224,7 @@ def train(root: Path, part: int, division: str) -> dict[str, Any]:
     seconds, _ = timed(
         lambda: ac.fit(
             model, data, division_of(division, GROUPS), clusters=data.num_nodes // CLUSTER, clusters_per_step=PER_STEP,
-            epochs=EPOCHS, evaluate_every=1, lr=0.01, weight_decay=0.0, checkpoint=checkpoint,
+            epochs=EPOCHS, evaluate_every=1, lr=0.01, weight_decay=0.0, balance_classes=False, checkpoint=checkpoint,
             progress=lambda step: print(step, flush=True),
         )
     )  # fmt: skip

@@ -62,12 +62,7 @@ def draw(rows: dict[str, Row], path: Path) -> bool:
     ]
     title = f"synthetic, {size_of(largest[0])} of the size of Amazon2M"
     draw_panels(
-        [Panel(title, curves)],
-        path,
-        "perturbation size",
-        f"Certified accuracy over size, T = 80, {title}.",
-        columns=1,
-        legend=True,
+        [Panel(title, curves)], path, "perturbation size", f"Certified accuracy over size, T = 80, {title}.", columns=1
     )
     return True
 

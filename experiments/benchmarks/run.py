@@ -60,6 +60,15 @@ def measure(name: str, root: str, repeats: int) -> list[dict[str, object]]:
     return rows
 
 
+def fast_votes(call, layout, edgeless=None):  # type: ignore[no-untyped-def]
+    from agnncert.engine import fast
+
+    features = fast.features_of(call, layout.graph, layout.sparse)
+    if edgeless is not None:
+        fast.edgeless_ballots(call, layout.graph, features, edgeless, 1e-6)
+    fast.ballots(call, layout, features, 1e-6)
+
+
 def node_votes(model, data, division, repeats):  # type: ignore[no-untyped-def]
     import numpy as np
     import torch
@@ -75,7 +84,7 @@ def node_votes(model, data, division, repeats):  # type: ignore[no-untyped-def]
         plain = best_of(repeats, lambda: model(graph.x, graph.edge_index))
         divided = best_of(min(repeats, 3), lambda: fast.plan(graph, division))
         layout = fast.plan(graph, division)
-        quick = best_of(repeats, lambda: fast.node_ballots(call, layout, everyone, 1e-6))
+        quick = best_of(repeats, lambda: fast_votes(call, layout, everyone))
         memory = peak_gib()
         groups = division.groups(graph)
         sample = range(0, division.num_groups, 10)
@@ -160,7 +169,7 @@ def graph_votes(model, graphs, division, repeats):  # type: ignore[no-untyped-de
         plain = best_of(repeats, lambda: [model(b.x, b.edge_index, b.batch) for b in batches])
         divided = best_of(min(repeats, 3), lambda: fast.plan(joined, division))
         layout = fast.plan(joined, division)
-        quick = best_of(repeats, lambda: fast.graph_ballots(call, layout, 1e-6))
+        quick = best_of(repeats, lambda: fast_votes(call, layout))
         memory = peak_gib()
         sample = range(0, len(graphs), max(1, len(graphs) // 40))
         alone = [one_graph(joined, k) for k in sample]

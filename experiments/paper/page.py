@@ -13,6 +13,7 @@ from agnncert.report.figures import Curve, Level, Panel, draw_panels
 from experiments.paper import defences, designed, prose, tables
 from experiments.paper import tables as paper
 from experiments.paper.defences import compared, comparison_panels
+from experiments.paper.labels import label_beside
 from experiments.paper.rows import MODELS, NAMES, OBJECTIVES, Results, Row, certified_at, share
 from experiments.paper.spec import DIVISIONS, EXPERIMENTS, GRAPH_SETS, Run, Setting, main_setting, settings_of
 from experiments.paper.tables import named, of_task
@@ -44,7 +45,7 @@ def draw_figures(results: Results, folder: str | Path) -> list[Figure]:
         if panels:
             about = " ".join(_spoken(panel) for panel in panels)
             size_words = "size of the attack" if name == "comparisons" else SIZE_WORDS
-            path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, about)
+            path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, about, label=label_beside)
             drawn.append(Figure(name, subject, path, about))
     return drawn
 

@@ -11,22 +11,28 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.auditing.model_audit import AuditReport, audited
+from agnncert.auditing.model_audit import AuditReport, Locality, audited
 from agnncert.certificates.claim import make_claim
+from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.stacked import make_stacked_claim
 from agnncert.certificates.votes import Votes, under_vote
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, require_division
+from agnncert.divisions.node import PerNeighbour
 from agnncert.engine.call import Caller, bind, require_order
-from agnncert.engine.cover import Cover, pair_facts
-from agnncert.engine.digest import model_digest, settings_of
-from agnncert.engine.ranges import EngineName, Shuffle, StoredRanges, cast
-from agnncert.engine.recheck import choose_few, differing
+from agnncert.engine.casting import EngineName, StoredRanges, cast, pair_facts
+from agnncert.engine.cover import Cover
+from agnncert.engine.naive import choose_few, differing
+from agnncert.engine.ranges import Shuffle
+from agnncert.engine.stacked import require_stacked, stacked_counts
 from agnncert.engine.workers import Workers, versions
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import Targets, prepared
+from agnncert.models.digest import model_digest, settings_of
+from agnncert.models.stacked import StackedModel, StackedVotes
 from agnncert.progress import OnProgress, follow
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.stacked import StackedEvidence
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +82,8 @@ def certify(
         SettingsError: A setting makes no sense, or belongs to another kind of defence.
     """
     division, vote = _chosen(model, defence, rule)
+    _require_tolerance(tolerance)
+    limit = _bytes(memory_limit)
     require_order(model, data, division)
     if getattr(division, "is_random", False) and not isinstance(division, type):
         casting = {"rule": vote, "tolerance": tolerance, "memory_limit": memory_limit}
@@ -83,39 +91,72 @@ def certify(
         return division.certify(  # type: ignore[no-any-return]
             model, data, targets, engine=engine, checkpoint=checkpoint, workers=workers, progress=progress
         )
+    if isinstance(division, StackedVotes):
+        casting = {"rule": vote, "tolerance": tolerance, "memory_limit": memory_limit, "checkpoint": checkpoint,
+                   "workers": workers}  # fmt: skip
+        _refuse_given(casting, "stacked votes cast no ballots in subgraphs: these are settings of divisions")
+        return _certify_stacked(model, data, division, targets)
     require_division(division)
-    _require_tolerance(tolerance)
-    limit = _bytes(memory_limit)
     ready = prepared(data, targets, compact=True)
     chosen = ready.targets(targets, division.self_loops)
+    seed = int(chosen.digest[:16], 16)  # the same for the same graph, and nobody's choice
     settings = settings_of(model)
-    report, tried = audited(model, ready.data, division)
-    _require_fit(report, division, engine)
+    report, tried = audited(model, ready.data, division, ready.task)
+    report.require_fit(division.edges_only, one_at_a_time=engine == "naive")
     call = bind(model, chosen.graph, chosen.task, tried)  # after the audit, which names a layer that makes it fail
     vote = _vote(vote).under(division.rule(chosen.task), call.num_classes)
     tolerance = _tolerance(tolerance, report)
     log.info("casting the ballots of %d targets with %s", len(chosen.places), division)
-    report_progress = follow(progress, "casting ballots", division.num_groups_in(chosen.graph))
-    report_progress(0.0)
     shuffle = Shuffle(chosen.graph, division, chosen.places) if division.has_disjoint_union else None
     stored = (
         None if checkpoint is None else StoredRanges(Path(checkpoint), _vote_key(chosen, division, model, tolerance))
     )
     votes, cover = cast(
-        call, chosen.graph, division, chosen.places, engine, tolerance, limit, shuffle=shuffle,
-        report_progress=report_progress, workers=workers, stored=stored, entries=ready.entries,
+        call, chosen.graph, division, chosen.places, engine, tolerance, limit, shuffle=shuffle, workers=workers,
+        stored=stored, entries=ready.entries,
+        report_progress=progress and follow(progress, "casting ballots", division.num_groups_in(chosen.graph)),
     )  # fmt: skip
     if engine == "fast":
-        _look_again(votes, call, chosen, division, shuffle)
+        _look_again(votes, call, chosen, division, shuffle, np.random.default_rng(seed))
     del shuffle  # as large as a quarter of the edges
-    report_progress(1.0)
-    _refuse_state(settings, now := settings_of(model))
+    now = settings_of(model)
     digest = model_digest(model, settings=now)
+    _refuse_state(settings, now)
     certificate = assemble(chosen, division, votes, cover, tolerance, report.locality, digest, vote)
     if stored is not None:
         stored.clear()
     log.info("%r: median radius %g", certificate, np.median(certificate.radius) if len(certificate) else math.nan)
     return certificate
+
+
+def _certify_stacked(model: Any, data: Any, defence: StackedVotes, targets: Any) -> Certificate:
+    """The certificate of stacked votes: no subgraph is evaluated."""
+    require_stacked(model, defence)
+    ready = prepared(data, targets)
+    if ready.task != "node":
+        raise SettingsError("stacked votes classify nodes: for graphs, pass a division.")
+    chosen = ready.targets(targets)
+    settings, locality = settings_of(model), audit_own(model, ready.data)
+    evidence = StackedEvidence(**stacked_counts(model, chosen))
+    _refuse_state(settings, now := settings_of(model))
+    digests = {"graph": chosen.digest, "model": model_digest(model, settings=now)}
+    claim = make_stacked_claim(evidence, digests=digests, locality=locality, notes=(str(defence),))
+    return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+
+
+def audit_own(model: StackedModel, data: Any) -> Locality:
+    """How it is known that the models without edges classify each row by itself.
+
+    Raises:
+        ModelContractError: One of them does not.
+    """
+    known: Locality = "construction"
+    for own in model.own:
+        report, _ = audited(own, data, PerNeighbour(), "node")
+        if not {"edges", "nodes", "features"} <= set(report.fit_for):
+            raise ModelContractError(str(report))
+        known = known if report.locality == "construction" else "test"
+    return known
 
 
 def _vote_key(chosen: Targets, division: Division, model: Any, tolerance: float) -> dict[str, Any]:
@@ -133,7 +174,7 @@ def assemble(
     tolerance: float,
     locality: str,
     digest: str,
-    vote: VotingRule | None = None,
+    vote: VotingRule,
 ) -> Certificate:
     """The certificate that follows from ballots.
 
@@ -145,31 +186,18 @@ def assemble(
         tolerance: How far two computations of a logit may lie apart.
         locality: How it is known that the model looks along edges only.
         digest: sha256 of the model.
-        vote: What empty groups cast, and the prior.
+        vote: What empty groups cast, and the prior, with its defaults filled in.
     """
-    rule, parameters = division.rule(chosen.task), division.parameters
-    vote = _vote(vote).under(rule, votes.num_classes)
-    counted, edgeless = under_vote(votes, vote)
-    claim = make_claim(
-        rule=rule,
-        division=str(division),
-        num_groups=votes.num_groups,
-        ids=chosen.id_kind,
-        tolerance=tolerance,
-        digests={
-            "graph": chosen.digest,
-            "model": digest,
-            "division": hashlib.sha256(str(division).encode()).hexdigest(),
-        },
-        parameters=parameters,
-        locality=locality,
-        vote=vote,
-    )
+    ids, degree = chosen.id_kind, chosen.degree
+    name, rule, parameters = str(division), division.rule(chosen.task), division.parameters
     facts = pair_facts(chosen.graph, division, chosen.places, votes.indptr, votes.group)
+    counted, edgeless = under_vote(votes, vote)
     evidence = BallotEvidence(
-        counted, rule, cover[0], cover[1].astype(np.int32), chosen.id_kind, parameters, vote, **edgeless, **facts
+        counted, rule, cover[0], cover[1].astype(np.int32), ids, parameters, vote, **edgeless, **facts
     )
-    return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
+    digests = {"graph": chosen.digest, "model": digest, "division": hashlib.sha256(name.encode()).hexdigest()}
+    claim = make_claim(evidence, name, tolerance=tolerance, digests=digests, locality=locality)
+    return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, degree)
 
 
 def _vote(given: Any) -> VotingRule:
@@ -201,11 +229,16 @@ def _tolerance(given: float | None, report: AuditReport) -> float:
     return report.tolerance if given is None else given
 
 
-def _look_again(votes: Votes, call: Caller, chosen: Targets, division: Division, shuffle: Shuffle | None) -> None:
+def _look_again(
+    votes: Votes,
+    call: Caller,
+    chosen: Targets,
+    division: Division,
+    shuffle: Shuffle | None,
+    random: np.random.Generator,
+) -> None:
     """Casts some of the ballots again by the plain engine, on the very graph that is certified."""
-    random = np.random.default_rng(int(chosen.digest[:16], 16))  # the same for the same graph, and nobody's choice
-    own_groups, num_nodes = division.is_per_neighbour, int(chosen.graph.num_nodes)
-    pairs = choose_few(votes, chosen.task == "graph", random, own_groups, num_nodes)
+    pairs = choose_few(votes, chosen.task == "graph", random, division.is_per_neighbour, len(chosen.graph.x))
     differ, again = differing(votes, pairs, call, chosen.graph, division, chosen.places, shuffle)
     if differ.size:
         target, group = pairs[differ[0]]
@@ -234,7 +267,7 @@ def _refuse_given(settings: dict[str, Any], why: str) -> None:
 
 
 def _chosen(model: Any, defence: Any, rule: Any) -> tuple[Any, Any]:
-    """The defence and the voting rule, also where the result of ``choose_voting_rule`` was given for either."""
+    """The defence and the voting rule, also where a choice was given for either (``choose_voting_rule``)."""
     choice = next((one for one in (defence, rule) if isinstance(getattr(one, "rule", None), VotingRule)), None)
     if choice is None:
         return defence, rule
@@ -242,7 +275,8 @@ def _chosen(model: Any, defence: Any, rule: Any) -> tuple[Any, Any]:
         raise SettingsError("the defence brings a voting rule that was chosen: leave rule= out.")
     if choice is rule and str(defence) != str(choice.division):
         raise SettingsError(f"rule= was chosen for {choice.division}, got {defence}: pass choice.division.")
-    if choice.best.label is not None and model is not choice.model:
+    best = getattr(choice, "best", None)  # a threshold has none
+    if best is not None and best.label is not None and model is not choice.model:
         raise SettingsError("the choice is a vote by size alone, with a model of its own: pass choice.model.")
     return choice.division, choice.rule
 
@@ -258,11 +292,3 @@ def _bytes(limit: int | str | None) -> int | None:
     if found is None:
         raise SettingsError(f'memory_limit="{limit}": expected a number of bytes, or text such as "4GB" or "500MB".')
     return int(float(found[1]) * _UNITS[found[2].upper()])
-
-
-def _require_fit(report: AuditReport, division: Division, engine: EngineName) -> None:
-    """Raises ModelContractError if the model breaks an assumption of what is to be proved."""
-    needed = {"edges"} if division.edges_only else {"edges", "nodes", "features"}
-    alone = engine == "naive" or division.edges_only
-    if not needed <= set(report.fit_for) or (report.needs_naive and not alone):
-        raise ModelContractError(str(report))

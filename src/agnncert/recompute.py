@@ -6,28 +6,34 @@ many as are asked for once more by the plain one. What comes out is what ``certi
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import coo_matrix
 
 from agnncert.auditing.model_audit import AuditReport, audited
-from agnncert.baselines.named import defence_of, redraw
+from agnncert.baselines import defence_of, redraw
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
 from agnncert.certificates.rules import RULES
+from agnncert.certificates.stacked import StackedCounts
 from agnncert.certificates.votes import ABSTAIN, Ballots, Votes, under_vote
+from agnncert.certifier import audit_own
 from agnncert.divisions.base import Division, require_division
 from agnncert.divisions.named import parse_division
 from agnncert.engine.call import Caller, bind
-from agnncert.engine.digest import model_digest
-from agnncert.engine.ranges import EngineName, cast, structure
-from agnncert.engine.recheck import choose_ballots, differing
+from agnncert.engine.casting import EngineName, cast, structure
+from agnncert.engine.naive import choose_ballots, differing
+from agnncert.engine.stacked import require_stacked, stacked_counts
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from agnncert.graphs.graph import graph_digest, infer_task
 from agnncert.graphs.targets import Targets, prepared
+from agnncert.models.digest import model_digest
+from agnncert.models.stacked import StackedModel, StackedVotes
 from agnncert.progress import OnProgress, follow
 from agnncert.proving.certificate import Certificate, as_ids
 from agnncert.proving.samples import SampleEvidence
@@ -37,11 +43,12 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Found:
-    """What is wrong, what was checked, and what was not."""
+    """What is wrong, what was checked, what was not, and whether all of the data and of the model was compared."""
 
     wrong: list[str] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     not_checked: list[str] = field(default_factory=list)
+    compared: list[str] = field(default_factory=list)
 
 
 @torch.no_grad()
@@ -68,7 +75,7 @@ def check_against_graph(
         found.wrong.append(f"the certificate names row {rows.max()}, the data has {total}: it belongs to another graph")
         return found
     ready = prepared(data, rows, compact=True)
-    check = _check_ballots if contents.kind == "ballots" else _check_samples
+    check = {"ballots": _check_ballots, "samples": _check_samples, "stacked": _check_stacked}[contents.kind]
     check(found, contents, ready, model, ballots, seed, division, progress)
     return found
 
@@ -99,8 +106,9 @@ def _check_ballots(
     found.wrong += _wrong_targets(contents, chosen)
     if division is None or found.wrong:
         return
-    found.wrong += _wrong_division(claim, evidence, division, chosen)
+    found.wrong += _wrong_division(claim, evidence, division, chosen, seed)
     found.checked.append("the graph, the targets with their ids, and the subgraphs in which they have edges")
+    found.compared.append("data")
     if own and not division.edges_only:
         found.not_checked.append("that a change moves no more ballots than the division states")
     if model is None:
@@ -110,14 +118,18 @@ def _check_ballots(
         found.wrong += _other_model(contents, model)
     if found.wrong:
         return
-    report, tried = audited(model, ready.data, division)
+    report, tried = audited(model, ready.data, division, ready.task)
     found.wrong += _wrong_model(contents, report, division.edges_only)
     if found.wrong:
         return
+    if _STRENGTH[claim.locality] > _STRENGTH[report.locality]:  # elsewhere, another release may have been read
+        found.not_checked.append(
+            "that the model is local by construction: its layers, or this release of PyTorch Geometric, are not among "
+            "what was read; here it withstood the tests"
+        )
     call = bind(model, chosen.graph, chosen.task, tried)
     engine: EngineName = "naive" if report.needs_naive else "fast"
-    report_progress = follow(progress, "casting ballots again", division.num_groups_in(chosen.graph))
-    report_progress(0.0)
+    report_progress = progress and follow(progress, "casting ballots again", division.num_groups_in(chosen.graph))
 
     def recast(call: Caller, tolerance: float) -> Votes:
         given = {"report_progress": report_progress, "entries": ready.entries}
@@ -127,7 +139,7 @@ def _check_ballots(
     found.wrong += _wrong_ballots(evidence, here, call, recast, claim.tolerance, report.tolerance)
     number = len(evidence.votes.group) if division.is_per_neighbour else evidence.num_targets * division.num_groups
     found.checked.append(f"the model, and all {number:,} ballots, cast again")
-    report_progress(1.0)
+    found.compared.append("model")
     if ballots and not found.wrong:
         pairs = choose_ballots(here, ballots, np.random.default_rng(seed), division.is_per_neighbour)
         log.info("casting %d ballots once more, one subgraph at a time", len(pairs))
@@ -168,10 +180,11 @@ _OTHER_MODEL = (
     "the model is not the one that was certified (its digest differs: other weights or settings, or classes under "
     "other names of their modules)"
 )
+_STRENGTH = {"": 0, "test": 1, "construction": 2}  # of the ways in which it is known that a model is local
 _CALLED = {"target": "id", "truth": "true class", "degree": "degree"}
 
 
-def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen: Targets) -> Iterator[str]:
+def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen: Targets, seed: int) -> Iterator[str]:
     rule, parameters = division.rule(chosen.task), division.parameters
     if str(division) != claim.division or division.num_groups_in(chosen.graph) != evidence.votes.num_groups:
         yield f"the division {division} is not the one that is named, {claim.division}"
@@ -185,6 +198,97 @@ def _wrong_division(claim: Claim, evidence: Ballots, division: Division, chosen:
             if not np.array_equal(stored[name], derived):
                 yield "the subgraphs in which targets have edges are not those of this graph and division"
                 return
+        if division.has_disjoint_union:
+            yield from _walked(evidence, division, chosen, seed)
+
+
+MOST_LOOKED_AT = 200  # targets from which the graph is walked, fewer if it is large
+ARCS_LOOKED_AT = 2 * 10**8
+MOST_VISITS = 300_000
+
+
+def _walked(evidence: Ballots, division: Division, chosen: Targets, seed: int) -> Iterator[str]:
+    """What walking along the graph contradicts. Shares no code with the engine, which formed the same facts.
+
+    The rest of the structure is compared as a whole; here an error of the code that forms it would show.
+    """
+    graph, on_graphs, groups = chosen.graph, chosen.task == "graph", evidence.votes.num_groups
+    (source, head), group = graph.edge_index.numpy(), division.groups(graph).numpy()
+    place = np.full(graph.num_nodes, -1)
+    place[chosen.places] = np.arange(len(chosen.places))
+    owner = graph.graph_of_node.numpy() if on_graphs else place
+    ballot = evidence.votes.owner * groups + evidence.votes.group
+    divided = group >= 0
+    into = divided & (owner[head] >= 0)
+    if not np.isin(owner[head[into]] * groups + group[into], ballot[evidence.votes.reached]).all():
+        yield "an edge of a target is in a subgraph whose vote is said to be out of reach"
+    links = coo_matrix((np.ones(len(source), dtype=bool), (source, head)), shape=(len(place), len(place))).tocsr()
+    if evidence.one_way is not None:
+        edge = np.zeros(int(ballot.max(initial=0)) + 1, dtype=np.int64)  # one edge of each pair, by its vote
+        for end in (head, source):
+            seen = owner[end] >= 0
+            edge[(owner[end] * groups + group)[seen]] = np.flatnonzero(seen)
+        u, v = source[edge[ballot]], head[edge[ballot]]
+        both = np.asarray(links[u, v]).ravel() & np.asarray(links[v, u]).ravel()
+        if len(ballot) and not np.array_equal(evidence.one_way, ~both):
+            yield "pairs are said to have one direction, or both, that do not"
+    if evidence.hubs is not None:
+        near = links + links.T if RULES[evidence.rule].division.by_pair else links
+        counts = np.asarray((near[place < 0][:, place >= 0] > 0).sum(axis=1)).ravel()
+        if sorted(counts[counts > 0].tolist(), reverse=True) != evidence.hubs.tolist():
+            yield "the nodes with most targets among their neighbours are not those of this graph"
+    if RULES[evidence.rule].uses_cover:
+        some = np.random.default_rng(seed).permutation(evidence.num_targets)
+        some = some[: max(1, min(MOST_LOOKED_AT, ARCS_LOOKED_AT // max(1, len(source))))]
+        reaches = (
+            _on_graphs(source, head, group, owner, some) if on_graphs else _by_walks(evidence, chosen, group, some)
+        )
+        for target, reach in reaches:
+            row = evidence.cover[evidence.cover_ptr[target] : evidence.cover_ptr[target + 1]]
+            cap = evidence.votes.reached[evidence.votes.indptr[target] : evidence.votes.indptr[target + 1]].sum()
+            bound = np.minimum(np.cumsum(np.sort(reach)[::-1]), cap)
+            if (bound > row[np.minimum(np.arange(len(bound)), len(row) - 1)]).any():
+                yield "some nodes reach more votes of a target than the file says"
+                return
+
+
+def _on_graphs(source: Any, head: Any, group: Any, owner: Any, some: Any) -> Iterator[tuple[int, Any]]:
+    """For some graphs: in how many subgraphs each of its nodes has an edge."""
+    for target in some.tolist():
+        inside = np.flatnonzero(owner[source] == target)
+        seen: dict[int, set[int]] = {}
+        for end in (source, head):
+            for node, subgraph in zip(end[inside].tolist(), group[inside].tolist(), strict=True):
+                seen.setdefault(node, set()).add(subgraph)
+        yield target, np.array([len(subgraphs) for subgraphs in seen.values()], dtype=np.int64)
+
+
+def _by_walks(evidence: Ballots, chosen: Targets, group: Any, some: Any) -> Iterator[tuple[int, Any]]:
+    """For some nodes: in how many subgraphs each node is met that can be walked to, whichever way edges point."""
+    votes, nodes = evidence.votes, chosen.graph.num_nodes
+    wanted = np.concatenate([votes.group[votes.indptr[k] : votes.indptr[k + 1]] for k in some.tolist()] or [group[:0]])
+    kept = np.isin(group, wanted)
+    source, head = chosen.graph.edge_index.numpy()[:, kept]
+    step = np.concatenate([group[kept] * nodes + source, group[kept] * nodes + head])
+    order = np.argsort(step, kind="stable")
+    step, leads = step[order], np.concatenate([head, source])[order]
+    visits = 0
+    for target in some.tolist():
+        met: Counter[int] = Counter()
+        start = int(chosen.places[target])
+        for subgraph in votes.group[votes.indptr[target] : votes.indptr[target + 1]].tolist():
+            seen, ahead = {start}, [start]
+            while ahead:
+                here = subgraph * nodes + ahead.pop()
+                first, last = np.searchsorted(step, here), np.searchsorted(step, here, side="right")
+                new = set(leads[first:last].tolist()) - seen
+                seen |= new
+                ahead += new
+            met.update(seen - {start})
+            visits += len(seen)
+        yield target, np.array(list(met.values()), dtype=np.int64)
+        if visits > MOST_VISITS:
+            return
 
 
 def _other_model(contents: Contents, model: Any) -> Iterator[str]:
@@ -202,9 +306,6 @@ def _wrong_model(contents: Contents, report: AuditReport, edges_only: bool) -> I
             f"the claim assumes that no score moves by more than {claim.tolerance:g} of the largest, which is less "
             f"than {report.tolerance:g}"
         )
-    known = report.locality if RULES[contents.settings["rule"]].division.whole_graph else ""
-    if claim.locality != known:
-        yield f'the claim says that locality is known by "{claim.locality}"; here, with this PyG, it is by "{known}"'
 
 
 def _wrong_ballots(
@@ -275,6 +376,49 @@ class _Against(torch.nn.Module):
         return torch.stack([others.amax(dim=1), logits[:, self.label]], dim=1)
 
 
+def _check_stacked(
+    found: Found,
+    contents: Contents,
+    ready: Any,
+    model: Any,
+    ballots: float,
+    seed: int,
+    division: Any,
+    progress: OnProgress | None,
+) -> None:
+    stored, chosen = StackedCounts.load(contents.evidence, contents.settings), ready.targets(contents.arrays["row"])
+    found.wrong += _wrong_targets(contents, chosen)
+    found.checked.append("the graph, and the targets with their ids")
+    if model is None:
+        found.not_checked.append("that the model computed these scores and votes, and may be certified: give the model")
+        return
+    if not found.wrong:
+        found.wrong += _other_model(contents, model)
+    if found.wrong:
+        return
+    require_stacked(model, model.defence if isinstance(model, StackedModel) else StackedVotes())
+    known = audit_own(model, ready.data)
+    if contents.claim.locality == "construction" and known != "construction":
+        found.not_checked.append("that locality is known by construction: here it is known by test")
+    if contents.claim.notes != (str(model.defence),):
+        found.wrong.append(f"the claim does not name the defence as it is, {model.defence}")
+    here = stacked_counts(model, chosen)
+    for name, value in here.items():
+        mine = getattr(stored, name)
+        if not isinstance(value, np.ndarray):
+            if mine != value:
+                found.wrong.append(f"{name} is {mine!r:.60}, the model says {value!r:.60}")
+        elif mine.shape != value.shape:
+            found.wrong.append(f"{name} does not have the shape that follows from the graph")
+        elif np.abs(mine.astype(np.int64) - value).max(initial=0) > (stored.slack if name in _COMPUTED else 0):
+            found.wrong.append(f"{name} is not what the model computes on this graph")
+    found.checked.append(f"the model, and all {len(stored.which):,} votes, computed again")
+    found.compared += ["data", "model"]  # without the model, nothing about neighbours is compared
+
+
+_COMPUTED = ("prior", "gate", "table")  # another machine may round these differently
+
+
 def _check_samples(
     found: Found,
     contents: Contents,
@@ -297,7 +441,12 @@ def _check_samples(
         found.wrong.append(f"the noise is not that of {defence} on this graph")
     if contents.claim.notes != (str(defence),):
         found.wrong.append(f"the claim does not name the defence as it is, {defence}")
-    found.checked.append("the graph, the targets with their ids, and the noise")
+    paths = None if found.wrong else defence.sources(chosen.graph, chosen.places)
+    if paths is not None and not paths.equals(evidence.sources):
+        found.wrong.append("the paths to the targets are not those of this graph")
+    also = ", and the paths to the targets" if paths is not None else ""
+    found.checked.append(f"the graph, the targets with their ids, and the noise{also}")
+    found.compared.append("data")
     found.not_checked.append("that the seed was fixed before any count was seen")
     if model is not None and not found.wrong:
         found.wrong += _other_model(contents, model)
@@ -314,6 +463,7 @@ def _check_samples(
     if drawn.evidence.settings() != contents.settings:
         found.wrong.append("the settings of the samples are not those that were drawn")
     found.checked.append("all samples, drawn again")
+    found.compared.append("model")
 
 
 def _drawn_again(evidence: SampleEvidence, model: Any, ready: Any, rows: Any) -> Certificate:

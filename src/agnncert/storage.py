@@ -16,7 +16,8 @@ import re
 import reprlib
 import secrets
 import struct
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,8 @@ def read_sealed(
         error: What to raise when the file cannot be read, is something else, is of another version, or was altered.
         longest_header: The longest header to look at, in bytes.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe could be waited for without end
+        raise error(f"cannot read {path}: it is a pipe or a device. Save its content as a file first.")
     try:
         blob = path.read_bytes()
     except OSError as reason:
@@ -218,3 +221,25 @@ def _place_of_digest(blob: bytes, error: type[AgnncertError]) -> tuple[int, int]
 
 def _end_of_header(blob: bytes) -> int:
     return _LENGTH.size + int(_LENGTH.unpack_from(blob)[0])
+
+
+def is_command(character: str) -> bool:
+    """Whether a character is no text: a control character, half of a pair of surrogates, or one that turns the text."""
+    turns = unicodedata.bidirectional(character) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+    return turns or (unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t")
+
+
+def visible(value: Any) -> Any:
+    """Texts of others, also inside lists and mappings, with escapes in place of characters that are commands.
+
+    Example:
+        >>> print(visible("a\x1b[31m\u202eb"))
+        a\\x1b[31m\\u202eb
+    """
+    if isinstance(value, str):
+        if value.isprintable():
+            return value
+        return "".join(ascii(one)[1:-1] if is_command(one) else one for one in value)
+    if isinstance(value, Mapping):
+        return {visible(name): visible(entry) for name, entry in value.items()}
+    return [visible(entry) for entry in value] if isinstance(value, list | tuple) else value

@@ -15,7 +15,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.certificates.budget import COUNTS
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import VotingRule
 from agnncert.divisions.base import Division, require_division
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, one_graph

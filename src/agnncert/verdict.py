@@ -1,8 +1,7 @@
-"""``verify``: is a certificate what it says it is?
+"""``verify``: which parts of a certificate are true?
 
-From the file alone, every statement is derived again by code that shares nothing with the code that made it
-(``proof.check``); neither torch nor the proving half of ``proof`` is imported. Given the graph and the model, ballots
-are cast again with the naive engine as well (``replay``).
+From the file alone, ``verifier`` derives every statement again, without torch and in code of its own. Given the graph
+and the model, ``recompute`` casts ballots again.
 """
 
 import logging
@@ -11,9 +10,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agnncert.certificates.file import read_contents
+from agnncert.certificates.claim import expected_claim
+from agnncert.certificates.file import Contents, read_contents
+from agnncert.certificates.votes import Ballots
 from agnncert.errors import CertificateError, SettingsError
-from agnncert.verifier.check import check_contents
+from agnncert.verifier.check import check_ballot_file, check_sample_file
 
 if TYPE_CHECKING:
     from agnncert.progress import OnProgress
@@ -23,27 +24,36 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a check.
+    """The outcome of a check. It says no more than what was checked: see ``docs/what-a-verdict-means.md``.
 
     Attributes:
-        holds: Whether nothing is wrong.
-        reasons: What is wrong; empty if the certificate holds.
+        holds: Whether nothing is wrong in what was checked. From a file alone that is its arithmetic, and no more.
+        reasons: What is wrong; empty if nothing is.
         checked: What was checked.
         not_checked: What was not, and had to be taken as it stands; ``docs/trust.md`` explains each of these.
+        compared: What the file was compared with in full: nothing, ``"data"``, or ``"data"`` and ``"model"``.
     """
 
     holds: bool
     reasons: tuple[str, ...]
     checked: tuple[str, ...]
     not_checked: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.holds
 
     def __str__(self) -> str:
-        head = "The certificate holds." if self.holds else "The certificate is refused."
+        head = _CONCLUSION[len(self.compared)] if self.holds else "The certificate is refused."
         lists = {"wrong": self.reasons, "checked": self.checked, "not checked": self.not_checked}
         return "\n".join([head, *(f"  {name}: {what}" for name, entries in lists.items() for what in entries)])
+
+
+_CONCLUSION = (
+    "The arithmetic of this file is consistent. Graph and model were not checked.",
+    "The arithmetic of this file is consistent, and its targets are those of the graph. The model was not checked.",
+    "The certificate holds for this graph and this model, under the assumptions that it states.",
+)
 
 
 def verify(
@@ -55,28 +65,28 @@ def verify(
     seed: int = 0,
     division: Any = None,
     progress: "OnProgress | None" = None,
+    extracted: bool = False,
 ) -> Verdict:
     """Checks a certificate file: from the file alone, or everything in it that follows from a graph and a model.
 
     Args:
         file: The certificate file.
-        data: The graph (or list of graphs) that it speaks about: are targets, ids, true classes, degrees and subgraphs
-            those of this graph?
+        data: The graph (or list of graphs) that it speaks about: are targets, degrees and subgraphs those of this one?
         model: The model: is it fit, and does it cast these ballots? All of them are cast again.
-        recheck: How many ballots to cast once more by the plain engine, one subgraph at a time, chosen at random;
-            ``math.inf`` for all. Needs data and model. A certificate from random samples is drawn again as a whole if
-            this is not 0, at the cost of certifying.
+        recheck: How many ballots to cast once more by the plain engine, chosen at random; ``math.inf`` for all. Needs
+            data and model. A certificate from random samples is drawn again as a whole if this is not 0.
         seed: Seed of that choice.
         division: Your own division, if the certificate was made with one; built-in ones are read from the file.
         progress: Called while ballots are cast again.
+        extracted: Whether to ask the checker that is extracted from the proofs in Coq as well (``make formal``).
 
     Returns:
-        A verdict, which also says what was not checked. A file that is damaged, altered, cut short, of a future
-        version, or about something else does not hold; that is not an error.
+        A verdict, which says what was checked and what was not. From the file alone, only its arithmetic can be: anyone
+        can write consistent ballots of no model. A damaged or altered file does not hold; that is not an error.
 
     Raises:
         CertificateError: There is no such file.
-        SettingsError: ``model`` or ``recheck`` was given without what they need.
+        SettingsError: ``model``, ``recheck`` or ``extracted`` was given without what they need.
         GraphError: The data cannot be used as it is.
     """
     if not isinstance(file, str | PathLike):
@@ -89,15 +99,25 @@ def verify(
         raise CertificateError(f"there is no file {file}.")
     if (model is not None and data is None) or (recheck and model is None):
         raise SettingsError("casting ballots again needs both the graph and the model: pass data= and model=.")
+    compared: tuple[str, ...] = ()
     try:
-        contents = read_contents(file)
-        wrong, checked = check_contents(contents)
+        contents, wrong = check_file(file)
+        n, stated = len(contents.arrays["row"]), len(contents.budgets)
+        checked = ["the claim, word for word", f"label, radius and new neighbours of {n:,} targets"]
+        checked += [f"{stated} stated budgets"] if stated else []
         not_checked = [*_FILE_ALONE[contents.kind]]
+        if extracted:
+            from agnncert.verifier.extracted import check_extracted
+
+            wrong, checked = check_extracted(contents, wrong, checked)
+        if "paths" in contents.evidence:
+            not_checked.append("whether the paths to the targets are those of a graph: pass data")
         if not wrong and data is not None:
             from agnncert.recompute import check_against_graph  # only here: the file alone needs no torch
 
             found = check_against_graph(contents, data, model, recheck, seed, division, progress)
             wrong, checked, not_checked = [*found.wrong], [*checked, *found.checked], [*found.not_checked]
+            compared = () if wrong else tuple(found.compared)
     except CertificateError as error:
         return Verdict(False, (str(error),), ())
     except MemoryError:
@@ -106,16 +126,42 @@ def verify(
         if data is not None:  # the graph or the model may be to blame, and their owner wants to know where
             raise
         return Verdict(False, (f"{file} makes no sense: {type(error).__name__}: {error}.",), ())
-    remarks = contents.claim.notes and (contents.kind == "ballots" or data is None)
+    remarks = contents.claim.notes and (contents.kind != "samples" or data is None)
     not_checked += ["the notes that the author added to the claim"] if remarks else []
     not_checked += ["which version of the library made the file", _ASSUMED]
-    verdict = Verdict(not wrong, tuple(wrong), tuple(checked), tuple(not_checked))
-    log.info("%s: %s", file, str(verdict).partition("\n")[0])
+    verdict = Verdict(not wrong, tuple(wrong), tuple(checked), tuple(not_checked), compared)
+    log.info("%s: %s", file, "refused" if wrong else _CONCLUSION[len(compared)])
     return verdict
+
+
+def _check_other(contents: Contents) -> list[str]:
+    """What is wrong with the statements of a file that does not hold ballots."""
+    if contents.kind == "samples":
+        return check_sample_file(contents)
+    from agnncert.verifier.recount_stacked import check_stacked_file  # only here: other files need none of it
+
+    return check_stacked_file(contents)
+
+
+def check_file(file: Path) -> tuple[Contents, list[str]]:
+    """What a file says, and which of its statements do not follow from the evidence in it.
+
+    Raises:
+        CertificateError: It is no certificate, or its evidence contradicts itself, so that nothing follows from it.
+    """
+    contents = read_contents(file)
+    if contents.kind != "ballots":
+        return contents, _check_other(contents)
+    ballots = Ballots.load(contents.evidence, contents.settings)
+    return contents, check_ballot_file(contents, ballots, expected_claim(contents.claim, ballots))
 
 
 _ASSUMED = "whether the claim's assumptions hold where the model is used: agnncert show FILE prints them"
 _FILE_ALONE = {
+    "stacked": (
+        "whether the targets, ids, true classes and degrees are those of a graph: pass data",
+        "whether a model computed these scores and votes, and may be certified: pass data and model",
+    ),
     "ballots": (
         "whether the targets, ids, true classes and degrees are those of a graph: pass data",
         "whether a model cast these ballots, and may be certified: pass data and model",

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.rules import RULES
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.report import page as build
 from agnncert.report.summary import summarise
 
@@ -97,7 +96,7 @@ def test_the_scripts_of_the_page_count_what_the_library_counts(browser: Any) -> 
                 [said_by_evidence(certificate, each, field, turn) for turn, each in enumerate(budgets)],
             )
         )
-    source = "\n".join(build.own_scripts("base", "rules", "own_groups", "explorer"))
+    source = "\n".join(build.own_scripts("base", "rules", "per_neighbour", "explorer"))
     page = browser.new_page()
     said = page.evaluate(ASK_MANY, [source, cases])
     page.close()

@@ -53,3 +53,34 @@ def test_the_page_follows_events(page, tmp_path) -> None:
         assert page.locator("#live-changes img, #live-rows img").count() == 0
         page.screenshot(path=tmp_path / "live.png", full_page=True)
     shown("#live-status", "Not current")
+
+
+EVIL = [
+    "</script><script>alert(1)</script>", "<svg onload=alert(2)>", "<a href='javascript:alert(3)'>x</a>", "{{7*7}}",
+    "\u202e<b>evil</b>", "'\"><iframe srcdoc='<script>alert(4)</script>'>", "</style><img src=x onerror=alert(5)>",
+]  # fmt: skip
+
+
+def test_no_name_becomes_markup(page, tmp_path) -> None:
+    """Names of the data, of classes and of nodes, also in what has happened and in what is shown about one node."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    service = a_service()
+    service.name, service.class_names = EVIL[0], EVIL[:3]
+    service.live.apply([agnncert_live.Event("add_node", name, value=[-9, 1, 1, 1]) for name in EVIL])
+    with served(service) as address:
+        page.goto(address)
+        page.wait_for_selector("tr.live-row")
+        client = agnncert_live.LiveClient(address)
+        for value in ([9, 5, -9, 3], [-9, -5, 9, 3], [0, 0, 0, 0]):
+            client.apply([agnncert_live.Event("change_features", name, value=value) for name in EVIL])
+        client.apply([{"kind": name, "node": name} for name in EVIL])
+        sync_api.expect(page.locator("#live-events")).to_contain_text("28", timeout=20_000)
+        sync_api.expect(page.locator("#live-changes")).to_contain_text(EVIL[0], timeout=20_000)
+        rows = page.locator("tr.live-row")
+        for row in range(rows.count()):
+            rows.nth(row).click()
+            page.wait_for_selector("#live-detail dt")
+        assert page.locator("#live-detail img, iframe, svg[onload], a[href^=javascript], b, img").count() == 0
+        assert page.evaluate("document.scripts.length") == 1
+        page.goto(f"{address}/api")
+        assert page.locator("iframe, img, b").count() == 0

@@ -170,16 +170,21 @@ def test_everything_can_be_reached_and_named_by_keyboard_and_screen_reader(tmp_p
     page.locator("#announce", has_text="certified").wait_for(state="attached")
 
 
-def test_the_page_fits_its_window_and_both_charts_are_drawn(tmp_path: Path, open_page: Any) -> None:
+def test_the_page_fits_its_window_and_all_charts_are_drawn(tmp_path: Path, open_page: Any) -> None:
     certificate, degree = made_up_certificate(np.random.default_rng(12), "edge-centric/node", 80, 60, 4)
     context = {"truth": some_truth(certificate), "degree": degree, "attacked": [(0, 0.7), (5, 0.66)], "mlp": 0.71}
     path = report(tmp_path, certificate, **context)
     for width, scheme in ((390, "light"), (1240, "dark")):
         page = open_page(path, width=width, color_scheme=scheme)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        for chart in ("accuracy", "degree"):
+        for chart in ("accuracy", "classes", "degree"):
             page.wait_for_selector(f"#{chart}-chart svg path", state="attached")
             assert page.locator(f"#{chart}-chart svg").bounding_box()["width"] > 0.8 * (width - 300)
+        looks = page.locator("#classes-legend line").evaluate_all(
+            "all => all.map(one => getComputedStyle(one).stroke + one.getAttribute('stroke-dasharray'))"
+        )
+        assert len(set(looks)) == 4
+        assert page.locator("#trouble").is_hidden()
         for colours in (scheme, {"light": "dark", "dark": "light"}[scheme]):
             page.emulate_media(color_scheme=colours)
             background = page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -31,7 +31,7 @@ def test_options_come_before_set_and_set_before_the_file(tmp_path) -> None:
     file = tmp_path / "s.toml"
     file.write_text('[train]\ngroups = 8\nlr = 0.5\nseed = 2\nset = { act = "elu", dropout = 0.1 }\nfeature = ["a"]\n')
     words = ["lr=0.25", "dropout=0.3", "column.id=name", "groups=7"]
-    read = read_settings(TrainSettings, "train", file, words, groups="5", model=None)
+    read = read_settings(TrainSettings, "train", file, words, groups=5, model=None)
     assert (read.groups, read.fit, read.seed, read.feature) == (5, {"lr": 0.25}, 2, ("a",))
     assert (read.set, read.column) == ({"act": "elu", "dropout": 0.3}, {"id": "name"})
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from agnncert.cli import main
-from agnncert.cli.attack_step import AttackSettings, attack_run
-from agnncert.cli.certify_step import certify_run
-from agnncert.cli.check_step import audit_named, verify_named
+from agnncert.cli.check_step import AttackSettings, attack_run, audit_named, verify_named
+from agnncert.cli.make_step import certify_run
 from agnncert.cli.settings import CertifySettings
 from agnncert.errors import AgnncertError
 from agnncert_live.run import service_of_run
@@ -107,6 +106,16 @@ def test_no_function_runs_the_code_that_a_received_folder_names(function, receiv
 def test_commands_that_need_no_model_run_none(command, agnncert, received) -> None:
     assert agnncert(command, received).status == 0
     assert not MARKER.exists()
+
+
+def test_a_folder_whose_model_is_code_is_compared_with_its_graph_alone(agnncert, received) -> None:
+    answer = agnncert("verify", received)
+    assert "checked: the graph" in answer.out
+    assert "The model was not checked." in answer.out
+    for required, status in (("data", 0), ("model", 3), ("data,model", 3)):
+        assert agnncert("verify", received, "--require", required).status == status
+    assert not MARKER.exists()
+    assert agnncert("verify", received, "--require", "data,model", "--model", "mine:Net").status == 0
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -227,6 +236,20 @@ def plain(senders, place) -> Path:
     """A received folder with a built-in model, which needs no word."""
     shutil.copytree(senders / "plain", "received")
     return Path("received")
+
+
+def test_a_folder_is_compared_with_the_graph_and_the_weights_in_it(agnncert, plain) -> None:
+    answer = agnncert("verify", plain, "--require", "data,model")
+    assert answer.status == 0, answer.err
+    assert "The certificate holds for this graph and this model" in answer.out
+    alone = agnncert("verify", plain / "certificate.cert", "--require", "data,model")
+    assert alone.status == 3
+    assert "The arithmetic of this file is consistent." in alone.out
+    assert "required, but not checked: the data\n  required, but not checked: the model" in alone.out
+    assert agnncert("verify", plain / "certificate.cert").status == 0
+    assert agnncert("verify", plain, "--require", "date").status == 2
+    (plain / "certificate.cert").write_bytes(b"")
+    assert agnncert("verify", plain, "--require", "data").status == 1
 
 
 def test_built_in_models_need_no_word(agnncert, plain) -> None:

@@ -16,7 +16,9 @@ from safetensors.torch import save_file
 import agnncert as ac
 import agnncert.comparison.runner as fitting
 from agnncert.cli.folder import RunFolder, open_run
+from agnncert.cli.screen import _Lines
 from agnncert.graphs import graph
+from agnncert.progress import Progress
 from agnncert.training.loop import fit
 
 FAST = ("--groups", "12", "--no-references")
@@ -37,6 +39,49 @@ def test_the_model_card_tells_what_the_folder_knows(agnncert, certified) -> None
     assert "seconds of training" in card  # of both steps
     assert "| subgraphs | 12 |" in card
     assert "agnncert train --settings settings.toml" in card
+    told = json.loads(agnncert("report", certified, "--json").out)
+    for sentence in (told["sentences"][0], *told["sentences"][1].split("\n")):
+        assert f"\n{sentence}\n" in card
+    assert "    recall of " in card
+    assert "- Robustness against changes of the target's own features" in card
+    assert f"train {known['split']['train']:,}, val" in card
+
+
+def test_edges_of_both_directions_count_once(certified) -> None:
+    about, tables = json.loads((certified / "data.json").read_text()), certified / "data"
+    lines = (tables / "edges.csv").read_text().split()[1:]
+    assert about["edges"] == len({frozenset(line.split(",")[:2]) for line in lines})
+
+
+def test_what_is_proved_is_said_without_a_report_too(agnncert, certified) -> None:
+    answer = agnncert("certify", certified, "--no-report")
+    assert "when an attacker" in answer.out
+    assert "recall of " in answer.out
+    assert "Report:" not in answer.out
+
+
+def test_each_certificate_in_a_folder_has_its_own_page(agnncert, certified, tmp_path) -> None:
+    for name in ("certificate.cert", "other.cert"):
+        (tmp_path / name).write_bytes((certified / "certificate.cert").read_bytes())
+        assert agnncert("report", tmp_path / name).status == 0
+    assert sorted(file.name for file in tmp_path.glob("*.html")) == ["other.html", "report.html"]
+
+
+def test_show_tells_what_becomes_of_each_class(agnncert, certified) -> None:
+    assert "recall of " in agnncert("show", certified).out
+    classes = json.loads(agnncert("show", certified, "--json").out)["classes"]
+    assert {"size", "class", "targets", "recall", "precision", "false_positive_rate"} <= set(classes[0])
+
+
+def test_work_that_has_a_line_has_one_when_it_is_done(capsys) -> None:
+    show = _Lines()
+    for done in (0, 30, 60):
+        show(Progress("training", done, 60, seconds_left=60.0 - done))
+    show(Progress("short work", 1, 1, seconds_left=0.0))
+    assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "training: 0 of 60",
+        "training: 60 of 60",
+    ]
 
 
 def test_the_environment_names_versions_but_no_machine(certified, place) -> None:
@@ -96,7 +141,7 @@ def test_an_interrupted_run_goes_on_and_ends_like_an_uninterrupted_one(agnncert,
 
     def cut(*args, **kwargs):
         def stop(step):
-            if step.epoch == 7:
+            if step.done == 7:
                 raise KeyboardInterrupt
 
         return fit(*args, **{**kwargs, "progress": stop})
@@ -240,7 +285,7 @@ def test_an_attack_goes_into_run_and_report(agnncert, certified) -> None:
 def test_a_report_also_writes_figures_and_tables(agnncert, certified) -> None:
     told = json.loads(agnncert("report", certified, "--out", "page.html", "--papers", "papers", "--json").out)
     assert told["report"] == "page.html"
-    assert {Path(file).suffix for file in told["files"]} == {".svg", ".pdf", ".csv", ".tex"}
+    assert {Path(file).suffix for file in told["files"]} == {".svg", ".pdf", ".csv", ".json", ".tex"}
     assert len(told["sentences"]) == 3
 
 

@@ -48,7 +48,7 @@ def test_one_group_per_neighbour_with_a_prior_from_training_to_repetition(agnnce
     sizes = {row["size"] for row in answer["results"] if row["measure"] == "certified accuracy, added or deleted only"}
     assert 0 in sizes
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "3 votes for what the model predicts" in page
+    assert "3 for what the model predicts from the node" in page
     assert agnncert("verify", folder, "--recheck", 20).status == 0
     attacked = told(agnncert("attack", folder, "--sizes", "2,9", "--sample", 8, "--json"))
     assert attacked["violations"] == 0
@@ -71,7 +71,7 @@ def test_classes_are_called_by_the_names_that_the_data_gives_them(agnncert) -> N
     write_graphs(Path("sizes"), 40)
     words = ("--division", "edge", "--groups", 9, "--epochs", 1, "--no-references", "--out", "runs/named")
     assert agnncert("train", "sizes", *words, "--empty", "small", "--prior", "large=2").status == 0
-    assert stored(Path("runs/named"), "train")["prior"] == "2,0"  # in the order of the names
+    assert stored(Path("runs/named"), "train")["prior"] == "large=2"
     answer = told(agnncert("certify", "runs/named", "--empty", "large", "--prior", "small=3", "--no-report", "--json"))
     assert answer["vote"] == {"empty": 0, "prior": [0, 3]}
     unknown = agnncert("certify", "runs/named", "--prior", "smal=3")
@@ -101,7 +101,7 @@ def test_a_vote_is_chosen_for_a_size_and_the_answer_by_size_alone_is_certified_w
     assert agnncert("certify", folder, "--no-report").status == 0
     assert not (folder / "vote.json").exists()
     plain = ac.load_certificate(folder / "certificate.cert")
-    assert plain.vote == ac.VotingRule("abstain")
+    assert plain.voting_rule == ac.VotingRule("abstain")
     assert plain.claim.digests["model"] != certificate.claim.digests["model"]
     assert agnncert("verify", folder, "--recheck", 5).status == 0
 
@@ -122,12 +122,12 @@ def test_training_for_a_size_is_refused_for_graphs(agnncert) -> None:
 
 
 def test_nodes_are_trained_for_a_size_and_what_it_counts_is_remembered(agnncert) -> None:
-    words = ("--set", "objective=certified", "--size", 1, "--set", "kind=structure", "--division", "per-neighbour")
+    words = ("--set", "objective=certified", "--size", 1, "--set", "against=structure", "--division", "per-neighbour")
     more = ("--set", "protocol=held-out", "--epochs", 2, "--no-references", "--out", "runs/nodes")
     assert agnncert("train", "tables", *words, *more).status == 0
     assert agnncert("certify", "runs/nodes", "--no-report").status == 0
     certified = stored(Path("runs/nodes"), "certify")
-    assert (certified["size"], certified["kind"]) == (1, "structure")
+    assert (certified["size"], certified["against"]) == (1, "structure")
     assert json.loads(Path("runs/nodes/vote.json").read_text())["against"] == "structure"
 
 
@@ -139,7 +139,7 @@ def test_a_model_of_ones_own_is_certified_with_a_vote(agnncert) -> None:
     assert agnncert("certify", answer["run"], "--model", "mine:build", "--no-report").status == 0
     again = ac.load_certificate(answer["certificate"])
     assert np.array_equal(again.radius, first.radius)
-    assert again.vote == first.vote
+    assert again.voting_rule == first.voting_rule
 
 
 def test_defences_are_compared_under_another_vote_and_for_a_size(agnncert) -> None:

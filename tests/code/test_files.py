@@ -70,3 +70,18 @@ def test_who_excludes_everything_is_told(tmp_path):
     (tmp_path / "a.c").touch()
     with pytest.raises(DatasetError, match=r"except \*\.c"):
         source_files(tmp_path, exclude=["*.c"])
+
+
+def test_links_to_themselves_are_named_and_end_nothing(tmp_path):
+    (tmp_path / "one.c").write_text("int a;")
+    for name in ("itself.c", "folder"):
+        os.symlink(name, tmp_path / name)
+    os.symlink("there.c", tmp_path / "here.c")
+    os.symlink("here.c", tmp_path / "there.c")
+    files, skipped = source_files(tmp_path)
+    assert files == [tmp_path / "one.c"]
+    assert skipped == {
+        str(tmp_path / name): "is a link that leads to itself" for name in ("itself.c", "here.c", "there.c")
+    }
+    with pytest.raises(DatasetError, match="does not exist"):
+        source_files(tmp_path / "itself.c")

@@ -5,8 +5,8 @@ from importlib.util import find_spec
 import pytest
 
 import agnncert as ac
-from agnncert.datasets.large import generate_amazon2m_like
 from experiments.benchmarks import large, run
+from experiments.benchmarks.amazon2m_like import generate_amazon2m_like
 
 from ..support.labelled import labelled_graph, labelled_graphs
 

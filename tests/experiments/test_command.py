@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agnncert.cli.main import run_app
+from agnncert.cli import run_app
 from agnncert.training.settings import _RECIPES
 from experiments.__main__ import app
 from experiments.paper import spec

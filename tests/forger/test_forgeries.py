@@ -136,6 +136,17 @@ def test_default_ballots(name, tmp_path):
     refuse(world, draft, tmp_path)
 
 
+@pytest.mark.parametrize("situation", ["model", "all ballots"])
+def test_ballots_near_a_tie_called_abstentions(situation, tmp_path):
+    """Machines may disagree about the class of such a ballot, never about whether one was cast."""
+    world, draft = opened("edge-wary")
+    places = np.flatnonzero(~draft["stable"] & (draft["ballot"] >= 0))
+    assert len(places)
+    draft["ballot"][places] = ABSTAIN
+    assert derive(draft)
+    refuse(world, draft, tmp_path, situation)
+
+
 def test_a_label_that_only_ballots_near_a_tie_decide(tmp_path):
     """A conceded ballot is still the one that was cast, unless rounding itself could have cast another one."""
     world, draft = opened("edge-wary")
@@ -169,13 +180,17 @@ def test_a_flag_within_a_tenth_of_the_tolerance(tmp_path):
 
 @pytest.mark.parametrize("name", BALLOTS)
 def test_another_reason_for_locality(name, tmp_path):
+    """A weaker one is true. A stronger one may be known elsewhere, so it is said that it is not known here."""
     world, draft = opened(name)
-    if not draft.claim.get("locality"):
-        return
-    for locality in {"", "test", "construction"} - {draft.claim["locality"]}:
+    honest, order = draft.claim.get("locality"), ["", "test", "construction"]
+    for locality in set(order) - {honest} if honest else ():
         draft.claim["locality"] = locality
         assert derive(draft)
-        refuse(world, draft, tmp_path)
+        assert seal(draft, tmp_path / "other.cert")
+        verdict = verdict_on(tmp_path / "other.cert", world, "all ballots")
+        assert verdict.holds, str(verdict)
+        unknown = any("local by construction" in text for text in verdict.not_checked)
+        assert unknown == (order.index(locality) > order.index(honest))
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.1, 10.0, 1e12])
@@ -275,7 +290,7 @@ def test_more_subgraphs_than_there_are(name, tmp_path):
     if "edge_groups" in draft.settings["parameters"]:
         draft.settings["parameters"] = {"edge_groups": draft.settings["num_groups"], "feature_groups": 1}
     assert derive(draft)
-    own_groups = RULES[draft.settings["rule"]].own_groups  # then the graph says how many there are, not the division
+    own_groups = RULES[draft.settings["rule"]].per_neighbour  # then the graph says how many there are, not the division
     refuse(world, draft, tmp_path, "all ballots" if name.endswith("custom") else "graph" if own_groups else "file")
 
 

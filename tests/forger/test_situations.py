@@ -16,7 +16,7 @@ from ..support.judging import SITUATIONS, forge, lies, not_checked, verdict_on
 
 FILE, GRAPH, MODEL, SOME, ALL = SITUATIONS
 BY_BALLOTS = ("edge", "gated", "edges-only", "graphs-node")
-BY_SAMPLES = ("rs", "bi-rs")
+BY_SAMPLES = ("rs", "bi-rs", "interception")
 EVERY = (*BY_BALLOTS, *BY_SAMPLES)
 IDS, TRUTH, DEGREE = r"\bids?\b", r"true class|truth", r"degree"
 CAST, DRAWN = r"ballot", r"sample|drawn|counts"
@@ -39,6 +39,7 @@ TABLE = {
     "number_of_classes": (ALL, f"{CAST}|{DRAWN}", EVERY),
     "counts": (ALL, DRAWN, BY_SAMPLES),
     "more_samples": (ALL, DRAWN, BY_SAMPLES),
+    "paths": (GRAPH, r"\bpaths\b", ("interception",)),
 }
 ROWS = [(alteration, name) for alteration, (_, _, names) in TABLE.items() for name in names]
 

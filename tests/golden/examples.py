@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 import agnncert as ac
 from agnncert.baselines.deletions import BiRS
 from agnncert.baselines.flips import RS, SparseRS
+from agnncert.baselines.interception import Interception
 from agnncert.certificates.budget import Budget
 from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from agnncert.graphs.graph import CanonicalGraph
@@ -128,6 +129,7 @@ def one_ways() -> Data:
 
 FEW = {"selection": 20, "samples": 200, "alpha": 0.05}
 OWN = Budget(target_features=True, delete_nodes=1, change_features=1)
+FEATURES = (Budget(change_features=1), Budget(target_features=True))
 FLIPS = (Budget(delete_edges=1), Budget(add_edges=1), Budget(delete_edges=1, change_features=1))
 EXAMPLES = {
     "edge-centric-node": Example(numbered, ac.EdgeCentric(12)),
@@ -153,6 +155,7 @@ EXAMPLES = {
     "custom-node": Example(numbered, Parity()),
     "edges-only-node": Example(numbered, ac.EdgeCentric(12, edges_only=True), mixes=True),
     "rs": Example(numbered, RS(0.9, **FEW), {}, (Budget(add_edges=1),)),
+    "interception": Example(numbered, Interception(0.3, 0.95, 3, **FEW), {}, FEATURES),
     "bi-rs": Example(numbered, BiRS(0.6, 0.7, **FEW, scope="all targets together", seed=3)),
     "sparse-rs": Example(lambda: binary(numbered()), SparseRS(0.05, 0.3, 0.1, 0.1, **FEW), {}, FLIPS),
 }

@@ -16,8 +16,10 @@ from torch_geometric.nn import global_mean_pool
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from agnncert.certificates.budget import Budget
+from agnncert.certificates.rules import VotingRule
+from agnncert.certifier import certify
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.node import GatedNodeCentric, NodeCentric
+from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
 from agnncert.engine.call import bind
 from agnncert.errors import GraphError, IdError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set
@@ -50,6 +52,33 @@ def test_gcn_weighs_a_message_by_the_in_degrees_of_both_ends():
     torch.testing.assert_close(weight[:4], expected)
     out_degree = 1 + torch.tensor([3.0, 0, 0, 1])
     assert not torch.allclose(weight[:4], (out_degree[arcs[0]] * inside[arcs[1]]) ** -0.5)
+
+
+# Directions
+
+
+class HearsAny(nn.Module):
+    """Class 1 if a node hears anybody, else class 0."""
+
+    def forward(self, x, edge_index):
+        heard = torch.zeros(len(x)).index_fill(0, edge_index[1], 1.0)
+        return torch.stack([1 - heard, heard], dim=1)
+
+
+@pytest.mark.parametrize("division", [NodeCentric(1), PerNeighbour()], ids=str)
+def test_a_second_direction_is_an_added_edge_although_the_pair_was_joined_before(division):
+    """Two nodes, one arc away from the target. Read as a changed edge, its reverse would flip a certified label."""
+    before = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0], [1]]), node_id=torch.arange(2))
+    change = Perturbation(add_edges=[(1, 0)], directed=True)
+    after = change.apply(before)
+    assert after.edge_index.t().tolist() == [[0, 1], [1, 0]]
+    rule = VotingRule(prior=[1, 1]) if division.is_per_neighbour else None
+    certificate, attacked = (certify(HearsAny(), graph, division, targets=[0], rule=rule) for graph in (before, after))
+    assert certificate.label.tolist() == [0]
+    assert attacked.label.tolist() == [1]
+    assert certificate.holds_against(Budget(change_edges=5, delete_edges=5)).tolist() == [True]
+    assert certificate.holds_against(Budget(add_edges=1)).tolist() == [False]
+    assert change.cost() == Budget(add_edges=1)
 
 
 # The target's own features

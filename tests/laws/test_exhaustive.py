@@ -33,6 +33,34 @@ def test_no_mixed_attack_flips_a_certified_label_and_the_bound_is_attained(rule)
     assert score.certified > 0.7 * score.robust > 20  # and few labels that no attack can flip are missed
 
 
+NODE_RULES = ["edge-centric/node", "node-centric/node", "gated/node"]
+
+
+def on_directed_graphs(rule: str, graphs: int) -> Score:
+    """Changed, deleted and added edges of graphs in which most pairs have one direction."""
+    rng, score = random.Random(11), Score()
+    for _ in range(graphs):
+        graph = tiny.random_tiny(rng, 3, rng.choice([1, 2, 3, 5]), directed=True, loops=False)
+        for cell in (Cell(change=1), Cell(change=2), Cell(change=1, add=1), Cell(change=1, delete=1)):
+            score += run_cell(KINDS[rule], graph, cell, rng, tables_each=8)
+    return score
+
+
+@pytest.mark.parametrize("rule", NODE_RULES)
+def test_a_changed_edge_that_gains_no_direction_flips_nothing_on_directed_graphs(rule):
+    score = on_directed_graphs(rule, 40)
+    assert score.exceeded == score.false == 0, score.examples[0]
+    assert score.certified > 100
+
+
+@pytest.mark.parametrize("rule", NODE_RULES)
+def test_if_a_changed_edge_could_gain_a_direction_the_theorems_that_follow_arcs_would_be_false(rule, monkeypatch):
+    """``formal/Counterexamples.v``, changed_pairs_must_not_turn: so a second direction is an added edge."""
+    monkeypatch.setattr(tiny, "_changed", lambda state, to_the_letter: [(True, True, state[2]), (*state[:2], 9)])
+    score = on_directed_graphs(rule, 40)
+    assert (score.exceeded > 0) == (score.false > 0) == (rule != "edge-centric/node")
+
+
 UNLIMITED = ("delete_edges", "change_edges", "delete_nodes", "change_features")
 
 

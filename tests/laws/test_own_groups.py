@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import VotingRule
 from agnncert.divisions.node import PerNeighbour
 from agnncert.proving import per_neighbour as theorems
 
@@ -223,7 +223,7 @@ def test_a_pair_touches_two_targets_so_touches_are_counted_twice(monkeypatch):
 
 def _dearer(plain):
     def prices(self, counted, facts, budget):
-        attack = theorems.OWN_GROUPS[self.rule](theorems.Amounts.of(budget), facts)
+        attack = theorems.PER_NEIGHBOUR[self.rule](theorems.Amounts.of(budget), facts)
         return 2 * plain(counted, attack, facts)
 
     return prices

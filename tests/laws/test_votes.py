@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import Budget
+from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import ABSTAIN
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.verifier.recount import limits, sort_ballots
 
@@ -157,9 +157,9 @@ def one_vote_too_many(vote, kind, graph, targets, tables):
 
 def _with_prior_for_label(proof: BallotEvidence, more: int):
     class Generous(BallotEvidence):
-        def _blocks(self):
-            for part, counted, facts in super()._blocks():
-                yield part, dataclasses.replace(counted, margin=counted.margin + more), facts
+        def _block(self, part):
+            counted, facts = super()._block(part)
+            return dataclasses.replace(counted, margin=counted.margin + more), facts
 
     fields = {field.name: getattr(proof, field.name) for field in dataclasses.fields(proof)}
     return Generous(**fields)
@@ -169,11 +169,11 @@ def abstentions_cannot_wake(vote, kind, graph, targets, tables):
     """Groups that abstain because they are empty are left out of what can move."""
 
     class Asleep(BallotEvidence):
-        def _blocks(self):
-            for part, counted, facts in super()._blocks():
-                size = counted.size.copy()
-                size[2] = counted.votes[2].sum(axis=1)
-                yield part, dataclasses.replace(counted, size=size), facts
+        def _block(self, part):
+            counted, facts = super()._block(part)
+            size = counted.size.copy()
+            size[2] = counted.votes[2].sum(axis=1)
+            return dataclasses.replace(counted, size=size), facts
 
     proof = evidence(vote, kind, graph, targets, tables)
     return Asleep(**{field.name: getattr(proof, field.name) for field in dataclasses.fields(proof)})

@@ -8,17 +8,17 @@ import pytest
 PACKAGES = Path(__file__).parents[2] / "packages"
 LIVE = """
 ABSTAIN AgnncertError as_numbers assemble audit BallotEvidence bind Budget Caller CanonicalData CanonicalGraph cast
-Certificate CertifySettings CHUNK_ROWS content_policy Cover Decision decision_of did_you_mean DivisionError DOUBT
+Certificate certify CertifySettings CHUNK_ROWS content_policy Cover Decision did_you_mean DivisionError DOUBT
 EdgeCentric encode_id everything_but_additions exact_ids Facts Features find_run font_faces gnn GraphError Id
 GatedNodeCentric id_array IdError INT64 keys_of least_load load_certificate make_claim missing model_digest
 ModelContractError ModelOfRun MOST_PER_NEIGHBOUR NodeCentric order_of parse_division PerEdge PerNeighbour Perturbation
-prepared Prior radius_of REACHED require_order Root RULES RunFolder SAFETY SettingsError Shake SparseRows
+prepared Prior radius_of REACHED require_order Root RULES SAFETY SettingsError Shake SparseRows
 structure study_of_run style_sheet sums_of_largest Targets Task under_vote UNLISTED UNREACHED Votes VotingRule
 watched weighed who_votes WIDE WorkersError
 """
 CODE = """
-AgnncertError AttackUnit BallotEvidence BallotTable best_constants BoolArray Budget CanonicalData Certificate
-certified_accuracy certify checked_labels Constants content_policy DatasetError default_root did_you_mean Division
+AgnncertError AttackUnit BallotEvidence BallotTable best_class_prior BoolArray Budget CanonicalData Certificate
+certified_accuracy certify checked_labels content_policy DatasetError default_root did_you_mean Division
 file_name find_run FloatArray follow font_faces graph_classes GraphSet IntArray is_module_spec largest_amount
 load_certificate load_description load_model load_run_data load_weights make_division missing ModelContractError
 ModelSettings NodeDivision OnProgress parse_division part_rows PerNeighbour read_sealed RunFolder save_model Screen

@@ -142,7 +142,7 @@ BAD = [
     (agnncert_live.Event("add_edge", "a", "b"), "there already"),
     (agnncert_live.Event("delete_edge", "a", "c"), "no such edge"),
     (agnncert_live.Event("change_edge", "a", "b", 1.5), "whole number"),
-    (agnncert_live.Event("change_edge", "a", "b", 10**9), "million"),
+    (agnncert_live.Event("change_edge", "a", "b", 10**9), "copies of an edge are more than 1,000"),
     (agnncert_live.Event("add_edge", "a", "c", 2.0), "takes no value"),
     (agnncert_live.Event("add_edge", "a", "c", graph=0), "names a graph"),
 ]

@@ -143,8 +143,8 @@ def test_a_damaged_snapshot_and_a_second_writer_are_refused(tmp_path):
         begin(tmp_path / "j")
     live.close()
     with sqlite3.connect(tmp_path / "j") as database:
-        (blob,) = database.execute("SELECT content FROM snapshot").fetchone()
-        database.execute("UPDATE snapshot SET content = ?", [blob[:-1] + bytes([blob[-1] ^ 1])])
+        (blob,) = database.execute("SELECT content FROM graph").fetchone()
+        database.execute("UPDATE graph SET content = ?", [blob[:-1] + bytes([blob[-1] ^ 1])])
     database.close()
     with pytest.raises(JournalError, match="damaged"):
         begin(tmp_path / "j")

@@ -5,8 +5,9 @@ import warnings
 import pytest
 import torch
 import torch_geometric.nn as pyg
+from torch_geometric.nn.conv import gcn_conv
 
-from agnncert.auditing import known_layers, probe_graphs, probes
+from agnncert.auditing import known_layers, originals, probe_graphs, probes, state
 from agnncert.auditing import model_audit as auditing
 from agnncert.auditing.model_audit import audit
 from agnncert.auditing.probes import Probe, Probes
@@ -14,6 +15,7 @@ from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 
+from ..support.deceivers import REMEMBERING, WHOLE_GRAPH, asking, at_exactly, gcn_norm
 from ..support.local_zoo import CLASSES, WIDTH, zoo_data
 from ..support.unfit_zoo import UNFIT, leaking
 
@@ -43,17 +45,24 @@ def no_finite_corruption(patch):
     patch.setattr(probe_graphs.Table, "large", probe_graphs.Table.borrowed)
 
 
+def nothing_more(patch):
+    patch.setattr(Probes, "_one_more", lambda probe: iter(()))
+
+
 def values_left_as_they_are(patch):
     patch.setattr(probes, "corrupt_values", lambda value, finite, generator: value)
+    nothing_more(patch)
 
 
 def edges_left_as_they_are(patch):
     patch.setattr(Probes, "_rewired", lambda probe, graph, side: graph)
     patch.setattr(Probes, "_behind", lambda probe, near, scale: near)
+    nothing_more(patch)
 
 
 def nothing_added(patch):
     patch.setattr(Probes, "_resized", lambda probe: iter(()))
+    nothing_more(patch)
 
 
 def no_arcs_that_leave(patch):
@@ -62,12 +71,13 @@ def no_arcs_that_leave(patch):
 
 def same_arcs_for_everybody(patch):
     patch.setattr(Probes, "_other_sinks", lambda probes, probe, speaks: iter((probe.graph, probe.graph)))
-    patch.setattr(Probes, "_with_sinks", lambda probes, probe: iter((probe.graph, probe.graph)))
+    patch.setattr(Probes, "_with_sinks", lambda probes, graph, rows: graph)
 
 
 def only_small_graphs(patch):
     patch.setattr(probes, "MOST_ROWS", 50)
     patch.setattr(probe_graphs, "LEAST_ROWS", 50)
+    nothing_more(patch)
 
 
 def no_more_digits(patch):
@@ -80,11 +90,46 @@ def rounding_forgives(patch):
 
 def no_second_look(patch):
     patch.setattr(Probe, "is_stateless", lambda probe: True)
+    nothing_remembered(patch)
 
 
 def any_class_will_do(patch):
     patch.setattr(auditing, "by_construction", lambda model: True)
-    only_small_graphs(patch)
+    patch.setattr(Probes, "is_as_expected", lambda probe: True)
+
+
+def nothing_remembered(patch):
+    patch.setattr(probes, "state_of", lambda model: {})
+
+
+def tensors_are_not_state(patch):
+    plain = state._text
+    patch.setattr(state, "_text", lambda value: "" if isinstance(value, torch.Tensor) else plain(value))
+
+
+def only_attributes_are_state(patch):
+    patch.setattr(state, "_of_function", lambda function: iter(()))
+
+
+def no_chance(patch):
+    patch.setattr(state, "_digest", lambda value: "")
+
+
+def only_made_up_graphs(patch):
+    patch.setattr(probes, "own_subgraph", lambda *given: None)
+
+
+def without(extra):
+    def mistake(patch):
+        patch.setattr(probe_graphs, "EXTRAS", {n: e for n, e in probe_graphs.EXTRAS.items() if n not in extra})
+
+    mistake.__name__ = f"without {extra[0]}"
+    return mistake
+
+
+def one_look_is_enough(patch):
+    patch.setattr(auditing, "by_construction", lambda model: True)
+    patch.setattr(Probes, "_all_changes", lambda self, probe: (probe.graph, *[torch.arange(len(probe.base))] * 2))
 
 
 def extreme(x, hidden, edge_index):
@@ -94,6 +139,9 @@ def extreme(x, hidden, edge_index):
 SLY = {
     "only if somebody is large": leaking(extreme),
     "a bounded part of the mean": leaking(lambda x, h, e: 1e-8 * h.nan_to_num().clamp(-1, 1).mean(0)),
+    **{name: asking(name) for name in WHOLE_GRAPH},
+    **{f"count in {place}": make for place, make in REMEMBERING.items()},
+    "one node more": at_exactly(DATA.num_nodes + 1),
 }
 
 MUTATIONS = [
@@ -111,6 +159,16 @@ MUTATIONS = [
     (rounding_forgives, "a bounded part of the mean"),
     (no_second_look, "chance"),
     (any_class_will_do, "polite to small graphs"),
+    (one_look_is_enough, "mean of all"),
+    (nothing_more, "parallel edges"),
+    (nothing_more, "every edge leads both ways"),
+    (nothing_more, "one node more"),
+    (only_made_up_graphs, "one node more"),
+    (without(["parallel edge"]), "parallel edges"),
+    (nothing_remembered, "count in a list"),
+    (tensors_are_not_state, "count in a buffer"),
+    (only_attributes_are_state, "count in a global variable"),
+    (no_chance, "count in torch's random numbers"),
 ]
 
 
@@ -130,3 +188,58 @@ def test_a_list_without_pins_would_trust_any_text(monkeypatch):
     assert not known_layers.by_construction(layer)
     monkeypatch.setattr(known_layers, "sources_were_read", lambda: True)
     assert known_layers.by_construction(layer)
+
+
+def whatever_is_called(patch):
+    patch.setattr(known_layers, "unaltered", lambda kinds, functions: True)
+
+
+def whatever_an_instance_has(patch):
+    patch.setattr(known_layers, "_is_as_built", lambda layer: True)
+
+
+def any_function_of_the_name(patch):
+    patch.setattr(originals, "_print", lambda code: code.co_name)
+    patch.setattr(originals, "_codes", originals._codes.__wrapped__)
+
+
+def any_module(patch):
+    patch.setattr(originals, "_is_ours", lambda module: True)
+
+
+def another_gcn_norm(patch):
+    patch.setattr(gcn_conv, "gcn_norm", gcn_norm)
+
+
+def another_message(patch):
+    def message(self, x_j, edge_weight):
+        return x_j
+
+    code = message.__code__.replace(co_qualname="GCNConv.message")
+    patch.setattr(pyg.GCNConv.message, "__code__", code)
+
+
+def an_activation_of_ones_own(patch):
+    patch.setattr(pyg.GCN, "__doc__", "nothing is exchanged")
+
+
+class Twice:
+    def __call__(self, x):
+        return x + x
+
+
+TRUST = [
+    (whatever_is_called, another_gcn_norm, "relu"),
+    (any_module, another_gcn_norm, "relu"),
+    (any_function_of_the_name, another_message, "relu"),
+    (whatever_an_instance_has, an_activation_of_ones_own, Twice()),
+]
+
+
+@pytest.mark.parametrize(("mistake", "tampering", "act"), TRUST, ids=lambda part: getattr(part, "__name__", "act"))
+def test_a_broken_list_would_trust_what_nobody_read(monkeypatch, mistake, tampering, act):
+    model = pyg.GCN(WIDTH, 8, 2, CLASSES, act=act).eval()
+    tampering(monkeypatch)
+    assert not known_layers.by_construction(model)
+    mistake(monkeypatch)
+    assert known_layers.by_construction(model)

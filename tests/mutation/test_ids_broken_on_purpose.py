@@ -82,9 +82,9 @@ def tables_keep_ids() -> None:
         path = Path(folder) / "nodes.parquet"
         pq.write_table(pa.table({"id": pa.array([2**53 + 1, None], pa.int64())}), path)
         assert columns.read_table(path, ["id"]).text("id") == [str(2**53 + 1), ""]
-        np.savez(Path(folder) / "nodes.npz", id=np.array([2.0**53 + 2]))
+        pq.write_table(pa.table({"id": np.array([2.0**53 + 2])}), path)
         with pytest.raises(AgnncertError):
-            columns.read_table(Path(folder) / "nodes.npz", ["id"]).text("id")
+            columns.read_table(path, ["id"]).text("id")
 
 
 # The mistakes
@@ -119,7 +119,8 @@ def digest_rows_as_ids(patch):
 
 
 def rank_twins_by_row(patch):
-    patch.setattr(graph, "_ties", lambda ids, keys: None)
+    plain = graph._keys_and_ties
+    patch.setattr(graph, "_keys_and_ties", lambda ids: (plain(ids)[0], None))
 
 
 def let_numpy_read_the_ids(patch):

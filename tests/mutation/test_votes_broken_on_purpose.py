@@ -10,8 +10,8 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert import certifier
+from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import ABSTAIN
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import AgnncertError
 from agnncert.proving import evidence as proving
@@ -113,8 +113,8 @@ def forget_one_way_pairs(patch):
 
 
 def change_touches(patch, rule, alter):
-    plain = own_theorems.OWN_GROUPS[rule]
-    patch.setitem(own_theorems.OWN_GROUPS, rule, lambda attack, facts: alter(plain(attack, facts)))
+    plain = own_theorems.PER_NEIGHBOUR[rule]
+    patch.setitem(own_theorems.PER_NEIGHBOUR, rule, lambda attack, facts: alter(plain(attack, facts)))
 
 
 def take_fewer_copies_for_a_deletion(patch, rule="per-pair/node"):

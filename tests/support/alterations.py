@@ -199,6 +199,18 @@ def counts(draft: Draft, rng: Random, world: World) -> None:
     table[k, b] += moved
 
 
+def paths(draft: Draft, rng: Random, world: World) -> None:
+    """A node is said to reach its target over other paths, or not at all."""
+    _samples(draft)
+    require(draft.has("paths") and len(draft["paths"]))
+    table, k = draft["paths"], int(rng.integers(len(draft["paths"])))
+    if rng.random() < 0.5:
+        table[k, int(rng.integers(table.shape[1]))] += 1
+    else:
+        draft["paths"] = np.delete(table, k, axis=0)
+        draft["start"] = draft["start"] - (draft["start"] > k)
+
+
 def more_samples(draft: Draft, rng: Random, world: World) -> None:
     """There are said to be ten times as many samples, or one more in each."""
     _samples(draft)
@@ -299,7 +311,7 @@ def merged(draft: Draft, rng: Random, world: World) -> None:
     require(free)
     select(other, free)
     ids, others = ids_of(draft), ids_of(other)
-    ends = {PREFIX + "indptr", PREFIX + "cover_ptr"}
+    ends = {PREFIX + name for name in ("indptr", "cover_ptr", "start")}
     for name, array in draft.arrays.items():
         if name.startswith("target"):
             continue
@@ -392,7 +404,7 @@ EARLY: dict[str, Alteration] = {
         of_ballots.division_text, of_ballots.another_kind, of_ballots.number_of_groups, of_ballots.number_of_classes,
         of_ballots.another_vote, of_ballots.edgeless_prediction, of_ballots.one_way_flags, of_ballots.hub_list, id_kind, swapped_ids, renamed_ids,
         retyped_ids, other_rows, other_targets, shuffled_evidence, truth_is_label, other_truth, no_truth, other_degree,
-        no_degree, fewer_targets, no_targets, other_order, doubled_targets, tolerance, digests, counts, more_samples,
+        no_degree, fewer_targets, no_targets, other_order, doubled_targets, tolerance, digests, counts, paths, more_samples,
         noise, noise_kind, sampling, other_task, borrowed, merged, other_version, other_library, remarks, more_fields,
         any_header, any_array,
     )

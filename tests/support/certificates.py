@@ -6,9 +6,8 @@ import numpy as np
 
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.claim import make_claim
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.certificates.votes import ABSTAIN, Votes, under_vote
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
 
@@ -34,7 +33,7 @@ def random_evidence(
     follows = rng.random(len(owner)) < rng.uniform(0.2, 1, num_targets)[owner]
     ballot = np.where(follows, lean[owner], rng.integers(ABSTAIN, num_classes, len(owner)))
     reached = np.ones(len(owner), dtype=bool)
-    if RULES[rule].own_groups:
+    if RULES[rule].per_neighbour:
         ballot = np.maximum(ballot, 0)  # a ballot that is cast is for some class
     if rule == "node-centric/graph":
         reached = rng.random(len(owner)) < 0.6
@@ -105,15 +104,11 @@ def printed_division(rule: str, num_groups: int) -> str:
 
 def certificate_of(evidence: BallotEvidence, target=None, **known) -> Certificate:
     claim = make_claim(
-        rule=evidence.rule,
-        division=printed_division(evidence.rule, evidence.votes.num_groups),
-        num_groups=evidence.votes.num_groups,
-        ids=evidence.ids,
+        evidence,
+        printed_division(evidence.rule, evidence.votes.num_groups),
         tolerance=1e-6,
         digests={"graph": "01" * 32, "model": "23" * 32},
-        parameters=evidence.parameters,
         notes=("made up for a test",),
-        vote=evidence.vote,
     )
     return Certificate(claim, evidence, np.arange(evidence.num_targets) * 3 + 7 if target is None else target, **known)
 

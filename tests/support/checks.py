@@ -15,9 +15,8 @@ from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
-from agnncert.engine import cover as coverage
 from agnncert.engine.call import bind
-from agnncert.engine.ranges import cast
+from agnncert.engine.casting import cast, structure
 from agnncert.errors import NotCovered
 from agnncert.graphs.graph import CanonicalGraph, canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation
@@ -206,14 +205,14 @@ def check_reach(model: Any, data: Data, division: EdgeCentric, change: Perturbat
 def check_cover(data: Any, division: EdgeCentric, exact: bool = True, rows: Any = None) -> None:
     """Every entry of the cover table is at least the true worst case; with one node it is that worst case."""
     graph = checked(data, division)
-    pieces = division.disjoint_union(graph, division.groups(graph))
     if isinstance(data, Data):
         rows = np.arange(len(graph.x)) if rows is None else np.asarray(rows)
-        ptr, cover = coverage.node_cover(pieces, rows, len(graph.x))
         reaches = [node_reaches(data, division, row) for row in rows]
     else:
-        ptr, cover = coverage.graph_cover(pieces, graph.batch)
+        rows = np.arange(len(data))
         reaches = [graph_reaches(graph, division) for graph in data]
+    facts = structure(graph, division, rows)
+    ptr, cover = facts["cover_ptr"], facts["cover"]
     assert len(ptr) == len(reaches) + 1
     for target, reach in enumerate(reaches):
         table = cover[ptr[target] : ptr[target + 1]].tolist()

@@ -20,7 +20,8 @@ class Pointless(Exception):
 # One or two of every kind of certificate, of every kind of ids, and of data with and without true classes.
 SOME = (
     "edge", "edge-words", "node", "gated", "gnncert-en", "edges-only", "custom", "graphs-edge",
-    "graphs-node-rows", "graphs-gnncert-n", "graphs-custom", "node-prior", "own-edge-arcs", "own-node", "graphs-own-edge", "rs", "sparse-rs", "bi-rs", "graphs-rs",
+    "graphs-node-rows", "graphs-gnncert-n", "graphs-custom", "node-prior", "own-edge-arcs", "own-node", "graphs-own-edge", "rs", "sparse-rs", "bi-rs",
+    "interception", "graphs-rs",
 )  # fmt: skip
 
 

@@ -20,7 +20,6 @@ import numpy as np
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.claim import Claim, make_claim, make_sample_claim
 from agnncert.certificates.file import FORMAT, VERSION, Contents, read_contents, write_contents
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.errors import AgnncertError
 from agnncert.proving import certificate as proving
 from agnncert.proving.certificate import Certificate
@@ -151,7 +150,7 @@ def budget_of(stored: dict[str, Any]) -> Budget:
 def select(draft: Draft, order: Any) -> None:
     """Keeps these targets, in this order, in all arrays alike; a target may be named twice."""
     order, n = np.asarray(order, dtype=np.int64), draft.num_targets
-    rows = {"indptr": LISTED, "cover_ptr": ("cover",)}
+    rows = {"indptr": LISTED, "cover_ptr": ("cover",), "start": ("paths",)}
     ids = ids_of(draft)
     pointed = {PREFIX + name for ptr, names in rows.items() for name in (ptr, *names)} | {PREFIX + n for n in WHOLE}
     for ptr, names in rows.items():
@@ -178,7 +177,7 @@ def derive(draft: Draft) -> bool:
     try:
         tensors = {name.removeprefix(PREFIX): array for name, array in draft.arrays.items() if name.startswith(PREFIX)}
         evidence = proving._evidence_class(draft.header["kind"]).load(tensors, draft.settings)
-        claim = rewritten_claim(draft)
+        claim = rewritten_claim(draft, evidence)
         stated = [budget_of(statement["budget"]) for statement in draft.header["statements"]]
         certificate = Certificate(claim, evidence, np.arange(evidence.num_targets))
         answers = [certificate.holds_against(budget) for budget in stated]
@@ -197,20 +196,18 @@ def derive(draft: Draft) -> bool:
     return True
 
 
-def rewritten_claim(draft: Draft) -> Claim:
+def rewritten_claim(draft: Draft, evidence: Any) -> Claim:
     """The claim that the library writes for the facts in a draft."""
     told, settings = dict(draft.claim), dict(draft.settings)
     digests = dict(told["digests"])
     if "division" in digests:
         digests["division"] = hashlib.sha256(told["division"].encode()).hexdigest()
     facts = told | settings | {"digests": digests, "notes": tuple(told["notes"])}
+    if draft.header["kind"] == "ballots":
+        facts |= {"ballots": evidence}
     write = make_claim if draft.header["kind"] == "ballots" else make_sample_claim
     wanted = inspect.signature(write).parameters
-    given = {name: facts[name] for name in wanted if name in facts}
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    if "vote" in given:
-        given["vote"] = VotingRule.from_json(given["vote"], settings["rule"], settings["num_classes"])
-    return write(**given)
+    return write(**{name: facts[name] for name in wanted if name in facts})
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -206,7 +206,7 @@ def run_cell(
     for v in targets:
         tables = [random_table(rng, kind, graph, v, 3) for _ in range(tables_each)]
         proof = evidence(kind, graph, [v] * tables_each, tables)
-        counted, facts = tally(proof.votes), next(iter(proof._blocks()))[2]
+        counted, facts = tally(proof.votes), proof._block(slice(0, proof.num_targets))[1]
         attack = Amounts.of(budget_of(cell, unlimited))
         reach = reach_of(kind.rule, attack, facts, True) if theorem is None else theorem(attack, facts)
         level = tiers(kind, graph, v)

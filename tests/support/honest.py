@@ -190,8 +190,10 @@ def cases() -> dict[str, Case]:
     """Every kind of certificate, by name."""
     injected = (Budget(inject_nodes=1, edges_per_injected=2), Budget(inject_nodes=1, edges_per_injected=math.inf))
     flips = (Budget(add_edges=1), Budget(delete_edges=2))
+    changed = (Budget(change_features=1), Budget(change_features=2, target_features=True))
     own = (Budget(target_features=True), Budget(change_features=1, target_features=True), Budget(add_edges=2))
     rs, sparse, birs = ac.baselines.RS, ac.baselines.SparseRS, ac.baselines.BiRS
+    interception = ac.baselines.Interception
     e, n, en = ac.baselines.GNNCertE, ac.baselines.GNNCertN, ac.baselines.GNNCertEN
     listed = [
         Case("edge", a_graph(1), node_model(1), ac.EdgeCentric(6), budgets=None),
@@ -282,6 +284,7 @@ def cases() -> dict[str, Case]:
             flips,
         ),
         Case("bi-rs", a_graph(35), node_model(35), birs(0.5, 0.6, "sharp", 2), (6, 2, 3), SAMPLES, injected),
+        Case("interception", a_graph(46), node_model(46), interception(0.3, 0.85, 2), (6, 2, 3), SAMPLES, changed),
         Case("graphs-rs", some_graphs(9), graph_model(36), rs(0.9), (3, 2), SAMPLES, flips),
         Case("graphs-sparse-rs", some_graphs(10), graph_model(37), sparse(0.1, 0.4), (0, 4), SAMPLES, flips),
     ]
@@ -348,6 +351,8 @@ def _others(case: Case) -> list[Any]:
         return [replace(division, p_node=0.5), replace(division, test="B2")]
     if isinstance(division, ac.baselines.RS):
         return [replace(division, beta=0.7)]
+    if isinstance(division, ac.baselines.Interception):
+        return [replace(division, p_ablate=0.8), replace(division, hops=3)]
     if isinstance(division, ac.baselines.SparseRS):
         return [replace(division, p_delete=0.4)]
     return [replace(division, hash="blake2b"), ac.EdgeCentric(division.num_groups)]

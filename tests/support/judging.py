@@ -21,8 +21,9 @@ import numpy as np
 
 from agnncert.baselines.deletions import BiRS
 from agnncert.baselines.flips import RS, SparseRS
+from agnncert.baselines.interception import Interception
 from agnncert.certificates.file import OPTIONAL
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import VotingRule
 from agnncert.divisions.named import parse_division
 from agnncert.errors import AgnncertError
 from agnncert.verdict import Verdict, verify
@@ -192,6 +193,8 @@ def _smoothing(method: str, noise: dict[str, Any]) -> Any:
         return RS(1 - noise["p_add"], noise["where"])
     if method == "sparse-rs":
         return SparseRS(*(noise[name] for name in ("p_add", "p_delete", "p_add_feature", "p_delete_feature")))
+    if method == "interception":
+        return Interception(**noise)
     return BiRS(**noise)
 
 

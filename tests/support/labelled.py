@@ -12,9 +12,9 @@ from agnncert.graphs.graph import one_graph
 from agnncert.training.settings import FitSettings, checked
 
 
-def fit_settings(objective="balanced", weights=None, **more) -> FitSettings:
+def fit_settings(objective="balanced", **more) -> FitSettings:
     """All settings of ``fit``, as objectives take them."""
-    return checked({"objective": objective, "weights": weights, **more}, "node")
+    return checked({"objective": objective, **more}, "node")
 
 
 def labelled_graph(num_nodes=30, classes=3, features=5, seed=0, sparse=False, noise=1.0, degree=3) -> Data:

@@ -12,7 +12,7 @@ from unittest import mock
 
 from agnncert import certifier
 from agnncert import recompute as replay
-from agnncert.engine import recheck as recast
+from agnncert.engine import naive as recast
 
 MOST = 3000
 
@@ -44,7 +44,7 @@ def _call(call: Any) -> tuple[int, int]:
 
 @cache
 def _memories() -> dict[str, _Remembered]:
-    audited = _Remembered(replay.audited, lambda model, data, division: (id(model), _division(division), id(data)))
+    audited = _Remembered(replay.audited, lambda model, data, division, _: (id(model), _division(division), id(data)))
     prepared = _Remembered(replay.prepared, lambda data, rows: (id(data), rows.tobytes()))
     cast = _Remembered(
         replay.cast,

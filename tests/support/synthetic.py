@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.claim import Claim, make_claim
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.certificates.votes import ABSTAIN, Votes, under_vote
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.noise import FlipNoise
@@ -127,16 +126,8 @@ def made_up_certificate(
 ) -> tuple[Certificate, np.ndarray]:
     """A certificate under ``rule``, and the degree of each target."""
     evidence, degree = random_evidence(rng, rule, num_targets, num_groups, num_classes, **shape)
-    claim = make_claim(
-        rule=rule,
-        division=printed_division(rule, num_groups),
-        num_groups=num_groups,
-        ids=evidence.ids,
-        tolerance=1e-6,
-        digests={"graph": "0123456789abcdef" * 4, "model": "fedcba9876543210" * 4},
-        parameters=evidence.parameters,
-        vote=evidence.vote,
-    )
+    digests = {"graph": "0123456789abcdef" * 4, "model": "fedcba9876543210" * 4}
+    claim = make_claim(evidence, printed_division(rule, num_groups), tolerance=1e-6, digests=digests)
     ids = 3 * np.arange(num_targets) + 7 if target is None else target
     return Certificate(claim, evidence, ids), degree
 

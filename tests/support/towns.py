@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, global_mean_pool
 
 import agnncert as ac
+from agnncert.certificates.budget import COUNTS
 
 CLASSES = 3
 DIVISIONS = {"E": ac.EdgeCentric, "N": ac.NodeCentric}
@@ -80,6 +81,11 @@ def towns(total: int = 6, count: int = 10, seed: int = 0, ids: bool = True) -> l
     for graph in made:
         graph.y = torch.bincount(graph.y, minlength=CLASSES).argmax().view(1)
     return made
+
+
+def fits(cost: ac.Budget, budget: ac.Budget) -> bool:
+    """Whether ``budget`` allows an attack that costs ``cost``."""
+    return all(getattr(cost, name) <= getattr(budget, name) for name in (*COUNTS, "target_features"))
 
 
 def setting(task: str, division: str, num_groups: int = 7, **kwargs: Any) -> tuple[nn.Module, Any, Any]:

@@ -11,7 +11,7 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 from agnncert.certificates.votes import Votes
 from agnncert.divisions.base import Division
 from agnncert.engine.call import bind
-from agnncert.engine.ranges import cast
+from agnncert.engine.casting import cast
 from agnncert.graphs.graph import canonical
 from agnncert.graphs.perturbation import Perturbation
 

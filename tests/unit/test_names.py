@@ -23,10 +23,11 @@ def test_import_agnncert_and_its_errors_load_no_torch() -> None:
 
 
 PUBLIC = (
-    "AgnncertError AuditReport Budget Certificate Claim Comparison Decision Division EdgeCentric Fallback "
-    "GatedNodeCentric GraphSet LossWeights NodeCentric PerEdge PerNeighbour Perturbation Ray ReportContext "
-    "Verdict VotingRule attack attacks audit baselines build_model build_report certify choose_voting_rule "
-    "compare convert_parquet dataset_digest errors fit inductive_view load_certificate load_dataset load_model "
+    "AgnncertError AuditReport Budget Certificate Claim Comparison Division EdgeCentric Fallback "
+    "GatedNodeCentric GraphSet NodeCentric PerEdge PerNeighbour Perturbation Ray ReportContext StackedVotes "
+    "Verdict VotingRule attack attacks audit baselines build_model build_report certify choose_threshold "
+    "choose_voting_rule compare convert_parquet dataset_digest errors fit from_hetero inductive_view "
+    "load_certificate load_dataset load_model "
     "load_tables open_graph pretrained save_figures save_model save_tables testing verify write_graph "
 )
 
@@ -54,5 +55,5 @@ def test_unit_tests_lie_in_the_folder_of_the_package_that_they_test() -> None:
 def test_helpers_of_tests_live_in_one_place() -> None:
     tests = PROJECT / "tests"
     helpers = [file for file in tests.rglob("*.py") if not file.name.startswith(("test_", "conftest"))]
-    # golden/make.py writes the golden files, forger/offline.py runs the forger's fuzz for hours
-    assert {file.parent.name for file in helpers} == {"support", "golden", "forger"}
+    # golden/make.py and corpus write files, forger/offline.py runs the forger's fuzz for hours
+    assert {file.parent.name for file in helpers} == {"support", "golden", "forger", "corpus", "mutation"}

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
 import agnncert as ac
 from agnncert.proving.certificate import Certificate
@@ -66,3 +67,26 @@ def test_ballots_of_empty_groups_are_compared_under_the_vote(graph, tmp_path):
     assert ac.verify(tmp_path / "a.cert").holds
     verdict = ac.verify(tmp_path / "a.cert", data=graph, model=node_model())
     assert any("default ballots" in reason for reason in verdict.reasons)
+
+
+class Torn(torch.nn.Module):
+    """Cannot tell the last two classes apart wherever it hears something."""
+
+    def forward(self, x, edge_index):
+        heard = x.new_zeros(len(x)).index_add(0, edge_index[1], x[edge_index[0], 0].abs() + 1)
+        return torch.stack([1.0 - heard.sign(), heard, heard], dim=1)
+
+
+def test_a_tie_called_an_abstention_is_found(graph, tmp_path):
+    """Which class a tie is read as, machines may disagree about; that a ballot was cast, they do not."""
+    model = Torn()
+    honest = ac.certify(model, graph, ac.EdgeCentric(6))
+    votes = honest.evidence.votes
+    torn = ~votes.stable & (votes.ballot == 1)
+    assert torn.any()
+    lie = forged(honest, votes=dataclasses.replace(votes, ballot=np.where(torn, -1, votes.ballot).astype(np.int16)))
+    for cert, holds in ((honest, True), (lie, False)):
+        cert.save(tmp_path / "a.cert")
+        verdict = ac.verify(tmp_path / "a.cert", data=graph, model=model)
+        assert verdict.holds == holds, verdict
+    assert "listed ballots are not those that the model casts" in verdict.reasons[0]

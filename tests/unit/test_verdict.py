@@ -25,7 +25,11 @@ def test_a_verdict_reads_well():
     bad = Verdict(False, ("the radius of 3 targets does not follow from the ballots",), ("the claim, word for word",))
     assert not bad
     assert str(bad).startswith("The certificate is refused.\n  wrong: the radius of 3")
-    assert str(Verdict(True, (), ("this",))) == "The certificate holds.\n  checked: this"
+    assert str(Verdict(True, (), ("this",))) == (
+        "The arithmetic of this file is consistent. Graph and model were not checked.\n  checked: this"
+    )
+    assert "The model was not checked." in str(Verdict(True, (), (), compared=("data",)))
+    assert str(Verdict(True, (), (), compared=("data", "model"))).startswith("The certificate holds for this graph")
 
 
 def test_casting_ballots_again_needs_graph_and_model(rng, tmp_path):
@@ -70,3 +74,61 @@ def test_what_is_no_file_is_refused_by_name(rng):
     for thing in (certificate, None, 7):
         with pytest.raises(SettingsError, match=f"takes the file of a certificate first, got a {type(thing).__name__}"):
             verify(thing)
+
+
+def test_a_file_is_read_then_checked_without_going_back_and_forth(rng, tmp_path):
+    certificate_of(random_evidence(rng, "node-centric/node")).save(tmp_path / "a.cert")
+    verify(tmp_path / "a.cert")  # imports are not counted
+    modules, packages = set(), []
+
+    def seen(frame, event, _):
+        place = frame.f_code.co_filename
+        if event == "call" and "/src/agnncert/" in place:
+            module = place.split("/src/agnncert/")[1]
+            modules.add(module)
+            package = module.split("/")[0] if "/" in module else "top level"
+            if packages[-1:] != [package]:
+                packages.append(package)
+
+    sys.setprofile(seen)
+    try:
+        verify(tmp_path / "a.cert")
+    finally:
+        sys.setprofile(None)
+    assert packages == ["top level", "certificates", "top level", "certificates", "verifier"]
+    assert len(modules) <= 10
+
+
+COMPARED = {
+    "edge-centric-node": (("data",), ("data", "model")),
+    "custom-node": ((), None),  # the division is not known, so its subgraphs cannot be compared; with a model: refused
+    "rs": (("data",), ("data",)),  # samples are drawn again only if that is asked for
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_verdict_names_what_the_file_was_compared_with(name):
+    from ..golden.examples import EXAMPLES
+
+    file, example = GOLDEN / f"{name}.cert", EXAMPLES[name]
+    with_data, with_model = COMPARED[name]
+    assert verify(file).compared == ()
+    assert verify(file, data=example.data()).compared == with_data
+    verdict = verify(file, data=example.data(), model=example.model())
+    assert verdict.holds == (with_model is not None)
+    assert verdict.compared == (with_model or ())
+    if name == "rs":
+        assert verify(file, data=example.data(), model=example.model(), recheck=1).compared == ("data", "model")
+
+
+def test_a_file_of_invented_ballots_is_called_consistent_and_no_more(rng, tmp_path):
+    """Once "The certificate holds." of a constant model on data that was made up."""
+    evidence = random_evidence(rng, "node-centric/node")
+    certificate_of(evidence, truth=evidence.label_and_radius()[0]).save(tmp_path / "a.cert")
+    verdict = verify(tmp_path / "a.cert")
+    assert verdict
+    words = str(verdict)
+    assert words.startswith("The arithmetic of this file is consistent. Graph and model were not checked.\n")
+    assert "holds" not in words
+    assert "correct" not in words
+    assert "not checked: whether the targets, ids, true classes and degrees are those of a graph" in words

@@ -1,26 +1,102 @@
-"""``attack`` runs attacks by name; ``attacked_accuracy`` compares certified and attacked accuracy."""
+"""``attack`` runs attacks by name; its report compares them with a certificate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from agnncert.attacks.gradient_search import gradient
-from agnncert.attacks.greedy_search import greedy, hubs
+from agnncert.attacks.greedy_search import greedy
 from agnncert.attacks.plain_search import exhaustive, random
-from agnncert.attacks.problem import Problem
-from agnncert.attacks.results import AttackReport, AttackResult, best_of
-from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.votes import IntArray
-from agnncert.certificates.voting_rule import VotingRule
-from agnncert.certifier import certify
+from agnncert.attacks.problem import AttackResult, Problem, best_of
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.votes import BoolArray
 from agnncert.divisions.base import Division
 from agnncert.divisions.named import parse_division
-from agnncert.errors import BudgetError, SettingsError, did_you_mean
+from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.certificate import Certificate
 
-KINDS = ("greedy", "injection", "deletions", "features", "hubs", "random", "gradient", "exhaustive")
+SEEDED = {"greedy": greedy, "random": random, "gradient": gradient}
+KINDS = (*SEEDED, "exhaustive")
+
+
+@dataclass(frozen=True)
+class AttackReport:
+    """Results of one attack on many targets, beside what a certificate proves about them.
+
+    Attributes:
+        results: One for each target.
+        budgets: What the attacker was allowed, one for each target.
+        certificate: The certificate of the same targets, in the same order, if there is one.
+    """
+
+    results: tuple[AttackResult, ...]
+    budgets: tuple[Budget, ...]
+    certificate: Certificate | None = None
+
+    @property
+    def succeeded(self) -> BoolArray:
+        """Whether each target's label changed, shape ``[n]``."""
+        return np.array([result.succeeded for result in self.results], dtype=bool)
+
+    @cached_property
+    def certified(self) -> BoolArray:
+        """Whether each target is certified against its budget, shape ``[n]``."""
+        return holds_each(self._required(), self.budgets)
+
+    @cached_property
+    def violations(self) -> tuple[AttackResult, ...]:
+        """Attacks that changed a label although the certificate holds against their cost: each refutes it."""
+        holds = holds_each(self._required(), [result.cost for result in self.results])
+        return tuple(self.results[k] for k in np.flatnonzero(self.succeeded & holds))
+
+    @property
+    def attacked_accuracy(self) -> float:
+        """Share of targets that are correct before and after the attack: an upper bound on certified accuracy."""
+        return self._share(~self.succeeded)
+
+    @property
+    def certified_accuracy(self) -> float:
+        """Share of targets that are correct and certified against their budgets."""
+        return self._share(self.certified)
+
+    def _required(self) -> Certificate:
+        if self.certificate is None:
+            raise SettingsError("this report has no certificate to compare with: pass one to attack(certificate=…).")
+        return self.certificate
+
+    def _share(self, kept: BoolArray) -> float:
+        """Share of the targets with a true class that are correct and kept."""
+        certificate = self._required()
+        if not certificate.labelled.any() or not self.results:
+            raise SettingsError("there is no accuracy without targets and their true classes.")
+        correct = np.asarray([result.label_before for result in self.results] == certificate.truth)
+        return float((correct & kept).sum() / certificate.labelled.sum())
+
+    def __str__(self) -> str:
+        total, broken = len(self.results), int(self.succeeded.sum())
+        kinds = ", ".join(sorted({result.kind for result in self.results}))
+        moved = np.mean([result.ballots_moved for result in self.results]) if total else 0
+        lines = [f"{total} targets attacked ({kinds}): {broken} labels changed, {moved:.1f} ballots moved on average"]
+        if self.certificate is not None:
+            certified, refuted = int(self.certified.sum()), len(self.violations)
+            lines.append(f"certified against the budget: {certified} targets; certificates refuted: {refuted}")
+            if self.certificate.labelled.any() and total:
+                low, high = self.certified_accuracy, self.attacked_accuracy
+                lines.append(f"accuracy under attack: at least {low:.3f} (certified), at most {high:.3f} (attacked)")
+        return "\n".join(lines)
+
+
+def holds_each(certificate: Certificate, budgets: Sequence[Budget]) -> BoolArray:
+    """Whether each target is certified against its budget, shape ``[n]``."""
+    holds = np.zeros(len(budgets), dtype=bool)
+    for budget in dict.fromkeys(budgets):
+        here = np.array([other == budget for other in budgets], dtype=bool)
+        holds[here] = certificate.holds_against(budget)[here]
+    return holds
 
 
 def attack(
@@ -45,8 +121,6 @@ def attack(
         kind: One of
 
             * ``"greedy"``: uses the division and the votes; picks the edits that change the most votes;
-            * ``"injection"``, ``"deletions"``, ``"features"``: greedy with that part of the budget only;
-            * ``"hubs"``: injected nodes joined to many targets at once (node task);
             * ``"random"``: draws attacks at random;
             * ``"gradient"``: PRBCD on the vote, edges only;
             * ``"exhaustive"``: all attacks within the budget, on tiny graphs;
@@ -69,114 +143,24 @@ def attack(
         division = parse_division(certificate.claim.division)
     if division is None:
         raise SettingsError("attack() needs to know the division: pass it, or the certificate to attack.")
-    problem = Problem(model, data, division, certificate.vote if certificate is not None and rule is None else rule)
+    problem = Problem(
+        model, data, division, certificate.voting_rule if certificate is not None and rule is None else rule
+    )
     rows = problem.rows(certificate.row if certificate is not None and targets is None else targets)
     if certificate is not None and not np.array_equal(rows, certificate.row):
         raise SettingsError(
             "the targets are not those of the certificate: leave them out, or certify the ones to attack."
         )
-    budgets = problem.budgets(budget, rows)
-    return AttackReport(tuple(_strongest(problem, rows, budgets, _known(kind), seed)), tuple(budgets), certificate)
-
-
-def _known(kind: str | Sequence[str]) -> Sequence[str]:
     kinds = [kind] if isinstance(kind, str) else list(kind)
     if not kinds:
         raise SettingsError(f"no kind of attack was named. Valid: {', '.join(KINDS)}.")
     for name in kinds:
         if name not in KINDS:
             raise SettingsError(f'unknown attack "{name}": {did_you_mean(str(name), KINDS)}')
-    return kinds
-
-
-def _strongest(
-    problem: Problem, rows: IntArray, budgets: Sequence[Budget], kinds: Sequence[str], seed: int
-) -> list[AttackResult]:
-    """The best result of several attacks for each target."""
-    results = [_run(problem, rows, budgets, kind, seed) for kind in kinds]
-    return [best_of(of_target) for of_target in zip(*results, strict=True)]
-
-
-def _run(problem: Problem, rows: IntArray, budgets: Sequence[Budget], kind: str, seed: int) -> list[AttackResult]:
-    match kind:
-        case "hubs":
-            if any(budget != budgets[0] for budget in budgets):
-                raise BudgetError("hubs attack all targets at once, with one budget for all of them.")
-            return hubs(problem, rows, budgets[0], seed=seed) if budgets else []
-        case "random":
-            return random(problem, rows, budgets, seed=seed)
-        case "gradient":
-            return gradient(problem, rows, budgets, seed=seed)
-        case "exhaustive":
-            return exhaustive(problem, rows, budgets)
-        case _:
-            return greedy(problem, rows, budgets, kind=kind, seed=seed)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Certified and attacked accuracy; the accuracy under the strongest attack lies between the two.
-
-    Attributes:
-        field: The field of the budget that was varied.
-        sizes: Its amounts.
-        certified: Share of targets that are correct and certified: a lower bound.
-        attacked: Share of targets that are correct after the attacks: an upper bound.
-        violations: Certified targets whose label changed; must be 0.
-    """
-
-    field: str
-    sizes: tuple[float, ...]
-    certified: tuple[float, ...]
-    attacked: tuple[float, ...]
-    violations: int
-
-
-def attacked_accuracy(
-    model: Any,
-    data: Any,
-    division: Division,
-    *,
-    sizes: Sequence[float],
-    field: str = "add_edges",
-    rest: Budget | None = None,
-    kind: str | Sequence[str] = "greedy",
-    targets: Any = None,
-    seed: int = 0,
-) -> Curve:
-    """Certified and attacked accuracy for growing budgets. Other arguments are those of :func:`attack`.
-
-    A target whose label changed at a small size is not attacked again at larger sizes.
-
-    Args:
-        model: A trained module in eval mode.
-        data: The graph or graphs, with true classes ``y``.
-        division: The division of the defence.
-        sizes: Amounts of ``field`` to try.
-        field: The field of the budget to vary.
-        rest: The other fields of the budget.
-        kind: Kind of attack, or several.
-        targets: Mask or row numbers. Defaults to all.
-        seed: Seed of the random samples.
-    """
-    if field not in COUNTS:
-        raise BudgetError(f'cannot vary "{field}": {did_you_mean(str(field), COUNTS)}')
-    kinds = _known(kind)
-    certificate = certify(model, data, division, targets)
-    if not certificate.labelled.any():
-        raise SettingsError("the targets have no true classes y, so there is no accuracy to measure.")
-    problem = Problem(model, data, division)
-    correct, known = certificate.label == certificate.truth, certificate.labelled.sum()
-    fallen = np.zeros(len(correct), dtype=bool)
-    certified, attacked, violations = [], [], 0
-    for size in (ordered := tuple(sorted(sizes))):
-        budget = (rest or Budget()).but(**{field: size})
-        holds = certificate.holds_against(budget)
-        standing = np.flatnonzero(correct & ~fallen)
-        if len(standing):
-            rows, budgets = certificate.row[standing], [budget] * len(standing)
-            fallen[standing] = [result.succeeded for result in _strongest(problem, rows, budgets, kinds, seed)]
-        certified.append(float((correct & holds).sum() / known))
-        attacked.append(float((correct & ~fallen).sum() / known))
-        violations += int((holds & fallen).sum())
-    return Curve(field, ordered, tuple(certified), tuple(attacked), violations)
+    budgets = problem.budgets(budget, rows)
+    results = [
+        exhaustive(problem, rows, budgets) if name == "exhaustive" else SEEDED[name](problem, rows, budgets, seed=seed)
+        for name in kinds
+    ]
+    best = tuple(best_of(of_target) for of_target in zip(*results, strict=True))
+    return AttackReport(best, tuple(budgets), certificate)

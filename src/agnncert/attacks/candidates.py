@@ -7,7 +7,7 @@ attacker who chooses ids chooses groups: injected nodes have no id at first, and
 """
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -47,16 +47,10 @@ IDS_FOR_GRAPHS = 256
 
 
 class UnusedIds:
-    """Ids that no node of one graph has.
+    """The first ``count`` ids that no node of one graph has, ascending, as ``ids``.
 
-    Args:
-        keys: Keys of its nodes. An integer id is its own key; an id that equals the key of a string is left out too.
-        any_order: Whether a new node may have any unused id. In a graph without ``node_id`` the row numbers are the
-            ids, and a new node gets the next one.
-        count: How many ids to list.
-
-    Attributes:
-        ids: The ids, ascending.
+    ``keys`` are the keys of its nodes; an id that equals the key of a string is left out too. With ``any_order`` a new
+    node may have any of them. Otherwise row numbers are the ids, and a new node gets the next one.
     """
 
     def __init__(self, keys: Tensor, any_order: bool, count: int) -> None:
@@ -217,14 +211,49 @@ class NodeMoves:
     def ids_by_pair(
         self, row: int, new: Sequence[Priced], division: EdgeCentric, most: float, count: int
     ) -> Iterator[TriedEdit]:
-        """Injected nodes with the ids of the largest gain (edge-centric)."""
+        """Injected nodes with the ids of the largest gain (edge-centric); ``most`` edges each, ``count`` nodes.
+
+        An injected node is joined to the target and to neighbours of the target. Each edge falls into the group of its
+        pair of ids. Nodes are injected one by one, each with the id whose edges gain the most in groups that no earlier
+        node has changed.
+        """
         # By the group whose ballot it moves, and the node it is joined to: the target, or a neighbour.
         best = _best_by(lambda attempt: (next(iter(attempt.ballots)), attempt.edit.add_edges[0][1]), new)
         direct = {group: priced for (group, joined), priced in best.items() if joined == row}
         through = {key: priced for key, priced in best.items() if key[1] != row and priced[0] > 0}
-        neighbours = sorted({u for _, u in through})
-        groups = pair_groups(division, self._unused.ids, self.problem.graph.node_key[[row, *neighbours]])
-        return ids_at_node(self._unused, groups, neighbours, direct, through, division.num_groups, most, count)
+        neighbours, unused = sorted({u for _, u in through}), self._unused
+        # Group of every id's pair with the target, then with the neighbours, shape [num_ids, 1 + neighbours].
+        groups = pair_groups(division, unused.ids, self.problem.graph.node_key[[row, *neighbours]])
+        worth = np.full(division.num_groups, -1.0)  # of an edge to the target, by group; below zero: nothing to gain
+        for group, (gain, _) in direct.items():
+            worth[group] = gain
+        used: list[int] = []
+        for turn in range(count):
+            pick = turn
+            if unused.any_order:
+                value = worth[groups[:, 0]]
+                for (group, neighbour), (gain, _) in through.items():
+                    if worth[group] >= 0:
+                        falls_there = groups[:, 1 + neighbours.index(neighbour)] == group
+                        value += gain * (falls_there & (groups[:, 0] != group))
+                value[used] = -2
+                pick = int(value.argmax())
+            first = int(groups[pick, 0])
+            if worth[first] < 0:
+                if unused.any_order:
+                    return
+                continue
+            used.append(pick)
+            parts = {first: direct[first][1]}
+            for neighbour, group in zip(neighbours, groups[pick, 1:].tolist(), strict=True):
+                if (group, neighbour) in through and worth[group] >= 0 and group not in parts and len(parts) < most:
+                    tried = through[group, neighbour][1]
+                    if tried.edit.injected == parts[first].edit.injected:
+                        parts[group] = tried
+            worth[list(parts)] = -1
+            edges = tuple(pair for part in parts.values() for pair in part.edit.add_edges)
+            ballots = {group: part.ballots[group] for group, part in parts.items()}
+            yield TriedEdit(replace(parts[first].edit, add_edges=edges, injected_id=int(unused.ids[pick])), ballots)
 
 
 class GraphMoves:
@@ -304,10 +333,37 @@ class GraphMoves:
     def ids_by_pair(
         self, row: int, new: Sequence[Priced], division: EdgeCentric, most: float, count: int
     ) -> Iterator[TriedEdit]:
-        """Injected nodes with the ids of the largest gain (edge-centric)."""
+        """Injected nodes with the ids of the largest gain (edge-centric); ``most`` edges each, ``count`` nodes.
+
+        An injected node is joined to nodes whose pair falls into a wanted group. Nodes are injected one by one, each
+        with the features and the id that gain the most in groups that no earlier node has changed.
+        """
         graph, unused = self.subgraphs(row).graph, self.unused_ids(row)
-        groups = pair_groups(division, unused.ids, graph.node_key)
-        return ids_in_graph(unused, groups, new, division.num_groups, int(min(most, graph.num_nodes)), count)
+        groups = pair_groups(division, unused.ids, graph.node_key)  # of every id's pair with every node
+        most = int(min(most, graph.num_nodes))
+        available = np.zeros((len(groups), division.num_groups), dtype=bool)  # groups that a node of each id can reach
+        available[np.arange(len(groups))[:, None], groups] = True
+        gains: dict[int, FloatArray] = {}
+        ballots: dict[tuple[int, int], int] = {}
+        for gain, tried in new:
+            assert tried.edit.injected is not None
+            group, ballot = next(iter(tried.ballots.items()))
+            gains.setdefault(tried.edit.injected, np.zeros(division.num_groups))[group] = max(gain, 0)
+            ballots[tried.edit.injected, group] = ballot
+        for turn in range(min(count, len(groups))):
+            values = {row: np.sort(available * gain, axis=1)[:, -most:].sum(1) for row, gain in gains.items()}
+            features = max(values, key=lambda row: values[row].max())
+            pick = int(values[features].argmax()) if unused.any_order else turn
+            gain_here = available[pick] * gains[features]
+            wanted = [int(group) for group in np.argsort(-gain_here, kind="stable")[:most] if gain_here[group] > 0]
+            if not wanted:
+                continue
+            edges = tuple((INJECTED, int(np.flatnonzero(groups[pick] == group)[0])) for group in wanted)
+            edit = Edit("inject_nodes", add_edges=edges, injected=features, injected_id=int(unused.ids[pick]))
+            yield TriedEdit(edit, {group: ballots[features, group] for group in wanted})
+            available[pick] = False
+            for left in gains.values():
+                left[wanted] = 0
 
 
 def with_ids(
@@ -329,7 +385,14 @@ def with_ids(
     if isinstance(division, EdgeCentric):
         return [*others, *moves.ids_by_pair(row, new, division, budget.edges_per_injected, count)]
     best = _best_by(lambda attempt: attempt.edit.injected_group, new)
-    return [*others, *ids_by_group(unused, unused.node_groups(division), best, count)]
+    among = len(unused.ids) if unused.any_order else count
+    for new_id, group in zip(unused.ids[:among].tolist(), unused.node_groups(division)[:among].tolist(), strict=True):
+        if group in best:
+            chosen = best[group][1]
+            others.append(TriedEdit(replace(chosen.edit, injected_id=new_id), chosen.ballots))
+            if unused.any_order:  # one node for each group
+                del best[group]
+    return others
 
 
 def pair_groups(division: EdgeCentric, ids: IntArray, keys: Tensor) -> IntArray:
@@ -337,123 +400,6 @@ def pair_groups(division: EdgeCentric, ids: IntArray, keys: Tensor) -> IntArray:
     mine = np.repeat(ids, len(keys)).view(np.uint64)
     theirs = np.tile(keys.numpy(), len(ids)).view(np.uint64)
     return hashing.edge_groups(mine, theirs, division.num_groups, division.hash).reshape(len(ids), len(keys))
-
-
-def ids_by_group(unused: UnusedIds, groups: IntArray, best: Mapping[int, Priced], count: int) -> Iterator[TriedEdit]:
-    """Node-centric: one injected node for each group, under an id of that group.
-
-    Args:
-        unused: Ids to choose from.
-        groups: Group of each id.
-        best: The best injection for each group.
-        count: Nodes that may be injected.
-    """
-    among = len(unused.ids) if unused.any_order else count
-    served: set[int] = set()
-    for new_id, group in zip(unused.ids[:among].tolist(), groups[:among].tolist(), strict=True):
-        if group in best and group not in served:
-            tried = best[group][1]
-            yield TriedEdit(replace(tried.edit, injected_id=new_id), tried.ballots)
-            if unused.any_order:
-                served.add(group)
-
-
-def ids_at_node(
-    unused: UnusedIds,
-    groups: IntArray,
-    neighbours: Sequence[int],
-    direct: Mapping[int, Priced],
-    through: Mapping[tuple[int, int], Priced],
-    num_groups: int,
-    most: float,
-    count: int,
-) -> Iterator[TriedEdit]:
-    """Edge-centric, node task: an injected node is joined to the target, and to neighbours of the target.
-
-    Each edge falls into the group of its pair of ids. Nodes are injected one by one, each with the id whose edges gain
-    the most in groups that no earlier node has changed.
-
-    Args:
-        unused: Ids to choose from.
-        groups: Group of every id's pair with the target, then with the neighbours, shape ``[num_ids, 1 + neighbours]``.
-        neighbours: Neighbours of the target.
-        direct: What an edge to the target gains, by group.
-        through: What an edge to a neighbour gains, by group and neighbour; only those that gain something.
-        num_groups: Number of groups.
-        most: Edges that a node may bring.
-        count: Nodes that may be injected.
-    """
-    worth = np.full(num_groups, -1.0)  # of an edge to the target, by group; below zero where it can gain nothing
-    for group, (gain, _) in direct.items():
-        worth[group] = gain
-    used: list[int] = []
-    for turn in range(count):
-        pick = turn
-        if unused.any_order:
-            value = worth[groups[:, 0]]
-            for (group, neighbour), (gain, _) in through.items():
-                if worth[group] >= 0:
-                    falls_there = groups[:, 1 + neighbours.index(neighbour)] == group
-                    value += gain * (falls_there & (groups[:, 0] != group))
-            value[used] = -2
-            pick = int(value.argmax())
-        first = int(groups[pick, 0])
-        if worth[first] < 0:
-            if unused.any_order:
-                return
-            continue
-        used.append(pick)
-        parts = {first: direct[first][1]}
-        for neighbour, group in zip(neighbours, groups[pick, 1:].tolist(), strict=True):
-            if (group, neighbour) in through and worth[group] >= 0 and group not in parts and len(parts) < most:
-                tried = through[group, neighbour][1]
-                if tried.edit.injected == parts[first].edit.injected:
-                    parts[group] = tried
-        worth[list(parts)] = -1
-        edges = tuple(pair for part in parts.values() for pair in part.edit.add_edges)
-        ballots = {group: part.ballots[group] for group, part in parts.items()}
-        yield TriedEdit(replace(parts[first].edit, add_edges=edges, injected_id=int(unused.ids[pick])), ballots)
-
-
-def ids_in_graph(
-    unused: UnusedIds, groups: IntArray, new: Sequence[Priced], num_groups: int, most: int, count: int
-) -> Iterator[TriedEdit]:
-    """Edge-centric, graph task: an injected node is joined to nodes whose pair falls into a wanted group.
-
-    Nodes are injected one by one, each with the features and the id that gain the most in groups that no earlier node
-    has changed.
-
-    Args:
-        unused: Ids to choose from.
-        groups: Group of every id's pair with every node, shape ``[num_ids, num_nodes]``.
-        new: What one edge of an injected node gains, by its features and group.
-        num_groups: Number of groups.
-        most: Edges that a node may bring.
-        count: Nodes that may be injected.
-    """
-    available = np.zeros((len(groups), num_groups), dtype=bool)  # groups that a node under each id can reach
-    available[np.arange(len(groups))[:, None], groups] = True
-    gains: dict[int, FloatArray] = {}
-    ballots: dict[tuple[int, int], int] = {}
-    for gain, tried in new:
-        assert tried.edit.injected is not None
-        group, ballot = next(iter(tried.ballots.items()))
-        gains.setdefault(tried.edit.injected, np.zeros(num_groups))[group] = max(gain, 0)
-        ballots[tried.edit.injected, group] = ballot
-    for turn in range(min(count, len(groups))):
-        values = {row: np.sort(available * gain, axis=1)[:, -most:].sum(1) for row, gain in gains.items()}
-        features = max(values, key=lambda row: values[row].max())
-        pick = int(values[features].argmax()) if unused.any_order else turn
-        gain_here = available[pick] * gains[features]
-        wanted = [int(group) for group in np.argsort(-gain_here, kind="stable")[:most] if gain_here[group] > 0]
-        if not wanted:
-            continue
-        edges = tuple((INJECTED, int(np.flatnonzero(groups[pick] == group)[0])) for group in wanted)
-        edit = Edit("inject_nodes", add_edges=edges, injected=features, injected_id=int(unused.ids[pick]))
-        yield TriedEdit(edit, {group: ballots[features, group] for group in wanted})
-        available[pick] = False
-        for left in gains.values():
-            left[wanted] = 0
 
 
 def _ascend(problem: Problem, sample: Tensor, start: Tensor) -> Tensor:

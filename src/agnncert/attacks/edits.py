@@ -10,18 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
-from agnncert.attacks.problem import InEdge, Problem, VoteTable
+from agnncert.attacks.problem import InEdge, Problem
 from agnncert.certificates.ids import Id
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.divisions.node import NodeCentric
-from agnncert.engine.call import judge
 from agnncert.engine.fast import CHUNK_ROWS
 from agnncert.engine.features import Features
+from agnncert.engine.rounding import judge
 from agnncert.graphs.perturbation import Perturbation
 
 INJECTED = -1  # stands for the row of the node that an edit injects
@@ -229,71 +228,64 @@ class BallotQueue:
         self.call, self.graph, self.num_nodes = problem.call, problem.graph, int(problem.graph.num_nodes)
         self.features = Features(torch.cat([problem.graph.x, features]).to(self.call.dtype))
         self.changed_value = next(iter(self.graph.edge_values), None)
-        self._forget_subgraphs()
-        self._ballots: list[VoteTable] = []
-        self._count = 0
-        self._silent: list[int] = []
-
-    def _forget_subgraphs(self) -> None:
-        self._rows: list[int] = []
-        self._hidden: list[bool] = []
-        self._edges: list[tuple[int, int, int]] = []
-        self._starts: list[int] = []
-        self._changed: list[tuple[int, Any]] = []
+        self._ballots: list[int] = []
+        self._waiting: list[tuple[int, int, Subgraph, Edit]] = []  # place of the ballot, first row, subgraph, edit
+        self._num_rows = 0
 
     def add(self, subgraphs: NodeSubgraphs | GraphSubgraphs, group: int, target: int, edit: Edit) -> int:
         """Queues one subgraph and returns the position of its vote in ``cast``."""
         subgraph = subgraphs.edited(group, target, edit)
-        self._count += 1
-        if subgraph is None:
-            self._silent.append(self._count - 1)
-            return self._count - 1
-        if len(self._rows) > CHUNK_ROWS:
-            self._run()
-        start = len(self._rows)
-        given = {INJECTED: edit.injected, **dict(edit.change_features)}
-        for node in subgraph.nodes:
-            features = given.get(node)
-            self._rows.append(subgraphs.first_row + node if features is None else self.num_nodes + features)
-        self._hidden += subgraph.hidden
-        values = {edge: value for u, v, value in edit.change_edges for edge in ((u, v), (v, u))}
-        for u, v, edge in subgraph.edges:
-            value = values.get((subgraph.nodes[u], subgraph.nodes[v]))
-            copies = 1
-            if value is not None and self.changed_value is None:
-                copies = int(value)  # edges have no values here, so they are copied instead
-            elif value is not None:
-                self._changed.append((len(self._edges), value))
-            self._edges += [(start + u, start + v, edge)] * copies
-        self._starts.append(start)
-        return self._count - 1
+        self._ballots.append(ABSTAIN)
+        if subgraph is not None:
+            if self._num_rows > CHUNK_ROWS:
+                self._run()
+            self._waiting.append((len(self._ballots) - 1, subgraphs.first_row, subgraph, edit))
+            self._num_rows += len(subgraph.nodes)
+        return len(self._ballots) - 1
 
-    def cast(self) -> VoteTable:
+    def cast(self) -> list[int]:
         """All votes, in the order in which subgraphs were added."""
         self._run()
-        ballots = np.full(self._count, ABSTAIN, dtype=np.int16)
-        voting = np.ones(self._count, dtype=bool)
-        voting[self._silent] = False
-        if self._ballots:
-            ballots[voting] = np.concatenate(self._ballots)
-        self._ballots, self._count, self._silent = [], 0, []
+        ballots, self._ballots = self._ballots, []
         return ballots
 
     @torch.no_grad()
     def _run(self) -> None:
-        if not self._rows:
+        if not self._waiting:
             return
-        hidden = torch.tensor(self._hidden) if any(self._hidden) else None
-        x = self.features.rows(torch.tensor(self._rows), hidden)
-        edges = torch.tensor(self._edges, dtype=torch.int64).view(-1, 3).t()
-        starts = torch.tensor(self._starts)
-        sizes = torch.diff(starts, append=torch.tensor([len(self._rows)]))
-        batch = torch.repeat_interleave(torch.arange(len(starts)), sizes) if self.call.task == "graph" else None
-        logits = self.call(x, edges[:2], self._values(edges[2]), batch)
-        self._ballots.append(judge(logits if batch is not None else logits[starts], 0.0)[0])
-        self._forget_subgraphs()
+        rows: list[int] = []
+        hidden: list[bool] = []
+        edges: list[tuple[int, int, int]] = []
+        starts: list[int] = []
+        changed: list[tuple[int, Any]] = []  # places in ``edges``, and their new values
+        for _, first_row, subgraph, edit in self._waiting:
+            start = len(rows)
+            starts.append(start)
+            given = {INJECTED: edit.injected, **dict(edit.change_features)}
+            for node in subgraph.nodes:
+                features = given.get(node)
+                rows.append(first_row + node if features is None else self.num_nodes + features)
+            hidden += subgraph.hidden
+            values = {edge: value for u, v, value in edit.change_edges for edge in ((u, v), (v, u))}
+            for u, v, edge in subgraph.edges:
+                value, copies = values.get((subgraph.nodes[u], subgraph.nodes[v])), 1
+                if value is not None and self.changed_value is None:
+                    copies = int(value)  # edges have no values here, so they are copied instead
+                elif value is not None:
+                    changed.append((len(edges), value))
+                edges += [(start + u, start + v, edge)] * copies
+        x = self.features.rows(torch.tensor(rows), torch.tensor(hidden) if any(hidden) else None)
+        ends = torch.tensor(edges, dtype=torch.int64).view(-1, 3).t()
+        first = torch.tensor(starts)
+        sizes = torch.diff(first, append=torch.tensor([len(rows)]))
+        batch = torch.repeat_interleave(torch.arange(len(first)), sizes) if self.call.task == "graph" else None
+        logits = self.call(x, ends[:2], self._values(ends[2], changed), batch)
+        ballots = judge(logits if batch is not None else logits[first], 0.0)[0].tolist()
+        for (place, *_), ballot in zip(self._waiting, ballots, strict=True):
+            self._ballots[place] = ballot
+        self._waiting, self._num_rows = [], 0
 
-    def _values(self, edge: Tensor) -> dict[str, Tensor]:
+    def _values(self, edge: Tensor, changed: Sequence[tuple[int, Any]]) -> dict[str, Tensor]:
         """Weights and attributes of all queued edges; those of added edges are 1."""
         values = {}
         for name in self.call.takes:
@@ -301,6 +293,6 @@ class BallotQueue:
             ones = torch.ones(1, *known.shape[1:], dtype=known.dtype)
             values[name] = torch.cat([known, ones])[torch.where(edge == ADDED, len(known), edge)]
             if name == self.changed_value:
-                for place, value in self._changed:
+                for place, value in changed:
                     values[name][place] = torch.as_tensor(value, dtype=known.dtype)
         return values

@@ -1,4 +1,4 @@
-"""The gradient attack on edges: PyG's PRBCD against the vote, or against the undefended model.
+"""The gradient attack on edges: PyG's PRBCD against the vote. With ``EdgeCentric(1)`` the vote is the undefended model.
 
 PRBCD relaxes edges to weights between 0 and 1 and follows the gradient. The model must therefore have an
 ``edge_weight`` argument, or consist of PyG's message-passing layers, whose messages are then scaled.
@@ -7,8 +7,7 @@ PRBCD relaxes edges to weights between 0 and 1 and follows the gradient. The mod
 import inspect
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,13 +15,12 @@ from torch import Tensor
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.nn import MessagePassing
 
-from agnncert.attacks.problem import Problem
-from agnncert.attacks.results import AttackResult
+from agnncert.attacks.problem import AttackResult, Problem
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.features import Features
-from agnncert.errors import ModelContractError, SettingsError, did_you_mean
+from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph, canonical
 from agnncert.graphs.perturbation import Perturbation
 
@@ -30,36 +28,20 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)  # "contrib contains experimental code"
     from torch_geometric.contrib.nn import PRBCDAttack
 
-Victim = Literal["vote", "model"]
-
 BLOCK = 512  # pairs in a block of PRBCD
 CANDIDATES = 500  # nodes considered as new neighbours
+EPOCHS = 30  # steps along the gradient
 
 
-def gradient(
-    problem: Problem,
-    targets: Any,
-    budget: Budget | Sequence[Budget],
-    *,
-    victim: Victim = "vote",
-    epochs: int = 30,
-    seed: int = 0,
-) -> list[AttackResult]:
+def gradient(problem: Problem, targets: Any, budget: Budget | Sequence[Budget], *, seed: int = 0) -> list[AttackResult]:
     """Flips edges along the gradient; of the budget only ``add_edges`` and ``delete_edges`` are used.
 
     Args:
         problem: Model, data and division; a built-in division, a graph without edge values.
         targets: Rows, a mask, or ``None`` for all.
         budget: What the attacker may do to each target, or one budget for each.
-        victim: "vote" follows the gradient of all votes, "model" that of the undefended model on the whole graph.
-            The labels of a result are voted in both cases; with "model", ``undefended`` holds the model's labels.
-        epochs: Steps along the gradient.
         seed: Seed of the sampled pairs.
     """
-    if victim not in ("vote", "model"):
-        raise SettingsError(f'victim="{victim}": {did_you_mean(str(victim), ["vote", "model"])}')
-    if epochs < 1:
-        raise SettingsError(f"epochs={epochs}: expected a whole number from 1 on.")
     if problem.graph.edge_values:
         raise SettingsError("the gradient attack sets edge weights, but this graph has weights or attributes already.")
     problem.built_in()
@@ -70,32 +52,25 @@ def gradient(
     with torch.random.fork_rng(devices=[]):
         for row, ballots, allowed in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
             torch.manual_seed(seed * 1_000_003 + row)
-            attacks.append((row, _flips(problem, row, problem.winner(ballots), allowed, victim, epochs)))
-    results = problem.results(attacks, before, f"gradient ({victim})")
-    if victim == "vote":
-        return results
-    return [replace(result, undefended=_undefended(problem, result)) for result in results]
+            attacks.append((row, _flips(problem, row, problem.winner(ballots), allowed)))
+    return problem.results(attacks, before, "gradient")
 
 
-def _flips(problem: Problem, row: int, label: int, budget: Budget, victim: Victim, epochs: int) -> Perturbation:
+def _flips(problem: Problem, row: int, label: int, budget: Budget) -> Perturbation:
     """The pairs to flip for one target."""
-    graph, target, ids = _search_graph(problem, row, victim)
+    graph, target, ids = _search_graph(problem, row)
     edges = torch.unique(graph.edge_index, dim=1)  # PRBCD would treat a second copy of an edge as its removal
     joined = {(u, v) for u, v in edges.t().tolist()}
     pairs = _pairs_to_flip(graph.num_nodes, joined, target, budget)
     division = problem.built_in()
-    if victim == "vote" and target is None and isinstance(division, NodeCentric):
+    if target is None and isinstance(division, NodeCentric):
         group = division.node_groups(graph)[pairs]
         pairs = pairs[:, group[0] == group[1]]  # edges between groups are in no subgraph
     most = 2 * problem.num_groups  # enough to move every ballot of a node
     count = int(min(budget.add_edges + budget.delete_edges, most, pairs.size(1)))
     if not count:
         return Perturbation()
-    logits = _Logits(problem, graph, target, victim)
-    if victim == "model":
-        with torch.no_grad():
-            label = int(logits(graph.x, edges, torch.ones(edges.size(1))).argmax(1)[0])
-    attack = _TargetedPRBCD(logits, pairs, label, epochs)
+    attack = _TargetedPRBCD(_Logits(problem, graph, target), pairs, label)
     flipped = attack.attack(graph.x, edges, torch.tensor([label]), count)[1]
     added: list[tuple[Id, Id]] = []
     deleted: list[tuple[Id, Id]] = []
@@ -107,15 +82,13 @@ def _flips(problem: Problem, row: int, label: int, budget: Budget, victim: Victi
     )
 
 
-def _search_graph(problem: Problem, row: int, victim: Victim) -> tuple[CanonicalGraph, int | None, list[Id]]:
+def _search_graph(problem: Problem, row: int) -> tuple[CanonicalGraph, int | None, list[Id]]:
     """The graph to search on, the target in it, and its ids.
 
-    For the vote on a node the graph consists of the nodes that can reach it and some others as new neighbours.
+    For a node the graph consists of the nodes that can reach it and some others as new neighbours.
     """
     if problem.task == "graph":
         return problem.graph_of(row), None, problem.ids(row)
-    if victim == "model":
-        return problem.graph, row, problem.ids()
     others = torch.randperm(problem.num_targets)[:CANDIDATES].tolist()
     nodes = {*problem.neighbours.reaching(row), *others}
     part = problem.part(nodes)
@@ -139,12 +112,12 @@ class _TargetedPRBCD(PRBCDAttack):  # type: ignore[misc]
     # A copy, as the base class writes into its own.
     coeffs: ClassVar[dict[str, Any]] = {**PRBCDAttack.coeffs, "max_final_samples": 10}
 
-    def __init__(self, model: torch.nn.Module, pairs: Tensor, label: int, epochs: int) -> None:
+    def __init__(self, model: torch.nn.Module, pairs: Tensor, label: int) -> None:
         super().__init__(
             model,
             block_size=min(BLOCK, pairs.size(1)) + 1,
-            epochs=epochs,
-            epochs_resampling=max(1, epochs * 3 // 4),
+            epochs=EPOCHS,
+            epochs_resampling=EPOCHS * 3 // 4,
             loss=lambda prediction, _labels, _idx=None: _margin(prediction, label),
             log=False,
         )
@@ -191,26 +164,17 @@ def _margin(scores: Tensor, label: int) -> Tensor:
 class _Logits(torch.nn.Module):
     """Logits of the victim with a weight on every edge, which PRBCD differentiates."""
 
-    def __init__(self, problem: Problem, graph: CanonicalGraph, target: int | None, victim: Victim) -> None:
+    def __init__(self, problem: Problem, graph: CanonicalGraph, target: int | None) -> None:
         super().__init__()
-        self.problem, self.graph, self.target, self.victim = problem, graph, target, victim
+        self.problem, self.graph, self.target = problem, graph, target
         self.features = Features(graph.x.to(problem.call.dtype))
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
-        """One row of logits of the undefended model, or one for each subgraph in which the target has an edge."""
-        return self._ballots(edge_index, edge_weight) if self.victim == "vote" else self._whole(edge_index, edge_weight)
-
-    def _whole(self, edge_index: Tensor, weight: Tensor) -> Tensor:
-        size = self.graph.num_nodes
-        batch = torch.zeros(size, dtype=torch.int64) if self.target is None else None
-        logits = _weighted(self.problem, self.features.rows(torch.arange(size)), edge_index, weight, batch)
-        return logits if self.target is None else logits[self.target : self.target + 1]
-
-    def _ballots(self, edge_index: Tensor, weight: Tensor) -> Tensor:
+        """One row of logits for each subgraph in which the target has an edge."""
         graph = self.graph.with_other_edges(edge_index)
         division = self.problem.built_in()
         pieces = division.disjoint_union(graph, division.groups(graph))
-        inputs = self.features.rows(pieces.node, pieces.blank), pieces.edge_index, weight[pieces.edge]
+        inputs = self.features.rows(pieces.node, pieces.blank), pieces.edge_index, edge_weight[pieces.edge]
         if self.target is None:
             batch = torch.unique_consecutive(pieces.cell, return_inverse=True)[1]
             return _weighted(self.problem, *inputs, batch)
@@ -242,15 +206,3 @@ def _weighted(problem: Problem, x: Tensor, edge_index: Tensor, weight: Tensor, b
         return model(*inputs)  # type: ignore[no-any-return]
     finally:
         clear_masks(model)
-
-
-@torch.no_grad()
-def _undefended(problem: Problem, result: AttackResult) -> tuple[int, int]:
-    """Label of the undefended model on the whole graph, before and after."""
-    labels = []
-    for data in (problem.data_of(result.row), result.perturbed(problem.data)):
-        graph = canonical(data, problem.loops)
-        batch = torch.zeros(graph.num_nodes, dtype=torch.int64) if problem.task == "graph" else None
-        logits = problem.call(graph.x.to(problem.call.dtype), graph.edge_index, problem.call.edge_values(graph), batch)
-        labels.append(int(logits[0 if problem.task == "graph" else result.row].argmax()))
-    return labels[0], labels[1]

@@ -1,42 +1,28 @@
-"""Attacks that use the division and the votes: ``greedy`` on one target at a time, ``hubs`` on many at once.
+"""The attack that uses the division and the votes, on one target at a time.
 
 ``greedy`` tries single edits, each in the subgraphs that it touches. For each of the closest rivals it combines the
 edits with the largest gain and votes on the attacked graph. With one subgraph per neighbour, edge or node, every edit
 changes another vote, so gains add up.
-
-``hubs`` injects nodes and joins each of them to as many targets as the budget allows.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
-from agnncert.attacks.candidates import AdversarialFeatures, GraphMoves, NodeMoves, UnusedIds, pair_groups, with_ids
+from agnncert.attacks.candidates import AdversarialFeatures, GraphMoves, NodeMoves, UnusedIds, with_ids
 from agnncert.attacks.edits import BallotQueue, Edit, TriedEdit, perturbation_of
-from agnncert.attacks.problem import Problem, VoteTable
-from agnncert.attacks.results import AttackResult, best_of
+from agnncert.attacks.problem import AttackResult, Problem, VoteTable, best_of
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id
 from agnncert.certificates.votes import IntArray
-from agnncert.divisions.node import NodeCentric
-from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.graphs.perturbation import Perturbation
 
 TARGETS_AT_ONCE = 64
 NUM_RIVALS = 2  # classes that a target is pushed to
-# Budget fields that attacks named after one kind of change may use; "greedy" may use all.
-FIELDS: dict[str, tuple[str, ...]] = {
-    "injection": ("inject_nodes", "edges_per_injected"),
-    "deletions": ("delete_edges", "delete_nodes"),
-    "features": ("change_features", "target_features"),
-}
 MOST_TRIED = 64  # edits of one kind that are tried against one target
 MOST_FEATURES = 6
-IDS_TO_PAIR = 64  # ids to try in the edge-centric division, where each makes a pair with every target
 
 
 def greedy(
@@ -44,7 +30,6 @@ def greedy(
     targets: Any,
     budget: Budget | Sequence[Budget],
     *,
-    kind: str = "greedy",
     seed: int = 0,
     features: AdversarialFeatures | None = None,
 ) -> list[AttackResult]:
@@ -54,22 +39,17 @@ def greedy(
         problem: Model, data and a built-in division.
         targets: Rows, a mask, or ``None`` for all.
         budget: What the attacker may do to each target, or one budget for each.
-        kind: "greedy", or "injection", "deletions", "features" to use only that part of the budget.
         seed: Seed of the random samples.
         features: Features to use. Defaults to ``AdversarialFeatures.of(problem, seed)``.
     """
-    if kind != "greedy" and kind not in FIELDS:
-        raise SettingsError(f'unknown attack "{kind}": {did_you_mean(str(kind), ["greedy", *FIELDS])}')
     rows = problem.rows(targets)
     budgets = problem.budgets(budget, rows)
-    if kind in FIELDS:
-        budgets = [Budget(**{name: getattr(allowed, name) for name in FIELDS[kind]}) for allowed in budgets]
-    if problem.own_groups:
-        return _greedy_per_neighbour(problem, rows, budgets, kind, seed)
+    if problem.per_neighbour:
+        return _greedy_per_neighbour(problem, rows, budgets, seed)
     before = problem.votes(rows)
     features = AdversarialFeatures.of(problem, seed) if features is None else features
     moves = NodeMoves(problem, features) if problem.task == "node" else GraphMoves(problem, features, seed)
-    search = _Search(moves, kind)
+    search = _Search(moves)
     results = []
     for start in range(0, len(rows), TARGETS_AT_ONCE):
         part = slice(start, start + TARGETS_AT_ONCE)
@@ -77,60 +57,11 @@ def greedy(
     return results
 
 
-def hubs(
-    problem: Problem, targets: Any, budget: Budget, *, seed: int = 0, features: AdversarialFeatures | None = None
-) -> list[AttackResult]:
-    """Attacks many nodes with one perturbation for each class that they are pushed to.
-
-    Each hub is joined to all targets whose closest rival is the same class (to the weakest of them, if
-    ``edges_per_injected`` is finite). Its id is the one whose groups hold the most votes that have not changed yet.
-    Targets pushed to the same class share one attacked graph; the cost of each result is that of the whole graph.
-
-    Args:
-        problem: Model, data and a built-in division; node task.
-        targets: Rows, a mask, or ``None`` for all.
-        budget: How many hubs, and how many edges each.
-        seed: Seed of the random samples.
-        features: Features to use. Defaults to ``AdversarialFeatures.of(problem, seed)``.
-    """
-    if problem.task == "graph":
-        raise SettingsError(
-            'hubs attack many nodes of one graph; whole graphs are attacked one by one with "injection".'
-        )
-    if not isinstance(budget, Budget):
-        raise BudgetError("hubs attack all targets at once, with one budget for all of them.")
-    rows = problem.rows(targets)
-    before = problem.votes(rows)
-    gaps = np.array([problem.gaps(ballots) for ballots in before]).reshape(len(rows), problem.call.num_classes)
-    rivals = gaps.argmin(axis=1)
-    features = AdversarialFeatures.of(problem, seed) if features is None else features
-    results: dict[int, AttackResult] = {}
-    for rival in np.unique(rivals).tolist():
-        here = np.flatnonzero(rivals == rival)
-        here = here[np.argsort(gaps[here, rival], kind="stable")]  # the weakest first
-        change = _join(problem, rows[here], before[here], rival, budget)
-        # Also magnified features, because many layers divide a message by the sender's degree.
-        scales = (1.0, 10 * math.sqrt(1 + len(change.add_edges))) if change.inject_nodes else (1.0,)
-        given = features.lists[features.best[rival][0]]
-        attempts = []
-        for scale in scales:
-            row = [scale * value for value in given]
-            scaled = replace(change, inject_nodes=dict.fromkeys(change.inject_nodes, row))
-            after = problem.recast_whole(rows[here].tolist(), scaled)
-            attacks = [(target, scaled) for target in rows[here].tolist()]
-            attempts.append(problem.results(attacks, before[here], "hubs", after))
-        best = max(
-            attempts, key=lambda outcome: (sum(r.succeeded for r in outcome), sum(r.ballots_moved for r in outcome))
-        )
-        results.update(zip(here.tolist(), best, strict=True))
-    return [results[k] for k in range(len(rows))]
-
-
 class _Search:
     """Attacks several targets at a time, so that the model runs on their edits in one batch."""
 
-    def __init__(self, moves: NodeMoves | GraphMoves, kind: str) -> None:
-        self.problem, self.moves, self.kind = moves.problem, moves, kind
+    def __init__(self, moves: NodeMoves | GraphMoves) -> None:
+        self.problem, self.moves = moves.problem, moves
         self.queue = BallotQueue(moves.problem, moves.features.features)
 
     def attack(self, rows: IntArray, before: VoteTable, budgets: Sequence[Budget]) -> list[AttackResult]:
@@ -140,10 +71,10 @@ class _Search:
         tried = self._try(targets, rivals, budgets)
         plans = [self._plans(*target) for target in zip(targets, tried, before, rivals, budgets, strict=True)]
         first = [(row, changes[0]) for row, changes in zip(targets, plans, strict=True)]
-        results = self.problem.results(first, before, self.kind)
+        results = self.problem.results(first, before, "greedy")
         # If the first rival does not win, the second is tried.
         again = [k for k, result in enumerate(results) if not result.succeeded and len(plans[k]) > 1]
-        second = self.problem.results([(targets[k], plans[k][1]) for k in again], before[again], self.kind)
+        second = self.problem.results([(targets[k], plans[k][1]) for k in again], before[again], "greedy")
         for k, result in zip(again, second, strict=True):
             results[k] = best_of([results[k], result])
         return results
@@ -161,7 +92,7 @@ class _Search:
                     for edit, groups in self.moves.candidates(row, against, budget)
                 ]
             )
-        ballots = self.queue.cast().tolist()
+        ballots = self.queue.cast()
         return [
             [TriedEdit(edit, {group: ballots[place] for group, place in places.items()}) for edit, places in edits]
             for edits in queued
@@ -234,16 +165,14 @@ class Step:
     change: dict[str, Any]
 
 
-def _greedy_per_neighbour(
-    problem: Problem, rows: IntArray, budgets: Sequence[Budget], kind: str, seed: int
-) -> list[AttackResult]:
+def _greedy_per_neighbour(problem: Problem, rows: IntArray, budgets: Sequence[Budget], seed: int) -> list[AttackResult]:
     results = []
     for row, ballots, budget in zip(rows.tolist(), problem.votes(rows), budgets, strict=True):
         search = _PerNeighbourSearch(problem, row, budget, np.random.default_rng([seed, row]))
         steps = list(search.steps())
         alone = problem.recast([(row, Perturbation(**step.change)) for step in steps])
         plans = [(row, search.plan(steps, alone, ballots, rival)) for rival in _rivals(problem, ballots)]
-        results.append(best_of(problem.results(plans, np.stack([ballots] * len(plans)), kind)))
+        results.append(best_of(problem.results(plans, np.stack([ballots] * len(plans)), "greedy")))
     return results
 
 
@@ -331,34 +260,3 @@ class _PerNeighbourSearch:
 
     def _some(self, items: Sequence[Any]) -> list[Any]:
         return [items[k] for k in self.random.permutation(len(items))[:MOST_TRIED].tolist()]
-
-
-def _join(problem: Problem, rows: IntArray, before: VoteTable, rival: int, budget: Budget) -> Perturbation:
-    """The hubs that push ``rows`` to ``rival`` and their edges, without features."""
-    division = problem.built_in()
-    count = int(min(budget.inject_nodes, problem.num_groups))
-    reach = int(min(budget.edges_per_injected, len(rows)))
-    if not count or not reach:
-        return Perturbation()
-    rows, before = rows[:reach], before[:reach]
-    # Group in which a hub under each id would reach each target, shape [num_ids, len(rows)].
-    if isinstance(division, NodeCentric):
-        unused = UnusedIds(problem.graph.node_key, problem.has_ids(), 16 * problem.num_groups)
-        groups = np.repeat(unused.node_groups(division)[:, None], len(rows), axis=1)
-    else:
-        unused = UnusedIds(problem.graph.node_key, problem.has_ids(), max(IDS_TO_PAIR, count))
-        groups = pair_groups(division, unused.ids, problem.graph.node_key[torch.from_numpy(rows)])
-    labels = np.array([[problem.winner(ballots)] for ballots in before])
-    worth = (before == labels).astype(float) + (before != rival)  # what moving each ballot would gain
-    picked: list[int] = []
-    for turn in range(count):
-        value = np.take_along_axis(worth, groups.T, axis=1).sum(axis=0)  # [num_ids]
-        value[picked] = -1
-        pick = int(value.argmax()) if unused.any_order else turn
-        worth[np.arange(reach), groups[pick]] = 0
-        picked.append(pick)
-    ids, hub_ids = problem.ids(), unused.ids[picked].tolist()
-    return Perturbation(
-        inject_nodes=dict.fromkeys(hub_ids, ()),  # features come later
-        add_edges=[(hub, ids[row]) for hub in hub_ids for row in rows.tolist()],
-    )

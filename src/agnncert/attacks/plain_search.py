@@ -13,33 +13,28 @@ import numpy as np
 from torch import Tensor
 
 from agnncert.attacks.candidates import UnusedIds
-from agnncert.attacks.problem import Problem, VoteTable
-from agnncert.attacks.results import AttackResult, best_of
+from agnncert.attacks.problem import AttackResult, Problem, VoteTable, best_of
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.ids import Id, encode_ids
+from agnncert.certificates.ids import Id
 from agnncert.divisions.node import NodeCentric
-from agnncert.errors import BudgetError, GraphError, SettingsError
-from agnncert.graphs.hashing import refuse_duplicates
+from agnncert.errors import BudgetError
 from agnncert.graphs.perturbation import Pair, Perturbation
 
 RowPair = tuple[int, int]
 ATTACKS_AT_ONCE = 500
+MOST_ATTACKS = 20_000  # against one target, if all are tried
+TRIES = 3  # attacks drawn at random for each target
 
 
-def random(
-    problem: Problem, targets: Any, budget: Budget | Sequence[Budget], *, seed: int = 0, tries: int = 3
-) -> list[AttackResult]:
-    """Draws attacks at random and keeps the best.
+def random(problem: Problem, targets: Any, budget: Budget | Sequence[Budget], *, seed: int = 0) -> list[AttackResult]:
+    """Draws three attacks at random for each target and keeps the best.
 
     Args:
         problem: Model, data and division; any division.
         targets: Rows, a mask, or ``None`` for all.
         budget: What the attacker may do to each target, or one budget for each.
         seed: Seed.
-        tries: Attacks drawn for each target.
     """
-    if tries < 1:
-        raise SettingsError(f"tries={tries}: expected a whole number from 1 on.")
     rows = problem.rows(targets)
     before = problem.votes(rows)
     shared = _Draws(problem, 0) if problem.task == "node" else None
@@ -48,45 +43,35 @@ def random(
         draws = shared or _Draws(problem, row)
         target = row if problem.task == "node" else None
         generator = np.random.default_rng([seed, row])
-        attacks += [(row, draws.perturbation(target, allowed, generator)) for _ in range(tries)]
-    results = problem.results(attacks, before.repeat(tries, axis=0), "random")
-    return [best_of(results[start : start + tries]) for start in range(0, len(results), tries)]
+        attacks += [(row, draws.perturbation(target, allowed, generator)) for _ in range(TRIES)]
+    results = problem.results(attacks, before.repeat(TRIES, axis=0), "random")
+    return [best_of(results[start : start + TRIES]) for start in range(0, len(results), TRIES)]
 
 
-def exhaustive(
-    problem: Problem,
-    targets: Any,
-    budget: Budget | Sequence[Budget],
-    *,
-    features: Sequence[Sequence[float]] | None = None,
-    ids: Sequence[Id] | None = None,
-    limit: int = 20_000,
-) -> list[AttackResult]:
+def exhaustive(problem: Problem, targets: Any, budget: Budget | Sequence[Budget]) -> list[AttackResult]:
     """Tries every set of edges, nodes and edges of injected nodes that the budget allows.
 
-    Features and ids come from lists; all combinations of them are tried.
+    Features are 10 × the largest and the smallest values of the data. Injected nodes have one id for each group
+    (node-centric), or the first five unused ones. All combinations of them are tried.
 
     Args:
         problem: Model, data and division; a tiny graph, any division.
         targets: Rows, a mask, or ``None`` for all.
         budget: What the attacker may do to each target, or one budget for each.
-        features: Feature rows to give to nodes. Defaults to 10 × the largest and the smallest values of the data.
-        ids: Ids for injected nodes. Defaults to one for each group (node-centric), or the first five unused ones.
-        limit: The largest number of attacks against one target.
 
     Raises:
-        BudgetError: There are more attacks than ``limit``.
+        BudgetError: There are more than 20,000 attacks against one target.
     """
     rows = problem.rows(targets)
     before = problem.votes(rows)
     results = []
     for row, ballots, allowed in zip(rows.tolist(), before, problem.budgets(budget, rows), strict=True):
-        choices = _Choices.of(problem, row, features, ids)
-        if (count := choices.count(allowed)) > limit:
+        choices = _Choices.of(problem, row)
+        if (count := choices.count(allowed)) > MOST_ATTACKS:
             shown = "infinitely many" if count == math.inf else f"{count:,.0f}"
             raise BudgetError(
-                f"{allowed} allows {shown} attacks on this graph, more than the limit of {limit:,}: use a smaller "
-                'budget, a smaller graph, or the attack "greedy".'
+                f"{allowed} allows {shown} attacks on this graph, more than the limit of {MOST_ATTACKS:,}: use a "
+                'smaller budget, a smaller graph, or the attack "greedy".'
             )
         results.append(_best(problem, row, ballots, choices.attacks(allowed)))
     return results
@@ -196,14 +181,14 @@ class _Draws:
 def _best(problem: Problem, row: int, before: VoteTable, changes: Iterator[Perturbation]) -> AttackResult:
     """The attack that changed the label, else the one that moved the most ballots."""
     label, tried = problem.winner(before), 0
-    score, best, best_ballots = (False, 0), Perturbation(), before
+    score, best = (False, 0), Perturbation()
     while batch := list(itertools.islice(changes, ATTACKS_AT_ONCE)):
         for change, after in zip(batch, problem.recast([(row, change) for change in batch]), strict=True):
             this = (problem.winner(after) != label, int((after != before).sum()))
             if this > score:
-                score, best, best_ballots = this, change, after
+                score, best = this, change
         tried += len(batch)
-    result = problem.results([(row, best)], before[None], "exhaustive", best_ballots[None])[0]
+    result = problem.results([(row, best)], before[None], "exhaustive")[0]
     return replace(result, tried=tried)
 
 
@@ -221,21 +206,20 @@ class _Choices:
     any_order: bool  # else ids are row numbers, to be used in their order
 
     @classmethod
-    def of(cls, problem: Problem, row: int, features: Any, ids: Sequence[Id] | None) -> "_Choices":
+    def of(cls, problem: Problem, row: int) -> "_Choices":
         graph, names = problem.graph_of(row), problem.ids(row)
         edges = {frozenset(edge) for edge in graph.edge_index.t().tolist()}
         pairs = [(u, v) for v in range(len(names)) for u in range(v + 1)]
         free = [(u, v) for u, v in pairs if frozenset((u, v)) not in edges and (u != v or problem.loops)]
         target = names[row] if problem.task == "node" else None
-        extremes = [(10 * graph.x.amax(0)).tolist(), (10 * graph.x.amin(0)).tolist()]
         return cls(
             nodes=tuple(name for name in names if name != target),
             target=target,
             joined=tuple((names[u], names[v]) for u, v in pairs if frozenset((u, v)) in edges),
             free=tuple((names[u], names[v]) for u, v in free),
             edge_values=tuple(problem.extreme_edge_values()),
-            features=tuple(extremes if features is None else _checked(features, graph.x.size(1))),
-            ids=tuple(_usual_ids(problem, graph.node_key, row) if ids is None else _unused(ids, names)),
+            features=((10 * graph.x.amax(0)).tolist(), (10 * graph.x.amin(0)).tolist()),
+            ids=_ids(problem, graph.node_key, row),
             any_order=problem.has_ids(row),
         )
 
@@ -317,26 +301,10 @@ class _Subsets:
                     yield tuple(zip(subset, given, strict=True))
 
 
-def _checked(features: Sequence[Sequence[float]], width: int) -> Sequence[Sequence[float]]:
-    for row in features:
-        if len(row) != width or not np.isfinite(np.asarray(row, dtype=np.float64)).all():
-            raise GraphError(f"a feature row to inject has {len(row)} entries: expected {width} finite numbers.")
-    return features
-
-
-def _usual_ids(problem: Problem, keys: Tensor, row: int) -> list[Id]:
+def _ids(problem: Problem, keys: Tensor, row: int) -> tuple[Id, ...]:
     """One unused id for each group if ids decide about groups (node-centric), else the first five unused ids."""
     if not isinstance(problem.division, NodeCentric) or not problem.has_ids(row):
-        return UnusedIds(keys, problem.has_ids(row), 5).ids.tolist()  # type: ignore[no-any-return]
+        return tuple(UnusedIds(keys, problem.has_ids(row), 5).ids.tolist())
     unused = UnusedIds(keys, True, 20 * problem.num_groups)
     _, first = np.unique(unused.node_groups(problem.division), return_index=True)
-    return unused.ids[first].tolist()  # type: ignore[no-any-return]
-
-
-def _unused(ids: Sequence[Id], names: Sequence[Id]) -> Sequence[Id]:
-    encoded, living = encode_ids(ids), set(names)
-    refuse_duplicates(encoded)
-    for name, known in zip(ids, encoded, strict=True):
-        if known in living:
-            raise BudgetError(f"the id {name!r} belongs to a node of the graph: injected nodes need unused ids.")
-    return ids
+    return tuple(unused.ids[first].tolist())

@@ -5,9 +5,9 @@ the part of the graph that can reach the node, which ``Neighbours`` finds.
 """
 
 import functools
-from collections import ChainMap, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,20 +15,18 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from agnncert.attacks.results import AttackResult, cost_of
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.ids import Id, encode_id
+from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import IntArray, under_vote
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.base import Division, require_division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import bind, require_order
-from agnncert.engine.ranges import EngineName, cast
+from agnncert.engine.casting import EngineName, cast
 from agnncert.errors import BudgetError, GraphError, ModelContractError, SettingsError
-from agnncert.graphs import hashing
 from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, exact_ids, infer_task, one_graph
-from agnncert.graphs.perturbation import Pair, Perturbation, distinct_pairs, keys_of
+from agnncert.graphs.perturbation import Pair, Perturbation
 from agnncert.graphs.targets import target_rows
 from agnncert.proving.theorems import Prior, margins
 
@@ -38,6 +36,61 @@ RowChange = tuple[int, Perturbation]  # row of a target, and what to change in o
 FEATURES_AT_ONCE = 20_000_000  # numbers in the features of all attacked graphs that are voted on together
 SMALL = 64  # graphs of up to this many nodes are not cut down before voting
 COPIES = 20  # an extreme number of copies of an edge, where edges have neither weights nor attributes
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """What an attack did to one target. ``label_after`` was voted on the attacked graph.
+
+    Attributes:
+        target: Id of the node, or position of the graph.
+        row: Row of the node in the data, or position of the graph.
+        kind: Which attack found it.
+        perturbation: What was changed; ``perturbed(data)`` is the attacked graph.
+        cost: The smallest budget that allows it.
+        label_before: Voted label of the graph as given.
+        label_after: Voted label of the attacked graph.
+        ballots_moved: Ballots of the target that differ between the two.
+        tried: Number of attacked graphs that were voted on.
+    """
+
+    target: Id
+    row: int
+    kind: str
+    perturbation: Perturbation
+    cost: Budget
+    label_before: int
+    label_after: int
+    ballots_moved: int
+    tried: int = 1
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the voted label changed."""
+        return self.label_before != self.label_after
+
+    def perturbed(self, data: Any) -> Data:
+        """The attacked graph: of ``data`` itself, or of the target among a list of graphs."""
+        return self.perturbation.apply(data if isinstance(data, Data) else data[self.row])
+
+
+def cost_of(perturbation: Perturbation, target: Id | None) -> Budget:
+    """The smallest budget that allows a perturbation of a target node, or with ``None`` of a whole graph.
+
+    Changed features of the target are ``target_features``.
+    """
+    cost = perturbation.cost()
+    if target is None or not perturbation.change_features:
+        return cost
+    if encode_id(target) not in map(encode_id, perturbation.change_features):
+        return cost
+    return cost.but(change_features=cost.change_features - 1, target_features=True)
+
+
+def best_of(results: Sequence[AttackResult]) -> AttackResult:
+    """The result that changed the label, else the one that moved the most ballots; ``tried`` is added up."""
+    best = max(results, key=lambda result: (result.succeeded, result.ballots_moved))
+    return replace(best, tried=sum(result.tried for result in results))
 
 
 class Problem:
@@ -67,7 +120,7 @@ class Problem:
         self.call = bind(model, self.graph, self.task)
         self._ids = _ids_of(data) if self.task == "node" else []
         self.vote = (vote or VotingRule()).under(division.rule(self.task), self.call.num_classes)
-        self.own_groups = division.is_per_neighbour
+        self.per_neighbour = division.is_per_neighbour
 
     @property
     def num_targets(self) -> int:
@@ -77,7 +130,7 @@ class Problem:
     @property
     def num_groups(self) -> int:
         """Ballots of each target, or the most that one has if every neighbour has a group of its own."""
-        if not self.own_groups:
+        if not self.per_neighbour:
             return self.division.num_groups
         if self.task == "graph":
             return self.division.num_groups_in(self.graph)
@@ -86,11 +139,11 @@ class Problem:
     @functools.cached_property
     def neighbours(self) -> "Neighbours":
         """Which node gets messages from which, in each subgraph (node task, built-in divisions)."""
-        return Neighbours(self.graph, self.built_in(), self._ids)
+        return Neighbours(self.graph, self.built_in())
 
     def built_in(self) -> EdgeCentric | NodeCentric:
         """The division; raises SettingsError unless it is an ``EdgeCentric`` or ``NodeCentric`` with finite T."""
-        if self.own_groups:
+        if self.per_neighbour:
             raise SettingsError(f'this attack does not know {self.division}: use "greedy", "random" or "exhaustive".')
         if isinstance(self.division, EdgeCentric | NodeCentric) and not self.division.edges_only:
             return self.division
@@ -154,7 +207,7 @@ class Problem:
 
     def counts(self, ballots: VoteTable) -> IntArray:
         """Votes of one target for each class, those of a prior included, abstentions left out."""
-        if self.own_groups:
+        if self.per_neighbour:
             return ballots  # scores already
         cast, followed = ballots[: self.num_groups], ballots[self.num_groups :]
         counts = np.bincount(cast[cast >= 0], minlength=self.call.num_classes)
@@ -199,33 +252,21 @@ class Problem:
         where = _rows_of([self._ids[int(row)] for row in rows], changed)
         return self._cast(canonical(changed, self.loops), where, engine)
 
-    def results(
-        self, attacks: Sequence[RowChange], before: VoteTable, kind: str, after: VoteTable | None = None
-    ) -> list[AttackResult]:
-        """One result for each attack, voted on the attacked graph.
-
-        Args:
-            attacks: Target rows and what to change.
-            before: Ballots of the same targets before the attack.
-            kind: Name of the attack.
-            after: Ballots after it, if they have been cast.
-        """
-        after = self.recast(attacks) if after is None else after
+    def results(self, attacks: Sequence[RowChange], before: VoteTable, kind: str) -> list[AttackResult]:
+        """One result for each attack, voted on the attacked graph; ``before`` are the ballots as they were."""
         ids = self._ids if self.task == "node" else list(range(self.num_targets))
-        # Targets may share a perturbation, and a large one: its cost is counted once.
-        cost = {key: change.cost() for key, change in {id(change): change for _, change in attacks}.items()}
         return [
             AttackResult(
                 target=ids[row],
                 row=int(row),
                 kind=kind,
                 perturbation=change,
-                cost=cost_of(change, ids[row] if self.task == "node" else None, cost[id(change)]),
+                cost=cost_of(change, ids[row] if self.task == "node" else None),
                 label_before=self.winner(old),
                 label_after=self.winner(new),
                 ballots_moved=self._moved(old, new),
             )
-            for (row, change), old, new in zip(attacks, before, after, strict=True)
+            for (row, change), old, new in zip(attacks, before, self.recast(attacks), strict=True)
         ]
 
     def part(self, nodes: Iterable[int]) -> Data:
@@ -238,7 +279,7 @@ class Problem:
         return Data(x=part.x, edge_index=part.edge_index, node_id=ids, **part.edge_values)
 
     def _no_ballots(self) -> VoteTable:
-        if self.own_groups:
+        if self.per_neighbour:
             return np.empty((0, self.call.num_classes), dtype=np.int64)
         return np.empty((0, self.num_groups + bool(self.vote.edgeless_prior)), dtype=np.int16)
 
@@ -246,7 +287,7 @@ class Problem:
         """Ballots, and in a last column the class that a prior follows; or scores, if neighbours have groups."""
         votes = cast(self.call, graph, self.division, np.asarray(rows, dtype=np.int64), engine)[0]
         counted, followed = under_vote(votes, self.vote)
-        if self.own_groups:
+        if self.per_neighbour:
             return counted.counts + self._prior(len(rows), followed.get("edgeless", np.empty(0)), counted.num_groups)
         return np.column_stack([counted.dense(), *[followed[name] for name in ("edgeless",) if name in followed]])
 
@@ -254,18 +295,16 @@ class Problem:
         """Votes of the prior; ``edgeless`` is empty unless the prior follows it."""
         known = (edgeless, np.ones(num_targets, dtype=bool)) if len(edgeless) else ()
         shape = num_targets, self.call.num_classes
-        return Prior.of(self.vote, self.own_groups, num_groups, shape, *known).votes
+        return Prior.of(self.vote, self.per_neighbour, num_groups, shape, *known).votes
 
     def _moved(self, old: VoteTable, new: VoteTable) -> int:
         """Ballots that differ; of scores, at least so many."""
-        if self.own_groups:
+        if self.per_neighbour:
             return int(np.abs(old - new).sum() + 1) // 2
         return int((old[: self.num_groups] != new[: self.num_groups]).sum())
 
     def _batches(self, attacks: Sequence[RowChange]) -> Iterator[list[tuple[int, Data]]]:
         """Rows of targets with their attacked graphs, in batches that fit into memory."""
-        if self.task == "node" and not self.own_groups:
-            self.neighbours.look_up_groups([pair for _, change in attacks for pair in distinct_pairs(change.add_edges)])
         batch: list[tuple[int, Data]] = []
         size = 0
         for row, change in attacks:
@@ -290,26 +329,27 @@ class Problem:
         return self._cast(replace(joined, task="node", batch=None), np.array(rows))
 
     def _within_reach(self, row: int, change: Perturbation) -> Data:
-        """What can reach the target in some subgraph after the change, and what the change names (node task)."""
+        """All that can reach the target in some subgraph after the change, and what the change names (node task)."""
         if self.graph.num_nodes <= SMALL:
             return self.data
-        if self.own_groups:  # a ballot looks at one neighbour
+        altered = [(u, v) for u, v, _ in change.change_edges]
+        pairs = [*change.delete_edges, *altered, *((u, u) for u in (*change.delete_nodes, *change.change_features))]
+        joined = {row, *self._rows_in(change.add_edges)}
+        if self.per_neighbour:  # a ballot looks at one neighbour
             at_target = self.graph.edge_index[:, (self.graph.edge_index == row).any(0)]
-            return self.part({row, *at_target.view(-1).tolist(), *self._named(change)})
-        return self.part({*self.neighbours.reaching(row, distinct_pairs(change.add_edges)), *self._named(change)})
+            reach = {*at_target.view(-1).tolist()}
+        else:  # what reaches the target over an added edge reaches an end of an added edge without it
+            reach = set().union(*map(self.neighbours.reaching, joined))
+        return self.part({*reach, *joined, *self._rows_in(pairs)})
 
     @functools.cached_property
     def _row_of(self) -> dict[Id, int]:
         return {name: row for row, name in enumerate(self._ids)}
 
-    def _named(self, change: Perturbation) -> Iterator[int]:
-        """Rows of all nodes that a change names."""
-        altered = [(u, v) for u, v, _ in change.change_edges]
-        pairs = [*change.add_edges, *change.delete_edges, *altered]
-        for node in {*change.delete_nodes, *change.change_features, *(end for pair in pairs for end in pair)}:
-            row = self._row_of.get(encode_id(node))
-            if row is not None:  # an injected node has none
-                yield row
+    def _rows_in(self, pairs: Iterable[Pair]) -> set[int]:
+        """Rows of the nodes in some pairs; injected nodes have none."""
+        rows = (self._row_of.get(encode_id(end)) for end in {end for pair in pairs for end in pair})
+        return {row for row in rows if row is not None}
 
 
 def _ids_of(data: Data) -> list[Id]:
@@ -330,21 +370,15 @@ GroupNode = tuple[int, int]  # a group, and a node in its subgraph
 
 
 class Neighbours:
-    """Which node gets messages from which inside each subgraph (node task), before an attack and after one.
+    """Which node gets messages from which inside each subgraph (node task).
 
     A node *hears* the nodes that send it messages. All nodes that can reach it over any hops can change its vote.
-
-    Attributes:
-        row_of: Row of every node, by its id in canonical form.
     """
 
-    def __init__(self, graph: CanonicalGraph, division: EdgeCentric | NodeCentric, ids: Sequence[Id]) -> None:
-        self.division = division
-        self.row_of = {name: row for row, name in enumerate(ids)}
+    def __init__(self, graph: CanonicalGraph, division: EdgeCentric | NodeCentric) -> None:
         self._edges_into: dict[GroupNode, list[InEdge]] = defaultdict(list)
         self._heard_by: dict[GroupNode, list[int]] = defaultdict(list)
         self._groups: dict[int, set[int]] = defaultdict(set)
-        self._group_of_pair: dict[Pair, int] = {}
         # The edge-centric theorem also covers models that send messages against the direction of edges.
         both_ways = division.family == "edge-centric"
         for edge, (u, v, group) in enumerate(
@@ -367,45 +401,16 @@ class Neighbours:
         """Subgraphs in which something reaches ``node``, ascending."""
         return sorted(self._groups.get(node, ()))
 
-    def reaching_in(self, group: int, node: int, added: Mapping[GroupNode, Sequence[int]] | None = None) -> list[int]:
+    def reaching_in(self, group: int, node: int) -> list[int]:
         """All nodes that can reach ``node`` in one subgraph, nearest first, itself included."""
         seen = {node: None}
         for here in (queue := [node]):
-            for other in (*self._heard_by.get((group, here), ()), *(added or {}).get((group, here), ())):
+            for other in self._heard_by.get((group, here), ()):
                 if other not in seen:
                     seen[other] = None
                     queue.append(other)
         return list(seen)
 
-    def reaching(self, node: int, pairs: Sequence[Pair] = ()) -> set[int]:
-        """Rows of all nodes that can reach ``node`` in some subgraph once pairs of ids have been joined."""
-        added = self._heard_by_added(pairs)
-        groups = {*self.groups(node), *(group for group, listener in added if listener == node)}
-        seen = {node}.union(*(self.reaching_in(group, node, added) for group in groups))
-        return {row for row in seen if row >= 0}  # injected nodes are negative
-
-    def look_up_groups(self, pairs: Sequence[Pair]) -> None:
-        """Hashes many pairs at once, which is faster than one by one."""
-        edges = [edge for u, v in pairs for edge in ((u, v), (v, u)) if edge not in self._group_of_pair]
-        if not edges:
-            return
-        names = list(dict.fromkeys(name for edge in edges for name in edge))
-        key = dict(zip(names, keys_of(names), strict=True))
-        keys = np.array([(key[u], key[v]) for u, v in edges], dtype=np.int64).view(np.uint64)
-        settings = self.division.num_groups, self.division.hash
-        if self.division.family == "node-centric":
-            groups = hashing.node_groups(keys[:, 0].copy(), *settings)
-        else:
-            groups = hashing.edge_groups(keys[:, 0].copy(), keys[:, 1].copy(), *settings)
-        self._group_of_pair.update(zip(edges, groups.tolist(), strict=True))
-
-    def _heard_by_added(self, pairs: Sequence[Pair]) -> dict[GroupNode, list[int]]:
-        """Nodes heard by each node in each subgraph because of new pairs; injected nodes get negative numbers."""
-        self.look_up_groups(pairs)
-        injected = dict.fromkeys(name for pair in pairs for name in pair if name not in self.row_of)
-        node_of = ChainMap(self.row_of, {name: -1 - k for k, name in enumerate(injected)})
-        heard_by: dict[GroupNode, list[int]] = defaultdict(list)
-        for pair in pairs:
-            for src, dst in (pair, pair[::-1]):
-                heard_by[self._group_of_pair[src, dst], node_of[dst]].append(node_of[src])
-        return heard_by
+    def reaching(self, node: int) -> set[int]:
+        """All nodes that can reach ``node`` in some subgraph, itself included."""
+        return {node}.union(*(self.reaching_in(group, node) for group in self.groups(node)))

@@ -1,26 +1,32 @@
 """Layers that were read, line by line, and are local by construction: one line of reason for each.
 
 A model is local *by construction* if every module in it is of exactly one of these classes, with settings under which
-the reason holds, and nothing in it has been replaced. Reasons are about code that can change: the files of PyTorch
-Geometric that were read are pinned by their digests. With another text in any of them nothing is known by construction,
-until somebody has read the new text and pinned it.
+the reason holds, with attributes that are numbers, text and functions on a list, and if nothing that these classes call
+has been exchanged (``originals``). Reasons are about code that can change: the files of PyTorch Geometric that were
+read are pinned by their digests. With another text in any of them nothing is known by construction, until somebody has
+read the new text and pinned it.
 """
 
 import hashlib
-import inspect
-from collections.abc import Callable
-from functools import cache
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
+from weakref import ReferenceType
 
 import torch
+import torch.nn.functional as F
 import torch_geometric
 from torch import nn
 from torch.nn.modules import module as torch_module
 from torch_geometric import nn as pyg
+from torch_geometric.inspector import Inspector
+from torch_geometric.nn import MessagePassing
 from torch_geometric.utils._trim_to_layer import TrimToLayer
 
+from agnncert.auditing.originals import unaltered
 from agnncert.models import gnn
 from agnncert.models.wrappers import Fallback, Scaling
 
@@ -56,6 +62,13 @@ _ENTRYWISE = (
     nn.Identity, nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.CELU, nn.GELU, nn.SiLU, nn.Mish,
     nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Softsign, nn.Hardtanh, nn.Hardswish,
 )  # fmt: skip
+
+# Functions that work on each number by itself.
+_FUNCTIONS = [
+    *[(torch, name) for name in ("relu", "tanh", "sigmoid", "selu", "celu")],
+    *[(F, name) for name in ("relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "tanh")],
+    *[(F, name) for name in ("sigmoid", "softplus", "softsign", "hardtanh", "hardswish")],
+]
 
 KNOWN: dict[type, tuple[str, Settings]] = {
     # torch
@@ -99,17 +112,22 @@ KNOWN: dict[type, tuple[str, Settings]] = {
     # this library
     gnn.ProjectedSAGEConv: ("SAGEConv with the projection first", _forward_arcs),
     gnn.ProjectedGINConv: ("GINConv with the first projection first", _forward_arcs),
+    gnn.RelationalConv: ("what neighbours send times shares of each head's arcs, summed by head", _forward_arcs),
     Scaling: ("an affine map of each row by numbers that were kept", _always),
     gnn.Dropout: ("hands its input on in evaluation mode", lambda layer: not layer.training),
     gnn.NodeGNN: ("layers, norms and activations one after the other", _always),
     gnn.WeightedNodeGNN: ("layers, norms and activations one after the other", _always),
+    gnn.RelationalNodeGNN: ("layers, norms and activations one after the other", _always),
     gnn.GraphGNN: ("the same, then a readout of each graph", _always),
     gnn.WeightedGraphGNN: ("the same, then a readout of each graph", _always),
+    gnn.RelationalGraphGNN: ("the same, then a readout of each graph", _always),
     Fallback: ("rows of one of two models, chosen by whether the node has an incoming arc", _always),
 }
 
 # sha256 of the files of PyTorch Geometric that were read.
 READ: dict[str, str] = {
+    "_compile.py": "f72a8c4c129ab593ebe3459abc9cfd163362ee9423f1864064ec999a64465e07",
+    "experimental.py": "25bb4d3445e314623c859f6b68cebeaab65444fe99e679432bc4227195086f3d",
     "nn/aggr/base.py": "bdc5872654b9d667dd6075a69d610df1bd43e7b98f33963c9eaa9d567166f363",
     "nn/aggr/basic.py": "7f99393eba4ffa8c5de2bc8778bab2413b358f3889ec986fe58c6790ec963bf6",
     "nn/conv/appnp.py": "c8ce83d7183e533505e0a2851cbfafce59dacab87726fcb64c4c2da88a2b1a44",
@@ -136,48 +154,85 @@ READ: dict[str, str] = {
     "utils/_softmax.py": "057d3ac17c52abe055b6fba6368c95f064bdaadb16258c0dac50054498efe1c5",
     "utils/_trim_to_layer.py": "71ab8e13330924ae30f410be3e0d5b1d59dc058a86f57c507b1deb9f5d011637",
     "utils/loop.py": "3145944bb6b91b1bb12ca942b51abde54d617373277726c086a283e4801ed916",
+    "utils/num_nodes.py": "175e5c89314e7bc0318e4521d70287ed12e626f418629cfe977a4f3ef419ccec",
+    "utils/sparse.py": "d436da130772be7cef839a958cf96759c1150cc931ad02d7d6327476be8fe23b",
 }
 
 
 def by_construction(model: Any) -> bool:
-    """Whether every module of a model is known to be local, as it is set, and none has been tampered with."""
+    """Whether every part of a model is on the list of what was read, as it is set, and nothing has been exchanged.
+
+    Everything else, down to an activation that is an object of somebody's own, is audited in full.
+    """
     if not isinstance(model, nn.Module) or not sources_were_read():
         return False
-    hooks = (torch_module._global_forward_hooks, torch_module._global_forward_pre_hooks)
-    return not any(hooks) and all(_is_known(layer) for layer in model.modules())
+    if any(value for name, value in vars(torch_module).items() if name.startswith("_global_") and "hook" in name):
+        return False
+    layers = list(_layers(model))
+    if not all(isinstance(layer, nn.Module) and _is_known(layer) for layer in layers):
+        return False
+    activations = {place for layer in layers for value in vars(layer).values() if (place := _activation(value))}
+    return unaltered(frozenset(map(type, layers)), frozenset(activations))
+
+
+def _layers(layer: Any) -> Iterator[Any]:
+    """A module and all modules within, by their tables alone: methods of a module may be anybody's."""
+    yield layer
+    for part in vars(layer).get("_modules", {}).values() if isinstance(layer, nn.Module) else ():
+        if part is not None:
+            yield from _layers(part)
 
 
 def _is_known(layer: nn.Module) -> bool:
     known = KNOWN.get(type(layer))
-    return known is not None and _is_original(type(layer)) and not _is_altered(layer) and known[1](layer)
+    return known is not None and _is_as_built(layer) and known[1](layer)
 
 
-def _is_altered(layer: nn.Module) -> bool:
-    """Whether an instance has hooks, or functions of its own in place of those of its class."""
+_TABLES = {"_parameters", "_buffers", "_modules"}
+_OF_EVERY_MODULE = {*vars(nn.Module())}
+
+
+def _is_as_built(layer: nn.Module) -> bool:
+    """Whether an instance has no hooks, no strange weights, and no attribute but numbers, text and known functions."""
     own = vars(layer)
-    hooked = any(own[name] for name in own if name.endswith("forward_hooks") or name.endswith("forward_pre_hooks"))
-    functions = (FunctionType, MethodType, BuiltinFunctionType)
-    strange = any(isinstance(value, functions) or callable(vars(type(layer)).get(name)) for name, value in own.items())
+    if any(value and "ward" in name and name.endswith("hooks") for name, value in own.items()):
+        return False
+    if any(type(own[table]) not in (dict, OrderedDict) for table in _TABLES):
+        return False
     weights = [*own["_parameters"].values(), *own["_buffers"].values()]
-    return hooked or strange or any(type(w) not in (nn.Parameter, torch.Tensor, type(None)) for w in weights)
+    if any(type(weight) not in (nn.Parameter, torch.Tensor, type(None)) for weight in weights):
+        return False
+    shadows = any(hasattr(type(layer), name) for name in own)
+    return not shadows and all(_is_harmless(layer, name) for name in own.keys() - _OF_EVERY_MODULE)
 
 
-def _is_original(kind: type) -> bool:
-    """Whether the methods of a class are those that stand in its file."""
-    for cls in kind.__mro__:
-        if cls in (nn.Module, object) or not issubclass(cls, nn.Module):
-            continue
-        file = _file_of(cls)  # type: ignore[arg-type]  # a class can be hashed
-        for name in ("forward", "message", "aggregate", "update", "edge_update", "embed", "head", "pool", "__call__"):
-            method = vars(cls).get(name)
-            if isinstance(method, FunctionType) and inspect.unwrap(method).__code__.co_filename != file:
-                return False
-    return True
+def _is_harmless(layer: nn.Module, name: str) -> bool:
+    value = vars(layer)[name]
+    if isinstance(layer, nn.RNNBase) and name in ("_flat_weights", "_flat_weight_refs"):
+        return all(type(weight) in (nn.Parameter, ReferenceType) for weight in value)
+    if type(value) is Inspector and isinstance(layer, MessagePassing):  # not asked by code that PyG has generated
+        return str(vars(type(layer))["propagate"].__globals__["__name__"]).endswith("_propagate")
+    return _is_plain(value) or (name == "act" and _activation(value) is not None)
 
 
-@cache
-def _file_of(cls: Any) -> str | None:
-    return inspect.getsourcefile(cls)
+def _is_plain(value: Any) -> bool:
+    if type(value) in (dict, OrderedDict):
+        return all(map(_is_plain, (*value.keys(), *value.values())))
+    if type(value) in (list, tuple, set):
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, int, float, str, torch.dtype, torch.device)
+
+
+def _activation(value: Any) -> tuple[Any, str] | None:
+    """Where an activation stands, if it is a function that was read, or one with its numbers filled in."""
+    if type(value) is partial:
+        filled = not value.args and all(
+            type(v) in (int, float, bool) and n != "inplace" for n, v in value.keywords.items()
+        )
+        return _activation(value.func) if filled and type(value.func) is not partial else None
+    if not isinstance(value, FunctionType | BuiltinFunctionType):
+        return None
+    return next((place for place in _FUNCTIONS if vars(place[0]).get(place[1]) is value), None)
 
 
 def sources_were_read() -> bool:

@@ -5,8 +5,10 @@ names a row of a feature table that ends with corrupt rows: corrupting a node me
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -225,6 +227,56 @@ def picked_values(values: dict[str, Tensor], count: int, generator: torch.Genera
     return {n: v[torch.randint(0, v.size(0), (count,), generator=generator)] for n, v in values.items()}
 
 
+def _two_ways(*arcs: tuple[int, int]) -> list[tuple[int, int]]:
+    return [arc for u, v in arcs for arc in ((u, v), (v, u))]
+
+
+# What is added to a graph that has nothing of the kind, one at a time: number of nodes and edges.
+EXTRAS: dict[str, tuple[int, list[tuple[int, int]]]] = {
+    "lone node": (1, []),
+    "handful of lone nodes": (5, []),
+    "edge": (2, _two_ways((0, 1))),
+    "one-way edge": (2, [(0, 1)]),
+    "parallel edge": (2, 2 * _two_ways((0, 1))),
+    "triangle": (3, _two_ways((0, 1), (1, 2), (0, 2))),
+    "clique": (16, _two_ways(*combinations(range(16), 2))),
+    "hub": (0, []),  # larger than the largest that is there
+    "self-loop": (1, [(0, 0)]),
+}
+
+
+def path(table: Table, values: dict[str, Tensor], both_ways: bool, generator: torch.Generator) -> ProbeGraph:
+    """A path of nine nodes."""
+    arcs = [(k, k + 1) for k in range(8)]
+    return _small(table, 9, _two_ways(*arcs) if both_ways else arcs, values, generator)
+
+
+def _small(
+    table: Table, size: int, arcs: list[tuple[int, int]], values: dict[str, Tensor], generator: torch.Generator
+) -> ProbeGraph:
+    """A graph with edges that are listed, and ordinary rows of the table as features."""
+    edge_index = torch.tensor(arcs, dtype=torch.int64).view(-1, 2).t()
+    place = torch.zeros(size, dtype=torch.int64)
+    picked = picked_values(values, len(arcs), generator)
+    return ProbeGraph(table.borrowed(size, generator), edge_index, picked, place, place + torch.arange(size)).sorted()
+
+
+def one_more(
+    graph: ProbeGraph, table: Table, values: dict[str, Tensor], loops: bool, task: str, generator: torch.Generator
+) -> Iterator[tuple[str, ProbeGraph]]:
+    """A graph with one thing more behind it, whatever that is called, for all of ``EXTRAS``."""
+    hub = 20 + 2 * int(torch.bincount(graph.edge_index.flatten(), minlength=1).max())
+    for name, (size, arcs) in EXTRAS.items():
+        if name == "self-loop" and not loops:
+            continue
+        if name == "hub":
+            size, arcs = hub + 1, _two_ways(*((0, leaf) for leaf in range(1, hub + 1)))
+        part = _small(table, size, arcs, values, generator)
+        last = graph.place.max() + 1
+        place = torch.full_like(part.place, int(last)) if task == "graph" else part.place + last
+        yield name, graph.joined(replace(part, place=place.to(graph.place.dtype)))
+
+
 # The user's graph
 
 
@@ -272,6 +324,21 @@ def own_nodes(
     graph = ProbeGraph(rows, where, values, torch.zeros_like(rows), place)
     drawn = torch.randint(0, 2, (len(rows),), generator=generator)
     return x[shown], replace(graph, side=drawn[connected(graph)])
+
+
+def own_subgraph(data: Data, division: Division | None, generator: torch.Generator) -> tuple[Tensor, ProbeGraph] | None:
+    """All nodes of the user's graph with the edges of one group, as a division shows them; ``None`` if it is large."""
+    x, arcs, values = _checked(data, has_loops(division))
+    if x.size(0) > _limit(x.size(1), MOST_ROWS):
+        return None
+    groups = max(2, 2 if division is None or division.is_per_neighbour else division.num_groups)
+    draw = torch.randint(0, 2**31, (x.size(0),), generator=generator)
+    edge_centric = division is not None and division.family == "edge-centric"
+    cell = (draw[arcs[0]] + draw[arcs[1]] if edge_centric else draw[arcs[0]]) % groups
+    inside = (cell == 0).nonzero().view(-1)
+    rows = torch.arange(x.size(0))
+    part = ProbeGraph(rows, arcs[:, inside].long(), {n: v[inside] for n, v in values.items()}, rows * 0, rows)
+    return x, part.sorted()
 
 
 def own_graphs(

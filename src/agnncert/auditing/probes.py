@@ -17,6 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.auditing.probe_graphs import (
+    EXTRAS,
     MOST_ROWS,
     ProbeGraph,
     Table,
@@ -25,9 +26,13 @@ from agnncert.auditing.probe_graphs import (
     has_loops,
     made_up,
     made_up_graphs,
+    one_more,
     own_graphs,
     own_nodes,
+    own_subgraph,
+    path,
 )
+from agnncert.auditing.state import state_of
 from agnncert.divisions.base import Division
 from agnncert.engine.call import Caller, bind
 from agnncert.engine.features import Features
@@ -35,6 +40,7 @@ from agnncert.engine.rounding import fresh_copy
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, CanonicalGraph, Task
 
+_STATE = "A certificate speaks about a model that stays as it is: keep counters and other state out of it."
 ALL_ATTACKS = ("edges", "nodes", "features")
 
 
@@ -112,6 +118,14 @@ _REASONS = {
         "moved the output of the node that they leave",
         "Use EdgeCentric, or layers that read incoming edges only.",
     ),
+    **{
+        f"one {name}": (
+            f"one {name} more elsewhere",
+            _ELSEWHERE,
+            "Remove whatever asks about the graph as a whole (its size, largest degree, direction, doubled edges).",
+        )
+        for name in EXTRAS
+    },
     "batch": (
         "other graphs in one batch",
         "graphs of a batch influence each other",
@@ -133,6 +147,7 @@ def finding(reason: str, leaves: tuple[str, ...] = (), alone: bool = False) -> F
 # Above this many numbers, features are passed as LazyRows, as in the fast engine.
 MOST_PLAIN_NUMBERS = 2**20
 BRIEF_PLAIN_NUMBERS = 2**18  # the same limit for models whose layers are all known: certify calls them both ways later
+SINKS = 120  # nodes that only receive
 
 
 class Failed(ModelContractError):  # noqa: N818 - it is caught and becomes a finding
@@ -183,14 +198,9 @@ class Probe:
     """One probe graph, its logits, and the largest difference that rounding explains."""
 
     def __init__(
-        self,
-        evaluator: Evaluator,
-        double: Callable[[], Caller | None],
-        table: Table,
-        graph: ProbeGraph,
-        brief: bool = False,
+        self, evaluator: Evaluator, double: Callable[[], Caller | None], table: Table, graph: ProbeGraph
     ) -> None:
-        self.table, self.graph, self.evaluator, self.brief = table, graph, evaluator, brief
+        self.table, self.graph, self.evaluator = table, graph, evaluator
         self._double_call = double
         self.deviation = 0.0
 
@@ -233,9 +243,9 @@ class Probe:
         """
         here = torch.arange(len(self.base)) if here is None else here
         there = here if there is None else there
-        if bits or self.brief or self.double is None:
+        if bits or self.double is None:
             before, after = self.base[here], self.evaluator.logits(change)[there]
-            if torch.equal(before, after) or (self.brief and not self.exceeds_rounding(apart(before, after))):
+            if torch.equal(before, after):
                 return False
             if self.double is None:
                 return self.exceeds_rounding(apart(before, after))
@@ -285,22 +295,23 @@ class Probes:
         task: "node" or "graph".
         data: The user's graph or graphs, if there are any.
         division: The division that will be used. ``None`` means the strictest requirements.
-        brief: Whether all layers are known, so that fewer probes suffice: a small part of the user's graph, fewer
-            changes, and double precision only if the precision of the model does not decide.
+        brief: Whether only ``is_as_expected`` will be asked: a small part of the user's graph suffices.
     """
 
     def __init__(self, model: Any, task: Task, data: Any, division: Division | None, brief: bool = False) -> None:
-        self.task, self.division, self.loops, self.brief = task, division, has_loops(division), brief
+        self.task, self.division, self.loops = task, division, has_loops(division)
+        self.most_plain = BRIEF_PLAIN_NUMBERS if brief else MOST_PLAIN_NUMBERS
         self.generator = torch.Generator().manual_seed(1)
-        own = None
+        own = self.own = None
         if data is None:
             x = torch.randn(64, _num_features(model), generator=self.generator)
             self.values = {"edge_weight": torch.rand(64, generator=self.generator) + 0.5}
         else:
             piece = own_nodes if task == "node" else own_graphs
             x, own = piece(data, division, self.generator, brief_rows(_width(data)) if brief else MOST_ROWS)
+            self.own = None if brief else own_subgraph(data, division, self.generator) if task == "node" else (x, own)
             self.values = {n: _some(v, self.generator) for n, v in own.values.items()}
-        self.untouched = model if brief else fresh_copy(model)
+        self.untouched = model if brief else fresh_copy(model)  # a copy that no probe calls
         few = x[:64]  # few distinct rows: wide features are projected once for all constructed graphs
         self.width = x.size(1)
         whole = (
@@ -311,17 +322,52 @@ class Probes:
         self.call = bind(model, CanonicalGraph(whole, none, torch.arange(len(whole)), weight, attr), task)
         # The constructed graph comes first: it is small and finds most faults.
         made = self._made_up(len(few))
-        if own is not None and brief:  # rows of one table, which is projected once for both graphs
-            self.probes = self._probes(x, made, own)
+        if own is not None and brief:
+            self.probes = [self._probe(x, self._with_made_up(own, len(few)))]
         else:
-            self.probes = self._probes(few, made)
-            self.probes += [] if own is None else self._probes(x, self._with_made_up(own, len(few)))
+            self.probes = [self._probe(few, made)]
+            self.probes += [] if own is None else [self._probe(x, self._with_made_up(own, len(few)))]
         self.small = self.probes[0]
 
     @property
     def deviation(self) -> float:
         """Largest relative difference seen between two ways of computing the same logits."""
         return max(probe.deviation for probe in self.probes)
+
+    def is_as_expected(self) -> bool:
+        """Whether a model that is known to be local shows it: all changes at once move nothing.
+
+        If not, ``findings`` says why. Nothing but a model whose every part was read may be asked this alone.
+        """
+        probe = self.small
+        try:
+            if not probe.finite:
+                return False
+            change, here, there = self._all_changes(probe)
+            before, after = probe.base[here], probe.evaluator.logits(change)[there]
+            return not probe.exceeds_rounding(apart(before, after)) and probe.is_stateless()
+        except Failed:
+            return False
+
+    def _all_changes(self, probe: Probe) -> tuple[ProbeGraph, Tensor, Tensor]:
+        """A graph in which all that may differ does, and the outputs that must be the same, before and after."""
+        change = self._corrupted(probe, 1, finite=False)
+        if self.task == "graph":
+            kept = change.selected(((change.side == 0) | (change.place % 4 == 1)).nonzero().view(-1))
+            _, place = torch.unique_consecutive(kept.place, return_inverse=True)
+            here = torch.arange(0, len(probe.base), 2)
+            there = torch.unique_consecutive(place[kept.side == 0])
+            return replace(kept, place=place), here, there
+        here = (change.side == 0).nonzero().view(-1)
+        change = self._rewired(change, 1)
+        if not self._edge_centric:
+            change = self._with_sinks(change, probe.table.large(SINKS, self.generator))
+        change = self._behind(change, 1)
+        return change, here, here + len(change.rows) - len(probe.graph.rows) - (0 if self._edge_centric else SINKS)
+
+    @property
+    def _edge_centric(self) -> bool:
+        return self.division is not None and self.division.family == "edge-centric"
 
     def findings(self) -> Iterator[Finding]:
         """All findings of the probes."""
@@ -331,29 +377,40 @@ class Probes:
             yield failed.finding()
 
     def _findings(self) -> Iterator[Finding]:
-        if self.small.finite and not self.brief and not self.small.is_stateless():
+        if self.small.finite and not self.small.is_stateless():
             yield finding("chance")  # the outputs of a random model show nothing else
             return
+        yield from self._changes_of_state()
         if not all(probe.finite for probe in self.probes):
             yield finding("not finite")
             return
-        reasons = [] if self.brief else [*self._common()]
+        reasons = [*self._common()]
         yield from (finding(reason) for reason in reasons)
         if self.task == "graph":
             if any(self._batch_moves()):
                 yield finding("batch", ALL_ATTACKS, alone=True)
         else:
-            edge_centric = self.division is not None and self.division.family == "edge-centric"
             reason = next(self._elsewhere(), None)
             if reason is not None:
-                yield finding(reason, ("edges",) if edge_centric else ())
-            elif not edge_centric and any(self._outgoing_moves()):
+                yield finding(reason, ("edges",) if self._edge_centric else ())
+            elif not self._edge_centric and any(self._outgoing_moves()):
                 yield finding("outgoing")
-        shown = self.probes[:1] if self.brief else self.probes
-        if "memory" not in reasons and not all(probe.is_stateless() for probe in shown):
+        if "memory" not in reasons and not all(probe.is_stateless() for probe in self.probes):
             yield finding("memory")  # of the graphs evaluated in between
 
     # Faults that break every guarantee
+
+    def _changes_of_state(self) -> Iterator[Finding]:
+        """What the same graph, seen once more, changes in all that the model could remember."""
+        before = state_of(self.call.model)
+        self.small.evaluator.logits(self.small.graph)
+        after = state_of(self.call.model)
+        for name in before | after:
+            if before.get(name) != after.get(name):
+                then, now = before.get(name, "not there"), after.get(name, "gone")
+                why = f"the model changes: {name} was {then}, now it is {now}"
+                yield Finding("behaviour", "the same graph twice", why, _STATE)
+                return
 
     def _common(self) -> Iterator[str]:
         graph = self.small.graph
@@ -377,15 +434,14 @@ class Probes:
     def _elsewhere(self) -> Iterator[str]:
         """Reasons why the output of a node depends on nodes or edges that are not connected to it."""
         for probe in self.probes:
-            seen = self.brief and probe is not self.small
-            for side in (1,) if seen else (0, 1):  # each node is corrupted once and compared once
+            for side in (0, 1):  # each node is corrupted once and compared once
                 watched = (probe.graph.side != side).nonzero().view(-1)
                 if self._corruption_moves(probe, side, watched, finite=side == 0, rewired=side == 1):
                     yield from self._corruption_reasons(probe, side, watched)
                     yield "edges"
         yield from self._resized()
-        if not self.brief:
-            yield from self._one_by_one()
+        yield from self._one_by_one()
+        yield from self._one_more()
 
     def _corruption_reasons(self, probe: Probe, side: int, watched: Tensor) -> Iterator[str]:
         """Which part of a corruption changes outputs."""
@@ -430,7 +486,7 @@ class Probes:
 
     def _resized(self) -> Iterator[str]:
         """Other numbers of unconnected nodes and edges, before and between those that are compared."""
-        for probe in self.probes[:1] if self.brief else self.probes:
+        for probe in self.probes:
             graph = probe.graph
             kept = (graph.side == 0).nonzero().view(-1)
             near = graph.selected(kept)
@@ -464,15 +520,49 @@ class Probes:
         if self.small.exceeds_rounding(apart(together, each)):
             yield "alone"
 
+    def _one_more(self) -> Iterator[str]:
+        """Reasons why one thing more, in a graph that has nothing of the kind, moves an output.
+
+        Graphs made up of everything hide what a model asks about the graph as a whole: is there a hub, are there
+        parallel edges, does every edge lead both ways, how many nodes are there?
+        """
+        for probe in filter(lambda probe: probe.finite, self._plain_probes()):
+            graph, compare = probe.graph, probe.moved if probe.table is self.small.table else probe.differs
+            everyone = torch.arange(len(probe.base))
+            for name, change in one_more(graph, probe.table, self.values, self.loops, self.task, self.generator):
+                if compare(change, everyone, everyone):
+                    yield f"one {name}"
+            lone = torch.ones(len(graph.rows), dtype=torch.bool)
+            lone[graph.edge_index.flatten()] = False
+            kept = (~lone | (torch.cumsum(lone, 0) > 1)).nonzero().view(-1)
+            fewer = self.task == "node" and len(kept) < len(graph.rows)
+            if fewer and compare(graph.selected(kept), kept, torch.arange(len(kept))):
+                yield "numbers"
+
+    def _plain_probes(self) -> Iterator[Probe]:
+        """Graphs without hubs, parallel edges, lone nodes: a path both ways, a path one way, and the user's own."""
+        table, evaluator = self.small.table, self.small.evaluator
+        for both_ways in (True, False):
+            graph = path(table, self.values, both_ways, self.generator)
+            graph = graph if self.task == "node" else replace(graph, place=graph.place * 0)
+            yield Probe(evaluator, lambda: self._double_call, table, graph)
+        if self.own is not None:
+            x, graph = self.own
+            plain = Table(x, len(x))
+            yield Probe(Evaluator(self.call, x, self.most_plain), lambda: self._double_call, plain, graph)
+
     def _outgoing_moves(self) -> Iterator[bool]:
         """Whether the output of a node depends on its outgoing edges."""
-        for probe in self.probes[:1] if self.brief else self.probes:
+        for probe in self.probes:
             speaks = torch.zeros(len(probe.graph.rows), dtype=torch.bool)
             speaks[probe.graph.edge_index[0]] = True
             watched = speaks.nonzero().view(-1)
             if len(watched):
                 yield _first_to_run(probe, self._other_sinks(probe, speaks), watched, bits=True)
-        yield _first_to_run(self.small, self._with_sinks(self.small), torch.arange(len(self.small.base)))
+        table, graph = self.small.table, self.small.graph
+        sinks = (table.large(SINKS, self.generator), table.borrowed(SINKS, self.generator))
+        changes = (self._with_sinks(graph, rows) for rows in sinks)
+        yield _first_to_run(self.small, changes, torch.arange(len(self.small.base)))
 
     def _other_sinks(self, probe: Probe, speaks: Tensor) -> Iterator[ProbeGraph]:
         """The graph with other features for nodes without outgoing edges, and other sources of their edges."""
@@ -486,22 +576,21 @@ class Probes:
         for rows in (probe.table.corrupt(count, True, self.generator), probe.table.borrowed(count, self.generator)):
             yield replace(graph, rows=torch.where(speaks, graph.rows, rows), edge_index=edge_index, values=values)
 
-    def _with_sinks(self, probe: Probe) -> Iterator[ProbeGraph]:
+    def _with_sinks(self, graph: ProbeGraph, rows: Tensor) -> ProbeGraph:
         """The graph with new nodes that only receive: one, three or a hundred edges from some nodes."""
-        graph, count, new = probe.graph, len(probe.graph.rows), 120
+        count, new = len(graph.rows), len(rows)
         leaving = torch.tensor([1, 0, 3, 0])[torch.arange(count) % 4]
         leaving[::70] = 100
         source = torch.repeat_interleave(torch.arange(count), leaving)
         arcs = torch.stack([source, count + torch.arange(len(source)) % new])
         picked = torch.arange(len(source)) % graph.edge_index.size(1)
-        for rows in (probe.table.large(new, self.generator), probe.table.borrowed(new, self.generator)):
-            yield ProbeGraph(
-                torch.cat([graph.rows, rows]),
-                torch.cat([graph.edge_index, arcs], dim=1),
-                {n: torch.cat([v, v[picked]]) for n, v in graph.values.items()},
-                torch.cat([graph.side, torch.full((new,), 2)]),
-                torch.cat([graph.place, torch.rand(new, generator=self.generator)]),
-            ).sorted()
+        return ProbeGraph(
+            torch.cat([graph.rows, rows]),
+            torch.cat([graph.edge_index, arcs], dim=1),
+            {n: torch.cat([v, v[picked]]) for n, v in graph.values.items()},
+            torch.cat([graph.side, torch.full((new,), 2)]),
+            torch.cat([graph.place, torch.rand(new, generator=self.generator)]),
+        ).sorted()
 
     # Graph task
 
@@ -516,6 +605,7 @@ class Probes:
             alone = replace(kept, place=kept.place // 2)
             compare = probe.moved if probe is self.small else probe.differs
             yield compare(alone, graphs[::2], torch.arange(len(graphs[::2])))
+        yield next(self._one_more(), None) is not None
         graph = self.small.graph
         each = [
             replace(one := graph.selected((graph.place == g).nonzero().view(-1)), place=one.place * 0) for g in range(8)
@@ -536,10 +626,9 @@ class Probes:
         both = own.joined(replace(extra, place=extra.place + shift))
         return both if self.task == "node" else replace(both, side=both.place % 2)
 
-    def _probes(self, x: Tensor, *graphs: ProbeGraph) -> list[Probe]:
+    def _probe(self, x: Tensor, graph: ProbeGraph) -> Probe:
         table = Table.of(x, self.generator)
-        evaluator = Evaluator(self.call, table.x, BRIEF_PLAIN_NUMBERS if self.brief else MOST_PLAIN_NUMBERS)
-        return [Probe(evaluator, lambda: self._double_call, table, graph, self.brief) for graph in graphs]
+        return Probe(Evaluator(self.call, table.x, self.most_plain), lambda: self._double_call, table, graph)
 
     @cached_property
     def _double_call(self) -> Caller | None:

@@ -25,7 +25,7 @@ from agnncert.baselines.sampling import BatchedCalls, Pairs, runs, successes
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.engine.call import Caller
-from agnncert.engine.ranges import EngineName
+from agnncert.engine.casting import EngineName
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert.proving.noise import DeletionNoise

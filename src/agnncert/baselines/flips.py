@@ -27,8 +27,8 @@ from agnncert.baselines.sampling import BatchedCalls, Pairs, pair_at, place_of_p
 from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.engine.call import Caller
+from agnncert.engine.casting import EngineName
 from agnncert.engine.fast import CHUNK_ROWS
-from agnncert.engine.ranges import EngineName
 from agnncert.errors import GraphError, ModelContractError, SettingsError
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert.proving.noise import FlipNoise

@@ -198,7 +198,12 @@ class BatchedCalls:
         return {name: value.index_select(0, torch.from_numpy(arc)) for name, value in self._values.items()}
 
     def labels(
-        self, node: IntArray, edge_index: IntArray, values: dict[str, Tensor], batch: IntArray | None = None
+        self,
+        node: IntArray,
+        edge_index: IntArray,
+        values: dict[str, Tensor],
+        batch: IntArray | None = None,
+        hidden: npt.NDArray[np.bool_] | None = None,
     ) -> IntArray:
         """Predictions on one union: of every copy, or of every graph of ``batch``.
 
@@ -207,8 +212,10 @@ class BatchedCalls:
             edge_index: Edges between copies, shape ``[2, m]``.
             values: Edge values, from :meth:`values`.
             batch: Graph task: the graph that each copy belongs to.
+            hidden: Which copies have zeros as features; none when not given.
         """
-        return self.labels_of(self._features.rows(torch.from_numpy(node)), edge_index, values, batch)
+        blank = None if hidden is None else torch.from_numpy(hidden)
+        return self.labels_of(self._features.rows(torch.from_numpy(node), blank), edge_index, values, batch)
 
     def labels_of(
         self, x: Tensor, edge_index: IntArray, values: dict[str, Tensor], batch: IntArray | None = None

@@ -15,15 +15,15 @@ from agnncert.baselines.sampling import TRAINING, Sampler, check_samples, collec
 from agnncert.certificates.votes import IntArray
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine.call import Caller, bind
-from agnncert.engine.digest import model_digest
-from agnncert.engine.ranges import ENGINES, EngineName
+from agnncert.engine.casting import ENGINES, EngineName
 from agnncert.engine.workers import Workers
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import CanonicalGraph, edge_values_of, infer_task
 from agnncert.graphs.targets import prepared
+from agnncert.models.digest import model_digest
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.noise import Noise
+from agnncert.proving.noise import Noise, Sources
 from agnncert.proving.samples import EACH, SampleEvidence, check_alpha, sample_claim
 
 
@@ -94,6 +94,13 @@ class Smoothing(ABC):
     @abstractmethod
     def _check_model(self, report: AuditReport, engine: EngineName) -> None: ...
 
+    def _probe(self, call: Caller, graph: CanonicalGraph, rows: IntArray) -> None:  # noqa: B027 - nothing by default
+        """Raises ModelContractError if the model does on this graph what the defence does not allow."""
+
+    def sources(self, graph: CanonicalGraph, rows: IntArray) -> Sources | None:
+        """The nodes that reach each target, if the defence needs to know them."""
+        return None
+
     @torch.no_grad()
     def count(self, call: Caller, graph: CanonicalGraph, rows: IntArray, samples: int, seed: int) -> IntArray:
         """How often each class is predicted for each target on some noisy graphs; used in training, proves nothing.
@@ -158,6 +165,7 @@ class Smoothing(ABC):
         self._check_model(audit(model, ready.data, EdgeCentric(1)), engine)
         call = bind(model, chosen.graph, chosen.task)
         sampler = self._sampler(call, chosen.graph, chosen.places, engine == "naive")
+        self._probe(call, chosen.graph, chosen.places)
         digests = {"graph": chosen.digest, "model": model_digest(model)}
         key = {"method": self.method, "noise": self.drawn(), "targets": chosen.rows.tolist(), **digests}
         counts = collect(sampler, self.selection, self.samples, self.seed, key, checkpoint, progress, workers)
@@ -171,6 +179,7 @@ class Smoothing(ABC):
             self.scope,
             int(self.seed),
             chosen.task,
+            self.sources(chosen.graph, chosen.places),
         )
         claim = sample_claim(evidence, chosen.id_kind, digests, (str(self),))
         return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)

@@ -25,10 +25,11 @@ class Budget:
     An *edge* is an unordered pair of nodes: one or both directions, and any number of copies, count once.
 
     Attributes:
-        add_edges: Pairs joined that were not.
-        delete_edges: Pairs separated.
-        change_edges: Existing pairs given another weight, attribute or number of copies.
-        inject_nodes: New nodes, with any features and under any unused id.
+        add_edges: Pairs that gain a direction which they lacked: joined now, or joined one way before.
+        delete_edges: Pairs separated: all their arcs are gone.
+        change_edges: Joined pairs given another weight, attribute or number of copies, or deprived of one of two
+            directions. A changed edge gains no direction: that is an added one.
+        inject_nodes: New nodes, with any features and under any unused id or the id of a deleted node.
         edges_per_injected: Edges that each of them may bring, to old or new nodes.
         delete_nodes: Nodes removed with all their edges; never the target itself.
         change_features: Nodes whose features change arbitrarily, the target not counted.

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from agnncert import __version__
-from agnncert.certificates.rules import RULES, Rule
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import RULES, Rule, why_not
+from agnncert.certificates.votes import Ballots
 from agnncert.errors import CertificateError
 
 
@@ -110,7 +110,7 @@ _FITS: dict[str, Any] = {
     "task": lambda v: v in ("node", "graph"),
     "guarantee": lambda v: v in ("deterministic", "probabilistic"),
     "ids": lambda v: v in ("node_id", "row"),
-    "locality": lambda v: v in LOCALITY,
+    "locality": lambda v: isinstance(v, str) and v in LOCALITY,
     "num_groups": lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0,
     "tolerance": lambda v: _is_number(v) and 0 <= v < float("inf"),
     "alpha": lambda v: v is None or (_is_number(v) and 0 < v < 1),
@@ -121,60 +121,58 @@ _FITS: dict[str, Any] = {
 
 
 def make_claim(
-    *,
-    rule: str,
+    ballots: Ballots,
     division: str,
-    num_groups: int,
-    ids: str = "node_id",
+    *,
     tolerance: float = 0.0,
     digests: Mapping[str, str] | None = None,
-    parameters: Mapping[str, int] | None = None,
     locality: str = "",
     notes: tuple[str, ...] = (),
-    vote: VotingRule | None = None,
 ) -> Claim:
     """The claim that belongs to ballots.
 
     Args:
-        rule: Which theorem applies, a key of :data:`~agnncert.certificates.rules.RULES`.
+        ballots: The ballots, with their rule.
         division: The division with its settings, as printed.
-        num_groups: Number of subgraphs.
-        ids: ``"node_id"`` or ``"row"``.
         tolerance: How far apart two evaluations of a score may lie.
         digests: SHA-256 by name; ``"model"`` is quoted in the assumptions.
-        parameters: Whole numbers of the rule.
         locality: How it is known that the model looks along edges only; dropped where the rule does not assume it.
         notes: Further remarks, stored as they are.
-        vote: What empty groups cast, and the prior; the plain vote by default.
     """
     digests = dict(digests or {})
-    locality = locality if RULES[rule].division.whole_graph else ""
-    facts = ClaimFacts(
-        rule=RULES[rule],
-        by_row=ids == "row",
-        tolerance=tolerance,
-        model_digest=digests.get("model", ""),
-        parameters=dict(parameters or {}),
-        locality=locality,
-        vote=vote or VotingRule(),
-    )
+    facts = RULES[ballots.rule]
+    locality = locality if facts.division.whole_graph else ""
+    words = _Words(facts, ballots, tolerance, digests.get("model", ""), locality)
     return Claim(
         task=facts.task,
-        method=facts.rule.division.method,
+        method=facts.division.method,
         division=division,
-        num_groups=num_groups,
+        num_groups=ballots.votes.num_groups,
         guarantee="deterministic",
-        unit=facts.rule.division.unit,
-        covers=tuple(facts.covers()),
-        assumes=tuple(facts.assumes()),
-        not_proved=tuple(facts.not_proved()),
-        ids=ids,
+        unit=facts.division.unit,
+        covers=tuple(words.covers()),
+        assumes=tuple(words.assumes()),
+        not_proved=tuple(words.not_proved()),
+        ids=ballots.ids,
         tolerance=tolerance,
         digests=digests,
         notes=notes,
         library_version=__version__,
         locality=locality,
     )
+
+
+def expected_claim(claim: Claim, ballots: Ballots) -> Claim:
+    """The claim that the ballots of a file allow, about the same division, model and tolerance as the stated one.
+
+    Raises:
+        CertificateError: The ballots are counted by a rule that does not belong to the division that is named.
+    """
+    reason = why_not(ballots.rule, claim.division, ballots.votes.num_groups, dict(ballots.parameters))
+    if reason:
+        raise CertificateError(reason)
+    given: dict[str, Any] = {name: getattr(claim, name) for name in ("tolerance", "digests", "locality")}
+    return make_claim(ballots, claim.division, **given)
 
 
 _PRICE_NAMES = {
@@ -198,127 +196,96 @@ _OWN_BALLOTS = {
 
 
 @dataclass(frozen=True)
-class ClaimFacts:
-    """The facts from which all sentences of a claim about ballots are written.
-
-    Attributes:
-        rule: What is known about the rule.
-        by_row: Whether row numbers stand in for ids.
-        tolerance: How far apart two evaluations of a score may lie.
-        model_digest: SHA-256 of the model, or empty.
-        parameters: Whole numbers of the rule.
-        locality: How locality is known, a key of ``LOCALITY``.
-        vote: What empty groups cast, and the prior.
-    """
+class _Words:
+    """The sentences of a claim about ballots; fields as in :func:`make_claim`."""
 
     rule: Rule
-    by_row: bool
+    ballots: Ballots
     tolerance: float
     model_digest: str
-    parameters: dict[str, int]
-    locality: str = ""
-    vote: VotingRule = field(default_factory=VotingRule)
-
-    @property
-    def task(self) -> str:
-        """``"node"`` or ``"graph"``."""
-        return self.rule.task
+    locality: str
 
     @property
     def target_features(self) -> bool:
         """Whether the target's own features are covered; if the target is a graph, those of all its nodes are."""
-        priced = not self.rule.prices or "target_features" in self.parameters
-        return self.task == "graph" or (self.rule.target_features and priced)
+        priced = not self.rule.prices or "target_features" in self.ballots.parameters
+        return self.rule.task == "graph" or (self.rule.target_features and priced)
 
     @property
     def needs_ids(self) -> bool:
         """Whether there are no ids, but groups depend on them, so that no node may be deleted."""
-        return self.by_row and not self.rule.own_groups
+        return self.ballots.ids == "row" and not self.rule.per_neighbour
 
     def covers(self) -> Iterator[str]:
         """The changes that are covered."""
         if self.rule.division.whole_graph:
-            injected = (
-                "Nodes injected with any features, each with as many edges as the budget allows, or with any number."
-            )
-            yield "Edges added or deleted anywhere, and edges given another weight, attribute or number of copies."
-            yield injected + (" They are appended after the existing rows." if self.by_row else "")
-            if self.needs_ids:
-                yield "Features of other nodes changed to anything."
-            else:
-                yield "Nodes deleted with all their edges, and features of other nodes changed to anything."
-            yield "Any mix of these in one attack: ask holds_against(Budget(...))."
+            yield from all_changes(self.ballots.ids == "row", self.needs_ids)
         elif self.rule.division.covers:
             yield self.rule.division.covers
         else:
-            named = [(words, self.parameters[name]) for name, words in _PRICE_NAMES.items() if name in self.parameters]
-            prices = [f"{words} changes at most {price}" for words, price in named]
+            stated = self.ballots.parameters
+            prices = [
+                f"{words} changes at most {stated[name]}" for name, words in _PRICE_NAMES.items() if name in stated
+            ]
             yield f"Number of ballots: {', '.join(prices)}." if prices else "Nothing beyond the unchanged graph."
 
     def assumes(self) -> Iterator[str]:
         """What must be true."""
-        if self.task == "node":
+        if self.rule.task == "node":
             yield "The target is not deleted and keeps its id."
         if not self.target_features:
             yield "The target's own features are unchanged."
-        yield "An edge is an unordered pair of nodes; a new direction of an old pair counts as an added edge."
-        if self.needs_ids:
-            yield "Row numbers are the ids of the nodes: injected nodes come last, and no node is deleted."
-        elif self.by_row:
-            yield (
-                "Row numbers are the ids of the nodes: injected nodes come last. If a deleted node shifts the rows of "
-                "other nodes, the target is still the same node."
-            )
-        else:
-            yield "Ids are unique and a node keeps its id; an attacker may reuse the id of a node that he deletes."
+        yield from about_ids(self.ballots.ids == "row", self.needs_ids)
         named = f" with SHA-256 {self.model_digest}" if self.model_digest else ""
         yield f"The model{named} and the division are the ones that cast these ballots, in evaluation mode."
         yield from self.about_vote()
         if self.rule.prices:
             yield "The division states correctly how many ballots each change can alter."
-        elif self.rule.division.whole_graph and self.task == "node":
-            known = LOCALITY[self.locality]
-            yield f"The model predicts a node from its own features and from nodes whose messages reach it{known}."
         elif self.rule.division.whole_graph:
-            known = LOCALITY[self.locality]
-            yield f"The model sees one subgraph at a time: the nodes of that subgraph and no others{known}."
+            local = "predicts a node from its own features and from nodes whose messages reach it"
+            if self.rule.task == "graph":
+                local = "sees one subgraph at a time: the nodes of that subgraph and no others"
+            yield f"On this graph and on every attacked one, the model {local}{LOCALITY[self.locality]}."
+        if self.rule.task == "node" and self.rule.target_features and self.rule.division.whole_graph:
+            yield "No weight or attribute of an edge is computed beforehand from the features of the target."
         if self.tolerance > 0:
             yield (
-                f"Recomputing a subgraph on any machine changes no logit by more than {self.tolerance:g} times the "
-                "largest logit, or four times the change observed under random rounding perturbation, whichever is "
-                "larger. Ballots whose two largest logits are closer than twice that are counted for the rival."
+                "Recomputing a subgraph on any machine, or the part around the target in any attacked graph, changes "
+                f"no logit by more than {self.tolerance:g} times the largest logit, or four times the change observed "
+                "under random rounding perturbation, whichever is larger. Ballots whose two largest logits are closer "
+                "than twice that are counted for the rival."
             )
         else:
-            yield "Evaluating the same subgraph again gives the same ballot, on any machine."
+            yield "Evaluating the same subgraph again gives the same ballot, on any machine and in any attacked graph."
 
     def about_vote(self) -> Iterator[str]:
         """How ballots are added up, unless that is as usual."""
-        unusual = self.vote.empty not in (None, self.rule.empty[0])
-        if self.rule.own_groups:
-            yield _OWN_BALLOTS[self.task, self.rule.one_way]
+        vote, unusual = self.ballots.vote, self.ballots.vote.empty != self.rule.empty[0]
+        if self.rule.per_neighbour:
+            yield _OWN_BALLOTS[self.rule.task, self.rule.one_way]
             yield "An edge that loses one of two directions, or some of its copies, counts as changed, not as deleted."
-        if unusual and self.rule.own_groups:
+        if unusual and self.rule.per_neighbour:
             yield (
-                f"A group without edges counts for class {self.vote.empty}. There can be any number of such groups, "
+                f"A group without edges counts for class {vote.empty}. There can be any number of such groups, "
                 "so each ballot that is cast takes one vote from that class."
             )
         elif unusual:
             empty = "where the target has no edge that brings it a message"
-            if self.task == "graph":
+            if self.rule.task == "graph":
                 empty = f"without {'an edge' if self.rule.uses_cover else 'a node'}"
-            cast = "no ballot" if self.vote.empty == "abstain" else f"a ballot for class {self.vote.empty}"
+            cast = "no ballot" if vote.empty == "abstain" else f"a ballot for class {vote.empty}"
             yield f"A subgraph {empty} casts {cast}, whatever the model predicts."
-        if self.vote.edgeless_prior:
+        if vote.edgeless_prior:
             yield (
-                f"The ballots of a target are added to {self.vote.edgeless_prior:,} votes for its prediction without "
+                f"The ballots of a target are added to {vote.edgeless_prior:,} votes for its prediction without "
                 "edges, which depends on the target's own features alone, so that no attack changes them. If that "
                 "prediction is too close to a tie, these votes are counted for the rival."
             )
-        elif self.vote.class_prior:
-            given = [f"{number:,} for class {k}" for k, number in enumerate(self.vote.class_prior) if number]
+        elif vote.class_prior:
+            given = [f"{number:,} for class {k}" for k, number in enumerate(vote.class_prior) if number]
             listed = ", ".join(given[:20]) + (f", and so on for {len(given)} classes" if len(given) > 20 else "")
             yield f"The ballots of every target are added to fixed votes, which no attack changes: {listed}."
-        if self.vote.prior or unusual:
+        if vote.prior or unusual:
             yield "The division, the added votes and what empty groups cast were fixed before any ballot was cast."
 
     def not_proved(self) -> Iterator[str]:
@@ -336,6 +303,30 @@ class ClaimFacts:
             )
         if not self.rule.division.whole_graph:
             yield "Any change that is not listed as covered."
+
+
+def all_changes(by_row: bool, keeps_nodes: bool) -> Iterator[str]:
+    """The changes that are covered where all of the graph is divided."""
+    injected = "Nodes injected with any features, each with as many edges as the budget allows, or with any number."
+    yield "Edges added or deleted anywhere, and edges given another weight, attribute or number of copies."
+    yield injected + (" They are appended after the existing rows." if by_row else "")
+    deleted = "" if keeps_nodes else "Nodes deleted with all their edges, and features"
+    yield f"{deleted or 'Features'} of other nodes changed to anything."
+    yield "Any mix of these in one attack: ask holds_against(Budget(...))."
+
+
+def about_ids(by_row: bool, keeps_nodes: bool) -> Iterator[str]:
+    """What is assumed about edges and ids."""
+    yield "An edge is an unordered pair of nodes; a new direction of an old pair counts as an added edge."
+    if keeps_nodes:
+        yield "Row numbers are the ids of the nodes: injected nodes come last, and no node is deleted."
+    elif by_row:
+        yield (
+            "Row numbers are the ids of the nodes: injected nodes come last. If a deleted node shifts the rows of "
+            "other nodes, the target is still the same node."
+        )
+    else:
+        yield "Ids are unique and a node keeps its id; an attacker may reuse the id of a node that he deletes."
 
 
 def make_sample_claim(
@@ -359,7 +350,13 @@ def make_sample_claim(
         scope: What ``alpha`` is spent on.
         ids: As in :func:`make_claim`, like ``digests`` and ``notes``.
     """
-    covers, assumes, not_proved = _about_deletions() if noise["kind"] == "deletions" else _about_flips(noise, task)
+    match noise["kind"]:
+        case "deletions":
+            covers, assumes, not_proved = _about_deletions()
+        case "interception":
+            covers, assumes, not_proved = _about_interception(noise)
+        case _:
+            covers, assumes, not_proved = _about_flips(noise, task)
     unsound = noise.get("test") == "legacy-unsound"
     if unsound:
         words = "Anything: the legacy test is unsound, and one injected node can change labels that it certifies."
@@ -396,6 +393,8 @@ def noise_unit(noise: Mapping[str, Any]) -> str:
     if noise["kind"] == "deletions":
         most = noise["edges_per_injected"]
         return f"node injected with {'any number of' if most == 'inf' else f'up to {int(most)}'} edges"
+    if noise["kind"] == "interception":
+        return "other node with changed features"
     if not (noise["p_add"] or noise["p_delete"]):
         return "feature entry flipped"
     return "edge added or deleted" + (" at the target" if noise["where"] == "target row" else "")
@@ -405,6 +404,16 @@ def _about_deletions() -> tuple[list[str], list[str], list[str]]:
     covers = ["Nodes injected with any features and a limited number of edges each, to old or new nodes."]
     assumes = ["A node without edges influences no other node (probed, not proved)."]
     return covers, assumes, ["Edges added or deleted between existing nodes, deleted nodes, changed features."]
+
+
+def _about_interception(noise: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
+    covers = ["Any features of a limited number of existing nodes; the radius counts nodes other than the target."]
+    assumes = [
+        f"A prediction depends on the features of nodes that reach the target over at most {noise['hops']} edges, and "
+        "on those alone (probed, not proved).",
+        "The paths to each target are those of the graph (counted again if the graph is given).",
+    ]
+    return covers, assumes, ["Edges added or deleted, changed weights of edges, injected and deleted nodes."]
 
 
 def _about_flips(noise: Mapping[str, Any], task: str) -> tuple[list[str], list[str], list[str]]:

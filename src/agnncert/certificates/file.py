@@ -9,7 +9,6 @@ import json
 import math
 import re
 import reprlib
-import unicodedata
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,12 +21,12 @@ from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.ids import id_array
 from agnncert.errors import BudgetError, CertificateError
-from agnncert.storage import Arrays, read_sealed, write_sealed
+from agnncert.storage import Arrays, is_command, read_sealed, write_sealed
 
 FORMAT = "agnncert-certificate"
 VERSION = 1
 
-KINDS = ("ballots", "samples")
+KINDS = ("ballots", "samples", "stacked")
 
 _FIELDS = ("format", "version", "file_sha256", "kind", "settings", "claim", "statements")
 PER_TARGET = {"row": np.int64, "label": np.int64, "radius": np.int64, "new_neighbours": np.float64}
@@ -51,7 +50,7 @@ class Contents:
     """What a file says. Types and lengths have been checked, but nothing has been derived.
 
     Attributes:
-        kind: Kind of evidence: ``"ballots"`` or ``"samples"``.
+        kind: Kind of evidence: ``"ballots"``, ``"samples"`` or ``"stacked"``.
         settings: Settings of the evidence.
         claim: What is proved, in words.
         budgets: The budgets that the file makes statements about.
@@ -118,7 +117,6 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
         raise CertificateError(f"the settings are a {type(header['settings']).__name__}: expected names and values.")
     evidence = {n.removeprefix(_PREFIX): a for n, a in arrays.items() if n.startswith(_PREFIX)}
     rest = {n: a for n, a in arrays.items() if not n.startswith(_PREFIX)}
-    _check_id_lengths(rest)
     budgets, broken = _statements(header["statements"])
     claim = Claim.from_json(header["claim"])
     odd = [name for name, digest in claim.digests.items() if not _SHA256.fullmatch(digest)]
@@ -142,7 +140,7 @@ def _check_plain(value: Any, depth: int = 0) -> None:
     if isinstance(value, str):
         if len(value) > LONGEST_TEXT:
             raise CertificateError(f"a text has {len(value):,} characters: expected at most {LONGEST_TEXT:,}.")
-        if not value.isprintable() and any(map(_commands, value)):
+        if not value.isprintable() and any(map(is_command, value)):
             raise CertificateError(f"a text has control characters: {reprlib.repr(value)}.")
     elif isinstance(value, int | float):
         if abs(value) >= LARGEST_NUMBER:
@@ -153,24 +151,6 @@ def _check_plain(value: Any, depth: int = 0) -> None:
     elif isinstance(value, list):
         for item in value:
             _check_plain(item, depth + 1)
-
-
-def _commands(character: str) -> bool:
-    """Whether a character is no text: a control character, half of a pair of surrogates, or one that turns the text."""
-    turns = unicodedata.bidirectional(character) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
-    return turns or (unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t")
-
-
-def _check_id_lengths(arrays: Arrays) -> None:
-    """Refuses ids that are text if together, each padded to the longest one, they need far more room than the file."""
-    text, ends = arrays.get("target.text"), arrays.get("target.ptr")
-    if text is None or ends is None or ends.dtype != np.int64 or ends.ndim != 1 or not len(ends):
-        return  # whatever else is wrong is said where ids are read
-    if (ends < 0).any() or (ends > text.size).any() or (ends[1:] < ends[:-1]).any():
-        raise CertificateError("the ids of the targets cannot be read: wrong lengths.")
-    room = int(np.diff(ends).max(initial=0)) * len(ends)
-    if room > max(ROOM_FOR_IDS, 16 * text.size):
-        raise CertificateError(f"ids of such different lengths need room for {room:,} characters: too many.")
 
 
 def _checked(arrays: Arrays, num_budgets: int) -> Arrays:
@@ -246,6 +226,9 @@ def _arrays_to_ids(arrays: Arrays) -> Arrays:
             raise ValueError("wrong types")
         if ends[0] != 0 or ends[-1] != len(text) or (ends[1:] < ends[:-1]).any():
             raise ValueError("wrong lengths")
+        room = int(np.diff(ends).max(initial=0)) * len(ends)  # each padded to the longest one
+        if room > max(ROOM_FOR_IDS, 16 * text.size):
+            raise ValueError(f"ids of such different lengths need room for {room:,} characters, which is too many")
         joined = text.tobytes()
         ids = id_array([joined[start:end].decode() for start, end in pairwise(ends.tolist())])
     except (KeyError, ValueError, IndexError) as error:

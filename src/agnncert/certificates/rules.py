@@ -1,15 +1,22 @@
-"""The rules by which ballots are counted: one name per division and task, with the facts that everyone may use.
+"""The rules by which ballots are counted.
 
-A rule says what a division's theorem speaks about, not what the theorem is: ``theorems`` proves with it, ``recount``
-counts again in separate code, and files, claims and reports read the facts from here.
+``RULES`` has one name per division and task, with the facts that everyone may use. A rule says what a division's
+theorem speaks about, not what the theorem is: ``theorems`` proves with it, ``recount`` counts again in separate code,
+and files, claims and reports read the facts from here.
+
+:class:`VotingRule` says what an empty group casts, and how many votes each class starts with. It is fixed before any
+ballot is seen and stands in the certificate, so no attack can move it.
 """
 
 import math
 import re
-from dataclasses import dataclass
+import reprlib
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 from agnncert.certificates.budget import COUNTS
+from agnncert.errors import CertificateError, SettingsError
 
 _WHATEVER_DEGREE = (
     "one edge added, deleted or changed, or one node injected, deleted or given other features, whatever its degree"
@@ -50,7 +57,7 @@ class Rule:
         prices: Budget fields for which a user's own division may state how many ballots one unit moves.
         empty: What empty groups may cast, the usual first: ``"edgeless"``, ``"abstain"``, ``"class"``.
         edgeless_prior: Whether a prior may follow the prediction without edges of each target.
-        own_groups: Whether every neighbour (or pair, or node) has its own group, so that ballots come and go with
+        per_neighbour: Whether every neighbour (or pair, or node) has its own group, so that ballots come and go with
             them, and no ids are needed to tell groups.
     """
 
@@ -64,17 +71,17 @@ class Rule:
     prices: tuple[str, ...] = ()
     empty: tuple[str, ...] = ("abstain", "class")
     edgeless_prior: bool = False
-    own_groups: bool = False
+    per_neighbour: bool = False
 
     @property
     def one_way(self) -> bool:
         """Whether ballots come with flags: of which of them the pair has one direction only."""
-        return self.own_groups and self.division.by_pair
+        return self.per_neighbour and self.division.by_pair
 
     @property
     def hubs(self) -> bool:
         """Whether ballots come with a list of how many targets the other nodes are neighbours of."""
-        return self.own_groups and self.task == "node"
+        return self.per_neighbour and self.task == "node"
 
 
 _EDGE = DivisionFacts(
@@ -113,7 +120,7 @@ _NODES = DivisionFacts(
 
 _GRID = ("edge_groups", "feature_groups")
 _ANY_VOTE: dict[str, Any] = {"empty": ("edgeless", "abstain", "class"), "edgeless_prior": True}
-_OWN: dict[str, Any] = {"own_groups": True, "most_unreached": 0}
+_OWN: dict[str, Any] = {"per_neighbour": True, "most_unreached": 0}
 _ALL_CAST: dict[str, Any] = {"empty": ("abstain",)}  # no group is known to be empty
 
 RULES = {
@@ -179,3 +186,142 @@ def why_not(rule: str, division: str, num_groups: int, parameters: dict[str, Any
     if parameters != wanted or math.prod(numbers) != num_groups or len(numbers) != (2 if name == "gnncert-en" else 1):
         return f"the division {division} does not have {num_groups} groups and the parameters {parameters}"
     return ""
+
+
+LARGEST_PRIOR = 2**30
+LARGEST_CLASS = 2**15 - 2
+
+
+@dataclass(frozen=True)
+class VotingRule:
+    """How ballots are added up; ``VotingRule()`` is the plain vote.
+
+    Attributes:
+        empty: What a group casts in which no edge brings the target a message (graph task: which has no edge or no
+            node): ``"edgeless"`` for the prediction without edges, ``"abstain"``, or a class number. Defaults to
+            ``"edgeless"`` in the node task, and to ``"abstain"`` in the graph task and where features are gated.
+        prior: Votes added before counting: a whole number, for the target's prediction without edges, or a list with
+            one number per class. Negative numbers are allowed.
+
+    Example:
+        >>> VotingRule(empty="abstain", prior=5)
+        VotingRule(empty='abstain', prior=5)
+        >>> VotingRule(empty=1, prior=[0, 12]).prior
+        (0, 12)
+    """
+
+    empty: str | int | None = None
+    prior: int | tuple[int, ...] = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "empty", _empty(self.empty))
+        object.__setattr__(self, "prior", _prior(self.prior))
+
+    @property
+    def edgeless_prior(self) -> int:
+        """Votes for the prediction without edges; 0 if the prior is the same for all targets."""
+        return self.prior if isinstance(self.prior, int) else 0
+
+    @property
+    def class_prior(self) -> tuple[int, ...]:
+        """Votes for each class, the same for all targets; empty if there are none."""
+        return self.prior if isinstance(self.prior, tuple) else ()
+
+    @property
+    def constant(self) -> int | None:
+        """The class, or -1 for nothing, that empty groups cast for all targets; None if it is the edgeless one."""
+        return None if self.empty in (None, "edgeless") else -1 if self.empty == "abstain" else int(self.empty)
+
+    def under(self, rule: str, num_classes: int) -> "VotingRule":
+        """The same voting rule with its defaults filled in.
+
+        Args:
+            rule: A key of :data:`~agnncert.certificates.rules.RULES`.
+            num_classes: Number of classes.
+
+        Raises:
+            SettingsError: The division of ``rule`` cannot vote in this way.
+        """
+        facts = RULES[rule]
+        empty = facts.empty[0] if self.empty is None else self.empty
+        prior = 0 if isinstance(self.prior, tuple) and not any(self.prior) else self.prior
+        if ("class" if isinstance(empty, int) else empty) not in facts.empty:
+            raise SettingsError(f"VotingRule(empty={empty!r}): {_WHY_NOT_EMPTY.get(rule, _USUAL_REASON[facts.task])}")
+        if isinstance(empty, int) and empty >= num_classes:
+            raise SettingsError(f"VotingRule(empty={empty}): the classes are 0 to {num_classes - 1}.")
+        if isinstance(prior, tuple) and len(prior) != num_classes:
+            raise SettingsError(
+                f"VotingRule(prior=…) has {len(prior)} numbers: expected one for each of {num_classes} classes."
+            )
+        if isinstance(prior, int) and prior and not facts.edgeless_prior:
+            raise SettingsError(
+                f"VotingRule(prior={prior}): {_WHY_NOT_PRIOR.get(rule, _NO_EDGELESS)} Pass one number per class."
+            )
+        return replace(self, empty=empty, prior=prior)
+
+    def to_json(self) -> dict[str, Any]:
+        """This vote in JSON's terms; :meth:`from_json` is the way back."""
+        return {"empty": self.empty, "prior": self.prior if isinstance(self.prior, int) else list(self.prior)}
+
+    @classmethod
+    def from_json(cls, stored: Any, rule: str, num_classes: int) -> "VotingRule":
+        """The vote that a file describes, which is not trusted.
+
+        Raises:
+            CertificateError: It is not how this library writes a vote under this rule.
+        """
+        try:
+            if not isinstance(stored, dict) or set(stored) != {"empty", "prior"}:
+                raise SettingsError('expected "empty" and "prior".')
+            vote = cls(**stored).under(rule, num_classes)
+            if vote.to_json() != stored or any(isinstance(value, bool) for value in _values(stored)):
+                raise SettingsError("it is not spelled out.")
+        except SettingsError as error:
+            raise CertificateError(f"the vote {reprlib.repr(stored)} makes no sense: {error}") from error
+        return vote
+
+
+_NO_EDGELESS = "there is no edgeless prediction of a graph, or in a division of which only the ballots are known."
+_WHY_NOT_PRIOR = {"gated/node": "it would follow the target's own features, which this division protects."}
+_USUAL_REASON = {
+    "node": "with one group per neighbour all other groups are empty, and nothing outweighs them. Let them abstain, "
+    "and give a prior.",
+    "graph": "a graph has no edgeless prediction: use a class, or let empty groups abstain.",
+}
+_WHY_NOT_EMPTY = {
+    "gated/node": "groups that hide the target's features cannot cast what follows from them: use a class, or abstain.",
+    **{
+        rule: "no group of this division counts as empty: all ballots are cast. Leave it out."
+        for rule in RULES
+        if rule.startswith(("gnncert", "custom"))
+    },
+}
+
+
+def _empty(empty: Any) -> str | int | None:
+    if isinstance(empty, Integral) and not isinstance(empty, bool) and 0 <= int(empty) <= LARGEST_CLASS:
+        return int(empty)
+    if empty is None or (isinstance(empty, str) and empty in ("edgeless", "abstain")):
+        return empty
+    raise SettingsError(f'VotingRule(empty={empty!r:.60}): expected "edgeless", "abstain" or the number of a class.')
+
+
+def _prior(prior: Any) -> int | tuple[int, ...]:
+    if _is_whole(prior):
+        return int(prior)
+    numbers = list(prior) if hasattr(prior, "__iter__") and not isinstance(prior, (str, bytes, dict)) else None
+    if numbers is None or not numbers or not all(map(_is_whole, numbers)):
+        raise SettingsError(
+            f"VotingRule(prior={prior!r:.60}): expected a whole number, or a list with one for each class, none beyond "
+            f"{LARGEST_PRIOR:,}."
+        )
+    return tuple(map(int, numbers))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) <= LARGEST_PRIOR
+
+
+def _values(stored: dict[str, Any]) -> list[Any]:
+    prior = stored["prior"]
+    return [stored["empty"], *(prior if isinstance(prior, list) else [prior])]

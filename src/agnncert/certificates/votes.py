@@ -16,8 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.rules import RULES
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.errors import CertificateError, SettingsError, did_you_mean
 
 FloatArray = npt.NDArray[np.float64]
@@ -153,7 +152,10 @@ class Ballots:
 
     def __post_init__(self) -> None:
         _check_settings(self)
-        object.__setattr__(self, "vote", _vote_under(self))
+        try:
+            object.__setattr__(self, "vote", self.vote.under(self.rule, self.votes.num_classes))
+        except SettingsError as error:
+            raise CertificateError(f"the vote does not fit the rule: {error}") from error
         _check_types(self.tensors(), _expected(self.rule, self.vote))
         _check_votes(self.votes)
         _check_reached(self)
@@ -217,13 +219,6 @@ def _expected(rule: str, vote: VotingRule) -> dict[str, Any]:
     return DTYPES | (EDGELESS if vote.edgeless_prior else {}) | of_pairs
 
 
-def _vote_under(ballots: Ballots) -> VotingRule:
-    try:
-        return ballots.vote.under(ballots.rule, ballots.votes.num_classes)
-    except SettingsError as error:
-        raise CertificateError(f"the vote does not fit the rule: {error}") from error
-
-
 def under_vote(votes: Votes, vote: VotingRule) -> tuple[Votes, dict[str, npt.NDArray[Any]]]:
     """Ballots as a vote counts them, and the edgeless predictions if its prior follows them.
 
@@ -242,8 +237,8 @@ def _check_sizes(rule: Any, sizes: Mapping[str, Any]) -> None:
     if not isinstance(rule, str) or rule not in RULES:
         raise CertificateError(f"unknown rule {reprlib.repr(rule)}: {did_you_mean(str(rule)[:40], RULES)}")
     for what, most in SIZES.items():
-        most = MOST_PER_NEIGHBOUR if what == "num_groups" and RULES[rule].own_groups else most
-        if not _is_whole(sizes[what]) or not 1 <= sizes[what] <= most:
+        most = MOST_PER_NEIGHBOUR if what == "num_groups" and RULES[rule].per_neighbour else most
+        if type(sizes[what]) is not int or not 1 <= sizes[what] <= most:
             given = reprlib.repr(sizes[what])
             raise CertificateError(f"{what} is {given}: expected a whole number from 1 to {most:,}.")
 
@@ -356,9 +351,5 @@ def _check_range(name: str, values: npt.NDArray[Any], low: int, high: int) -> No
         raise CertificateError(f'"{name}" has values from {values.min()} to {values.max()}: expected {low} to {high}.')
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _is_parameter(value: object) -> bool:
-    return isinstance(value, int) and _is_whole(value) and 0 <= value <= LARGEST_PARAMETER
+    return type(value) is int and 0 <= value <= LARGEST_PARAMETER

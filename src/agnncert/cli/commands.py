@@ -53,25 +53,27 @@ def demo(
     ),
     json: options.Json = False,
 ) -> None:
-    """Train, certify, attack, verify and report on bundled data, in about a minute.
+    """Find fraud among generated accounts, and prove how much of it stays detected, in half a minute.
 
-    Needs no network. Ends with a page to open in a browser.
+    Trains, certifies, attacks, verifies and reports. Needs no network. Ends with a page to open in a browser.
     """
-    from agnncert.cli.attack_step import AttackSettings, attack_run
-    from agnncert.cli.certify_step import certify_run
-    from agnncert.cli.check_step import verify_named
+    from agnncert.cli.check_step import AttackSettings, attack_run, verify_named
+    from agnncert.cli.make_step import certify_run, train_run
     from agnncert.cli.report_step import report_run
-    from agnncert.cli.train_step import train_run
 
     begin, screen = time.perf_counter(), Screen(json)
     with screen.following() as on_progress:
-        screen.say("[1/5] Train a GCN on 1,797 written digits, each connected to the most similar others")
-        training = TrainSettings(data="digits-knn", model="gcn", division="node", groups=60)
+        screen.say("[1/5] Train on 5,000 generated accounts, joined by payments; 3 % of them are fraud")
+        training = TrainSettings(
+            data="accounts-generated", model="sage", division="per-neighbour", prior="genuine=4",
+            set={"num_layers": 1, "dropout": 0.0, "hidden_channels": 16},
+            fit={"epochs": 30, "lr": 0.02, "weight_decay": 5e-4, "balance_classes": True, "evaluate_every": 10},
+        )  # fmt: skip
         folder = train_run(training, out, fresh=True, on_progress=on_progress).folder
-        screen.say("[2/5] Let 60 subgraphs vote on every test digit, and prove what no attack can change")
+        screen.say("[2/5] Let the neighbours of each test account vote on it, and prove what no attack can change")
         certify_run(CertifySettings(data=str(folder.path)), report=False, on_progress=on_progress)
         screen.say("[3/5] Attack the votes with full knowledge of model and division")
-        attacked = attack_run(folder.path, AttackSettings(sample="40"))
+        attacked = attack_run(folder.path, AttackSettings(sizes="3,12", sample="16"))
         screen.say("[4/5] Verify the certificate from its file, and recompute 200 predictions one by one")
         verdict = verify_named(folder.certificate, ModelSettings(), 200)
         screen.say("[5/5] Write the report")
@@ -85,10 +87,12 @@ def demo(
         f"\nAttacked within the proof: {violations} of {certified} labels changed. Beyond it: {fallen} of {others}.",
         str(verdict).splitlines()[0],
         f"Done in {seconds:.0f} s. Open {reported.page} in a browser.\n",
-        *reported.sentences,
+        reported.text,
+        "\nThe accounts are generated: this shows what a certificate says, not how well fraud can be found.",
     ]
     outcome = {
-        "run": folder, "report": reported.page, "sentences": reported.sentences, "holds": verdict.holds,
+        "run": folder, "report": reported.page, "sentences": reported.sentences, "classes": reported.classes,
+        "holds": verdict.holds,
         "violations": violations, "seconds": round(seconds, 1), "results": folder.rows(),
     }  # fmt: skip
     screen.result(outcome, "\n".join(lines))
@@ -100,7 +104,7 @@ def datasets(root: options.Root = None, json: options.Json = False) -> None:
     """List the datasets, and which of them are on this machine.
 
     Missing files are downloaded when a dataset is first used. Without a network, put them where the error message of
-    that first use says; digits-knn and digits-grid need no files.
+    that first use says; digits-knn, digits-grid and accounts-generated need none.
     """
     from agnncert.datasets.catalog import DATASETS, SOURCES, default_root
 
@@ -144,7 +148,7 @@ def train(
         TrainSettings, "train", settings, set_ or (), data=data, model=model, division=division, groups=groups,
         empty=empty, prior=prior, size=size, epochs=epochs, references=references, seed=seed, root=root,
     )  # fmt: skip
-    from agnncert.cli.train_step import train_run
+    from agnncert.cli.make_step import train_run
 
     screen = Screen(json)
     with screen.following() as on_progress:
@@ -152,6 +156,7 @@ def train(
     lines = [
         f"  {name}: {percent(value) if 'accuracy' in name else f'{value:g}'}"
         for name, value in trained.measured.items()
+        if " of class " not in name
     ]
     own = f" --model {wanted.model}" if ":" in (wanted.model or "") else ""
     text = "\n".join([*lines, f"The model is in {trained.folder}. Next: agnncert certify {trained.folder}{own}"])
@@ -199,22 +204,22 @@ def certify(
     )  # fmt: skip
     import numpy as np
 
-    from agnncert.cli.certify_step import certify_run
+    from agnncert.cli.make_step import certify_run
 
     screen, chosen = Screen(json), options.workers_named(workers)
     with screen.following() as on_progress:
         certified = certify_run(wanted, out, fresh, report, on_progress, chosen)
-    certificate = certified.certificate
+    certificate, reported = certified.certificate, certified.reported
     outcome = {
-        "run": certified.folder, "certificate": certified.folder.certificate, "report": certified.page,
+        "run": certified.folder, "certificate": certified.folder.certificate, "report": reported.page,
         "targets": certificate.num_targets, "median_radius": float(np.median(certificate.radius)),
-        "division": certificate.claim.division, "vote": certificate.vote and certificate.vote.to_json(),
-        "seconds": round(certified.seconds, 3), "sentences": certified.sentences,
+        "division": certificate.claim.division, "vote": certificate.voting_rule and certificate.voting_rule.to_json(),
+        "seconds": round(certified.seconds, 3), "sentences": reported.sentences, "classes": reported.classes,
         "results": certified.folder.rows("certify"),
     }  # fmt: skip
     places = [f"Certificate: {certified.folder.certificate}"]
-    places += [f"Report:      {certified.page}"] if certified.page else []
-    screen.result(outcome, "\n".join([*places, *certified.sentences]))
+    places += [f"Report:      {reported.page}"] if reported.page else []
+    screen.result(outcome, "\n".join([*places, reported.text]))
 
 
 @app.command()
@@ -229,17 +234,24 @@ def verify(
         str,
         typer.Option(metavar="N", help="Predictions to recompute, chosen at random, or all. Needs data and model."),
     ] = "0",
+    require: Annotated[
+        str, typer.Option(metavar="data,model", help="What must have been compared; else the exit status is 3.")
+    ] = "",
+    extracted: Annotated[
+        bool, typer.Option("--extracted", help="Check with the program extracted from the Coq proofs as well.")
+    ] = False,
     seed: options.Seed = None,
     root: options.Root = None,
     set_: options.Set = None,
     settings: options.SettingsFile = None,
     json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Check a certificate: derive everything it states again, from the file alone.
+    """Check a certificate: a file alone, or with the data and the model that it speaks about.
 
-    With --data, --model, --weights or --recheck the certificate is compared with data and model as well. Those of the
-    run folder that holds the file are used unless others are named. With --weights, the weights in the folder are not
-    read. Exit status: 0 the certificate holds, 1 it does not hold.
+    From a file alone only its arithmetic can be checked. The folder of a run brings data and model; others are named
+    with --data, --model and --weights, and with --weights the weights in the folder are not read. Code that a folder
+    names is not run unless --model names it. Exit status: 0 nothing is wrong, 1 something is wrong, 3 nothing is wrong
+    in what was checked, but what --require names was not.
     """
     from agnncert.verdict import verify as check
 
@@ -248,18 +260,29 @@ def verify(
     named = read_settings(
         ModelSettings, "verify", settings, set_ or (), data=data, model=model, weights=weights, seed=seed, root=root
     )
+    required = [name.strip() for name in require.split(",") if name.strip()]
+    if not set(required) <= {"data", "model"}:
+        raise SettingsError(f'--require {require}: expected data, model, or "data,model".')
     certificate, amount = _certificate_in(file), math.inf if recheck == "all" else int(recheck)
     screen = Screen(json)
-    if not (amount or named.data or named.model or named.weights):
-        verdict = check(certificate)
+    if not (amount or named.data or named.model or named.weights or _is_run(file)):
+        verdict = check(certificate, extracted=extracted)
     else:
         from agnncert.cli.check_step import verify_named
 
         with screen.following() as on_progress:
-            verdict = verify_named(certificate, named, amount, on_progress)
-    names = ("holds", "reasons", "checked", "not_checked")
-    screen.result({"file": certificate} | {name: getattr(verdict, name) for name in names}, str(verdict))
-    raise typer.Exit(0 if verdict.holds else 1)
+            verdict = verify_named(certificate, named, amount, on_progress, extracted)
+    names = ("holds", "reasons", "checked", "not_checked", "compared")
+    missing = [name for name in required if verdict.holds and name not in verdict.compared]
+    lines = [str(verdict), *(f"  required, but not checked: the {name}" for name in missing)]
+    screen.result({"file": certificate} | {name: getattr(verdict, name) for name in names}, "\n".join(lines))
+    raise typer.Exit(1 if not verdict.holds else 3 if missing else 0)
+
+
+def _is_run(place: Path) -> bool:
+    from agnncert.cli.folder import find_run
+
+    return place.is_dir() and find_run(place) is not None
 
 
 def _certificate_in(place: Path) -> Path:
@@ -268,11 +291,14 @@ def _certificate_in(place: Path) -> Path:
 
 @app.command()
 def show(file: CertificateFile, json: options.Json = False) -> None:
-    """Print what a certificate claims, without checking it: agnncert verify does that."""
-    from agnncert.certificates.file import read_contents
+    """Print what a certificate claims and certifies of each class, without checking it: agnncert verify does that."""
+    from agnncert.cli.report_step import report_run
 
-    claim = read_contents(_certificate_in(file)).claim
-    Screen(json).result(claim.to_json(), f"{claim.division or claim.method}, {claim.guarantee}, {claim.task}s\n{claim}")
+    reported = report_run(file, write=False)
+    claim = reported.claim
+    text = f"{claim.division or claim.method}, {claim.guarantee}, {claim.task}s\n{claim}"
+    shown = [text, *reported.sentences[:2], *([f"\n{reported.table}"] if reported.table else [])]
+    Screen(json).result({**claim.to_json(), "classes": reported.classes}, "\n".join(shown))
 
 
 @app.command()
@@ -321,8 +347,7 @@ def attack(
         list[str] | None,
         typer.Option(
             metavar="NAME", show_default="greedy",
-            help="greedy, injection, deletions, features, hubs, random, gradient or exhaustive. May be repeated: the "
-            "best counts.",
+            help="greedy, random, gradient or exhaustive. May be repeated: the best counts.",
         ),
     ] = None,
     sizes: Annotated[
@@ -351,7 +376,7 @@ def attack(
     The attacks know model and division. The share of labels that survive is an upper bound beside the certified lower
     one; both go into the report. Exit status: 0 no certified label changed, 1 one did.
     """
-    from agnncert.cli.attack_step import AttackSettings, attack_run
+    from agnncert.cli.check_step import AttackSettings, attack_run
     from agnncert.cli.settings import pairs
 
     wanted = read_settings(
@@ -366,8 +391,10 @@ def attack(
     holds = not attacked.violations
     last = "No certified label fell." if holds else f"{attacked.violations} certified labels fell: refuted."
     outcome = {"run": attacked.folder, "report": attacked.page, "violations": attacked.violations}
-    outcome["rounds"] = [vars(each) for each in attacked.rounds]
-    screen.result(outcome, f"{table(titles, rounds)}\n{last}\nReport: {attacked.page}")
+    screen.result(
+        {**outcome, "rounds": [vars(each) for each in attacked.rounds]},
+        f"{table(titles, rounds)}\n{last}\nReport: {attacked.page}",
+    )
     raise typer.Exit(0 if holds else 1)
 
 
@@ -377,7 +404,7 @@ def compare(
         list[str] | None,
         typer.Argument(metavar="RUN… | DATA", help="Folders of runs; or a dataset, or a folder with tables."),
     ] = None,
-    kind: Annotated[
+    against: Annotated[
         str | None,
         typer.Option(help="Attack: edges, injection, features, or 'edges and features'.", show_default="edges"),
     ] = None,
@@ -426,7 +453,7 @@ def compare(
     if len(places) > 1:
         raise SettingsError(f"expected folders of runs, or one dataset; {', '.join(places)} are neither.")
     wanted = read_settings(
-        CompareSettings, "compare", settings, set_ or (), data=places[0] if places else None, kind=kind,
+        CompareSettings, "compare", settings, set_ or (), data=places[0] if places else None, against=against,
         defence=defence, sizes=sizes, size=size, model=model, epochs=epochs, empty=empty, prior=prior,
         references=references, seed=seed, root=root,
     )  # fmt: skip
@@ -440,11 +467,10 @@ def compare(
 def report(
     file: CertificateFile,
     out: Annotated[
-        Path | None,
-        typer.Option(help="The page to write.", metavar="FILE", show_default="report.html beside the certificate"),
+        Path | None, typer.Option(help="The page to write.", metavar="FILE", show_default="beside the certificate")
     ] = None,
     papers: Annotated[
-        Path | None, typer.Option(help="Folder for figures (SVG, PDF) and tables (CSV, LaTeX).", metavar="FOLDER")
+        Path | None, typer.Option(help="Folder for figures (SVG, PDF) and tables (CSV, JSON, LaTeX).", metavar="FOLDER")
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -455,9 +481,9 @@ def report(
     from agnncert.cli.report_step import report_run
 
     reported = report_run(file, out, papers)
-    outcome = {"report": reported.page, "files": reported.files, "sentences": reported.sentences}
+    outcome = {name: getattr(reported, name) for name in ("files", "sentences", "classes")}
     places = [f"Report: {reported.page}", *(f"  {path}" for path in reported.files)]
-    Screen(json).result(outcome, "\n".join([*places, *reported.sentences]))
+    Screen(json).result({"report": reported.page, **outcome}, "\n".join([*places, reported.text]))
 
 
 for _addon in addons("agnncert.commands").values():

@@ -1,18 +1,16 @@
 """What ``agnncert compare`` does: defences on one dataset, with a folder of results; or finished runs side by side."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agnncert.baselines.named import defence_named
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.baselines import defence_named
 from agnncert.cli.folder import RunFolder, find_run
 from agnncert.cli.inputs import class_names, file_name, fresh_model, is_module_spec, load_data
-from agnncert.cli.settings import CompareSettings, empty_of, numbers, pairs
+from agnncert.cli.settings import CompareSettings, numbers, pairs
 from agnncert.comparison.compared import Comparison, compare
-from agnncert.comparison.rows import Voted
 from agnncert.comparison.threat import Threat
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
@@ -50,18 +48,17 @@ def compare_run(
         on_progress: Called before every defence.
     """
     injected = math.inf if settings.edges_per_injected == "inf" else float(settings.edges_per_injected)
-    threat = Threat(settings.kind, injected, settings.own_features)
+    threat = Threat(settings.against, injected, settings.own_features)
     sizes, designs = numbers("sizes", settings.sizes), numbers("size", settings.size)
     data = load_data(settings)
     task, data_name = infer_task(data), getattr(data, "name", None) or Path(settings.data).name
     name = settings.model or "gcn"
     own = {"model": lambda: fresh_model(settings, data), "model_args": {}}
     model: dict[str, Any] = own if is_module_spec(name) else {"model": name, "model_args": settings.set}
-    names = class_names(data)
-    chosen = [_with_vote(*_parsed(text), task, names) for text in settings.defence] or None
+    chosen: list[Any] = [_defence(text, task) for text in settings.defence]
     folder = Path(out) if out is not None else Path("runs") / file_name(f"{data_name}-{name}-comparison")
     comparison = compare(
-        data, chosen, against=settings.kind, sizes=sizes or None, rule=settings.with_class_numbers(names).vote,
+        data, chosen or None, against=settings.against, sizes=sizes or None, rule=settings.rule(class_names(data)),
         size=designs or None, edges_per_injected=injected, own_features=settings.own_features, **model,
         fit=settings.fit_arguments(), references=settings.references,
         sampling={"selection": settings.selection, "samples": settings.samples, "alpha": settings.alpha},
@@ -72,30 +69,10 @@ def compare_run(
     return Compared(folder, comparison, files)
 
 
-def _parsed(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and settings of a defence, from text such as ``bi-rs:p_edge=0.7,p_node=0.9``."""
+def _defence(text: str, task: str) -> Any:
+    """A defence from its name and settings, such as ``bi-rs:p_edge=0.7,p_node=0.9``."""
     name, _, rest = text.partition(":")
-    return name, pairs("defence", [word for word in rest.split(",") if word])
-
-
-def _with_vote(kind: str, values: Mapping[str, Any], task: str, names: Sequence[str] | None) -> Voted:
-    """A defence and, if its settings hold ``empty`` or ``prior`` (``5``, or ``0/12`` for classes), its voting rule."""
-    settings = {name: value for name, value in values.items() if name not in ("empty", "prior")}
-    defence: Any = defence_named(kind, task, settings)
-    voted: Voted = defence
-    if len(settings) == len(values):
-        return voted
-    prior = values.get("prior", 0)
-    if isinstance(prior, str):
-        words = prior.split("/")
-        if not all(word.removeprefix("-").isdecimal() for word in words):
-            raise SettingsError(f"prior={prior}: expected a whole number, or one for each class, such as 0/12.")
-        prior = [int(word) for word in words]
-    empty = values.get("empty")
-    if isinstance(empty, str):
-        number = empty_of(empty, names)
-        empty = int(number) if number is not None and number.isdecimal() else number
-    return defence, VotingRule(empty, prior)
+    return defence_named(name, task, pairs("defence", [word for word in rest.split(",") if word]))
 
 
 def side_by_side(places: Sequence[str | Path]) -> tuple[list[str], list[list[Any]]]:

@@ -1,8 +1,7 @@
 """``RunFolder``: everything that one run leaves behind, each file written whole or not at all.
 
-Also what is stored there: settings as TOML, and the environment (versions and kind of machine, nothing that names it).
-
-The model card of a run folder: what the model is, what it was made from, what it can do and what not.
+Also what is stored there: settings as TOML, the environment (versions and kind of machine, nothing that names it), and
+the model card.
 """
 
 import csv
@@ -11,8 +10,10 @@ import json
 import logging
 import os
 import platform
+import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, count
@@ -20,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from agnncert import __version__
-from agnncert.cli.main import Stopped
+from agnncert.cli import Stopped
 from agnncert.cli.settings import read_toml
 from agnncert.errors import AgnncertError, SettingsError
-from agnncert.report.figures import laid_out
-from agnncert.storage import write_atomic
+from agnncert.report.figures import csv_cell, laid_out
+from agnncert.storage import visible, write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,6 @@ Row = dict[str, Any]
 SETTINGS = "settings.toml"
 DATA = "data.json"
 VOTE = "vote.json"
-MODEL_CARD = "MODEL_CARD.md"
 OWN_FILES = (
     SETTINGS, DATA, VOTE, "environment.json", "weights.safetensors", "weights.json", "certificate.cert",
     "results.jsonl", "results.csv", "report.html", "log.txt", "MODEL_CARD.md",
@@ -120,7 +120,7 @@ class RunFolder:
     def rows(self, step: str | None = None) -> list[Row]:
         """Rows of results, of all steps or of one."""
         file = self.path / "results.jsonl"
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
         try:
             rows = [json.loads(line) for line in lines]
         except ValueError as error:
@@ -135,7 +135,7 @@ class RunFolder:
         text = io.StringIO()
         writer = csv.DictWriter(text, ROW_FIELDS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(whole)
+        writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in whole)
         self.write("results.jsonl", "".join(json.dumps(row) + "\n" for row in whole))
         self.write("results.csv", text.getvalue())
 
@@ -143,7 +143,7 @@ class RunFolder:
         """A JSON file of this folder; empty if there is none."""
         file = self.path / name
         try:
-            return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else {}
+            return dict(visible(json.loads(file.read_text(encoding="utf-8")))) if file.is_file() else {}
         except (ValueError, TypeError) as error:
             raise SettingsError(f"{file} is damaged: {error}.") from error
 
@@ -153,10 +153,7 @@ class RunFolder:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Writes a log of what happens inside; an interruption says how to continue.
-
-        If the input was wrong, a folder that was new is removed again.
-        """
+        """Writes a log; an interruption says how to continue, and a wrong input removes a folder that was new."""
         is_new = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / "log.txt").is_symlink():  # it may lead to any file of the user
@@ -197,7 +194,7 @@ def open_run(
     """The folder for a step: a new one, or the one in which the same step was begun before.
 
     Args:
-        out: The folder to use; when not given, ``runs/name``, or ``runs/name-2`` … if that holds another run.
+        out: The folder to use. Defaults to ``runs/name``, or ``runs/name-2`` … if that holds another run.
         name: What to call it.
         step: The step that is to begin.
         table: Its settings.
@@ -230,15 +227,7 @@ def find_run(path: str | Path) -> RunFolder | None:
 
 
 def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
-    r"""Tables of plain values as TOML.
-
-    Example:
-        >>> toml_text({"train": {"data": "cora-ml", "lr": 0.01, "set": {"num_layers": 2}}})
-        '[train]\ndata = "cora-ml"\nlr = 0.01\n\n[train.set]\nnum_layers = 2\n'
-
-    Raises:
-        SettingsError: A value is neither text, a number, yes or no, nor a list or table of these.
-    """
+    """Tables of plain values as TOML; raises SettingsError if a value cannot be stored."""
     import tomli_w
 
     try:
@@ -249,77 +238,106 @@ def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
 
 def environment() -> dict[str, Any]:
     """Versions of the libraries and the kind of machine; no host name, user or path."""
-    return {
-        "agnncert": __version__,
-        "python": platform.python_version(),
-        **{name: installed for name in PACKAGES if (installed := _version(name)) is not None},
-        "system": f"{platform.system()} {platform.machine()}",
-        "cpus": os.cpu_count(),
-    }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    versions = {"agnncert": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return {**versions, "system": f"{platform.system()} {platform.machine()}", "cpus": os.cpu_count()}
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-_INTENDED = """\
-The model is meant to vote: the certified label of a {task} is the one that most subgraphs of the graph elect
-(`ac.certify(model, data, division).label`), not the output of one pass over the whole graph. A certificate speaks about
-the graph it was made on, and says what no attack *starting from that graph* can change."""
-_LIMITS = """\
-- A certified label stays the same; it need not be correct.
-- Nothing is proved about attacks on the training data.
-- Ids must stay with their {task}s' nodes, and features must be prepared as they were here.
-- Compare the accuracies above: a model that sees no edges needs no proof. If it does as well, use that one."""
+_CARD = """\
+# Model card: {title}
 
-_ABOUT_DATA = ("name", "task", "graphs", "nodes", "edges", "features", "classes", "digest")
+## Intended use
+
+To classify {targets} of graphs like the one below by a vote. The certified label is the one that the vote elects
+(`ac.certify(model, data, division).label`), not the output of one pass over the whole graph. Who may rely on it, for
+which decisions, and who has approved that: to be filled in by whoever deploys the model.
+
+## Model and threshold
+
+{made}
+
+## Data and split
+
+{data}
+
+{fitted}All figures below are of the test part, unless another part was certified.
+
+## Figures
+
+{results}
+
+{proved}
+
+## Not covered
+
+{open}
+
+## Until when
+
+The figures are about the data with the digest above. Certify again when the graph or the model has changed by anything
+but an attack within the stated size, and measure again when the shares of the classes change. Review by: to be filled
+in.
+
+## How to make and check it
+
+{commands}
+    agnncert verify .
+"""
+_ALWAYS_OPEN = (
+    "That a label is correct: a certified label stays the same.",
+    "Attacks on the training data.",
+    "Data whose features are prepared in another way, or whose nodes have other ids.",
+)
 
 
-def write_card(folder: RunFolder) -> None:
-    """Writes the model card of a run from what its folder holds."""
-    settings, data = folder.settings, folder.data
+def write_card(
+    folder: RunFolder, proved: Sequence[str] = (), by_class: str = "", not_proved: Sequence[str] = _ALWAYS_OPEN
+) -> None:
+    """Writes the model card of a run.
+
+    Args:
+        folder: The run, whose settings, data and results are shown.
+        proved: Sentences about what is proved.
+        by_class: Figures of each class, with and without attack, as a table in text.
+        not_proved: Sentences about what is not.
+    """
+    settings, data, choice = folder.settings, folder.data, folder.read_json(VOTE)
     made = {**settings.get("certify", {}), **settings.get("train", {})}
-    rows = [row for row in folder.rows() if row["size"] is None]
-    task = str(data.get("task", "node"))
-    parts = [
-        f"# Model card: {_plain(made.get('model', 'model'))} on {_plain(data.get('name', 'data'))}",
-        "## What it is\n\n" + _table({
-            "model": made.get("model"), **made.get("set", {}), "division": made.get("division"),
-            "subgraphs": made.get("groups"), **_vote(folder, made),
-            "seed": made.get("seed", 0), "weights": folder.weights.name,
-        }),
-        "## What it was made from\n\n" + _table(
-            {name: data.get(name) for name in _ABOUT_DATA}
-        ),
-        "## How well it does\n\n" + _table({row["measure"]: _number(row["measure"], row["value"]) for row in rows}),
-        "## What it is for\n\n" + _INTENDED.format(task=task),
-        "## What to mind\n\n" + _LIMITS.format(task=task),
-        "## How to make and check it\n\n" + "\n".join(
-            [*(f"    agnncert {step} --settings settings.toml" for step in settings), "    agnncert verify ."]
-        ),
-    ]  # fmt: skip
-    folder.write(MODEL_CARD, "\n\n".join(parts) + "\n")
-
-
-def _vote(folder: RunFolder, made: dict[str, Any]) -> dict[str, Any]:
-    """How votes are counted, if not as usual; also for which size that was chosen, and with what division."""
-    choice = folder.read_json(VOTE)
     chosen: dict[str, Any] = next((one for one in choice.get("candidates", []) if one.get("chosen")), {})
-    vote = chosen or made
-    return {
-        "vote chosen for size": choice.get("size"),
-        "what decides": chosen.get("decides"),
-        "certified with": chosen.get("division"),
-        "empty subgraphs cast": vote.get("empty"),
-        "votes given in advance": vote.get("prior"),
+    rule = chosen or made
+    parts = {
+        "model": made.get("model"), **made.get("set", {}), "division": made.get("division"),
+        "subgraphs": made.get("groups"), "vote chosen for size": choice.get("size"),
+        "what decides": chosen.get("decides"), "certified with": chosen.get("division"),
+        "empty subgraphs cast": rule.get("empty"), "threshold (votes given in advance)": rule.get("prior", "none"),
+        "classes weighted equally in training": made.get("balance_classes"), "seed": made.get("seed", 0),
+        "weights": folder.weights.name,
+    }  # fmt: skip
+    results = {
+        row["measure"]: f"{100 * row['value']:.1f} %" if "accuracy" in row["measure"] else f"{row['value']:g}"
+        for row in folder.rows()
+        if row["size"] is None and " of class " not in row["measure"]
     }
+    names = ("name", "task", "graphs", "nodes", "edges", "features", "classes", "class_names", "split", "digest")
+    figures = [
+        *(f"{_plain(line)}\n" for text in proved for line in text.split("\n")),
+        textwrap.indent(by_class, "    "),
+    ]
+    card = _CARD.format(
+        title=f"{_plain(made.get('model', 'model'))} on {_plain(data.get('name', 'data'))}", made=_table(parts),
+        data=_table({name.replace("_", " "): data.get(name) for name in names}), results=_table(results),
+        proved="\n".join(figures) if proved else "Nothing is certified yet.", targets=f"{data.get('task', 'node')}s",
+        fitted="The model was fitted on the training part and chosen on validation. " if "train" in settings else "",
+        open="\n".join(f"- {_plain(sentence)}" for sentence in not_proved),
+        commands="\n".join(f"    agnncert {step} --settings settings.toml" for step in settings),
+    )  # fmt: skip
+    folder.write("MODEL_CARD.md", re.sub(r"\n{3,}", "\n\n", card))
 
 
 def _table(values: dict[str, Any]) -> str:
@@ -327,10 +345,10 @@ def _table(values: dict[str, Any]) -> str:
     return laid_out("markdown", ["", ""], rows, "ll") if rows else "Nothing yet."
 
 
-def _number(measure: str, value: float) -> str:
-    return f"{100 * value:.1f} %" if "accuracy" in measure else f"{value:g}"
-
-
 def _plain(value: Any) -> str:
     """Text on one line that Markdown takes for text: names come from the user's data."""
+    if isinstance(value, dict):
+        value = ", ".join(f"{key} {entry:,}" for key, entry in value.items())
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
     return " ".join(str(value).replace("`", "'").replace("<", "&lt;").split())

@@ -1,10 +1,9 @@
-"""Turns settings into data, division, model and targets, of a new run or of an earlier one; estimates time and memory.
+"""Turns settings into data, division, model and targets, of a new run or of an earlier one.
 
 ``study_of_settings`` and ``study_of_run`` return all of it as a ``Study``. ``user_model`` builds a model from
 ``package.module:factory``.
 """
 
-import copy
 import importlib
 import importlib.util
 import inspect
@@ -13,11 +12,10 @@ import os
 import pkgutil
 import re
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from itertools import islice, product
+from dataclasses import fields, replace
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -26,23 +24,19 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from agnncert.certificates.rules import LARGEST_CLASS
 from agnncert.certificates.votes import IntArray
-from agnncert.certificates.voting_rule import LARGEST_CLASS, VotingRule
+from agnncert.cli import place_of
 from agnncert.cli.folder import VOTE, RunFolder
-from agnncert.cli.main import place_of
 from agnncert.cli.settings import CertifySettings, DataSettings, ModelSettings, TrainSettings, settings_from
-from agnncert.comparison.runner import Study, part_rows, predict
+from agnncert.comparison.runner import Study, part_rows
 from agnncert.datasets.catalog import DATASETS
 from agnncert.datasets.columns import FORMATS
 from agnncert.datasets.load import load_dataset
 from agnncert.datasets.splits import dataset_digest
-from agnncert.datasets.tables import load_tables
-from agnncert.datasets.tu import tu_files
+from agnncert.datasets.tables import load_tables, tu_files
 from agnncert.divisions.base import Division
 from agnncert.divisions.named import division_named
-from agnncert.engine import fast
-from agnncert.engine.call import bind
-from agnncert.engine.features import Features
 from agnncert.errors import AgnncertError, DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.disk import is_graph_folder, open_graph
 from agnncert.graphs.graph import infer_task
@@ -50,10 +44,21 @@ from agnncert.graphs.targets import CanonicalData, target_rows
 from agnncert.models.build import MODELS, build_constant, build_model
 from agnncert.models.io import load_model, pretrained, pretrained_settings
 from agnncert.storage import write_atomic
-from agnncert.training.settings import FitSettings
-from agnncert.training.setup import prepare
 
-PathLike = str | os.PathLike[str]
+log = logging.getLogger(__name__)
+
+MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk", "heads", "readout", "scale")
+SomeData = TypeVar("SomeData", bound=DataSettings)
+SomeSettings = TypeVar("SomeSettings", bound=ModelSettings)
+
+LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
+MOST_COUNTED = 20_000_000  # directed edges; the pairs among more would take long to count
+PRETRAINED = "pretrained"  # in place of a file with weights: those that come with the package
+# What certifying adds to the settings of a trained run, or may choose again.
+OWN = (
+    "division", "groups", "hash", "targets", "engine", "edges_only", "tolerance", "memory", "empty", "prior",
+    "size", "against",
+)  # fmt: skip
 
 
 def is_module_spec(model: str) -> bool:
@@ -62,11 +67,10 @@ def is_module_spec(model: str) -> bool:
 
 
 def user_model(spec: str, known: Mapping[str, Any], given: Mapping[str, Any]) -> torch.nn.Module:
-    """Builds the module that ``spec`` names.
+    """Builds the module that ``spec`` names: ``package.module:factory`` or ``file.py:factory``.
 
     Args:
-        spec: ``package.module:factory``, found from the current folder or among installed packages, or
-            ``file.py:factory``. The factory is a function or class; a ready module is used unchanged.
+        spec: A function or class, or a ready module, in the current folder or among installed packages.
         known: Values for parameters that the factory asks for without a default, such as ``in_channels``.
         given: Values that the user has set.
 
@@ -82,13 +86,12 @@ def user_model(spec: str, known: Mapping[str, Any], given: Mapping[str, Any]) ->
     if factory is None:
         public = [n for n, value in vars(module).items() if not n.startswith("_") and callable(value)]
         raise SettingsError(f'{place} has no "{name}": {did_you_mean(name, public)}')
-    if isinstance(factory, torch.nn.Module):
-        if given:
-            raise SettingsError(f"{spec} is a module that is built already: it takes no settings ({', '.join(given)}).")
+    if isinstance(factory, torch.nn.Module) and not given:
         return factory
-    if not callable(factory):
+    if isinstance(factory, torch.nn.Module) or not callable(factory):
+        takes = f" and takes {', '.join(given)}" if given else ""
         raise SettingsError(
-            f"{spec} is a {type(factory).__name__}: expected a function or class that returns a module."
+            f"{spec} is a {type(factory).__name__}: expected a function or class that returns a module{takes}."
         )
     arguments = _arguments(spec, factory, known, given)
     with _explained(spec, ModelContractError):
@@ -98,7 +101,7 @@ def user_model(spec: str, known: Mapping[str, Any], given: Mapping[str, Any]) ->
     return model
 
 
-def load_weights(model: torch.nn.Module, path: PathLike) -> torch.nn.Module:
+def load_weights(model: torch.nn.Module, path: str | os.PathLike[str]) -> torch.nn.Module:
     """Puts the weights of a safetensors file into a module; returns it in evaluation mode.
 
     Raises:
@@ -108,25 +111,14 @@ def load_weights(model: torch.nn.Module, path: PathLike) -> torch.nn.Module:
     if not path.is_file():
         raise ModelContractError(f"there is no file {path} with weights.")
     try:
-        stored = load_file(path)
+        model.load_state_dict(load_file(path))
     except (SafetensorError, OSError, ValueError) as error:
         raise ModelContractError(
             f"{path} is not a safetensors file ({error}). Write one with safetensors.torch.save_file("
             f'model.state_dict(), "{path.stem}.safetensors"); pickles are never opened: they can run code.'
         ) from error
-    wanted = model.state_dict()
-    wrong = [f"missing: {name}{_nearest(name, stored)}" for name in wanted if name not in stored]
-    wrong += [f"unexpected: {name}" for name in stored if name not in wanted]
-    for name in wanted:
-        if name in stored and stored[name].shape != wanted[name].shape:
-            sizes = f"{list(stored[name].shape)} in the file, {list(wanted[name].shape)} in the model"
-            wrong.append(f"of another shape: {name} is {sizes}")
-    if wrong:
-        raise ModelContractError(
-            "\n  ".join([f"the weights in {path} do not fit {type(model).__name__}:", *wrong[:20]])
-            + (f"\n  … and {len(wrong) - 20} more" if len(wrong) > 20 else "")
-        )
-    model.load_state_dict(stored)
+    except RuntimeError as error:
+        raise ModelContractError(f"the weights in {path} do not fit {type(model).__name__}: {error}") from error
     return model.eval()
 
 
@@ -142,9 +134,11 @@ def _imported(name: str) -> ModuleType:
             # Either the module that was named is missing, or another one that it imports.
             if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
                 raise
+            package, _, last = error.name.rpartition(".")
+            beside = pkgutil.iter_modules(getattr(sys.modules.get(package), "__path__", [here]))
             raise SettingsError(
                 f'there is no module "{error.name}" in this folder or among the installed packages: '
-                f"{did_you_mean(error.name.rpartition('.')[2], _siblings(error.name))}"
+                f"{did_you_mean(last, sorted(module.name for module in beside))}"
             ) from error
 
 
@@ -180,53 +174,24 @@ def _from_file(path: Path) -> ModuleType:
     return module
 
 
-def _siblings(missing: str) -> list[str]:
-    """Modules beside the one that is missing: in the current folder, or in its package."""
-    package, _, _ = missing.rpartition(".")
-    places: Iterable[str] = getattr(sys.modules[package], "__path__", []) if package in sys.modules else [os.getcwd()]
-    return sorted(module.name for module in pkgutil.iter_modules(list(places))) or ["none in this folder"]
-
-
 def _arguments(spec: str, factory: Any, known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        parameters = inspect.signature(factory).parameters
+        parameters = inspect.signature(factory).parameters.values()
     except (TypeError, ValueError):
         return dict(given)
-    by_name = [p for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    open_ended = any(p.kind == p.VAR_KEYWORD for p in parameters.values())
-    names = [p.name for p in by_name]
-    for key in given:
-        if not open_ended and key not in names:
-            hint = did_you_mean(key, names) if names else "it takes none."
-            raise SettingsError(f'{spec} has no setting "{key}": {hint}')
-    needed = [p.name for p in by_name if p.default is p.empty and p.name not in given]
-    unknown = [name for name in needed if name not in known]
+    by_name = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    unknown = [] if any(p.kind == p.VAR_KEYWORD for p in parameters) else [key for key in given if key not in by_name]
     if unknown:
+        hint = did_you_mean(unknown[0], by_name) if by_name else "it takes none."
+        raise SettingsError(f'{spec} has no setting "{unknown[0]}": {hint}')
+    needed = [name for name, p in by_name.items() if p.default is p.empty and name not in given]
+    open_ones = [name for name in needed if name not in known]
+    if open_ones:
         raise SettingsError(
-            f"{spec} needs {', '.join(unknown)}: give them, as in --set {unknown[0]}=…, or write a factory "
+            f"{spec} needs {', '.join(open_ones)}: give them, as in --set {open_ones[0]}=…, or write a factory "
             "that needs none."
         )
     return {**{name: known[name] for name in needed}, **given}
-
-
-def _nearest(name: str, stored: Mapping[str, Any]) -> str:
-    hint = did_you_mean(name, stored)
-    return f" ({hint.split('?')[0].replace('did you mean', 'is it')}?)" if "?" in hint else ""
-
-
-log = logging.getLogger(__name__)
-
-MODEL_SETTINGS = ("hidden_channels", "num_layers", "dropout", "act", "norm", "jk", "heads", "readout", "scale")
-SomeData = TypeVar("SomeData", bound=DataSettings)
-SomeSettings = TypeVar("SomeSettings", bound=ModelSettings)
-
-LARGEST_COPY = 50_000_000  # bytes of tables that a run folder keeps a copy of
-PRETRAINED = "pretrained"  # in place of a file with weights: those that come with the package
-# What certifying adds to the settings of a trained run, or may choose again.
-OWN = (
-    "division", "groups", "hash", "targets", "engine", "edges_only", "tolerance", "memory", "empty", "prior",
-    "size", "kind",
-)  # fmt: skip
 
 
 def load_data(settings: DataSettings) -> Any:
@@ -264,17 +229,25 @@ def describe(ready: CanonicalData, settings: DataSettings) -> dict[str, Any]:
     data, task = ready.data, ready.task
     graphs = data if task == "graph" else [data]
     classes = getattr(data, "num_classes", None)
+    parts = {part: part_rows(ready, part) for part in ("train", "val", "test")}
     return {
         "name": getattr(data, "name", None) or settings.data,
         "task": task,
         "digest": dataset_digest(ready),
         "graphs": len(graphs),
         "nodes": sum(int(graph.num_nodes) for graph in graphs),
-        "edges": sum(int(graph.num_edges) for graph in graphs),
+        "edges": sum(map(_num_pairs, graphs)) if sum(int(g.num_edges) for g in graphs) < MOST_COUNTED else None,
         "features": int(graphs[0].num_features),
         "classes": None if classes is None else int(classes),
         "class_names": class_names(data),
+        "split": {part: len(rows) for part, rows in parts.items() if rows is not None} or None,
     }
+
+
+def _num_pairs(graph: Any) -> int:
+    """Edges of a graph, those of both directions once."""
+    low, high = graph.edge_index.aminmax(dim=0)
+    return int(torch.unique(low * int(graph.num_nodes) + high).numel())
 
 
 def class_names(data: Any) -> list[str] | None:
@@ -291,11 +264,9 @@ def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
         log.warning("the graph stays in %s: later steps need --root with the folder that holds it", settings.data)
         return
     given = {"nodes": settings.nodes, "edges": settings.edges, "graphs": settings.graphs}
-    files = {kind: Path(file) for kind, file in given.items() if file is not None}
-    for kind, suffix in product(given, FORMATS) if settings.data else ():
-        file = Path(settings.data) / f"{kind}{suffix}"
-        if kind not in files and file.is_file():
-            files[kind] = file
+    beside = [Path(settings.data, f"{kind}{suffix}") for kind, suffix in product(given, FORMATS) if settings.data]
+    files = {file.stem: file for file in reversed(beside) if file.is_file()}  # the first format counts
+    files |= {kind: Path(file) for kind, file in given.items() if file is not None}
     if settings.data and not files:
         files = {path.stem: path for path in tu_files(settings.data).values()}
     if sum(file.stat().st_size for file in files.values()) > LARGEST_COPY:
@@ -334,9 +305,9 @@ def fresh_model(settings: ModelSettings, data: Any) -> Any:
         raise SettingsError(
             f'no model is called "{name}": {did_you_mean(name, MODELS)} Your own model: package.module:factory.'
         )
-    for key in given:
-        if key not in MODEL_SETTINGS:
-            raise SettingsError(f'a built-in model has no setting "{key}": {did_you_mean(key, MODEL_SETTINGS)}')
+    wrong = [key for key in given if key not in MODEL_SETTINGS]
+    if wrong:
+        raise SettingsError(f'a built-in model has no setting "{wrong[0]}": {did_you_mean(wrong[0], MODEL_SETTINGS)}')
     return build_model(name, data, seed=settings.seed, **given)
 
 
@@ -397,7 +368,6 @@ def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study
     if settings.weights == PRETRAINED:
         settings = _as_pretrained(settings)
     ready = CanonicalData.of(load_data(settings))
-    settings = settings.with_class_numbers(class_names(ready.data))
     settings, division = make_division(settings, ready.task)
     return settings, _study(ready, settings, division, trained_model(settings, ready.data))
 
@@ -429,8 +399,7 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
 
     Args:
         folder: The run.
-        changes: What to certify and how, if not as before. Data must not be named; a model of the user's own must be,
-            because code that only the folder names is not imported.
+        changes: What to certify and how, if not as before. Data must not be named; a model of the user's own must be.
 
     Raises:
         SettingsError: The run has not come far enough, its data has changed, ``changes`` name other data, or the folder
@@ -446,31 +415,29 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
     shared = [entry.name for entry in fields(CertifySettings) if hasattr(earlier, entry.name)]
     values = {name: getattr(earlier, name) for name in shared}
     trained_for_size = isinstance(earlier, TrainSettings) and earlier.fit.get("objective") == "certified"
-    if isinstance(earlier, TrainSettings) and not (trained_for_size and earlier.size and not earlier.sets_vote):
-        values |= {"size": None, "kind": None}
-    if changes.sets_vote or changes.size is not None:  # the voting rule is chosen as a whole
-        values |= {"empty": None, "prior": None, "size": None, "kind": None}
+    if isinstance(earlier, TrainSettings) and not (trained_for_size and earlier.size and not earlier.sets_rule):
+        values |= {"size": None, "against": None}
+    if changes.sets_rule or changes.size is not None:  # the voting rule is chosen as a whole
+        values |= {"empty": None, "prior": None, "size": None, "against": None}
     values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
     if changes.division in ("per-neighbour", "per-edge"):  # not as many groups as the run was trained with
         values["groups"] = changes.groups
     settings = CertifySettings(**values)
     ready = _unchanged(folder, earlier)
-    settings = settings.with_class_numbers(class_names(ready.data))
     model = _with_weights(folder, earlier, ready.data)
     settings, division = make_division(settings, ready.task)
     return settings, _study(ready, settings, division, model)
 
 
-def row_origin(
-    settings: ModelSettings, division: Any, about: dict[str, Any], vote: VotingRule | None = None
-) -> dict[str, Any]:
+def row_origin(settings: ModelSettings, study: Study, about: dict[str, Any]) -> dict[str, Any]:
     """Data, model, division and seed, as every row of results names them."""
     known = {"data": about["name"], "digest": about["digest"], "seed": settings.seed, "model": settings.model}
-    return {**known, "division": f"{division}" if vote is None else f"{division}, {vote}"}
+    return {**known, "division": f"{study.defence}" if study.vote is None else f"{study.defence}, {study.vote}"}
 
 
 def _study(ready: CanonicalData, settings: CertifySettings, division: Any, model: Any) -> Study:
-    return Study(ready, targets_of(ready, settings.targets), division, model, seed=settings.seed)
+    rule = settings.rule(class_names(ready.data))
+    return Study(ready, targets_of(ready, settings.targets), division, model, seed=settings.seed, vote=rule)
 
 
 def settings_of_folder(
@@ -480,14 +447,9 @@ def settings_of_folder(
 
     Args:
         folder: The run.
-        settings: What it stores.
-        root: Folder that holds the datasets. What the run folder says about it is ignored: files of datasets can
-            contain code.
-        model: The model as the caller names it. Required if the model of the run is code; this one is imported, also
-            if the folder names another.
-
-    Returns:
-        Settings that read a user's tables from their copy in the run folder.
+        settings: What it stores. A user's tables are read from their copy in the run folder.
+        root: Folder that holds the datasets; the run folder cannot name it, because files of datasets can contain code.
+        model: The model as the caller names it. Required if the model of the run is code; this one is imported.
 
     Raises:
         SettingsError: The model is code and ``model`` is not given, ``model`` is not the built-in model of the run, or
@@ -518,11 +480,7 @@ def data_of_folder(folder: RunFolder, settings: SomeData, root: str | None = Non
 
 
 def load_run_data(folder: RunFolder, root: str | None = None) -> Any:
-    """The data of a run, which must be what it was; nothing that the folder names is run.
-
-    Raises:
-        SettingsError: The run has no data, other data by now, or data neither in its folder nor in ``root``.
-    """
+    """The data of a run, which must be what it was; nothing that the folder names is run."""
     return _unchanged(folder, data_of_folder(folder, stored_settings(folder), root)).data
 
 
@@ -543,13 +501,7 @@ def model_of_run(folder: RunFolder, data: Any, named: ModelSettings, root: str |
 
 
 def who_votes(folder: RunFolder, model: Any, data: Any) -> Any:
-    """The model that was certified.
-
-    The model of the run, unless the voting rule was chosen for a size and a constant model did as well.
-
-    Raises:
-        SettingsError: What the folder says about it is damaged.
-    """
+    """The model that was certified: a constant one if the voting rule was chosen for a size and it did as well."""
     chosen = folder.read_json(VOTE).get("constant")
     if chosen is None:
         return model
@@ -600,90 +552,3 @@ def _check_places(folder: RunFolder, settings: DataSettings, root: str | None) -
     links = [str(place) for place in folder.path.rglob("*") if place.is_symlink()]
     if links:
         raise SettingsError(f"{folder} names files outside of it, by links: {', '.join(links)}. Replace them by files.")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Expected time, and memory of the whole process."""
-
-    seconds: float
-    megabytes: int
-
-    def __str__(self) -> str:
-        return f"about {duration(self.seconds)} and {self.megabytes / 1000:.1f} GB of memory"
-
-
-def estimate_training(model: torch.nn.Module, data: Any, division: Division, settings: FitSettings) -> Estimate:
-    """What ``fit`` takes if it runs through all epochs. The model itself is not changed.
-
-    Raises:
-        AgnncertError: The model cannot be trained on this data with these settings.
-    """
-    twin = copy.deepcopy(model)
-    with torch.random.fork_rng(devices=[]):
-        setup = prepare(twin.eval(), data, division, settings)
-        twin.train()
-        steps = setup.objective.steps()
-        first = list(islice(steps, 2))
-        step = min(_seconds(work) for work in (first[0], first[-1]))
-        epoch = step * (len(first) + sum(1 for _ in steps))
-        twin.eval()
-        evaluation = _seconds(setup.score)
-    return Estimate(settings["epochs"] * (epoch + evaluation / settings["evaluate_every"]), _megabytes())
-
-
-@torch.no_grad()
-def estimate_certification(study: Study, engine: str = "fast") -> Estimate:
-    """What ``certify`` takes for a trained model and a division.
-
-    Raises:
-        AgnncertError: The data cannot be used, or the model cannot be called.
-    """
-    model, division, chosen = study.new_model(), study.division, study.chosen
-    task, graph = chosen.task, chosen.graph
-    begin = time.perf_counter()
-    call = bind(model, graph, task)
-    layout = fast.plan(graph, division, None if task == "graph" else chosen.rows, call.dtype)
-    preparation = time.perf_counter() - begin
-    whole = predict(study, model).seconds
-    if engine == "naive":
-        return Estimate(preparation + division.num_groups_in(graph) * whole, _megabytes())
-    chunks = list(layout.chunks(fast.CHUNK_ROWS))
-    if not chunks:
-        return Estimate(preparation + whole, _megabytes())
-    features = Features(graph.x.to(call.dtype), layout.sparse)
-    cells = layout.pieces.cell[chunks[0].copies]
-    batch = torch.unique_consecutive(cells, return_inverse=True)[1] if task == "graph" else None
-    first = _seconds(lambda: fast.evaluate(call, layout, features, chunks[0], batch))
-    return Estimate(preparation + whole + first * len(chunks), _megabytes())
-
-
-def duration(seconds: float) -> str:
-    """A time in words.
-
-    Example:
-        >>> duration(0.4), duration(75), duration(7300)
-        ('1 s', '1 min 15 s', '2 h 1 min')
-    """
-    whole = max(1, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def _seconds(work: Callable[[], Any]) -> float:
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
-
-
-def _megabytes() -> int:
-    """The peak memory of this process so far, plus a tenth."""
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return 1000
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(1.1 * peak / (1_000_000 if sys.platform == "darwin" else 1000))

@@ -23,7 +23,9 @@ Root = Annotated[str | None, typer.Option(metavar="FOLDER", help="Folder that ho
 Seed = Annotated[int | None, typer.Option(help="Seed of the split and of everything random.", show_default="0")]
 Model = Annotated[
     str | None,
-    typer.Option(help="gcn, sage, gat, gin, resgcn or mlp, or your own as package.module:factory.", show_default="gcn"),
+    typer.Option(
+        help="gcn, sage, gat, gin, resgcn, rgcn or mlp, or your own as package.module:factory.", show_default="gcn"
+    ),
 ]
 ModelOfRun = Annotated[
     str | None, typer.Option("--model", help="The model of the run, needed if it is package.module:factory.")
@@ -38,7 +40,7 @@ Division = Annotated[
     str | None, typer.Option(help="node, edge, gated, per-neighbour or per-edge.", show_default="node")
 ]
 Groups = Annotated[
-    str | None,
+    int | None,
     typer.Option(
         metavar="T", show_default="300 for nodes, 30 for graphs",
         help="Number of subgraphs; none for per-neighbour and per-edge.",

@@ -1,47 +1,60 @@
-"""The last step of a run: the page of its certificate, and three sentences that sum it up."""
+"""The last step of a run: the page of its certificate, and a few sentences and a table that sum it up."""
 
+import math
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from agnncert.addons import addons
+from agnncert.certificates.claim import Claim
 from agnncert.cli.folder import VOTE, RunFolder, find_run
 from agnncert.comparison.threat import BY_SIZE
 from agnncert.proving.certificate import Certificate, load_certificate
-from agnncert.report.figures import save_figures, save_tables
+from agnncert.report.figures import laid_out, save_figures, save_tables
 from agnncert.report.page import build_report
-from agnncert.report.summary import ReportContext, Summary, summarise
-from agnncert.report.text import headline, percent, things
+from agnncert.report.summary import ReportContext, summarise
+from agnncert.report.text import beside, class_records, class_table, few_sizes, headline
 
 UNDER_ATTACK = "accuracy under attack"
+RECALL, FALSE_POSITIVES = "recall of class", "false positive rate of class"  # with its number, in rows of results
 
 
 @dataclass(frozen=True)
 class Reported:
-    """A report.
+    """A report."""
 
-    Attributes:
-        page: The HTML file.
-        files: Figures and tables for papers, if they were asked for.
-        sentences: What is proved, how that compares with models that need no proof, how to verify it.
-    """
+    claim: Claim
+    page: Path | None  # None if none was to be written
+    files: tuple[Path, ...]  # figures and tables for papers, if they were asked for
+    sentences: tuple[str, str, str]  # what is proved, what must be read with it, how to verify it
+    table: str  # what is certified of each class at a few sizes; empty if no truth is known
+    classes: list[dict[str, Any]]  # the same as records
 
-    page: Path
-    files: tuple[Path, ...]
-    sentences: tuple[str, str, str]
+    @property
+    def text(self) -> str:
+        """The sentences with the table of the classes between them."""
+        proved, more, check = self.sentences
+        return "\n".join([proved, more, *([f"\n{self.table}\n"] if self.table else []), check])
 
 
-def report_run(source: str | Path, out: str | Path | None = None, papers: str | Path | None = None) -> Reported:
-    """Writes the report of a certificate or of the run that holds one.
+def report_run(
+    source: str | Path, out: str | Path | None = None, papers: str | Path | None = None, write: bool = True
+) -> Reported:
+    """Writes the report of a certificate, or of a run folder, whose other contents are shown beside the certificate.
 
     Args:
-        source: A certificate, or a run folder. What else the folder knows is shown beside the certificate.
-        out: The page to write; ``report.html`` beside the certificate when not given.
-        papers: A folder for figures (SVG, PDF) and tables (CSV, LaTeX).
+        source: The certificate or the run folder.
+        out: The page to write. Defaults to ``report.html`` beside the certificate, or to a file with the name of the
+            certificate if that is not ``certificate.cert``: each certificate in a folder has its own page.
+        papers: A folder for figures (SVG, PDF) and tables (CSV, JSON, LaTeX).
+        write: Whether to write the page.
     """
-    folder = find_run(source)
-    file = folder.certificate if folder is not None and Path(source).is_dir() else Path(source)
-    return report_certificate(load_certificate(file), file, folder, out, papers)
+    file = Path(source, "certificate.cert") if Path(source).is_dir() else Path(source)
+    folder = find_run(file)
+    if folder is not None and file.name != folder.certificate.name:
+        folder = None  # it is about another certificate
+    return report_certificate(load_certificate(file), file, folder, out, papers, write)
 
 
 def report_certificate(
@@ -50,15 +63,28 @@ def report_certificate(
     folder: RunFolder | None,
     out: str | Path | None = None,
     papers: str | Path | None = None,
+    write: bool = True,
 ) -> Reported:
-    """Writes the report of a certificate that is loaded already; ``file`` is where it is stored."""
+    """Sums up a certificate that is loaded already, and writes its page; ``file`` is where it is stored."""
     context = ReportContext() if folder is None else context_of(folder, certificate)
     context = replace(context, certificate_path=str(file), run_path="" if folder is None else str(folder))
-    page = build_report(certificate, out or file.with_name("report.html"), context=context)
-    files: tuple[Path, ...] = ()
+    page, files = None, tuple[Path, ...]()
+    if write:
+        name = "report.html" if file.stem == "certificate" else f"{file.stem}.html"
+        page = build_report(certificate, out or file.with_name(name), context=context)
     if papers is not None:
         files = (*save_figures(certificate, papers, context), *save_tables(certificate, papers, context))
-    return Reported(page, files, sentences(certificate, context))
+    summary = summarise(certificate, context)
+    check = f"agnncert verify {shlex.quote(str(file))}"
+    more = f"{check} --data … --model …" if folder is None else f"agnncert verify {shlex.quote(str(folder))}"
+    check = f"Check the arithmetic, from the file alone: {check}. Check it against data and model: {more}"
+    titles, rows = class_table(summary)
+    table = laid_out("text", titles, rows, "l" + "r" * (len(titles) - 1)) if rows else ""
+    proved, read_with, table = (
+        words.replace("\u00a0", " ") for words in (f"{headline(summary)}.", "\n".join(beside(summary)), table)
+    )
+    classes = class_records(summary, [-1, *few_sizes(summary)])
+    return Reported(certificate.claim, page, files, (proved, read_with, check), table, classes)
 
 
 def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
@@ -79,6 +105,7 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
         mlp=None if on_graphs else no_edges,
         bag_of_nodes=no_edges if on_graphs else None,
         majority=known.get("accuracy, majority class"),
+        by_class=_recorded_classes(known, certificate.counts.shape[1], "bag_of_nodes" if on_graphs else "mlp"),
         size_only=[
             (row["size"], row["value"]) for row in rows if row["measure"] == BY_SIZE and row["size"] is not None
         ],
@@ -91,34 +118,11 @@ def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:
     )
 
 
-def sentences(certificate: Certificate, context: ReportContext) -> tuple[str, str, str]:
-    """What is proved, how it compares, how to check it."""
-    summary = summarise(certificate, context)
-    check = f"agnncert verify {shlex.quote(context.certificate_path or 'certificate.cert')}"
-    return (
-        f"{headline(summary)}.".replace("\u00a0", " "),
-        _comparison(summary).replace("\u00a0", " "),
-        f"Anyone can check this without trusting the program that made it: {check}",
-    )
-
-
-# What is said of each model beside the vote; {} is its accuracy.
-_BESIDE = {
-    "undefended": "an undefended GNN for {}, about which nothing is proved",
-    "mlp": "an MLP that sees no edges for {}, which needs no proof",
-    "majority": "the most frequent class for {}, which needs no proof",
-    "bag_of_nodes": "a model that sees no edges for {}",
-}
-
-
-def _comparison(summary: Summary) -> str:
-    """The vote without an attack beside the models that need no proof, on the same targets."""
-    if summary.truth is None:
-        return f"The {things(summary)} have no known labels, so nothing is said about being right."
-    right = percent(float(summary.counted.sum() / summary.num_judged))
-    vote = f"Without an attack the vote is right for {right} of the"
-    known = {key: percent(value) for key, _, value in summary.references}
-    others = [words.format(known[key]) for key, words in _BESIDE.items() if key in known]
-    if summary.context.size_only:
-        others.append(f"the number of nodes or edges alone for {percent(min(summary.context.size_only)[1])}")
-    return "; ".join([f"{vote} {things(summary)}", *others]) + "."
+def _recorded_classes(known: dict[str, Any], num_classes: int, no_edges: str) -> dict[str, list[tuple[float, float]]]:
+    """Recall and false positive rate of each class, by model, where training has recorded them."""
+    found = {}
+    for key, word in ((no_edges, "no edges"), ("undefended", "undefended")):
+        names = [(f"{RECALL} {k}, {word}", f"{FALSE_POSITIVES} {k}, {word}") for k in range(num_classes)]
+        if any(name in known for pair in names for name in pair):
+            found[key] = [(known.get(recall, math.nan), known.get(false, math.nan)) for recall, false in names]
+    return found

@@ -17,11 +17,7 @@ _SECONDS_BETWEEN_LINES = 15.0
 
 
 class Screen:
-    """Where a command writes. With ``--json`` stdout is kept for the JSON alone.
-
-    Attributes:
-        as_json: Whether machines are reading.
-    """
+    """Where a command writes. With ``--json`` stdout is kept for the JSON alone."""
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
@@ -68,23 +64,42 @@ def _is_for_people(record: logging.LogRecord) -> bool:
 
 class _Plain(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        prefix = "warning: " if record.levelno >= logging.WARNING else ""
-        return prefix + record.getMessage()
+        return ("warning: " if record.levelno >= logging.WARNING else "") + record.getMessage()
+
+
+def _left(progress: Progress) -> str:
+    """The time that is left, and the memory of the process so far; empty if the time is unknown."""
+    if not math.isfinite(progress.seconds_left):
+        return ""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        memory = ""
+    else:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        memory = f", the process has used up to {peak / 1e9:.1f} GB"
+    minutes, seconds = divmod(round(progress.seconds_left), 60)
+    return f"about {f'{minutes} min' if minutes else f'{seconds} s'} left{memory}"
 
 
 class _Lines:
-    """Progress where stderr is not a terminal: a line every 15 seconds. (rich would print nothing but the end.)"""
+    """Progress where stderr is not a terminal: a line every 15 seconds, the first one at once if work takes longer.
+
+    Work that has a line also has one when it is done.
+    """
 
     def __init__(self) -> None:
-        self.last = time.monotonic()
+        self.what, self.last = "", time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
         """Prints how far it is, unless a line was printed a moment ago."""
-        if time.monotonic() - self.last < _SECONDS_BETWEEN_LINES:
+        now, is_first = time.monotonic(), self.what != progress.what
+        due = now - self.last >= _SECONDS_BETWEEN_LINES or (is_first and progress.seconds_left > _SECONDS_BETWEEN_LINES)
+        if not due and (is_first or progress.done < progress.total):
             return
-        self.last = time.monotonic()
-        left = f", {progress.seconds_left:.0f} s left" if math.isfinite(progress.seconds_left) else ""
-        print(f"{progress.what}: {progress.done} of {progress.total}{left}", file=sys.stderr, flush=True)
+        self.what, self.last, left = progress.what, now, _left(progress)
+        text = f"{progress.what}: {progress.done} of {progress.total}{', ' if left else ''}{left}"
+        print(text, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Does nothing: lines stay on the screen."""
@@ -111,8 +126,7 @@ class _Bar:
             self.bar.add_task(progress.what, total=progress.total, left="", detail="")
             self.bar.start()
             self.what = progress.what
-        left = f"{progress.seconds_left:.0f} s left" if progress.seconds_left >= 1 else ""
-        self.bar.update(self.bar.task_ids[0], completed=progress.done, left=left, detail=progress.detail)
+        self.bar.update(self.bar.task_ids[0], completed=progress.done, left=_left(progress), detail=progress.detail)
 
     def close(self) -> None:
         """Takes the bar off the screen."""

@@ -8,11 +8,11 @@ in a field means that the setting was not given: its value comes from an earlier
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import VotingRule
 from agnncert.divisions.named import AGNNCERT
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.training.settings import SETTINGS, checked
@@ -20,41 +20,27 @@ from agnncert.training.settings import SETTINGS, checked
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight")
 PARTS = ("test", "val", "train", "all")
 COMMANDS = ("train", "certify", "verify", "audit", "attack", "compare")  # those that have a table in a settings file
-# Settings of ``fit`` that a settings file may hold. The size of the perturbation is one setting here: ``size``.
-FIT = tuple(
-    name for name, known in SETTINGS.items() if known.help and name not in ("design_size", "select_size", "against")
-)
+EMPTY_WORDS = ("edgeless", "abstain")
+# Settings of ``fit`` that are not settings of a run in their own right.
+FIT = tuple(name for name in SETTINGS if name not in ("size", "against", "seed"))
 
 AnySettings = TypeVar("AnySettings")
 
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Which data, and how to read it.
+    """Which data, and how to read it."""
 
-    Attributes:
-        data: Name of a dataset, or a folder with tables.
-        root: Folder that holds the datasets. A settings file cannot set it.
-        nodes: File with the table of nodes.
-        edges: File with the table of edges.
-        graphs: File with the table of graphs, for graph classification.
-        column: Names of columns, by what they hold: one of ``COLUMNS``.
-        feature: Columns of features. Defaults to all other columns.
-        directed: Whether the edges of the tables go one way only.
-        name: Name of data from tables in reports and run folders. Defaults to the name of its folder.
-        seed: Seed of the split and of everything random.
-    """
-
-    data: str = ""
-    root: str | None = None
-    nodes: str | None = None
+    data: str = ""  # a dataset, or a folder with tables
+    root: str | None = None  # folder that holds the datasets; a settings file cannot set it
+    nodes: str | None = None  # files with the tables
     edges: str | None = None
     graphs: str | None = None
-    column: Mapping[str, str] = field(default_factory=dict)
-    feature: tuple[str, ...] = ()
+    column: Mapping[str, str] = field(default_factory=dict)  # names of columns, by what they hold: one of COLUMNS
+    feature: tuple[str, ...] = ()  # columns of features; all other columns by default
     directed: bool = False
-    name: str | None = None
-    seed: int = 0
+    name: str | None = None  # of data from tables, in reports and run folders; by default that of the folder
+    seed: int = 0  # of the split and of everything random
 
     def __post_init__(self) -> None:
         for kind in self.column:
@@ -78,138 +64,87 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class ModelSettings(DataSettings):
-    """Which model votes on which subgraphs, and how votes are counted.
+    """Which model votes on which subgraphs, and how votes are counted."""
 
-    Attributes:
-        model: A built-in model, or ``package.module:factory``, which a settings file cannot set.
-        weights: File with the weights, or ``"pretrained"``.
-        set: Settings of the model, such as ``hidden_channels``, or arguments of the user's factory.
-        division: Name of the division.
-        groups: Number of subgraphs.
-        hash: Hash function that assigns groups.
-        empty: What empty subgraphs vote for: ``"edgeless"``, ``"abstain"`` or a class.
-        prior: Votes given in advance, as text such as ``"5"``, ``"0,12"`` or ``"toxic=12"``.
-    """
-
-    model: str | None = None
-    weights: str | None = None
-    set: Mapping[str, Any] = field(default_factory=dict)
+    model: str | None = None  # a built-in model, or package.module:factory, which a settings file cannot set
+    weights: str | None = None  # file with the weights, or "pretrained"
+    set: Mapping[str, Any] = field(default_factory=dict)  # settings of the model, or arguments of the user's factory
     division: str | None = None
     groups: int | None = None
     hash: str | None = None
-    empty: str | None = None
-    prior: str | None = None
+    empty: str | None = None  # what empty subgraphs vote for: one of EMPTY_WORDS, or a class
+    prior: str | None = None  # votes given in advance: "5", "0,12" or "toxic=12"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.division is not None:
             require_one_of("division", self.division, AGNNCERT)
-        if self.groups is not None:
-            object.__setattr__(self, "groups", number_of_groups(self.groups))
-        if not self.names_classes:
-            _ = self.vote
+        if self.groups is not None and self.groups < 1:
+            raise SettingsError(f"groups={self.groups}: expected a whole number from 1 on.")
 
     @property
-    def sets_vote(self) -> bool:
+    def sets_rule(self) -> bool:
         """Whether the voting rule is set."""
         return self.empty is not None or self.prior is not None
 
-    @property
-    def names_classes(self) -> bool:
-        """Whether the voting rule names classes instead of numbering them. Only the data knows the names."""
-        plain = self.empty in (None, *EMPTY_WORDS) or str(self.empty).isdecimal()
-        return not plain or "=" in (self.prior or "")
-
-    @property
-    def vote(self) -> VotingRule | None:
+    def rule(self, names: Sequence[str] | None) -> VotingRule | None:
         """The voting rule; None for the default one.
-
-        Raises:
-            SettingsError: The voting rule makes no sense, or names classes: see ``with_class_numbers``.
-        """
-        if not self.sets_vote:
-            return None
-        empty: Any = int(self.empty) if self.empty is not None and self.empty.isdecimal() else self.empty
-        return VotingRule(empty, 0 if self.prior is None else prior_of(self.prior))
-
-    def with_class_numbers(self, names: Sequence[str] | None) -> Self:
-        """The same settings with the numbers of classes in place of their names.
 
         Args:
             names: Names of the classes in their order; None if classes have numbers only.
 
         Raises:
-            SettingsError: No class has such a name.
+            SettingsError: The voting rule makes no sense, or no class has such a name.
         """
-        if not self.names_classes:
-            return self
-        prior = self.prior
-        if prior is not None and "=" in prior:
-            prior = ",".join(map(str, named_prior(prior, names)))
-        return replace(self, empty=empty_of(self.empty, names), prior=prior)
+        if not self.sets_rule:
+            return None
+        empty: Any = self.empty
+        if empty is not None and empty not in EMPTY_WORDS:
+            empty = int(empty) if empty.isdecimal() else _class_number("empty", empty, names, EMPTY_WORDS)
+        return VotingRule(empty, 0 if self.prior is None else prior_of(self.prior, names))
 
 
 @dataclass(frozen=True)
 class TrainSettings(ModelSettings):
-    """How to train.
+    """How to train."""
 
-    Attributes:
-        fit: Arguments of ``agnncert.fit`` by name, one of ``FIT``. A stored table has them among the other settings.
-            A ``patience`` of 0 stands for ``None``, which TOML lacks.
-        size: Perturbation size to train for with ``objective="certified"``; with other objectives, the weights with
-            the best certified accuracy at this size are kept.
-        kind: What ``size`` counts with ``objective="certified"``: ``"any"`` change, or ``"structure"``.
-        references: Whether to train the models to compare with: undefended, and without edges.
-    """
-
+    # Arguments of ``agnncert.fit`` by name, one of FIT. A patience of 0 stands for None, which TOML lacks.
     fit: Mapping[str, Any] = field(default_factory=dict)
-    size: int | None = None
-    kind: str | None = None
-    references: bool = True
+    size: int | None = None  # size to train for (objective="certified"), or at which the best weights are kept
+    against: str | None = None  # what that size counts with objective="certified": "any" change, or "structure"
+    references: bool = True  # whether to train the models to compare with: undefended, and without edges
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_size(self.size, self.kind)
-        if self.kind is not None and self.fit.get("objective") != "certified":
-            raise SettingsError(f'kind={self.kind} belongs to objective="certified".')
+        _check_size(self.size, self.against)
+        if self.against is not None and self.fit.get("objective") != "certified":
+            raise SettingsError(f'against={self.against} belongs to objective="certified".')
         checked(self.fit_arguments(), "node")
 
     def fit_arguments(self) -> dict[str, Any]:
         """The arguments of ``agnncert.fit`` that are set, and the seed."""
-        given = {**self.fit, "seed": self.seed}
-        if "patience" in given:
-            given["patience"] = given["patience"] or None
+        given = {**_fit_arguments(self.fit), "seed": self.seed}
         if self.fit.get("objective") == "certified":
-            return given | {"design_size": self.size or 0, "against": self.kind or "any"}
-        return given if self.size is None else given | {"select_size": self.size}
+            given["against"] = self.against or "any"
+        return given if self.size is None else given | {"size": self.size}
 
 
 @dataclass(frozen=True)
 class CertifySettings(ModelSettings):
-    """What to certify, and how.
+    """What to certify, and how."""
 
-    Attributes:
-        targets: Part of the data to certify: one of ``PARTS``. Defaults to the test part, or to all without a split.
-        size: Perturbation size for which the voting rule is chosen.
-        kind: What ``size`` counts: ``"any"`` change, or ``"structure"``.
-        engine: ``"fast"`` or ``"naive"``; both give the same predictions.
-        edges_only: Certify against changes of edges only, for models that are compatible with nothing else.
-        tolerance: Bound on the difference between two computations of one logit. Defaults to the measured one.
-        memory: Megabytes for one chunk of work.
-    """
-
-    targets: str | None = None
-    size: int | None = None
-    kind: str | None = None
-    engine: str = "fast"
-    edges_only: bool = False
-    tolerance: float | None = None
-    memory: int | None = None
+    targets: str | None = None  # part of the data, one of PARTS: by default the test part, or all without a split
+    size: int | None = None  # perturbation size for which the voting rule is chosen
+    against: str | None = None  # what that size counts: "any" change, or "structure"
+    engine: str = "fast"  # or "naive"; both give the same predictions
+    edges_only: bool = False  # for models that are compatible with nothing else
+    tolerance: float | None = None  # bound on the difference between two computations of a logit; else it is measured
+    memory: int | None = None  # megabytes for one chunk of work, beside data, model and libraries
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_size(self.size, self.kind)
-        if self.size is not None and self.sets_vote:
+        _check_size(self.size, self.against)
+        if self.size is not None and self.sets_rule:
             raise SettingsError("--size chooses the voting rule: leave out --empty and --prior.")
         if self.targets is not None:
             require_one_of("part of the data", self.targets, PARTS)
@@ -222,50 +157,40 @@ class CertifySettings(ModelSettings):
 
 @dataclass(frozen=True)
 class CompareSettings(ModelSettings):
-    """What to compare.
+    """What to compare."""
 
-    Attributes:
-        fit: As in :class:`TrainSettings`; for all defences.
-        defence: Defences with their settings, as text. Defaults to all that cover the attack.
-        kind: Kind of attack: ``"edges"``, ``"injection"``, ``"features"`` or ``"edges and features"``.
-        sizes: Attack sizes to show, as text such as ``"0,5,20"``.
-        size: Perturbation sizes for which voting rules are chosen, as text; one row for each.
-        edges_per_injected: Edges of each injected node, or ``"inf"``.
-        own_features: Whether the attack also changes the features of its target.
-        references: Whether to show an undefended model and a model without edges.
-        samples: Number of samples that bound probabilities (randomised defences).
-        selection: Number of samples that choose labels.
-        alpha: Probability of error.
-    """
-
-    fit: Mapping[str, Any] = field(default_factory=dict)
-    defence: tuple[str, ...] = ()
-    kind: str = "edges"
-    sizes: str = ""
-    size: str = ""
+    fit: Mapping[str, Any] = field(default_factory=dict)  # as in TrainSettings, for all defences
+    defence: tuple[str, ...] = ()  # defences with their settings; by default all that cover the attack
+    against: str = "edges"  # or "injection", "features", "edges and features"
+    sizes: str = ""  # attack sizes to show, such as "0,5,20"
+    size: str = ""  # perturbation sizes for which voting rules are chosen; one row for each
     edges_per_injected: float | str = math.inf
-    own_features: bool = False
-    references: bool = True
-    samples: int = 10_000
-    selection: int = 100
-    alpha: float = 0.01
+    own_features: bool = False  # whether the attack also changes the features of its target
+    references: bool = True  # whether to show an undefended model and a model without edges
+    samples: int = 10_000  # of randomised defences: samples that bound probabilities, ...
+    selection: int = 100  # ... samples that choose labels, ...
+    alpha: float = 0.01  # ... and the probability of error
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("division", "groups", "hash", "weights"):
             if getattr(self, name) is not None:
                 raise SettingsError(f"compare has no setting {name}: name divisions as --defence node:num_groups=100.")
-        if self.size and self.sets_vote:
+        if self.size and self.sets_rule:
             raise SettingsError("--size chooses the voting rule: leave out --empty and --prior.")
         checked(self.fit_arguments(), "node")
 
     def fit_arguments(self) -> dict[str, Any]:
         """The arguments of ``agnncert.fit`` that are set."""
-        return {name: value or None if name == "patience" else value for name, value in self.fit.items()}
+        return _fit_arguments(self.fit)
 
 
-def _check_size(size: int | None, kind: str | None) -> None:
-    require_one_of("kind of change", kind or "any", ("any", "structure"))
+def _fit_arguments(fit: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value or None if name == "patience" else value for name, value in fit.items()}
+
+
+def _check_size(size: int | None, against: str | None) -> None:
+    require_one_of("kind of change", against or "any", ("any", "structure"))
     if size is not None and size < 0:
         raise SettingsError(f"size={size}: expected a whole number from 0 on.")
 
@@ -318,11 +243,7 @@ def _table_in(file: Path, command: str) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file.
-
-    Raises:
-        SettingsError: The file cannot be read or is not TOML.
-    """
+    """The content of a TOML file; raises SettingsError if it cannot be read or is not TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -351,7 +272,7 @@ def settings_from(kind: type[AnySettings], table: Mapping[str, Any]) -> AnySetti
         if name not in valid:
             raise SettingsError(f'unknown setting "{key}": {did_you_mean(key, valid)}')
         if name in types:
-            own[name] = number_of_groups(value) if name == "groups" else _converted(name, value, types[name])
+            own[name] = _converted(name, value, types[name])
         else:
             fit[name] = value
     return kind(**own, **({"fit": fit} if fit else {}))
@@ -414,42 +335,21 @@ def require_one_of(what: str, value: str, valid: Iterable[str]) -> None:
         raise SettingsError(f'no {what} is called "{value}": {did_you_mean(value, options)}')
 
 
-def number_of_groups(given: Any) -> int:
-    """A number of groups as it was typed, or stored: a whole number from 1 on.
-
-    Raises:
-        SettingsError: It is something else.
-    """
-    text = str(given).strip()
-    if not (text.isascii() and text.isdecimal()) or not int(text):
-        raise SettingsError(
-            f"groups={text}: expected a whole number from 1 on. One vote per neighbour: --division per-neighbour."
-        )
-    return int(text)
-
-
-EMPTY_WORDS = ("edgeless", "abstain")
-
-
-def empty_of(text: str | None, names: Sequence[str] | None) -> str | None:
-    """The vote of empty subgraphs, with the number of a class in place of its name.
+def prior_of(text: str, names: Sequence[str] | None = None) -> int | tuple[int, ...]:
+    """A prior from text: one whole number, one for each class, or one for some classes by name.
 
     Example:
-        >>> empty_of("toxic", ["safe", "toxic"]), empty_of("abstain", ["safe", "toxic"]), empty_of("0", None)
-        ('1', 'abstain', '0')
+        >>> prior_of("5"), prior_of("0,12"), prior_of("toxic=12", ["safe", "toxic"])
+        (5, (0, 12), (0, 12))
     """
-    if text is None or text in EMPTY_WORDS or text.isdecimal():
-        return text
-    return str(_class_number("empty", text, names, EMPTY_WORDS))
-
-
-def named_prior(text: str, names: Sequence[str] | None) -> tuple[int, ...]:
-    """A prior that names classes, as one number for each class; 0 for classes without a number.
-
-    Example:
-        >>> named_prior("toxic=12", ["safe", "toxic"])
-        (0, 12)
-    """
+    if "=" not in text:
+        try:
+            numbers = tuple(int(word) for word in text.strip("[]() ").split(","))
+        except ValueError:
+            raise SettingsError(
+                f"prior={text}: expected a whole number, or one for each class with commas between them, such as 0,12."
+            ) from None
+        return numbers if "," in text else numbers[0]
     votes: dict[int, int] = {}
     for word in text.split(","):
         name, is_pair, number = (part.strip() for part in word.rpartition("="))
@@ -472,22 +372,6 @@ def _class_number(what: str, name: str, names: Sequence[str] | None, words: Sequ
     if name not in names:
         raise SettingsError(f'{what}: no class is called "{name}": {did_you_mean(name, [*names, *words])}')
     return list(names).index(name)
-
-
-def prior_of(text: str) -> int | tuple[int, ...]:
-    """A prior from text: one whole number, or several with commas between them.
-
-    Example:
-        >>> prior_of("5"), prior_of("0,12")
-        (5, (0, 12))
-    """
-    try:
-        numbers = tuple(int(word) for word in text.strip("[]() ").split(","))
-    except ValueError:
-        raise SettingsError(
-            f"prior={text}: expected a whole number, or one for each class with commas between them, such as 0,12."
-        ) from None
-    return numbers if "," in text else numbers[0]
 
 
 def _plain(value: Any) -> Any:

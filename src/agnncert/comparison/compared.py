@@ -1,45 +1,41 @@
 """``compare``: many defences on the same data, split, base model and kind of attack.
 
-``Threat`` defines what the size of an attack counts. ``rows`` lists the defences and controls to run and makes a row of
-each outcome, ``runner`` runs them, and ``Comparison`` shows the rows as a table and a figure.
+``Threat`` defines what the size of an attack counts, ``runner`` trains and certifies, ``controls`` are what every
+defence should beat, and ``Comparison`` shows the rows as a table and a figure.
 """
 
 import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from agnncert.certificates.voting_rule import VotingRule
-from agnncert.comparison.controls import SIZE_ONLY, SizedGraphs
-from agnncert.comparison.rows import (
-    Entry,
-    Row,
-    Voted,
-    bag_row,
-    checked_designs,
-    entries_of,
-    envelope_row,
-    make_row,
-    named,
-    no_edges_row,
-    size_row,
-    usual_defences,
-    with_vote,
-)
-from agnncert.comparison.runner import BaseModel, Outcome, Study, make_study, run
+from agnncert.baselines import defence_named
+from agnncert.baselines.smoothing import Smoothing
+from agnncert.certificates.rules import VotingRule
+from agnncert.comparison.controls import ABOUT, SIZE_ONLY, SizedGraphs, bag_row, no_edges_row, size_row
+from agnncert.comparison.runner import BaseModel, Defence, Outcome, Row, Study, make_study, row_of, run, vote_in_words
 from agnncert.comparison.threat import BAG_OF_NODES, GRAPH_FREE, MAJORITY, UNDEFENDED, Threat
 from agnncert.datasets.load import load_dataset
+from agnncert.divisions.base import Division
+from agnncert.divisions.edge import EdgeDivision
+from agnncert.divisions.node import NodeDivision
+from agnncert.engine.call import require_kinds
 from agnncert.errors import SettingsError, did_you_mean
-from agnncert.graphs.graph import infer_task
+from agnncert.graphs.graph import Task, infer_task
+from agnncert.models.build import count_classes
 from agnncert.progress import OnProgress, Progress
+from agnncert.proving.measures import MEASURES
 from agnncert.report.figures import FORMATS, Curve, Panel, draw_panels, laid_out
 from agnncert.storage import write_atomic
+from agnncert.training.setup import require_vote
+
+Voted: TypeAlias = Defence | tuple[Division, VotingRule]
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +44,30 @@ SIZES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150)
 FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # for edges and features, where every mix is tried
 FIGURES = (".svg", ".pdf", ".png")
 # Line and remark in a figure, by guarantee: dashed if it is probabilistic, dotted if there is none.
+_WORDS = {
+    "accuracy": "% of labels that are correct and certified",
+    "balanced": "certified balanced accuracy (mean recall of the classes) in %",
+    "recall": "certified recall of class {} in %",
+    "precision": "certified precision of class {} in %",
+}
 _LINES = {"deterministic": ("-", ""), "probabilistic": ("--", " (random)"), "none": (":", " (no proof)")}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row to run."""
+
+    name: str
+    study: Study
+    control: bool = False
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Defences on the same data, split, base model and kind of attack.
+
+    A control may have an *envelope*: at every size the classifier that was chosen for this size. Each of its points is
+    another classifier, so no single classifier has this curve.
 
     Attributes:
         data: Name of the data.
@@ -62,20 +76,45 @@ class Comparison:
         sizes: Attack sizes, ascending.
         targets: Number of targets.
         rows: One dictionary per defence: ``defence``, ``guarantee``, ``accuracy`` (without an attack), ``certified``
-            (share of correct and certified labels at each size), ``control`` (whether it is a control), ``about`` (what
-            can change a control), ``vote`` (the voting rule, if it is not the default), ``design_size`` (for which it
-            was chosen), ``decides`` (what decides in a chosen rule), ``envelope`` (whether each size has another rule),
-            ``forward_passes`` (in the definition of the method), ``seconds_training``, ``seconds_certification``,
-            ``seconds_forward`` (one forward pass of the same model) and ``cost_in_forwards`` (the time of certifying,
-            in forward passes).
+            (share of correct and certified labels at each size), ``balanced`` (certified balanced accuracy at each
+            size), ``recall``, ``precision`` and ``false_positive_rate`` (at each size, for each class; None if
+            undefined), ``control`` (whether it is a control), ``vote`` (the
+            voting rule, if it is not the default), ``design_size`` (for which it was chosen), ``decides`` (what decides
+            in a chosen rule), ``envelope`` (whether each size has another rule), ``forward_passes`` (in the definition
+            of the method), ``seconds_training``, ``seconds_certification``, ``seconds_forward`` (one forward pass of
+            the same model) and ``cost_in_forwards`` (the time of certifying, in forward passes).
+        measure: What tables and figures show: "accuracy", "balanced", "recall" or "precision".
+        label: The class whose recall or precision that is.
     """
 
     data: str
-    task: str
+    task: Task
     threat: Threat
     sizes: tuple[int, ...]
     targets: int
     rows: tuple[Row, ...]
+    measure: str = "accuracy"
+    label: int | None = None
+
+    def by(self, measure: str, label: int | None = None) -> "Comparison":
+        """The same comparison, shown by another measure: "accuracy", "balanced", or "recall" or "precision" of a class.
+
+        Example: ``print(comparison.by("recall", label=1))``.
+        """
+        if measure not in _WORDS:
+            raise SettingsError(f'measure="{measure}": {did_you_mean(str(measure), _WORDS)}')
+        classes = len(self.rows[0]["recall"][0])
+        if measure in MEASURES and label is not None:
+            raise SettingsError(f'measure="{measure}" is about all classes: leave label={label} out.')
+        if measure not in MEASURES and label not in range(classes):
+            raise SettingsError(f'measure="{measure}" is about one class: pass label= from 0 to {classes - 1}.')
+        return replace(self, measure=measure, label=label)
+
+    def curve(self, row: Row) -> list[float]:
+        """The shown measure of a row at each size; 0 where it is undefined."""
+        if self.measure in MEASURES:
+            return list(row["certified" if self.measure == "accuracy" else "balanced"])
+        return [shares[self.label] or 0.0 for shares in row[self.measure]]
 
     def __str__(self) -> str:
         return "\n".join([self.title, "", self.table(), "", *self.remarks()]).rstrip()
@@ -83,15 +122,13 @@ class Comparison:
     @property
     def title(self) -> str:
         """What is compared."""
-        return (
-            f"{self.data}, {self.targets:,} {self.task}s: % of labels that are correct and certified against so many "
-            f"{self.threat.unit}"
-        )
+        what = _WORDS[self.measure].format(self.label)
+        return f"{self.data}, {self.targets:,} {self.task}s: {what} against so many {self.threat.unit}"
 
     @property
     def majority(self) -> list[float] | None:
-        """Certified accuracy of the majority class at each size; ``None`` without this control."""
-        return next((row["certified"] for row in self.rows if row["settings"] == MAJORITY), None)
+        """The shown measure of the majority class at each size; ``None`` without this control."""
+        return next((self.curve(row) for row in self.rows if row["settings"] == MAJORITY), None)
 
     def remarks(self) -> list[str]:
         """For each defence: at which sizes it is below the majority class, and above every control."""
@@ -99,22 +136,24 @@ class Comparison:
 
     def _notes(self) -> str:
         """The remarks, and what can change each control, as a Markdown list."""
-        controls = [f"{row['defence']}: {row['about']}." for row in self.rows if row["control"]]
+        controls = [f"{row['defence']}: {ABOUT[row['defence']][self.task]}." for row in self.rows if row["control"]]
         return "\n".join(f"- {sentence}" for sentence in [*self.remarks(), *controls])
 
     def _judged(self, row: Row) -> str:
         controls = [other for other in self.rows if other["control"] and not other["guarantee"].startswith("none")]
         if self.majority is None or not controls:
             return "no controls were run"
-        below = [size for place, size in enumerate(self.sizes) if _is_below(row, self.majority, place)]
+        below = [size for size, is_below in zip(self.sizes, self._below(row), strict=True) if is_below]
         first = f"below the majority class from size {below[0]} on" if below else "nowhere below the majority class"
-        best = [max(controls, key=_certified_at(place)) for place in range(len(self.sizes))]
-        gains = [row["certified"][place] - other["certified"][place] for place, other in enumerate(best)]
+        curves = np.array([self.curve(other) for other in controls])
+        best, gains = curves.argmax(axis=0), self.curve(row) - curves.max(axis=0)
         above = [str(size) for size, gain in zip(self.sizes, gains, strict=True) if gain > TIE]
         if not above:
             return f"{first}; above all controls at no size"
         place = int(np.argmax(gains))
-        most = f"most at {self.sizes[place]}, by {100 * gains[place]:.1f} points over {best[place]['defence']}"
+        most = (
+            f"most at {self.sizes[place]}, by {100 * gains[place]:.1f} points over {controls[best[place]]['defence']}"
+        )
         return f"{first}; above all controls at size {', '.join(above)}, {most}"
 
     def table(self, format: str = "text") -> str:
@@ -128,11 +167,12 @@ class Comparison:
         if format == "csv":  # everything, as numbers
             costs = ["accuracy", "forward_passes", "seconds_certification", "cost_in_forwards", "seconds_training"]
             sizes = [f"certified_{size}" for size in self.sizes]
-            cells = [[f"{v:.6g}" for v in (*row["certified"], *(row[key] for key in costs))] for row in self.rows]
+            cells = [[f"{v:.6g}" for v in (*self.curve(row), *(row[key] for key in costs))] for row in self.rows]
         else:
             costs = ["passes", "seconds", "time / forward"]
             sizes = [str(size) for size in self.sizes]
-            cells = [[*self._shares(row), *_costs(row)] for row in self.rows]
+            numbers = ("forward_passes", ","), ("seconds_certification", ".2f"), ("cost_in_forwards", ",.1f")
+            cells = [[*self._shares(row), *(f"{row[key]:{form}}" for key, form in numbers)] for row in self.rows]
         # A column for votes only if there are any.
         more = ["vote"] if any(row["vote"] for row in self.rows) else []
         rows = [
@@ -143,11 +183,13 @@ class Comparison:
 
     def _shares(self, row: Row) -> list[str]:
         """Certified shares in percent, with a star where a defence is below the majority class."""
-        stars = [
-            "*" if self.majority is not None and not row["control"] and _is_below(row, self.majority, place) else ""
-            for place in range(len(self.sizes))
-        ]
-        return [f"{100 * share:.1f}{star}" for share, star in zip(row["certified"], stars, strict=True)]
+        stars = ["*" if below and not row["control"] else "" for below in self._below(row)]
+        return [f"{100 * share:.1f}{star}" for share, star in zip(self.curve(row), stars, strict=True)]
+
+    def _below(self, row: Row) -> list[bool]:
+        """Whether a row is below the majority class, at each size."""
+        majority = self.majority or [0.0] * len(self.sizes)
+        return [share < constant - TIE for share, constant in zip(self.curve(row), majority, strict=True)]
 
     def figure(self, path: str | Path) -> Path:
         """Draws certified accuracy over the size of the attack, one line per defence.
@@ -170,12 +212,12 @@ class Comparison:
         looks = {id(row): number for number, row in enumerate(ordered)}
         for row in self.rows:
             dash, remark = _LINES[row["guarantee"].split(",")[0].split(":")[0]]
-            if row["envelope"] and "envelope" not in row["defence"]:
+            if row["envelope"]:
                 remark = " (envelope)"
-            label, certified = row["defence"] + remark, row["certified"]
+            label, certified = row["defence"] + remark, self.curve(row)
             curves.append(Curve(label, looks[id(row)], self.sizes, certified, dash=dash, envelope=row["envelope"]))
         panel = Panel(f"{self.data}, {self.targets:,} {self.task}s", curves)
-        return draw_panels([panel], path, f"size of the attack ({self.threat.unit})", columns=1, width=4.6, legend=True)
+        return draw_panels([panel], path, f"size of the attack ({self.threat.unit})", columns=1, width=4.6)
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values; an unlimited number of edges is ``"inf"``."""
@@ -206,18 +248,6 @@ class Comparison:
         return (*(folder / f"{name}{ending}" for ending in texts), *figures)
 
 
-def _certified_at(place: int) -> Callable[[Row], float]:
-    return lambda row: float(row["certified"][place])
-
-
-def _is_below(row: Row, majority: Sequence[float], place: int) -> bool:
-    return bool(row["certified"][place] < majority[place] - TIE)
-
-
-def _costs(row: Row) -> tuple[str, str, str]:
-    return f"{row['forward_passes']:,}", f"{row['seconds_certification']:.2f}", f"{row['cost_in_forwards']:,.1f}"
-
-
 def compare(
     data: Any,
     defences: Mapping[str, Voted] | Sequence[Voted] | None = None,
@@ -226,6 +256,7 @@ def compare(
     sizes: Iterable[int] | None = None,
     rule: VotingRule | None = None,
     size: int | Sequence[int] | None = None,
+    measure: str | None = None,
     edges_per_injected: float = math.inf,
     own_features: bool = False,
     model: BaseModel = "gcn",
@@ -255,8 +286,11 @@ def compare(
         sizes: Attack sizes; what a size counts is in ``Comparison.threat.unit``.
         rule: What empty groups cast, and votes that are there from the start, for all divisions.
         size: Have ``choose_voting_rule`` choose these on validation, for ``EdgeCentric`` and ``NodeCentric``.
-            Of several sizes each has a row, and all together an envelope. A size counts here as in ``radius`` (where
-            features stay, ``structure_radius``).
+            Of several sizes each has a row. A size counts here as in ``radius`` (where features stay,
+            ``structure_radius``).
+        measure: By what weights are kept and votes chosen, and what is shown: "accuracy", or "balanced": every class
+            counts the same. Defaults to "balanced" if a class is rare in the training part (see ``fit``).
+            ``comparison.by`` shows the rest.
         edges_per_injected: Edges per injected node; ``math.inf`` for any number.
         own_features: Node task: whether the target's own features may be among the changed ones.
         model: Name of the base model; or a function without arguments that makes one of your own, untrained; or a
@@ -278,16 +312,24 @@ def compare(
     Raises:
         SettingsError: A name or number is not valid, or a defence does not fit the task.
     """
+    require_kinds(data=data, defence=defences)
     threat = Threat(against, edges_per_injected, own_features)
     data = load_dataset(data, root=root, seed=seed) if isinstance(data, str) else data
     task, name = infer_task(data), getattr(data, "name", None) or "data"
-    at = _checked_sizes(sizes, threat)
-    designs = checked_designs(size)
-    study = make_study(data, targets, model, model_args, fit, seed=seed, samples=sampling or {})
-    chosen = named(usual_defences(task, threat) if defences is None else defences)
+    at, designs = _checked_sizes(sizes, threat), _checked_designs(size)
+    if measure is not None and measure not in MEASURES:
+        raise SettingsError(f'measure="{measure}": {did_you_mean(str(measure), MEASURES)}')
+    stated = {} if measure is None else {"measure": measure}
+    study = make_study(data, targets, model, model_args, {**stated, **(fit or {})}, seed=seed, samples=sampling or {})
+    study = replace(study, measure=measure or ("accuracy" if study.rare is None else "balanced"))
+    chosen = _named(_usual_defences(task, threat) if defences is None else defences)
     if rule is not None:
-        chosen = with_vote(chosen, rule, everywhere=defences is not None)
-    entries = entries_of(study, chosen, threat, designs)  # raises errors before any work
+        kinds = object if defences is not None else EdgeDivision | NodeDivision
+        chosen = {
+            name: (defence, rule if own is None and isinstance(defence, kinds) else own)
+            for name, (defence, own) in chosen.items()
+        }
+    entries = _entries(study, chosen, threat, designs)  # raises errors before any work
     if references:
         known = (UNDEFENDED, GRAPH_FREE, MAJORITY)
         entries = [*(Entry(name, replace(study, defence=name), control=True) for name in known), *entries]
@@ -306,25 +348,15 @@ def compare(
         outcome = run(entry.study, kept)
         if not entry.control:
             outcomes[entry.name] = outcome
-        rows.append(make_row(entry.study, outcome, threat, at, entry.name, entry.study.design_size, entry.control))
+        rows.append(row_of(entry.study, outcome, threat, at, entry.name, entry.study.design_size, entry.control))
         done = len(rows)
-    if len(designs) > 1:
-        rows += _envelopes(entries, rows, at)
     if references:
         if steps[-1] == BAG_OF_NODES:
             report_progress(BAG_OF_NODES)
         rows[len(known) : len(known)] = _controls(study, outcomes, threat, at, designs or at, kept)
         done = len(steps)
     report_progress("")
-    return Comparison(name, task, threat, at, len(study.targets), tuple(rows))
-
-
-def _envelopes(entries: Sequence[Entry], rows: Sequence[Row], sizes: tuple[int, ...]) -> list[Row]:
-    families: dict[str, dict[int, Row]] = {}
-    for entry, row in zip(entries, rows, strict=True):
-        if entry.family:
-            families.setdefault(entry.family, {})[row["design_size"]] = row
-    return [envelope_row(of, sizes, f"{name}, envelope over design sizes") for name, of in families.items()]
+    return Comparison(name, task, threat, at, len(study.targets), tuple(rows), study.measure)
 
 
 def _controls(
@@ -339,7 +371,7 @@ def _controls(
     if study.task == "node":
         row = no_edges_row(study, outcomes, threat, sizes)
         return [] if row is None else [row]
-    graphs = SizedGraphs.of(study.data)
+    graphs = SizedGraphs.of(study.data, study.measure)
     by_size = [size_row(study, graphs, counts, threat, sizes, designs) for counts in SIZE_ONLY]
     return [*by_size, bag_row(study, threat, sizes, designs, folder)]
 
@@ -351,3 +383,94 @@ def _checked_sizes(sizes: Iterable[int] | None, threat: Threat) -> tuple[int, ..
     if not ascending or ascending[0] < 0:
         raise SettingsError(f"sizes={sizes!r}: expected whole numbers from 0 on.")
     return ascending
+
+
+def _entries(
+    study: Study, chosen: Mapping[str, tuple[Defence, VotingRule | None]], threat: Threat, designs: Sequence[int]
+) -> list[Entry]:
+    """What to run for each defence: once, or once for each design size.
+
+    Raises:
+        SettingsError: A voting rule does not fit its division, or design sizes are given and no defence can use them.
+    """
+    entries: list[Entry] = []
+    num_classes = count_classes(study.data) if isinstance(study.model, str) else None
+    for name, (defence, vote) in chosen.items():
+        if vote is not None and not isinstance(defence, str | Smoothing):
+            require_vote(vote, defence, study.task, num_classes)
+        if vote is not None or not isinstance(defence, Division) or not defence.knows_empty_groups:
+            entries.append(Entry(name, replace(study, defence=defence, vote=vote)))
+            continue
+        plain = replace(study, defence=defence)
+        for size in designs:
+            designed = replace(plain, design_size=size, against=threat.against)
+            entries.append(Entry(f"{name}, for size {size}", designed))
+        if not designs:
+            entries.append(Entry(name, plain))
+    if designs and all(entry.study.design_size is None for entry in entries):
+        raise SettingsError(
+            f"size={list(designs)}: votes are chosen for EdgeCentric and NodeCentric without gated features, "
+            "and none of these is among the defences that come without a vote."
+        )
+    if designs and study.task == "node" and study.fit_args.get("protocol", "transductive") == "transductive":
+        log.warning(
+            "models are trained with the validation nodes in the graph, so that priors become too large: use "
+            'fit={"protocol": "held-out"}.'
+        )
+    return entries
+
+
+def _usual_defences(task: str, threat: Threat) -> list[Defence]:
+    """The defences that cover an attack, with their default settings."""
+    ours = ("gated",) if threat.own_features and task == "node" else ("edge", "node")
+    others = {
+        "edges": ("gnncert-e", "sparse-rs"), "injection": ("bi-rs",) if task == "node" else (),
+        "features": ("gnncert-n",), "edges and features": ("gnncert-en",),
+    }  # fmt: skip
+    return [defence_named(name, task, {}) for name in (*ours, *others[threat.kind])]
+
+
+def _checked_designs(sizes: int | Sequence[int] | None) -> tuple[int, ...]:
+    """Target sizes, ascending; raises SettingsError if they are not whole numbers from 0 on."""
+    given = [] if sizes is None else [sizes] if isinstance(sizes, int) else list(sizes)
+    if any(isinstance(size, bool) or not isinstance(size, int) or size < 0 for size in given) or sizes == []:
+        raise SettingsError(f"size={sizes!r}: expected one or several whole numbers from 0 on.")
+    return tuple(sorted(set(given)))
+
+
+def _named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[Defence, VotingRule | None]]:
+    """Each defence by name, with its voting rule if it has one; raises SettingsError for anything else."""
+    given = defences if isinstance(defences, Mapping) else {_full_name(defence): defence for defence in defences}
+    listed = {name: defence if isinstance(defence, tuple) else (defence, None) for name, defence in given.items()}
+    for name, (defence, *votes) in listed.items():
+        if len(votes) != 1 or not isinstance(votes[0], VotingRule | None):
+            raise SettingsError(f'"{name}": expected a defence, or a pair of a division and its VotingRule.')
+        known = (GRAPH_FREE, UNDEFENDED, MAJORITY)
+        if not isinstance(defence, Division | Smoothing) and defence not in known:
+            raise SettingsError(
+                f'"{name}" is not a defence: expected a division such as NodeCentric(300), or a smoothing defence '
+                "such as ac.baselines.BiRS()."
+            )
+    return dict(listed)
+
+
+def _full_name(defence: Voted) -> str:
+    if not isinstance(defence, tuple):
+        return _name(defence)
+    votes = [vote_in_words(vote) for vote in defence[1:] if isinstance(vote, VotingRule)]
+    return ", ".join([_name(defence[0]), *votes]) if defence else "()"
+
+
+def _name(defence: Defence) -> str:
+    """The name of a defence in a table: its printed form without default settings.
+
+    Example:
+        >>> _name(defence_named("bi-rs", "node", {"p_edge": 0.7})), _name(defence_named("node", "node", {}))
+        ('bi-rs(p_edge=0.7, p_node=0.9)', 'node-centric(T=300)')
+    """
+    if isinstance(defence, Smoothing):
+        shown = {key: value for key, value in defence.drawn().items() if value}
+        test = getattr(defence, "test", "B2")
+        shown |= {"test": test} if test != "B2" else {}
+        return f"{defence.method}({', '.join(f'{key}={value}' for key, value in shown.items())})"
+    return str(defence).replace(", hash=md5", "").replace(", key=u64le", "")

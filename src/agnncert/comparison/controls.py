@@ -1,4 +1,4 @@
-"""Controls: simple classifiers with certificates, to which defences are compared.
+"""Controls: simple classifiers with certificates, to which defences are compared, and their rows in a comparison.
 
 The *majority class* is a constant: no attack changes it. A *graph-free* model and the *prediction without edges* depend
 on neither edges nor other nodes. This file proves two controls for graphs:
@@ -19,27 +19,46 @@ copies and features are not counted. The label is monotone in the number, so it 
 is the same at both ends of the interval. This is exact, except that D(d) counts edges between deleted nodes twice.
 
 **Bag of nodes.** Each node votes by its own features, with a prior: the division ``PerNeighbour()`` of a graph.
-Its proof is that of ``proof.own_groups.per_neighbour_graph``; edges cost nothing.
+Its proof is that of ``proving.per_neighbour.per_neighbour_graph``; edges cost nothing.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
-from agnncert.comparison.threat import BAG_OF_NODES, GRAPH_FREE, MAJORITY, NO_EDGES, UNDEFENDED
+from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, under_vote
+from agnncert.comparison.runner import (
+    Outcome,
+    Row,
+    Study,
+    measured_columns,
+    measures_of,
+    part_rows,
+    row_of,
+    run,
+    vote_in_words,
+)
+from agnncert.comparison.threat import BAG_OF_NODES, BY_SIZE, GRAPH_FREE, MAJORITY, NO_EDGES, UNDEFENDED, Threat
+from agnncert.divisions.edge import EdgeDivision
+from agnncert.divisions.node import NodeDivision, PerNeighbour
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import Task
 from agnncert.graphs.targets import graph_classes
-from agnncert.training.rule_search import longest_middle, window
-from agnncert.training.setup import part_rows
+from agnncert.progress import OnProgress
+from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.measures import Measures, target_weights
+from agnncert.training import setup
+from agnncert.training.rule_search import BallotTable, best_class_prior, joined, longest_middle, window
 
 Counted = Literal["nodes", "edges"]
+ENVELOPE = "chosen for each size"  # the vote of a row that has another classifier at each size
 SIZE_ONLY: dict[Counted, str] = {"nodes": "size only, nodes", "edges": "size only, edges"}
 # What each control is certified against.
 _OWN = "reads only the target's own features, so only a change of these can alter it"
@@ -148,43 +167,15 @@ class SizeRule:
         least, most = sizes.span(self.counts, budget)
         return np.asarray((self.low == self.high) | (most <= self.threshold) | (least > self.threshold))
 
-    def radius(self, sizes: GraphSizes) -> FloatArray:
-        """How many nodes or edges may be added or deleted, shape ``[n]``; ``inf`` for a constant.
 
-        It compares with the radius of an edge-centric vote if edges are counted, and of a node-centric one if nodes
-        are. It does not use that a complete graph has no room for another edge.
-        """
-        number = sizes.counted(self.counts)
-        if self.low == self.high:
-            return np.full(len(number), math.inf)
-        return np.where(number <= self.threshold, self.threshold - number, number - self.threshold - 1).astype(
-            np.float64
-        )
-
-    def certified_accuracy(self, graphs: Sequence[Any], truth: Any, sizes: Sequence[int]) -> FloatArray:
-        """Share of correctly classified graphs whose radius is at least each size, shape ``[len(sizes)]``."""
-        measured = GraphSizes.of(graphs)
-        right, radius = self.label(measured) == np.asarray(truth), self.radius(measured)
-        return np.array([float((right & (radius >= size)).mean()) for size in sizes])
+Budgets = Callable[[int], Iterable[Budget]]
 
 
-Spans = Callable[[GraphSizes, Counted, int], tuple[FloatArray, FloatArray]]
-
-
-def by_radius(sizes: GraphSizes, counts: Counted, size: int) -> tuple[FloatArray, FloatArray]:
-    """The interval of :meth:`SizeRule.radius`."""
-    number = sizes.counted(counts).astype(np.float64)
-    return number - size, number + size
-
-
-def by_budgets(budgets: Callable[[int], Iterable[Budget]]) -> Spans:
-    """The interval that all budgets of a size reach; ``budgets`` is a function such as ``Threat.budgets``."""
-
-    def spans(sizes: GraphSizes, counts: Counted, size: int) -> tuple[FloatArray, FloatArray]:
-        reached = [sizes.span(counts, budget) for budget in budgets(size)]
-        return np.min([low for low, _ in reached], axis=0), np.max([high for _, high in reached], axis=0)
-
-    return spans
+def one_unit(counts: Counted) -> Budgets:
+    """The budgets of a size that is counted in nodes added and deleted, or in edges."""
+    if counts == "nodes":
+        return lambda size: (Budget(inject_nodes=size), Budget(delete_nodes=size))
+    return lambda size: (Budget(add_edges=size), Budget(delete_edges=size))
 
 
 @dataclass(frozen=True)
@@ -196,15 +187,18 @@ class SizedGraphs:
     weight: FloatArray
 
     @classmethod
-    def of(cls, data: Any) -> "SizedGraphs":
-        """Training and validation graphs, both parts with the same weight; raises DatasetError if one is missing."""
-        parts = [part_rows(data, name).numpy() for name in ("train", "val")]
-        rows = np.concatenate(parts)
-        weight = np.concatenate([np.full(len(part), 1 / len(part) / len(parts)) for part in parts])
-        return cls(GraphSizes.of([data[int(row)] for row in rows]), graph_classes(data).numpy()[rows], weight)
+    def of(cls, data: Any, measure: str = "accuracy") -> "SizedGraphs":
+        """Training and validation graphs, both parts with the same weight; raises DatasetError if one is missing.
+
+        The weights within a part are those of the measure, "accuracy" or "balanced".
+        """
+        parts = [setup.part_rows(data, name).numpy() for name in ("train", "val")]
+        rows, y = np.concatenate(parts), graph_classes(data).numpy()
+        weight = np.concatenate([target_weights(y[part], measure) / len(parts) for part in parts])
+        return cls(GraphSizes.of([data[int(row)] for row in rows]), y[rows], weight)
 
 
-def size_rule(data: Any, size: int, counts: Counted = "edges", spans: Spans = by_radius) -> SizeRule:
+def size_rule(data: Any, size: int, counts: Counted = "edges", budgets: Budgets | None = None) -> SizeRule:
     """The best classifier by size only for a target perturbation size.
 
     It is chosen on training and validation graphs, both with the same weight, by its mean certified accuracy at the
@@ -214,18 +208,22 @@ def size_rule(data: Any, size: int, counts: Counted = "edges", spans: Spans = by
         data: A ``GraphSet`` with ``train`` and ``val``, or what ``SizedGraphs.of`` made of it.
         size: The target perturbation size.
         counts: What is counted, ``"nodes"`` or ``"edges"``.
-        spans: The interval of numbers that an attack of a size reaches. Defaults to plus and minus ``size``.
+        budgets: The attacks of a size, a function such as ``Threat.budgets``. Defaults to ``size`` nodes, or edges,
+            added or deleted.
 
     Raises:
         DatasetError: A part is missing.
         SettingsError: ``counts`` is something else.
 
-    Example: ``rule = size_rule(graphs, size=5)``, then ``rule.certified_accuracy(some, truth, sizes=[0, 5])``.
+    Example: ``rule = size_rule(graphs, size=5)``, then ``rule.withstands(GraphSizes.of(some), Budget(add_edges=5))``.
     """
     if counts not in SIZE_ONLY:
         raise SettingsError(f'counts="{counts}": expected "nodes" or "edges".')
     graphs = data if isinstance(data, SizedGraphs) else SizedGraphs.of(data)
-    reached = [spans(graphs.sizes, counts, near) for near in window(size)]
+    reached = []
+    for near in window(size):
+        spans = [graphs.sizes.span(counts, budget) for budget in (budgets or one_unit(counts))(near)]
+        reached.append((np.min([low for low, _ in spans], axis=0), np.max([high for _, high in spans], axis=0)))
     least, most = (np.concatenate(ends) for ends in zip(*reached, strict=True))
     repeated = np.tile(graphs.truth, len(reached)), np.tile(graphs.weight, len(reached)) / len(reached)
     return _best_rule(counts, least, most, *repeated)
@@ -261,3 +259,115 @@ def _weight_up_to(numbers: FloatArray, weight: FloatArray, steps: IntArray) -> F
     order = np.argsort(numbers, kind="stable")
     summed = np.concatenate([[0.0], np.cumsum(weight[order])])
     return np.asarray(summed[np.searchsorted(numbers[order], steps, side="right")])
+
+
+def nearest(designs: Sequence[int], size: int) -> int:
+    """The target size nearest to a size; ties go to the smaller one.
+
+    Example:
+        >>> [nearest((1, 5), size) for size in (0, 2, 3, 4, 20)]
+        [1, 1, 1, 5, 5]
+    """
+    return min(designs, key=lambda design: (abs(design - size), design))
+
+
+def no_edges_row(study: Study, outcomes: Mapping[str, Outcome], threat: Threat, sizes: tuple[int, ...]) -> Row | None:
+    """Node task: the best defended model on validation, used without edges; None if there is none."""
+    scored = {name: outcome for name, outcome in outcomes.items() if outcome.edgeless_score is not None}
+    if not scored:
+        return None
+    name, best = max(scored.items(), key=lambda pair: pair[1].edgeless_score or 0.0)
+    guarantee, label = "deterministic: reads no edges", np.asarray(best.edgeless)
+    outcome = Outcome(NO_EDGES, guarantee, label, None, 1, best.seconds_training, 0.0, 0.0)
+    row = row_of(study, outcome, threat, sizes, NO_EDGES, control=True)
+    return row | {"settings": f"{NO_EDGES}, trained for {name}"}
+
+
+def size_row(
+    study: Study, graphs: SizedGraphs, counts: Counted, threat: Threat, sizes: tuple[int, ...], designs: Sequence[int]
+) -> Row:
+    """Graph task: the classifier by size only, chosen on ``graphs``; an envelope if target sizes need several rules."""
+    rules = {design: size_rule(graphs, design, counts, threat.budgets) for design in designs}
+    targets = GraphSizes.of([study.data[int(row)] for row in study.targets])
+
+    def certified(size: int) -> Measures:
+        return _measures_by_size(study, targets, rules[nearest(designs, size)], threat.budgets(size))
+
+    first, one = rules[nearest(designs, 0)], len({str(rule) for rule in rules.values()}) == 1
+    name, guarantee = SIZE_ONLY[counts], f"deterministic: counts {counts}"
+    outcome = Outcome(name, guarantee, first.label(targets), None, 0, 0.0, 0.0, 0.0)
+    row = row_of(study, outcome, threat, sizes, name, control=True)
+    return row | _chosen(str(first) if one else ENVELOPE, designs) | measured_columns([certified(s) for s in sizes])
+
+
+def _chosen(rule: str, designs: Sequence[int]) -> Row:
+    """The columns of a control that was chosen for each target size."""
+    return {"vote": rule, "design_size": designs[0] if len(designs) == 1 else None, "envelope": rule == ENVELOPE}
+
+
+def size_alone(study: Study, sizes: Sequence[int]) -> list[Row]:
+    """Graph task: what the size alone certifies, in the unit of the division, chosen for each size.
+
+    Edges are counted for an edge-centric vote and nodes for a node-centric one, so that one unit of the radius changes
+    the count by one. Empty for other divisions, or without a training and a validation part.
+    """
+    parts = [part_rows(study.ready, name) for name in ("train", "val")]
+    if study.task == "node" or not isinstance(study.defence, EdgeDivision | NodeDivision):
+        return []
+    if any(rows is None or not len(rows) for rows in parts) or study.chosen.truth is None:
+        return []
+    counts: Counted = "edges" if study.defence.family == "edge-centric" else "nodes"
+    graphs, targets = SizedGraphs.of(study.data), GraphSizes.of([study.data[int(row)] for row in study.targets])
+    rows, budgets = [], one_unit(counts)
+    for size in sizes:
+        held = _measures_by_size(study, targets, size_rule(graphs, size, counts), budgets(size))
+        rows.append({"measure": BY_SIZE, "size": size, "value": held.accuracy})
+    return rows
+
+
+def _measures_by_size(study: Study, targets: GraphSizes, rule: SizeRule, budgets: Iterable[Budget]) -> Measures:
+    holds = [rule.withstands(targets, budget) for budget in budgets]
+    return measures_of(study, rule.label(targets), np.all(holds, axis=0))
+
+
+def bag_row(
+    study: Study,
+    threat: Threat,
+    sizes: tuple[int, ...],
+    designs: Sequence[int],
+    folder: Path | None = None,
+    progress: OnProgress | None = None,
+) -> Row:
+    """Graph task: every node votes by its own features, with a prior; an envelope if target sizes need different ones.
+
+    Constants are chosen for each size in ``designs`` on training and validation graphs. ``folder`` keeps the votes.
+    """
+    parts = [part_rows(study.ready, name) for name in ("train", "val")]
+    everything = np.unique(np.concatenate([study.targets, *(rows for rows in parts if rows is not None)]))
+    bag = replace(study, defence=PerNeighbour(), model="mlp", targets=everything, vote=None, design_size=None)
+    outcome = run(bag, folder, progress)
+    evidence: Any = outcome.certificate.evidence  # type: ignore[union-attr]
+    table = BallotTable.of(evidence, bag.truth, threat.against)
+    fitted = joined([table.rows(np.isin(everything, rows), study.measure) for rows in parts if rows is not None])
+    place = np.searchsorted(everything, study.targets)
+    # Edges do not change such a vote: against edges, what is best without an attack is best.
+    wanted = {design: (0,) if threat.kind == "edges" else window(design) for design in designs}
+    under = {design: _under(evidence, best_class_prior(fitted, near)) for design, near in wanted.items()}
+
+    def certified(size: int) -> Measures:
+        voted = under[nearest(designs, size)]
+        holds = [voted.holds(budget)[place] for budget in threat.budgets(size)]
+        return measures_of(study, voted.label_and_radius()[0][place], np.all(holds, axis=0))
+
+    first = under[nearest(designs, 0)]
+    one = len({voted.vote for voted in under.values()}) == 1
+    plain = replace(outcome, label=first.label_and_radius()[0][place], certificate=None)
+    row = row_of(study, plain, threat, sizes, BAG_OF_NODES, control=True)
+    row |= _chosen(vote_in_words(first.vote) if one else ENVELOPE, designs)
+    return row | {"guarantee": "deterministic: reads no edges", **measured_columns([certified(s) for s in sizes])}
+
+
+def _under(evidence: BallotEvidence, rule: VotingRule) -> BallotEvidence:
+    """The same ballots, counted with another rule."""
+    vote = rule.under(evidence.rule, evidence.votes.num_classes)
+    return replace(evidence, votes=under_vote(evidence.votes, vote)[0], vote=vote)

@@ -8,31 +8,32 @@ import copy
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.certificates.votes import IntArray
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.certifier import certify
-from agnncert.comparison.threat import GRAPH_FREE, MAJORITY, UNDEFENDED
+from agnncert.comparison.threat import GRAPH_FREE, MAJORITY, UNDEFENDED, Threat
 from agnncert.datasets.splits import dataset_digest
 from agnncert.divisions.base import Division
 from agnncert.engine.call import bind
-from agnncert.engine.digest import model_digest
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import Task
 from agnncert.graphs.targets import CanonicalData, Targets, target_rows
 from agnncert.models.build import build_model
+from agnncert.models.digest import model_digest
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.certificate import Certificate, load_certificate
+from agnncert.proving.measures import Measures, measured, possible_labels, rare_class, target_weights
 from agnncert.storage import write_atomic
-from agnncert.training.choose_rule import choose_voting_rule, require_choice
+from agnncert.training.choose_rule import choose_voting_rule, prior_text, require_choice
 from agnncert.training.loop import fit
 from agnncert.training.recipes import usual_arguments
 from agnncert.training.settings import Against
@@ -40,6 +41,7 @@ from agnncert.training.setup import require_vote
 
 BaseModel: TypeAlias = str | torch.nn.Module | Callable[[], torch.nn.Module]
 Defence: TypeAlias = Division | Smoothing | str
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Study:
         vote: What empty groups of a division cast, and its prior; as usual if ``None``.
         design_size: Have the vote chosen on validation for this size; ``None`` if it is given, or as usual.
         against: What that size counts, as ``choose_voting_rule`` says.
+        measure: By which votes are chosen: "accuracy" or "balanced".
     """
 
     ready: CanonicalData
@@ -72,6 +75,7 @@ class Study:
     vote: VotingRule | None = None
     design_size: int | None = None
     against: Against = "any"
+    measure: str = "accuracy"
 
     def __post_init__(self) -> None:
         if self.vote is None and self.design_size is None:
@@ -116,11 +120,19 @@ class Study:
     @property
     def majority(self) -> int | None:
         """The most frequent class of the training part; None without a training part or labels."""
+        count = self._training_classes
+        return int(count.argmax()) if count.any() else None
+
+    @property
+    def rare(self) -> int | None:
+        """The rarest class of the training part if it is rare, as ``fit`` understands it; else None."""
+        return rare_class(self._training_classes)
+
+    @property
+    def _training_classes(self) -> IntArray:
         rows, y = part_rows(self.ready, "train"), getattr(self.data, "y", None)
-        if rows is None or y is None:
-            return None
-        labels = np.asarray(y)[rows]
-        return int(np.bincount(labels[labels >= 0]).argmax()) if (labels >= 0).any() else None
+        labels = np.zeros(0, dtype=np.int64) if rows is None or y is None else np.asarray(y)[rows]
+        return np.bincount(labels[labels >= 0])
 
     def new_model(self, name: str | None = None) -> torch.nn.Module:
         """The given trained module, or an untrained base model, the same for every defence."""
@@ -160,7 +172,7 @@ class Study:
         if self.vote is not None:
             parts["vote"] = self.vote.to_json()
         if self.design_size is not None:
-            parts["design_size"] = [self.design_size, self.against]
+            parts["design_size"] = [self.design_size, self.against, self.measure]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
@@ -192,19 +204,12 @@ def part_rows(ready: CanonicalData, part: str) -> IntArray | None:
     return None if rows is None else target_rows(rows, ready.total)
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """What a model says about the targets on the whole graph, without a defence.
-
-    Attributes:
-        label: The label of each target, shape ``[n]``.
-        logits: Shape ``[n, classes]``.
-        seconds: The shortest time that a forward pass over the whole data took.
-    """
+class Prediction(NamedTuple):
+    """What a model says about the targets on the whole graph, without a defence."""
 
     label: IntArray
     logits: torch.Tensor
-    seconds: float
+    seconds: float  # the shortest time that a forward pass over the whole data took
 
 
 @dataclass(frozen=True)
@@ -370,7 +375,11 @@ def _without_edges(study: Study, model: torch.nn.Module) -> dict[str, Any]:
     rows = part_rows(study.ready, "val")
     if rows is not None and len(rows):
         validation = replace(study, targets=rows)
-        found["edgeless_score"] = accuracy(validation, predict(validation, model, without_edges=True).label)
+        truth = validation.chosen.truth
+        known = np.zeros(0, dtype=bool) if truth is None else truth >= 0
+        if truth is not None and known.any():
+            right = predict(validation, model, without_edges=True).label == truth
+            found["edgeless_score"] = float(target_weights(truth[known], study.measure) @ right[known])
     return found
 
 
@@ -380,7 +389,7 @@ def _with_chosen_vote(study: Study, model: torch.nn.Module) -> tuple[Study, torc
     candidates = None if division.is_per_neighbour else [division.num_groups]
     choice = choose_voting_rule(
         model, study.data, division, study.design_size or 0, candidates=candidates, against=study.against,
-        protocol=study.fit_args.get("protocol", "transductive"),
+        measure=study.measure, protocol=study.fit_args.get("protocol", "transductive"),
     )  # fmt: skip
     chosen = replace(study, defence=choice.division, vote=choice.rule, design_size=None)
     return chosen, choice.model, choice.best.name
@@ -392,6 +401,74 @@ def accuracy(study: Study, label: Any) -> float | None:
     if label is None or truth is None or not (truth >= 0).any():
         return None
     return float((truth == label)[truth >= 0].mean())
+
+
+def row_of(
+    study: Study,
+    outcome: Outcome,
+    threat: Threat,
+    sizes: tuple[int, ...],
+    name: str,
+    design_size: int | None = None,
+    control: bool = False,
+) -> Row:
+    """The row of an outcome in a comparison; ``design_size`` is the size for which its voting rule was chosen."""
+    label = np.asarray(outcome.label)
+    if outcome.certificate is not None:
+        withstood = threat.withstood(outcome.certificate, sizes)
+    else:
+        withstood = threat.withstood_without_certificate(outcome.defence, study.task, len(label))
+    chosen = outcome.certificate is not None and (study.vote is not None or design_size is not None)
+    return {
+        "defence": name,
+        "settings": outcome.defence,
+        "guarantee": outcome.guarantee,
+        "control": control,
+        "vote": vote_in_words(outcome.certificate.voting_rule) if chosen and outcome.certificate is not None else "",
+        "design_size": design_size,
+        "decides": outcome.decides,
+        "envelope": False,
+        "accuracy": measures_of(study, label, np.ones(len(label), dtype=bool)).accuracy,
+        **measured_columns([measures_of(study, label, withstood >= size) for size in sizes]),
+        "forward_passes": outcome.passes,
+        "seconds_training": outcome.seconds_training,
+        "seconds_certification": outcome.seconds_certification,
+        "seconds_forward": outcome.seconds_forward,
+        "cost_in_forwards": outcome.seconds_certification / (outcome.seconds_forward or 1.0),
+    }
+
+
+def measures_of(study: Study, label: IntArray, holds: BoolArray) -> Measures:
+    """The measures of labels of the targets, some of which hold against an attack."""
+    return measured(possible_labels(label, holds, int(study.truth.max(initial=0)) + 1), study.truth)
+
+
+def measured_columns(found: Sequence[Measures]) -> Row:
+    """The columns of a row that have one value for each size, or one for each size and class."""
+
+    def by_class(shares: FloatArray) -> list[float | None]:
+        return [None if np.isnan(share) else float(share) for share in shares]
+
+    return {
+        "certified": [one.accuracy for one in found],
+        "balanced": [one.balanced_accuracy for one in found],
+        "recall": [by_class(one.recall) for one in found],
+        "precision": [by_class(one.precision) for one in found],
+        "false_positive_rate": [by_class(one.false_positive_rate) for one in found],
+    }
+
+
+def vote_in_words(vote: VotingRule | None) -> str:
+    """A voting rule as a table shows it; empty for the default rule.
+
+    Example:
+        >>> vote_in_words(VotingRule(empty="abstain", prior=5)), vote_in_words(VotingRule(empty=1, prior=[0, 12]))
+        ('empty abstain, prior 5', 'empty 1, prior 0/12')
+    """
+    if vote is None or vote == VotingRule():
+        return ""
+    empty = "" if vote.empty is None else f"empty {vote.empty}, "
+    return f"{empty}prior {prior_text(vote)}"
 
 
 def _guarantee(certificate: Certificate) -> str:

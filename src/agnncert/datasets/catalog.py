@@ -1,4 +1,7 @@
-"""The datasets that can be loaded by name, their files, and where the files belong. Imports no torch."""
+"""The datasets that can be loaded by name, their files, and where the files belong. Imports no torch.
+
+``docs/commands/datasets.md`` has licences, what to cite, and what is known to be odd about the data.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +37,7 @@ class DatasetInfo:
     addon: str = ""
 
 
+_CODE = (True, "agnncert-code")
 DATASETS: dict[str, DatasetInfo] = {
     info.name: info
     for info in (
@@ -47,30 +51,18 @@ DATASETS: dict[str, DatasetInfo] = {
         DatasetInfo("proteins", "graph", 1113, 72.82, 2, 4, "proteins: enzymes or not"),
         DatasetInfo("dd", "graph", 1178, 715.66, 2, 89, "protein structures: enzymes or not"),
         DatasetInfo("mutag-188", "graph", 188, 19.79, 2, 7, "molecules: the small, classic MUTAG set"),
+        DatasetInfo("big-vul", "graph", 1674, 121.58, 2, 327, "C and C++ functions: vulnerable or not", *_CODE),
         DatasetInfo(
-            "big-vul", "graph", 1674, 121.58, 2, 327, "C and C++ functions: vulnerable or not", addon="agnncert-code"
-        ),
-        DatasetInfo(
-            "big-vul-matched",
-            "graph",
-            1674,
-            179.26,
-            2,
-            327,
-            "big-vul, with functions of equal length",
-            addon="agnncert-code",
+            "big-vul-matched", "graph", 1674, 179.26, 2, 327, "big-vul, with functions of equal length", *_CODE
         ),
         DatasetInfo(
-            "amazon2m", "node", 2449029, 61859140, 47, 100, "Amazon goods, joined if bought together (ogbn-products)"
+            "cresci-15", "node", 5301, 4275, 2, 6, "Twitter accounts, joined if one follows the other: bot or not"
         ),
-        *(
-            DatasetInfo(f"amazon2m-like{end}", "node", round(2449029 / k), round(61859140 / k), 47, 100, about, False)
-            for k, end, about in (
-                (1, "", "synthetic: generated, of the size of Amazon2M"),
-                *((k, f"-{k}", f"synthetic: generated, of the size of Amazon2M divided by {k}") for k in (4, 16, 64)),
-            )
-        ),
+        DatasetInfo("ethereum-phishing", "node", 86622, 104322, 2, 1, "addresses, joined by payments: phishing or not"),
+        DatasetInfo("bitcoin-otc", "node", 5881, 21492, 2, 1, "traders, joined by ratings: fraudulent or trusted"),
+        DatasetInfo("tolokers", "node", 11758, 519000, 2, 10, "crowd workers, joined by common tasks: banned or not"),
         DatasetInfo("digits-knn", "node", 1797, 7522, 10, 64, "written digits, joined to the nearest", False),
+        DatasetInfo("accounts-generated", "node", 5000, 42551, 2, 4, "generated accounts, 3 % of them fraud", False),
         DatasetInfo("digits-grid", "graph", 1797, 66.24, 10, 17, "written digits: lit pixels, joined", False),
     )
 }
@@ -88,77 +80,109 @@ def default_root() -> Path:
     return Path.home() / ".cache" / "agnncert" / "data"
 
 
-_PLANETOID_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-
-
 @dataclass(frozen=True)
 class Source:
-    """The PyG class that reads a dataset, and its files."""
+    """The files of a dataset: where they come from and where they belong.
+
+    Attributes:
+        kind: How they are read: "npz", "planetoid", "tu", "fraud", or "" if an add-on reads them.
+        folder: Their folder below the root; they are in its subfolder ``raw``.
+        files: Their names; each may also be there with ``.gz`` after its name.
+        url: Address of a zip archive of them, or of one file, with ``{}`` for its name.
+        remote: Their names at that address, if they differ.
+    """
 
     kind: str
-    pyg_name: str
     folder: str
     files: tuple[str, ...]
-
-    @property
-    def url(self) -> str:
-        """The address of the download."""
-        if self.kind == "ogb":
-            return "http://snap.stanford.edu/ogb/data/nodeproppred/products.zip"
-        import torch_geometric.datasets as pyg
-
-        base = str(getattr(pyg, self.kind).url)
-        if self.kind == "TUDataset":
-            return f"{base}/{self.pyg_name}.zip"
-        if self.kind == "Planetoid":
-            return f"{base}/{self.files[0]}"
-        return base.format(self.pyg_name.lower()) if "{}" in base else base + self.files[0]
+    url: str
+    remote: tuple[str, ...] = ()
 
     def raw(self, root: Path) -> Path:
         """The folder of the downloaded files."""
         return root / self.folder / "raw"
 
+    def paths(self, root: Path) -> list[Path]:
+        """The files, plain or compressed."""
+        plain = [self.raw(root) / file for file in self.files]
+        packed = [path.with_name(f"{path.name}.gz") for path in plain]
+        return [second if second.is_file() else first for first, second in zip(plain, packed, strict=True)]
+
     def missing(self, root: Path) -> list[str]:
         """Files that are not in the folder."""
-        return [file for file in self.files if not (self.raw(root) / file).is_file()]
+        return [path.name for path in self.paths(root) if not path.is_file()]
+
+
+_GITHUB = "https://github.com/{}/raw/master/data/{{}}"
 
 
 def _planetoid(name: str) -> Source:
-    return Source("Planetoid", name, name, tuple(f"ind.{name.lower()}.{part}" for part in _PLANETOID_PARTS))
+    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    files = tuple(f"ind.{name.lower()}.{part}" for part in parts)
+    return Source("planetoid", name, files, _GITHUB.format("kimiyoung/planetoid"))
 
 
 def _tu(name: str, attributes: bool = False) -> Source:
     parts = ["A", "graph_indicator", "graph_labels", "node_labels"] + ["node_attributes"] * attributes
-    return Source("TUDataset", name, name, tuple(f"{name}_{part}.txt" for part in parts))
+    files = tuple(f"{name}_{part}.txt" for part in parts)
+    return Source("tu", name, files, f"https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip")
 
 
-OGB_PARTS = {"train": "train_mask", "valid": "val_mask", "test": "test_mask"}
-_OGB_RAW = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
+def _shchur(folder: str, file: str) -> Source:
+    return Source("npz", folder, (file,), "https://github.com/shchur/gnn-benchmark/raw/master/data/npz/{}")
 
 
-def _ogb(folder: str, split: str) -> Source:
-    files = [f"{name}.csv.gz" for name in _OGB_RAW] + [f"../split/{split}/{part}.csv.gz" for part in OGB_PARTS]
-    return Source("ogb", "", folder, tuple(files))
+# Tensors of which cresci15.npz is made, by the name of the array.
+CRESCI = {
+    "numerical": "num_properties_tensor.pt", "categorical": "cat_properties_tensor.pt", "label": "label.pt",
+    "edges": "edge_index.pt", "edge_type": "edge_type.pt",
+    "train": "train_idx.pt", "val": "val_idx.pt", "test": "test_idx.pt",
+}  # fmt: skip
 
+
+def _fraud(folder: str, files: tuple[str, ...], place: str, remote: tuple[str, ...] = ()) -> Source:
+    return Source("fraud", folder, files, f"https://github.com/{place}/{{}}", remote)
+
+
+_CRESCI = (
+    "travistangvh/TwitterBotBusters/raw/21daa9efa39c3c2dc24ef5493211ca4e206f5463/src/BotRGCN/cresci_15/processed_data"
+)
+_ETHEREUM = "KazumaYamamoto2023/DSC180B-Q2-Project/raw/6d326aa8c2df2a1b42abd02c4f00b3447759f2b2/data"
+_OTC = "fpour/TGBase/raw/ec3e4c8757d657fff5a8b2d20455a02a71ed993d/data/otc"
+_TOLOKERS = "yandex-research/heterophilous-graphs/raw/main/data"
+_PAYMENTS = ("edges.csv", "nodes_train_test_split.csv")
+FRAUD = {
+    "cresci-15": _fraud("Cresci15", ("cresci15.npz",), _CRESCI, tuple(CRESCI.values())),
+    "ethereum-phishing": _fraud("EthereumPhishing", ("edges.csv", "nodes.csv"), _ETHEREUM, _PAYMENTS),
+    "bitcoin-otc": _fraud("BitcoinOTC", ("otc_network.csv", "otc_gt.csv"), _OTC),
+    "tolokers": _fraud("tolokers", ("tolokers.npz",), _TOLOKERS),
+}
+_BIG_VUL = Source("", "BigVul", ("bigvul_linevul_test_split.jsonl.gz",), "https://github.com/kpatsakis/linevul")
 
 SOURCES = {
-    "cora-ml": Source("CitationFull", "Cora_ML", "cora_ml", ("cora_ml.npz",)),
+    "cora-ml": Source("npz", "cora_ml", ("cora_ml.npz",), _GITHUB.format("abojchevski/graph2gauss")),
     "citeseer": _planetoid("CiteSeer"),
     "pubmed": _planetoid("PubMed"),
-    "amazon-c": Source("Amazon", "Computers", "Computers", ("amazon_electronics_computers.npz",)),
-    "coauthor-physics": Source("Coauthor", "Physics", "Physics", ("ms_academic_phy.npz",)),
+    "amazon-c": _shchur("Computers", "amazon_electronics_computers.npz"),
+    "coauthor-physics": _shchur("Physics", "ms_academic_phy.npz"),
     "aids": _tu("AIDS", attributes=True),
     "mutag": _tu("Mutagenicity"),
     "proteins": _tu("PROTEINS", attributes=True),
     "dd": _tu("DD"),
     "mutag-188": _tu("MUTAG"),
-    "amazon2m": _ogb("ogbn_products", "sales_ranking"),
-    "big-vul": Source("", "", "BigVul", ("bigvul_linevul_test_split.jsonl.gz",)),
-    "big-vul-matched": Source("", "", "BigVul", ("bigvul_linevul_test_split.jsonl.gz",)),
+    **FRAUD,
+    "big-vul": _BIG_VUL,
+    "big-vul-matched": _BIG_VUL,
 }
 
-# The Planetoid files are pickles, and unpickling can run code.
-PICKLES_SHA256 = {
+# sha256 of the files' content, without compression. The Planetoid files are pickles, and unpickling can run code.
+SHA256 = {
+    "cresci15.npz": "56edd345f7680b6704fc3ff1a7ca3fd6f9ff220493478dee3fc0d01dec8debf3",
+    "edges.csv": "da2057d5f7005154d512eda83c28f454d3c88822aaa1b7cb6114a97cb0b2da59",
+    "nodes.csv": "84033f251e80acb8aa15a1e58f078ca8573ca2a2967a4b89b3cee7b2251fc1ba",
+    "otc_network.csv": "76bd9d8f1d3ff9a1813d9fc8e6902a0ee4d0a2f8c1003842dbc9ec79149ab60c",
+    "otc_gt.csv": "73dab2edf3004b112cedaf75cbc4c953981798bfaa83eac3fa5bac2d59a3d040",
+    "tolokers.npz": "a3221981d918a5e65977b1fdc687aaad60516353e75f003efa4b826233f76aea",
     "ind.citeseer.allx": "2ac30345d95c9ec933a817ee0bdd6a5f077f8c184a20e696910192d534414668",
     "ind.citeseer.ally": "f704b2d986dde6c2669934de1f3ae5696a6cf9455c0f6b2646a2d135ea0a1c95",
     "ind.citeseer.graph": "d79a4ef9d3e7169aee8946145f6b7306e35bc79bffad26346cfb94e10e9912a7",

@@ -1,4 +1,4 @@
-"""``read_table`` and ``Table``: one table of a user (CSV, Parquet or npz), with checks of its columns."""
+"""``read_table`` and ``Table``: one table of a user (CSV or Parquet), with checks of its columns."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,6 @@ from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +17,21 @@ if TYPE_CHECKING:
 else:
     DataFrame = Any
 
-FORMATS = (".csv", ".parquet", ".npz")
+FORMATS = (".csv", ".parquet")
 _GAPS = ["", "NA", "NaN", "nan", "null", "None"]
 
 
 class Table:
-    """The rows of one file. Errors name the file, and rows are counted from 1 below the header."""
+    """Rows of one file. Errors name the file, and rows are counted from 1 below the header.
 
-    def __init__(self, path: Path, frame: DataFrame) -> None:
-        self.path, self.frame = path, frame
+    Args:
+        path: The file.
+        frame: The rows.
+        start: Number of rows of the file before them.
+    """
+
+    def __init__(self, path: Path, frame: DataFrame, start: int = 0) -> None:
+        self.path, self.frame, self.start = path, frame, start
         self.columns: list[str] = list(frame.columns)
 
     def __len__(self) -> int:
@@ -70,7 +75,7 @@ class Table:
         if values.dtype.kind == "f":
             return self._whole(column)
         texts = []
-        for row, (value, gap) in enumerate(zip(values, values.isna(), strict=True), start=1):
+        for row, (value, gap) in enumerate(zip(values, values.isna(), strict=True), start=self.start + 1):
             try:
                 texts.append("" if gap is True else value.decode() if isinstance(value, bytes) else str(value))
             except UnicodeDecodeError:
@@ -86,7 +91,7 @@ class Table:
         gaps = np.isnan(numbers)
         odd = np.flatnonzero(~gaps & ~((np.abs(numbers) < exact) & (np.trunc(numbers) == numbers)))
         if len(odd):
-            raise self._odd(column, float(numbers[odd[0]]), int(odd[0]) + 1)
+            raise self._odd(column, float(numbers[odd[0]]), self.start + int(odd[0]) + 1)
         return ["" if gap else str(int(number)) for number, gap in zip(numbers.tolist(), gaps.tolist(), strict=True)]
 
     def _odd(self, column: str, value: object, row: int) -> DatasetError:
@@ -99,17 +104,31 @@ class Table:
         """A column of ids as text; raises DatasetError if an entry is missing, or neither a whole number nor text."""
         values = self.frame[column]
         if values.dtype.kind not in "iuf":
-            for row, (value, gap) in enumerate(zip(values, values.isna(), strict=True), start=1):
+            for row, (value, gap) in enumerate(zip(values, values.isna(), strict=True), start=self.start + 1):
                 if gap is not True and not _is_id(value):
                     raise self._odd(column, value, row)
         entries = self.text(column)
-        gaps = [row for row, entry in enumerate(entries, start=1) if not entry]
+        gaps = [row for row, entry in enumerate(entries, start=self.start + 1) if not entry]
         if gaps:
             raise self.error(f'column "{column}" is empty in {shortlist(gaps, "row")}: fill it in or remove the row.')
         return entries
 
+    def ids(self, column: str) -> npt.NDArray[np.int64] | list[str]:
+        """A column of ids: int64 if it is stored as such numbers, else as ``filled`` returns it."""
+        kind = self.frame[column].dtype
+        if isinstance(kind, np.dtype) and kind.kind in "iu" and np.can_cast(kind, np.int64):
+            return np.asarray(self.frame[column], np.int64)
+        return self.filled(column)
+
     def numbers(self, columns: Sequence[str], what: str) -> npt.NDArray[np.float32]:
-        """Some columns as a matrix; raises DatasetError if an entry is not a finite number."""
+        """Some columns as a matrix, in which a column of lists has the width of its lists.
+
+        Raises:
+            DatasetError: An entry is not a finite number, or lists differ in length.
+        """
+        lists = [c for c in columns if len(self) and isinstance(self.frame[c].iloc[0], np.ndarray)]
+        if lists:
+            return np.hstack([self._matrix(c) if c in lists else self.numbers([c], what) for c in columns])
         odd = [c for c in columns if self.frame[c].dtype.kind not in "iufb"]
         if odd:
             tail = ", or list the features with features=[...]" if what == "feature" else ""
@@ -120,12 +139,19 @@ class Table:
         matrix: npt.NDArray[np.float32] = self.frame[list(columns)].to_numpy(np.float32, copy=True)
         bad = np.argwhere(~np.isfinite(matrix))
         if len(bad):
-            rows = sorted({int(row) + 1 for row, _ in bad})
+            rows = sorted({self.start + int(row) + 1 for row, _ in bad})
             raise self.error(
                 f"a {what} is missing or infinite in {shortlist(rows, 'row')} (first: column "
                 f'"{columns[bad[0][1]]}"). One such value can spread to every node: fill it in first.'
             )
         return matrix
+
+    def _matrix(self, column: str) -> npt.NDArray[np.float32]:
+        """A column of lists as a matrix."""
+        try:
+            return np.stack(self.frame[column]).astype(np.float32)
+        except ValueError:
+            raise self.error(f'column "{column}" holds lists of several lengths: all need the same.') from None
 
     def _example(self, column: str) -> object:
         """An entry of the column that is not a number."""
@@ -140,7 +166,7 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
     """Reads a table.
 
     Args:
-        path: A .csv, .parquet or .npz file (npz: one array per column; a matrix becomes several columns).
+        path: A .csv or .parquet file.
         text: Columns that are read from a CSV file as text, so that ``007`` and ``NA`` are valid ids.
     """
     try:
@@ -153,10 +179,9 @@ def read_table(path: Path, text: Sequence[str]) -> Table:
         raise DatasetError(f"{path} does not exist.")
     if path.stat().st_size == 0:
         raise DatasetError(f"{path.name} is empty: expected a table with a header.")
-    read = {".csv": _read_csv, ".parquet": _read_parquet, ".npz": _read_npz}[path.suffix]
     try:
-        frame = read(path, text)
-    except (ValueError, OSError, ImportError, BadZipFile, pd.errors.ParserWarning) as error:
+        frame = (_read_csv if path.suffix == ".csv" else _read_parquet)(path, text)
+    except (ValueError, OSError, ImportError, pd.errors.ParserWarning) as error:
         raise DatasetError(f"{path.name} cannot be read: {error}") from error
     frame.columns = [str(column).strip() for column in frame.columns]
     return Table(path, frame)
@@ -221,28 +246,3 @@ def _is_id(value: object) -> bool:
     if isinstance(value, Decimal):
         return value == value.to_integral_value() and str(value) == str(int(value))
     return isinstance(value, (str, bytes, int, np.integer)) and not isinstance(value, bool)
-
-
-def _read_npz(path: Path, _text: Sequence[str]) -> DataFrame:
-    import pandas as pd
-
-    columns: dict[str, npt.NDArray[Any]] = {}
-    with np.load(path, allow_pickle=False) as arrays:
-        for name in arrays.files:
-            try:
-                array = arrays[name]
-            except ValueError as error:  # objects are stored as pickles, which can run code
-                raise ValueError(
-                    f'array "{name}" holds Python objects, as pandas\' texts do: save array.astype("U") for texts, '
-                    "or a numeric type for numbers."
-                ) from error
-            if array.ndim not in (1, 2):
-                raise ValueError(f'array "{name}" has {array.ndim} dimensions, expected 1 or 2.')
-            if array.ndim == 1:
-                columns[name] = array
-            else:
-                columns |= {f"{name}_{k}": array[:, k] for k in range(array.shape[1])}
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"its arrays differ in length: {shortlist([f'{n} {k}' for n, k in lengths.items()])}.")
-    return pd.DataFrame(columns)

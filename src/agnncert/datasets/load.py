@@ -1,37 +1,39 @@
 """``load_dataset``: loads a graph with labels, ids and splits by name.
 
-The public datasets are read with PyTorch Geometric's classes, which download missing files. This module adds error
-messages for missing files, checks the checksum of pickles before they are read, and compares the size of a dataset
-with the published one. Two datasets need no download: they are made of the handwritten digits in scikit-learn.
+Missing files of the public datasets are downloaded. The checksum of pickles is checked before they are read, and the
+size of a dataset is compared with the published one. Three datasets need no download: two are made of the handwritten
+digits in scikit-learn, and one is generated.
 """
 
+import gzip
 import hashlib
 import logging
 import os
-import urllib.error
 import urllib.request
 from collections.abc import Iterable
-from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
+from pickle import UnpicklingError
 from tempfile import TemporaryDirectory
-from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch_geometric.datasets as pyg
 from torch_geometric.data import Data
+from torch_geometric.io import read_npz, read_planetoid_data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from agnncert.addons import addons
-from agnncert.datasets.catalog import PICKLES_SHA256, SOURCES, DatasetInfo, Source, dataset_info, default_root
+from agnncert.datasets.catalog import FRAUD, SHA256, SOURCES, DatasetInfo, Source, dataset_info, default_root
+from agnncert.datasets.fraud import assemble_cresci, read_fraud
 from agnncert.datasets.splits import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
+from agnncert.datasets.tables import read_tu, tu_files
 from agnncert.errors import DatasetError, MissingPackage, missing
-from agnncert.graphs.disk import is_graph_folder, open_graph
 
 _log = logging.getLogger(__name__)
 
-_CONNECT_SECONDS = 10
+_SECONDS = 10  # without an answer, after which a download is given up
 
 # Features that span orders of magnitude (from -538 to 798 here) are compressed entry by entry. A scaler fitted on the
 # whole dataset would let one attacked graph change the features of all others.
@@ -45,7 +47,8 @@ SIDE = 8
 def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: int = 0) -> Data | GraphSet:
     """Loads a dataset by name; ``agnncert.datasets.DATASETS`` lists them.
 
-    Edges are undirected: each pair once in both directions, sorted, without self-loops. Features are as published
+    Edges are undirected: each pair once in both directions, sorted, without self-loops. Direction, sign and amounts are
+    in ``edge_attr``, and ``edge_names`` has the names of its columns. Features are as published
     (Cora-ML, Amazon-C and Coauthor-Physics: zeros and ones, as PyG reads them). They are not scaled: with a statistic
     over all nodes, such as a column's mean, one attacked node would change the input of every other.
 
@@ -53,9 +56,9 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
         name: For example ``"cora-ml"`` (node classification) or ``"proteins"`` (graph classification).
         root: Folder with the datasets, in PyTorch Geometric's layout. Defaults to a folder in the user's cache.
             Missing files are downloaded.
-        seed: Seed of the split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs. For ``"big-vul"``
-            80/10/10 %, and the seed of the sampled functions. ``"amazon2m"`` has its published split; for the synthetic
-            ``"amazon2m-like"`` the seed of the generated graph.
+        seed: Seed of the split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs. ``"tolokers"`` has ten
+            splits, and ``"ethereum-phishing"`` a test part of its own. For ``"big-vul"`` 80/10/10 %, and the seed of
+            the sampled functions.
 
     Returns:
         A ``Data`` with ``train_mask``, ``val_mask``, ``test_mask``, ``node_id``, ``num_classes`` and ``name``, or a
@@ -77,149 +80,146 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
         if point is None:
             raise MissingPackage(f"{name} needs the package {info.addon}, which is not installed.", name=info.addon)
         return point.load()(folder, seed)
-    if name.startswith("amazon2m"):
-        return _large(name, folder, seed)
     if info.download:
-        graphs = [_simple(graph) for graph in load_public(info, folder)]
+        graphs = _public(info, folder, seed)
         for graph in graphs if name in _COMPRESSED else ():
             graph.x = torch.asinh(graph.x)
     else:
-        graphs = [digits_knn()] if name == "digits-knn" else digits_grid()
+        graphs = digits_grid() if name == "digits-grid" else [digits_knn() if name == "digits-knn" else accounts()]
     if info.task == "node":
         data = graphs[0]
         data.name, data.num_classes = info.name, info.classes
+        if name in FRAUD:  # with a split of its own
+            return data
         return set_masks(data, stratified_split(data.y, NODE_FRACTIONS, seed))
     y = torch.tensor([int(graph.y) for graph in graphs])
     train, val, test = stratified_split(y, GRAPH_FRACTIONS, seed)
     return GraphSet(graphs, train, val, test, num_classes=info.classes, name=info.name)
 
 
-def _large(name: str, root: Path, seed: int) -> Data:
-    """A graph on disk: the real one, or a synthetic one, which is generated at the first call."""
-    from agnncert.datasets.large import generate_amazon2m_like, load_amazon2m
-
-    if name == "amazon2m":
-        return load_amazon2m(root)
-    place = root / f"{name}-seed{seed}"
-    if not is_graph_folder(place):
-        _log.info("generating %s, which is kept in %s", name, place)
-        generate_amazon2m_like(place, 1 / int(name.removeprefix("amazon2m-like").removeprefix("-") or 1), seed)
-    return open_graph(place)
-
-
-def _simple(graph: Data) -> Data:
-    """Features, labels, undirected edges without duplicates, and ids."""
-    if graph.x is None:
-        raise DatasetError("a graph of this dataset has no node features.")
-    edge_index = to_undirected(remove_self_loops(graph.edge_index)[0], num_nodes=graph.num_nodes)
-    return Data(x=graph.x.float(), edge_index=edge_index, y=graph.y.long(), node_id=torch.arange(graph.num_nodes))
-
-
-def load_public(info: DatasetInfo, root: Path) -> list[Data]:
-    """The graphs of a public dataset (one, for the node task), as read by PyG's class."""
+def _public(info: DatasetInfo, root: Path, seed: int) -> list[Data]:
+    """The graphs of a public dataset (one, for the node task)."""
     source = SOURCES[info.name]
-    missing = source.missing(root)
-    if missing:
-        _require_network(info, source, root)
-    before = set(source.raw(root).glob("*"))
+    if source.missing(root):
+        _download(info, source, root)
     try:
-        dataset = _read(source, root)
+        check_files(source.paths(root))
+        if source.kind == "fraud":
+            graphs, classes = [read_fraud(info.name, source.paths(root), seed)], info.classes
+        else:
+            graphs, classes = _read(source, source.raw(root))
     except DatasetError:
         raise
-    except BaseException as error:
-        for file in set(source.raw(root).glob("*")) - before:  # remove incomplete downloads
-            with suppress(OSError):
-                file.unlink()
-        if not isinstance(error, Exception):
-            raise
-        if missing:
-            raise _unreachable(info, source, root, error) from error
+    except Exception as error:
         raise DatasetError(
-            f"the files of {info.name} in {source.raw(root)} cannot be read ({type(error).__name__}: "
-            f"{error}). Delete that folder and {source.raw(root).parent / 'processed'}, then load it again."
+            f"the files of {info.name} in {source.raw(root)} cannot be read ({type(error).__name__}: {error}). "
+            "Delete that folder, then load it again."
         ) from error
-    graphs = list(dataset)
-    _compare_size(info, graphs, int(dataset.num_classes), source.raw(root))
+    unit, size = ("nodes", graphs[0].num_nodes) if info.task == "node" else ("graphs", len(graphs))
+    actual, expected = (size, classes, graphs[0].num_features), (info.size, info.classes, info.features)
+    if actual != expected:
+        raise DatasetError(
+            f"the files in {source.raw(root)} are not {info.name} as published: {unit}, classes, features are "
+            f"{actual}, expected {expected}. They may be truncated or a cleaned variant: delete the folder and load "
+            "it again."
+        )
     return graphs
 
 
-class _Checked:
-    """Mixin of PyG dataset classes: checks pickles before reading them, and writes the processed file atomically.
-
-    Two processes may load the same dataset for the first time at once.
-    """
-
-    _workspace: str | None = None
-
-    @property
-    def processed_dir(self) -> str:
-        return self._workspace or super().processed_dir  # type: ignore[misc]
-
-    def _process(self: Any) -> None:
-        if not all(os.path.exists(path) for path in self.processed_paths):
-            os.makedirs(self.processed_dir, exist_ok=True)
-            self.process()
-
-    def process(self: Any) -> None:
-        check_pickles(Path(path) for path in self.raw_paths)
-        final = Path(self.processed_dir)
-        with TemporaryDirectory(dir=final.parent) as workspace:
-            self._workspace = workspace
-            super().process()  # type: ignore[misc]
-            self._workspace = None
-            for file in Path(workspace).iterdir():
-                os.replace(file, final / file.name)
+def _read(source: Source, raw: Path) -> tuple[list[Data], int]:
+    """The graphs with undirected edges and ids, and the number of classes."""
+    if source.kind == "tu":
+        graphs, names = read_tu(tu_files(raw))
+        return graphs, len(names)
+    if source.kind == "planetoid":
+        graph = read_planetoid_data(str(raw), source.folder)
+    else:
+        graph = read_npz(str(raw / source.files[0]))
+    edge_index = to_undirected(remove_self_loops(graph.edge_index)[0], num_nodes=graph.num_nodes)
+    ids = torch.arange(graph.num_nodes)
+    data = Data(x=graph.x.float(), edge_index=edge_index, y=graph.y.long(), node_id=ids)
+    return [data], int(data.y.max()) + 1
 
 
-def check_pickles(paths: Iterable[Path]) -> None:
-    """Raises DatasetError if a file of ``paths`` is a pickle with another checksum than the published file."""
+def _download(info: DatasetInfo, source: Source, root: Path) -> None:
+    """Downloads the missing files; they are moved into their folder after all of them have arrived."""
+    _log.info("downloading %s from %s", info.name, source.url)
+    wanted, archive = source.missing(root), source.url.endswith(".zip")
+    root.mkdir(parents=True, exist_ok=True)
+    try:
+        with TemporaryDirectory(dir=root) as folder:
+            draft = Path(folder)
+            for file in [f"{source.folder}.zip"] if archive else source.remote or wanted:
+                with urllib.request.urlopen(source.url.format(file), timeout=_SECONDS) as answer:
+                    (draft / file).write_bytes(answer.read())
+            if archive:
+                ZipFile(draft / f"{source.folder}.zip").extractall(draft)
+            if info.name == "cresci-15":
+                assemble_cresci(draft)
+            elif source.remote:
+                for file, remote in zip(source.files, source.remote, strict=True):
+                    os.replace(draft / remote, draft / file)
+            found = {path.name: path for path in draft.rglob("*")}
+            source.raw(root).mkdir(parents=True, exist_ok=True)
+            for file in wanted:
+                os.replace(found[file], source.raw(root) / file)
+    except (OSError, HTTPException, BadZipFile, KeyError, UnpicklingError) as error:
+        cause = getattr(error, "reason", None) or error or type(error).__name__
+        raise DatasetError(
+            f"{info.name} is not on this machine and cannot be downloaded ({cause}).\n"
+            f"  missing: {', '.join(wanted)}\n"
+            f"  folder:  {source.raw(root)}\n"
+            f"  source:  {source.url}\n"
+            "Put the files into that folder, or pass root=... if they are elsewhere. "
+            '"digits-knn", "digits-grid" and "accounts-generated" need no download.'
+        ) from error
+
+
+def check_files(paths: Iterable[Path]) -> None:
+    """Raises DatasetError if the content of a file differs from that of the published one, as far as it is known."""
     for path in paths:
-        expected = PICKLES_SHA256.get(path.name)
-        if expected is not None and hashlib.sha256(path.read_bytes()).hexdigest() != expected:
+        expected = SHA256.get(path.name.removesuffix(".gz"))
+        if expected is not None and hashlib.sha256(_content(path)).hexdigest() != expected:
             raise DatasetError(
-                f"{path} is not the published file (its sha256 differs). It is a Python pickle, and reading a pickle "
-                "can run any code inside it, so it was not opened. Delete it and load the dataset again."
+                f"{path} is not the published file (its sha256 differs), so it was not read; reading a pickle can run "
+                "any code inside it. Delete it and load the dataset again."
             )
 
 
-def _read(source: Source, root: Path) -> Any:
-    cls = getattr(pyg, source.kind)
-    options = {"use_node_attr": True} if source.kind == "TUDataset" else {}
-    return type(cls.__name__, (_Checked, cls), {})(str(root), source.pyg_name, **options)
+def _content(path: Path) -> bytes:
+    """The bytes of a file without compression; of an npz file, all arrays by name."""
+    if path.suffix == ".gz":
+        return gzip.decompress(path.read_bytes())
+    if path.suffix != ".npz":
+        return path.read_bytes()
+    with np.load(path) as arrays:
+        known = {name: arrays[name] for name in sorted(arrays.files)}
+    return b"".join(f"{name}:{a.dtype.str}:{a.shape};".encode() + a.tobytes() for name, a in known.items())
 
 
-def _require_network(info: DatasetInfo, source: Source, root: Path) -> None:
-    _log.info("downloading %s from %s", info.name, source.url)
-    try:
-        probe = urllib.request.Request(source.url, method="HEAD")
-        urllib.request.urlopen(probe, timeout=_CONNECT_SECONDS).close()
-    except urllib.error.HTTPError:
-        pass  # the server answers; the download will show whether it has the file
-    except OSError as error:
-        raise _unreachable(info, source, root, error) from None
+def accounts(size: int = 5000, seed: int = 0) -> Data:
+    """Generated accounts, joined by payments; about 3 % of them are fraud. Nothing in them is real.
 
-
-def _unreachable(info: DatasetInfo, source: Source, root: Path, error: Exception) -> DatasetError:
-    cause = getattr(error, "reason", None) or error or type(error).__name__
-    return DatasetError(
-        f"{info.name} is not on this machine and cannot be downloaded ({cause}).\n"
-        f"  missing: {', '.join(source.missing(root))}\n"
-        f"  folder:  {source.raw(root)}\n"
-        f"  source:  {source.url}\n"
-        "Put the files into that folder, or pass root=... if they are elsewhere. "
-        '"digits-knn" and "digits-grid" need no download.'
+    Features say little about an account: they are noise but for its age, and slightly more payments at night and abroad
+    if it is fraud. Most payments of a fraud account go to young accounts, and most payments of others do not.
+    """
+    random = np.random.default_rng(seed)
+    fraud, young = random.random(size) < 0.03, random.random(size) < 0.2
+    x = random.normal(size=(size, 4))
+    x[:, 0] += np.where(young, -2, 2)  # age, then payments at night, abroad, and on weekends
+    x[:, 1] += 0.5 * fraud
+    x[:, 2] += 0.3 * fraud
+    payer = np.repeat(np.arange(size), random.poisson(np.where(fraud, 24, 6)) + 2)
+    to_young = random.random(len(payer)) < np.where(fraud[payer], 0.85, 0.1)
+    payees = [random.choice(np.flatnonzero(~fraud & (young == kind)), len(payer)) for kind in (False, True)]
+    edges = np.stack([payer, np.where(to_young, payees[1], payees[0])])
+    return Data(
+        x=torch.from_numpy(x).float(),
+        edge_index=to_undirected(torch.from_numpy(edges[:, edges[0] != edges[1]]), num_nodes=size),
+        y=torch.from_numpy(fraud.astype(np.int64)),
+        node_id=torch.arange(size),
+        class_names=["genuine", "fraud"],
     )
-
-
-def _compare_size(info: DatasetInfo, graphs: list[Data], classes: int, folder: Path) -> None:
-    unit, size = ("nodes", graphs[0].num_nodes) if info.task == "node" else ("graphs", len(graphs))
-    actual = (size, classes, graphs[0].num_features)
-    expected = (info.size, info.classes, info.features)
-    if actual != expected:
-        raise DatasetError(
-            f"the files in {folder} are not {info.name} as published: {unit}, classes, features are {actual}, expected "
-            f"{expected}. They may be truncated or a cleaned variant: delete the folder and load it again."
-        )
 
 
 def digits_knn() -> Data:

@@ -84,6 +84,7 @@ def _positions(part: Sequence[int] | Tensor, total: int) -> Tensor:
     return index
 
 
+MASKS = ("train_mask", "val_mask", "test_mask")
 NODE_FRACTIONS = (0.3, 0.1, 0.6)
 GRAPH_FRACTIONS = (0.5, 0.2, 0.3)
 
@@ -117,7 +118,7 @@ def stratified_split(y: Tensor, fractions: Sequence[float], seed: int) -> tuple[
 
 def set_masks(data: Data, parts: Sequence[Tensor]) -> Data:
     """Gives ``data`` its ``train_mask``, ``val_mask`` and ``test_mask`` from the positions of each part."""
-    for name, part in zip(("train_mask", "val_mask", "test_mask"), parts, strict=True):
+    for name, part in zip(MASKS, parts, strict=True):
         data[name] = torch.zeros(data.num_nodes, dtype=torch.bool).index_fill_(0, part, True)
     return data
 
@@ -159,7 +160,7 @@ def dataset_digest(data: Data | GraphSet | CanonicalData) -> str:
     if isinstance(data, GraphSet):
         parts = {"y": data.y, "train": data.train, "val": data.val, "test": data.test}
     else:
-        parts = {name: data[name] for name in ("y", "train_mask", "val_mask", "test_mask") if name in data}
+        parts = {name: data[name] for name in ("y", *MASKS) if name in data}
     graph = ready.targets().graph
     known = [digest_by_keys(graph), *digests_beyond_keys(graph)]
     digest = hashlib.sha256("".join(known).encode())

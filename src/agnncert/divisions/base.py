@@ -101,15 +101,23 @@ class Division(ABC):
     def disjoint_union(
         self, graph: CanonicalGraph, groups: Tensor, edges: Tensor | None = None, within: range | None = None
     ) -> "DisjointUnion":
-        """The disjoint union of all subgraphs, or of some.
+        """The disjoint union of all subgraphs or, if ``edges`` are positions of the edges of some groups, of these.
 
-        Args:
-            graph: The graph.
-            groups: Group of every edge.
-            edges: Positions of the edges of some groups, if these are not all; ``groups`` is then about these edges.
-            within: The groups that these are.
+        ``groups`` is then about these edges, and ``within`` says which groups they are.
         """
         raise NotImplementedError(f"{type(self).__name__} has no disjoint union: evaluate its subgraphs one by one.")
+
+
+class BuiltInDivision(Division):
+    """What edge- and node-centric divisions share: they name the groups that a change can alter."""
+
+    @abstractmethod
+    def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[Any]:
+        """Groups whose vote ``change`` can alter for ``target``."""
+
+    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
+        """Number of distinct groups that the change touches (paper, Theorems 2 to 5 and 7 to 10)."""
+        return len(self.moved_groups(change, graph, target))
 
 
 @dataclass(frozen=True)
@@ -140,12 +148,7 @@ class DisjointUnion:
 
 
 def number_within(graph: CanonicalGraph, owner: Tensor) -> Tensor:
-    """Numbers things from 0 on, in each graph of a joined set anew.
-
-    Args:
-        graph: The graph, or a joined set.
-        owner: A node of the graph that each thing belongs to, ascending by graph.
-    """
+    """Numbers things from 0 on in each joined graph; ``owner`` is a node of the graph of each thing, ascending."""
     number = torch.arange(len(owner))
     if graph.batch is None:
         return number
@@ -169,12 +172,7 @@ def require_division(division: Any) -> None:
 
 
 def check_settings(division: Any, *counts: str) -> None:
-    """Refuses numbers of groups and hashes that make no sense; numpy's integers become ordinary ones.
-
-    Args:
-        division: A frozen dataclass with a field ``hash``.
-        counts: Names of its fields that are numbers of groups.
-    """
+    """Checks the hash and the fields ``counts``, numbers of groups; numpy's integers become ordinary ones."""
     for name in counts:
         hashing.check_settings(getattr(division, name), division.hash)
         object.__setattr__(division, name, int(getattr(division, name)))
@@ -199,14 +197,15 @@ def union_of_edges(
     Returns:
         ``cell``, ``node``, ``edge_index`` and ``edge``, as in :class:`DisjointUnion`.
     """
+    num_nodes = graph.x.size(0)
     ascending = bool((cells[1:] >= cells[:-1]).all())
     order = torch.arange(len(cells)) if ascending else stable_order(cells)
     edge = order if edges is None else edges[order].long()
-    ends = cells[order] * graph.num_nodes + graph.edge_index[:, edge]
+    ends = cells[order] * num_nodes + graph.edge_index[:, edge]
     wanted = ends.view(-1) if copies is None else torch.cat([ends.view(-1), copies])
     copy, where = _numbered(wanted)
-    cell = torch.div(copy, graph.num_nodes, rounding_mode="floor")
-    return cell, copy - cell * graph.num_nodes, where[: ends.numel()].view(2, -1), edge
+    cell = torch.div(copy, num_nodes, rounding_mode="floor")
+    return cell, copy - cell * num_nodes, where[: ends.numel()].view(2, -1), edge
 
 
 def stable_order(cells: Tensor) -> Tensor:
@@ -257,16 +256,9 @@ def touched_edge_groups(change: Perturbation, num_groups: int, hash: str) -> set
 
 
 def require_covered(change: Perturbation, graph: CanonicalGraph, target: int | None, target_features: bool) -> None:
-    """Refuses changes about which the edge- and node-centric theorems say nothing.
+    """Raises NotCovered for changes about which the edge- and node-centric theorems say nothing.
 
-    Args:
-        change: What the attacker did.
-        graph: The graph.
-        target: Row of the target, or ``None`` in the graph task.
-        target_features: Whether the division covers changes of the target's own features.
-
-    Raises:
-        NotCovered: Says what is not covered, and why.
+    ``target_features`` says whether the division covers changes of the target's own features.
     """
     if change.delete_nodes and not graph.stable_ids:
         raise NotCovered(

@@ -1,10 +1,8 @@
 """Edge-centric divisions: every edge goes to the group of its pair of ids."""
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,8 +10,8 @@ from torch import Tensor
 
 from agnncert.certificates.rules import EDGES_ONLY
 from agnncert.divisions.base import (
+    BuiltInDivision,
     DisjointUnion,
-    Division,
     check_settings,
     is_graph_task,
     number_within,
@@ -31,7 +29,7 @@ from agnncert.graphs.perturbation import Perturbation
 BLOCK = 2**20  # edges whose keys are looked up together
 
 
-class EdgeDivision(Division):
+class EdgeDivision(BuiltInDivision):
     """What :class:`EdgeCentric` and :class:`PerEdge` share: an edge and its reverse are in one subgraph."""
 
     family = "edge-centric"
@@ -55,14 +53,6 @@ class EdgeDivision(Division):
         # An endpoint counts whichever way the edge points: a model that also reads outgoing edges is then covered.
         everyone = torch.ones_like(cell, dtype=torch.bool)
         return DisjointUnion(cell, node, edge_index, edge, votes=everyone, reached=everyone)
-
-    @abstractmethod
-    def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[Any]:
-        """Groups whose vote ``change`` can alter: those of touched edges and of all edges of touched nodes."""
-
-    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
-        """Number of distinct groups the change touches (paper, Theorems 2 to 5)."""
-        return len(self.moved_groups(change, graph, target))
 
 
 @dataclass(frozen=True)

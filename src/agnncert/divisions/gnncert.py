@@ -4,14 +4,14 @@ They divide edges, features, or both, and nothing else: every subgraph keeps all
 them are read out. That is sound only because GNNCert's attacker neither injects nor deletes nodes; such budgets are
 refused. (``EdgeCentric`` reads out the ends of a subgraph's edges alone, which is why it may cover nodes.)
 
-Unlike the released code: features are blanked in a copy, where the original overwrites the one tensor that
-all subgraphs share, so that every subgraph ends up without any features; blank means 0, not -99; an edge has
-one group whichever way it is written; hashes are the same in every process. GNNCert speaks of graph
-classification; its counting holds for the ballots of a node as well, so all three are for both tasks.
+Unlike the released code: features are blanked in a copy, where the original overwrites the one tensor that all
+subgraphs share; blank means 0, not -99; an edge has one group whichever way it is written; hashes are the same in every
+process. GNNCert is for graph classification; its counting holds for the ballots of a node as well.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -26,7 +26,25 @@ from agnncert.graphs.perturbation import Perturbation, keys_of
 
 
 @dataclass(frozen=True)
-class GNNCertE(Division):
+class _GNNCert(Division):
+    """What GNNCert-E and -N share: the number of subgraphs T, and the hash that assigns groups."""
+
+    num_groups: int
+    hash: str = "md5"
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_settings(self, "num_groups")
+
+    def __str__(self) -> str:
+        return f"{self.name}(T={self.num_groups}, hash={self.hash}, key=u64le)"
+
+    def rule(self, task: Task) -> str:
+        """The theorem of GNNCert for the task."""
+        return f"{self.name}/{task}"
+
+
+class GNNCertE(_GNNCert):
     """Edges are divided: a subgraph has all nodes, all features and the edges of one group.
 
     Covers edges between existing nodes: one that is added, deleted or changed moves one ballot.
@@ -40,18 +58,7 @@ class GNNCertE(Division):
         gnncert-e(T=30, hash=md5, key=u64le)
     """
 
-    num_groups: int
-    hash: str = "md5"
-
-    def __post_init__(self) -> None:
-        check_settings(self, "num_groups")
-
-    def __str__(self) -> str:
-        return f"gnncert-e(T={self.num_groups}, hash={self.hash}, key=u64le)"
-
-    def rule(self, task: Task) -> str:
-        """The theorem of GNNCert-E for the task."""
-        return f"gnncert-e/{task}"
+    name = "gnncert-e"
 
     def groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of every edge; both directions of a pair share it."""
@@ -75,29 +82,14 @@ class GNNCertE(Division):
         return len(touched_edge_groups(change, self.num_groups, self.hash))
 
 
-@dataclass(frozen=True)
-class GNNCertN(Division):
+class GNNCertN(_GNNCert):
     """Features are divided: a subgraph has all nodes and edges, and the features of one group of nodes.
 
     Covers features of existing nodes, in the node task the target's own included: a changed node moves one ballot.
-
-    Attributes:
-        num_groups: Number of subgraphs T.
-        hash: "md5", "sha1", "sha256" or "blake2b".
+    Settings as in :class:`GNNCertE`.
     """
 
-    num_groups: int
-    hash: str = "md5"
-
-    def __post_init__(self) -> None:
-        check_settings(self, "num_groups")
-
-    def __str__(self) -> str:
-        return f"gnncert-n(T={self.num_groups}, hash={self.hash}, key=u64le)"
-
-    def rule(self, task: Task) -> str:
-        """The theorem of GNNCert-N for the task."""
-        return f"gnncert-n/{task}"
+    name = "gnncert-n"
 
     def node_groups(self, graph: CanonicalGraph) -> Tensor:
         """Group of every node, shape ``[num_nodes]``."""
@@ -162,12 +154,8 @@ class GNNCertEN(Division):
         return self.edge_groups * self.node_groups
 
     @property
-    def _edges(self) -> GNNCertE:
-        return GNNCertE(self.edge_groups, self.hash)
-
-    @property
-    def _features(self) -> GNNCertN:
-        return GNNCertN(self.node_groups, self.hash)
+    def _parts(self) -> tuple[GNNCertE, GNNCertN]:
+        return GNNCertE(self.edge_groups, self.hash), GNNCertN(self.node_groups, self.hash)
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -176,16 +164,16 @@ class GNNCertEN(Division):
 
     def groups(self, graph: CanonicalGraph) -> Tensor:
         """The row of the grid that each edge belongs to."""
-        return self._edges.groups(graph)
+        return self._parts[0].groups(graph)
 
     def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
         """All nodes, the edges of one group and the features of another."""
         row, column = divmod(index, self.node_groups)
-        return graph.with_edges(groups == row).with_features_of(self._features.node_groups(graph) == column)
+        return graph.with_edges(groups == row).with_features_of(self._parts[1].node_groups(graph) == column)
 
     def same_as(self, graph: CanonicalGraph, groups: Tensor) -> Tensor:
         """For each subgraph, the first that is the very same graph: empty rows are alike, and so are empty columns."""
-        row, column = self._edges.same_as(graph, groups), self._features.same_as(graph, groups)
+        row, column = (part.same_as(graph, groups) for part in self._parts)
         return (row[:, None] * self.node_groups + column).view(-1)
 
     def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:

@@ -70,13 +70,7 @@ DIVISIONS: dict[str, NamedDivision] = {
         NamedDivision("gnncert-en", "GNNCert-EN", "GNNCertEN", counts=_GRID, usual={"node": 30, "graph": 30}),
     )
 }
-AGNNCERT = (
-    "edge",
-    "node",
-    "gated",
-    "per-neighbour",
-    "per-edge",
-)  # AGNNCert's own, which training and certification offer by name
+AGNNCERT = ("edge", "node", "gated", "per-neighbour", "per-edge")  # which training and certification offer by name
 
 
 def division_named(name: str, num_groups: int | None = None, hash: str = "md5", task: str = "node") -> Any:
@@ -94,8 +88,6 @@ def division_named(name: str, num_groups: int | None = None, hash: str = "md5", 
     Example:
         >>> division_named("gated", 60)
         GatedNodeCentric(num_groups=60, hash='md5', self_loops=False)
-        >>> division_named("per-neighbour")
-        PerNeighbour()
     """
     if name not in DIVISIONS:
         raise SettingsError(f'no division is called "{name}": {did_you_mean(name, DIVISIONS)}')
@@ -120,16 +112,11 @@ def title_of(division: Any) -> str:
 
 
 def parse_division(text: str) -> Any:
-    """The built-in division that prints as ``text``.
-
-    Raises:
-        DivisionError: It is a user's own, or of a version that hashes otherwise.
+    """The built-in division that prints as ``text``; raises DivisionError if there is none.
 
     Example:
         >>> parse_division("node-centric(T=60, hash=sha1, key=u64le)")
         NodeCentric(num_groups=60, hash='sha1', self_loops=False)
-        >>> parse_division("gnncert-en(T=30x20, hash=md5, key=u64le)")
-        GNNCertEN(edge_groups=30, node_groups=20, hash='md5')
         >>> parse_division("node-centric(T=inf)")
         PerNeighbour()
     """

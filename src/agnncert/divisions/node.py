@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from agnncert.divisions.base import (
+    BuiltInDivision,
     DisjointUnion,
-    Division,
     check_settings,
     is_graph_task,
     number_within,
@@ -24,7 +24,7 @@ from agnncert.graphs.graph import CanonicalGraph, Task, node_keys
 from agnncert.graphs.perturbation import Perturbation
 
 
-class NodeDivision(Division):
+class NodeDivision(BuiltInDivision):
     """What :class:`NodeCentric`, :class:`GatedNodeCentric` and :class:`PerNeighbour` share: nodes have groups."""
 
     family = "node-centric"
@@ -76,14 +76,6 @@ class NodeDivision(Division):
         reached = sizes[where] >= (1 if self.self_loops or self.is_per_neighbour else 2)
         everyone = torch.ones_like(cell, dtype=torch.bool)
         return DisjointUnion(cell, node, position[graph.edge_index[:, edge]], edge, votes=everyone, reached=reached)
-
-    @abstractmethod
-    def moved_groups(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> set[int]:
-        """Groups whose vote ``change`` can alter for ``target``."""
-
-    def votes_moved(self, change: Perturbation, graph: CanonicalGraph, target: int | None) -> int:
-        """Number of distinct groups the change touches for this target (paper, Theorems 7 to 10)."""
-        return len(self.moved_groups(change, graph, target))
 
 
 @dataclass(frozen=True)

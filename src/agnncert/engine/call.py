@@ -12,16 +12,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.engine.blocks import InBlocks
-from agnncert.engine.features import IN_CACHE, LazyRows, Shake
+from agnncert.engine.features import LazyRows, Shake
 from agnncert.errors import AgnncertError, DivisionError, GraphError, ModelContractError
 from agnncert.graphs.graph import EDGE_VALUES, CanonicalGraph, Task
+from agnncert.models.stacked import StackedVotes
 
 _WRAPPED = (
     "Wrap it in a module with forward(self, x, edge_index), which calls self.model(Data(x=x, edge_index=edge_index)) "
@@ -44,15 +43,20 @@ def require_order(model: Any, data: Any, defence: Any = None) -> None:
         GraphError: ``data`` is a model or a defence.
         DivisionError: ``defence`` is a model or data.
     """
-    for place, value in {"model": model, "data": data, "defence": defence}.items():
+    require_kinds(model=model, data=data, defence=defence)
+    require_model(model)
+
+
+def require_kinds(**given: Any) -> None:
+    """Checks the order of arguments called ``model``, ``data`` and ``defence``, or some of them; raises as above."""
+    for place, value in given.items():
         kind = _kind_of(value)
         if kind not in (None, place):
             error, expected = _EXPECTED[place]
             raise error(
                 f"expected {expected} as the {place}, got {type(value).__name__}, which is the {kind}. "
-                "The order is model, data, defence."
+                f"The order is {', '.join(given)}."
             )
-    require_model(model)
 
 
 def _kind_of(value: Any) -> str | None:
@@ -61,7 +65,7 @@ def _kind_of(value: Any) -> str | None:
         return "model"
     if isinstance(value, Data) or (isinstance(value, list | tuple) and any(isinstance(part, Data) for part in value)):
         return "data"
-    is_defence = hasattr(value, "votes_moved") or hasattr(value, "noise")
+    is_defence = hasattr(value, "votes_moved") or hasattr(value, "noise") or isinstance(value, StackedVotes)
     return "defence" if is_defence and not isinstance(value, type) else None
 
 
@@ -104,7 +108,7 @@ def _misfit(
     named = [p for p in signature.parameters.values() if p.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)]
     places = [p for p in named if p.kind is not kinds.KEYWORD_ONLY]
     rest = [p.name for p in named if p.default is open_ and p not in places[: len(given)] and p.name not in takes]
-    absent = [name for name in rest if name in EDGE_VALUES and name not in graph.edge_values]
+    absent = [name for name in rest if name in EDGE_VALUES and getattr(graph, name) is None]
     if absent:
         return (
             f"the model needs {' and '.join(absent)}, which the graph does not have. Give it to the data, one row for "
@@ -164,9 +168,6 @@ def _widths(model: Any) -> Iterator[tuple[str, int]]:
         for attribute in ("in_channels", "in_features"):
             if isinstance(width := getattr(layer, attribute, None), int) and width > 0:
                 yield f"{name or 'model'} ({type(layer).__name__})", width
-
-
-Predictions = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
 
 
 MANY_EDGES = 2**16  # whose messages are worth summing in blocks
@@ -249,19 +250,19 @@ class Caller:
                 f"subgraph() returned a {type(graph).__name__}: expected a CanonicalGraph, such as "
                 "graph.with_edges(groups == index)."
             )
-        values = graph.edge_values if self.takes else {}
-        for name in self.takes:
-            if name not in values:
+        values: dict[str, Any] = {name: getattr(graph, name) for name in self.takes}
+        for name, value in values.items():
+            if value is None:
                 raise DivisionError(
                     f"subgraph() left out {name}, which the graph has and the model takes: graph.with_edges(mask) "
                     "keeps the values of the edges that it keeps."
                 )
-        return {name: values[name] if edge is None else values[name].index_select(0, edge) for name in self.takes}
+        return values if edge is None else {name: value.index_select(0, edge) for name, value in values.items()}
 
 
 def no_edges(graph: CanonicalGraph, takes: tuple[str, ...]) -> tuple[Tensor, dict[str, Tensor]]:
     """An empty edge list and the edge values that go with it."""
-    return torch.empty(2, 0, dtype=torch.int64), {name: graph.edge_values[name][:0] for name in takes}
+    return torch.empty(2, 0, dtype=torch.int64), {name: getattr(graph, name)[:0] for name in takes}
 
 
 def bind(model: Callable[..., Any], graph: CanonicalGraph, task: Task, tried: Caller | None = None) -> Caller:
@@ -283,7 +284,7 @@ def bind(model: Callable[..., Any], graph: CanonicalGraph, task: Task, tried: Ca
     require_model(model)
     forward = model.forward if isinstance(model, torch.nn.Module) else model
     names = _parameter_names(forward)
-    takes = tuple(name for name in graph.edge_values if name in names)
+    takes = tuple(name for name in EDGE_VALUES if name in names and getattr(graph, name) is not None)
     dtype, device = _dtype_and_device(model, graph.x)
     sized = task == "graph" and "batch_size" in names
     require_signature(forward, graph, task, (*takes, *(["batch_size"] if sized else [])))
@@ -322,8 +323,9 @@ def bind(model: Callable[..., Any], graph: CanonicalGraph, task: Task, tried: Ca
 
 def _require_held(graph: CanonicalGraph, takes: tuple[str, ...], dtype: torch.dtype) -> None:
     """Refuses numbers that the model's type cannot hold."""
-    for name, value in {"x": graph.x, **graph.edge_values}.items():
-        if value.dtype == dtype or name not in ("x", *takes):
+    for name in ("x", *takes):
+        value: Tensor = getattr(graph, name)
+        if value.dtype == dtype:
             continue  # that it is finite was checked when the graph was
         if not bool(torch.isfinite(_floats_as(dtype, value)).all()):
             raise GraphError(
@@ -345,41 +347,6 @@ def _runs_on_two(caller: Caller, graph: CanonicalGraph) -> bool:
     except Exception:
         return False
     return True
-
-
-def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, strictness: int = 0) -> Predictions:
-    """The class each row votes for, and whether the vote is beyond numerical doubt.
-
-    A vote is stable when the best class leads the next by more than twice the distance that two ways of computing the
-    same logits can lie apart: the tolerance (relative to the largest logit of the row, absolute below 1), or the
-    deviation of that row if it is larger. Machines may disagree by 4 units of rounding about the former and by an
-    eighth about the latter: ``strictness`` moves both by as much.
-    """
-    votes = [np.empty(0, dtype=np.int16)]
-    sure = [np.empty(0, dtype=bool)]
-    for part in row_blocks(logits):
-        block = logits[part]
-        best, ballot = block.max(dim=1)
-        runner_up = block.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
-        scale = row_scale(block)
-        # Comparisons with NaN are false: a logit that is not finite is never stable.
-        apart = (tolerance + strictness * 4 * torch.finfo(logits.dtype).eps) * scale
-        if deviation is not None:
-            apart = torch.maximum(apart, (1 + strictness / 8) * deviation[part])
-        votes.append(ballot.numpy().astype(np.int16))
-        sure.append(((best - runner_up > 2 * apart) & torch.isfinite(scale)).numpy())
-    return np.concatenate(votes), np.concatenate(sure)
-
-
-def row_blocks(logits: Tensor) -> Iterator[slice]:
-    """The rows in blocks that stay in the processor's cache."""
-    step = max(1, IN_CACHE // max(1, logits.size(1)))
-    return (slice(first, first + step) for first in range(0, logits.size(0), step))
-
-
-def row_scale(logits: Tensor) -> Tensor:
-    """The size of the numbers in each row, 1 at least: what errors of rounding are in proportion to."""
-    return logits.abs().amax(dim=1).clamp(min=1.0)
 
 
 def _parameter_names(forward: Callable[..., Any]) -> set[str]:

@@ -3,23 +3,17 @@
 A node whose features change, or that is deleted, matters to a target only in subgraphs where both lie in one component;
 their number is the node's *reach*. The exact worst case over sets of k nodes is a maximum-coverage problem; the sum of
 the k largest reaches bounds it from above.
-
-What is to be known about pairs of nodes where every neighbour has a group of its own, besides the ballots.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from agnncert.certificates.votes import BoolArray, IntArray
-from agnncert.divisions.base import DisjointUnion, Division, is_graph_task
+from agnncert.divisions.base import DisjointUnion
 from agnncert.engine.fast import components
-from agnncert.graphs.graph import CanonicalGraph
 
 Cover = tuple[IntArray, IntArray]
 
@@ -57,26 +51,11 @@ def small_components(pieces: DisjointUnion) -> SmallComponents:
     return SmallComponents(size[small].astype(np.int32), node.astype(np.int32))
 
 
-def node_cover(pieces: DisjointUnion, rows: IntArray, num_nodes: int) -> Cover:
+def cover_of_nodes(parts: Sequence[SmallComponents], target_of: npt.NDArray[np.int32], cap: IntArray) -> Cover:
     """Cover table of each target: ``cover[ptr[j] + k - 1]`` bounds the ballots that k nodes reach.
 
     Args:
-        pieces: The union of all subgraphs (at least where targets are).
-        rows: Targets.
-        num_nodes: Number of nodes of the graph.
-    """
-    target_of = np.full(num_nodes, -1, dtype=np.int32)
-    target_of[rows] = np.arange(len(rows))
-    owner = target_of[pieces.node.numpy()]
-    cap = np.bincount(owner[owner >= 0], minlength=len(rows))
-    return cover_of_nodes([small_components(pieces)], target_of, cap)
-
-
-def cover_of_nodes(parts: Sequence[SmallComponents], target_of: npt.NDArray[np.int32], cap: IntArray) -> Cover:
-    """As ``node_cover``, from the small components of all subgraphs.
-
-    Args:
-        parts: These, some subgraphs at a time, in their order.
+        parts: The small components of all subgraphs, some subgraphs at a time, in their order.
         target_of: Which target each node is, -1 if it is none.
         cap: Number of reached ballots of each target.
     """
@@ -90,16 +69,14 @@ def cover_of_nodes(parts: Sequence[SmallComponents], target_of: npt.NDArray[np.i
     return sums_of_largest(owner, reach, cap, base)
 
 
-def graph_cover(pieces: DisjointUnion, batch: torch.Tensor) -> Cover:
-    """Cover table of each graph: a node reaches the subgraphs in which it has an edge."""
-    reach = np.bincount(pieces.node.numpy(), minlength=len(batch))
-    cell = torch.unique_consecutive(pieces.cell)
-    owner_of_cell = batch[pieces.node][torch.searchsorted(pieces.cell, cell)].numpy()
-    return cover_of_graphs(reach, batch.numpy(), np.bincount(owner_of_cell, minlength=int(batch[-1]) + 1))
-
-
 def cover_of_graphs(reach: npt.NDArray[np.integer], batch: IntArray, cap: IntArray) -> Cover:
-    """As ``graph_cover``, from the number of subgraphs in which each node, and each graph, has an edge."""
+    """Cover table of each graph: a node reaches the subgraphs in which it has an edge.
+
+    Args:
+        reach: Number of subgraphs in which each node has an edge.
+        batch: Graph of each node.
+        cap: Number of subgraphs in which each graph has an edge.
+    """
     seen = reach > 0
     return sums_of_largest(batch[seen], reach[seen].astype(np.int64), cap, np.zeros(len(cap), dtype=np.int64))
 
@@ -165,57 +142,3 @@ def sums_of_largest(owner: IntArray, reach: IntArray, cap: IntArray, base: IntAr
     short = last < cap
     total = np.insert(total, end[short], cap[short])
     return np.concatenate([[0], np.cumsum(count + short)]).astype(np.int64), total.astype(np.int64, copy=False)
-
-
-def pair_facts(
-    graph: CanonicalGraph, division: Division, rows: IntArray, indptr: IntArray, group: npt.NDArray[np.int32]
-) -> dict[str, npt.NDArray[Any]]:
-    """The arrays ``one_way`` and ``hubs`` of the evidence, as far as its rule needs them.
-
-    Args:
-        graph: A canonical graph; in the graph task the joined targets.
-        division: How it is divided.
-        rows: Node task: rows of the targets.
-        indptr: Where the listed ballots of each target begin.
-        group: Group of each listed ballot.
-    """
-    if not division.is_per_neighbour:
-        return {}
-    facts: dict[str, npt.NDArray[Any]] = {}
-    edge_centric = division.family == "edge-centric"
-    if edge_centric:
-        owner = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        facts["one_way"] = _one_way(graph, division, owner, group.astype(np.int64))
-    if not is_graph_task(graph):
-        facts["hubs"] = _hubs(graph, edge_centric, torch.from_numpy(rows))
-    return facts
-
-
-def _one_way(graph: CanonicalGraph, division: Division, owner: IntArray, group: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether the pair of each ballot has arcs in one direction only, so that a new direction would alter it."""
-    source, head = graph.edge_index
-    cell, most = division.groups(graph), division.num_groups_in(graph)
-    wanted = torch.from_numpy(group)
-    if is_graph_task(graph):
-        cell, wanted = graph.graph_of_node[source] * most + cell, torch.from_numpy(owner) * most + wanted
-    size = int(cell.max()) + 1 if len(cell) else 1
-    up, down = torch.zeros(size, dtype=torch.bool), torch.zeros(size, dtype=torch.bool)
-    up[cell[source <= head]] = True
-    down[cell[source >= head]] = True
-    return (up ^ down)[wanted].numpy()
-
-
-def _hubs(graph: CanonicalGraph, both_ways: bool, targets: Tensor) -> npt.NDArray[np.int32]:
-    """Of how many targets each other node is a neighbour, the largest numbers first; zeros are left out.
-
-    If the attacker spares the targets, only the other nodes can be deleted or given other features.
-    """
-    is_target = torch.zeros(graph.num_nodes, dtype=torch.bool)
-    is_target[targets] = True
-    source, head = graph.edge_index
-    if both_ways:
-        source, head = torch.cat([source, head]), torch.cat([head, source])
-    reaches = ~is_target[source] & is_target[head]
-    pairs = torch.unique(source[reaches].long() * graph.num_nodes + head[reaches])
-    counts = torch.bincount(torch.div(pairs, graph.num_nodes, rounding_mode="floor"))
-    return torch.sort(counts[counts > 0], descending=True).values.numpy().astype(np.int32)

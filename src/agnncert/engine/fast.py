@@ -15,10 +15,10 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from agnncert.certificates.votes import ABSTAIN, IntArray
-from agnncert.divisions.base import DisjointUnion, Division, is_graph_task
-from agnncert.engine.call import Caller, Predictions, no_edges
+from agnncert.divisions.base import DisjointUnion, Division
+from agnncert.engine.call import Caller, no_edges
 from agnncert.engine.features import Features, SparseRows
-from agnncert.engine.rounding import guarded
+from agnncert.engine.rounding import Predictions, guarded
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.progress import ReportProgress
 
@@ -121,7 +121,7 @@ def ballots(
     call: Caller, layout: Plan, features: Features, tolerance: float | None, memory_limit: int | None = None
 ) -> Predictions:
     """Ballots of all copies or, in the graph task, of the cells that are not empty, ascending."""
-    on_graphs = is_graph_task(layout.graph)
+    on_graphs = layout.graph.task == "graph"
     parts = [
         guarded(call, tolerance, *_inputs(call, layout, features, chunk), _batch(layout, chunk) if on_graphs else None)
         for chunk in layout.chunks(chunk_rows(call, layout.graph, memory_limit))
@@ -129,20 +129,6 @@ def ballots(
     if not parts:
         return np.empty(0, dtype=np.int16), np.empty(0, dtype=bool)
     return np.concatenate([b for b, _ in parts]), np.concatenate([s for _, s in parts])
-
-
-def node_ballots(
-    call: Caller, layout: Plan, rows: IntArray, tolerance: float | None, memory_limit: int | None = None
-) -> tuple[Predictions, Predictions]:
-    """Ballots of the targets without edges, and of every copy in the union."""
-    features = features_of(call, layout.graph, layout.sparse)
-    edgeless = edgeless_ballots(call, layout.graph, features, rows, tolerance, memory_limit)
-    return edgeless, ballots(call, layout, features, tolerance, memory_limit)
-
-
-def graph_ballots(call: Caller, layout: Plan, tolerance: float | None, memory_limit: int | None = None) -> Predictions:
-    """Ballots of the cells that are not empty, ascending."""
-    return ballots(call, layout, features_of(call, layout.graph, layout.sparse), tolerance, memory_limit)
 
 
 def evaluate(call: Caller, layout: Plan, features: Features, chunk: Chunk, batch: Tensor | None = None) -> Tensor:
@@ -167,7 +153,7 @@ def custom_table(
     memory_limit: int | None,
 ) -> Predictions:
     """Ballots of a division without ``pieces``, many subgraphs at a time; shape ``[num_targets, num_groups]``."""
-    on_graphs = is_graph_task(graph)
+    on_graphs = graph.task == "graph"
     ballots = np.full((len(rows), division.num_groups), ABSTAIN, dtype=np.int16)
     stable = np.ones(ballots.shape, dtype=bool)
     limit = chunk_rows(call, graph, memory_limit)
@@ -196,7 +182,7 @@ Place = tuple[int, IntArray]  # a target and the groups that see the same subgra
 
 
 def _subgraphs(graph: CanonicalGraph, division: Division, rows: IntArray) -> Iterator[tuple[Place, CanonicalGraph]]:
-    wholes = [one_graph(graph, k) for k in range(len(rows))] if is_graph_task(graph) else [graph]
+    wholes = [one_graph(graph, k) for k in range(len(rows))] if graph.task == "graph" else [graph]
     for row, whole in enumerate(wholes):
         groups = division.groups(whole)
         same = division.same_as(whole, groups).numpy()
@@ -238,7 +224,7 @@ def components(pieces: DisjointUnion) -> IntArray:
 
 def near_targets(pieces: DisjointUnion, graph: CanonicalGraph, rows: IntArray) -> DisjointUnion:
     """Without the parts of a union that are connected to no target, if targets are few enough for that to pay."""
-    if is_graph_task(graph) or 2 * len(rows) >= graph.num_nodes:
+    if graph.task == "graph" or 2 * len(rows) >= len(graph.x):
         return pieces
     return _near(pieces, torch.from_numpy(rows))
 

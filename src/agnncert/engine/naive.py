@@ -1,19 +1,26 @@
-"""The oracle: one subgraph at a time, exactly as the method is defined. Slow, and meant to be believed."""
+"""The oracle: one subgraph at a time, exactly as the method is defined. Slow, and meant to be believed.
+
+It also casts ballots of the fast engine a second time: some before a certificate is signed, more when it is verified.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from agnncert.certificates.votes import ABSTAIN, IntArray
+from agnncert.certificates.votes import ABSTAIN, IntArray, Votes
 from agnncert.divisions.base import Division
-from agnncert.engine.call import Caller, Predictions, no_edges
-from agnncert.engine.rounding import guarded
+from agnncert.engine.call import Caller, no_edges
+from agnncert.engine.ranges import Shuffle
+from agnncert.engine.rounding import Predictions, guarded
 from agnncert.graphs.graph import CanonicalGraph, one_graph
 from agnncert.progress import ReportProgress
 
 
-def node_table(
+def table(
     call: Caller,
     graph: CanonicalGraph,
     division: Division,
@@ -21,12 +28,23 @@ def node_table(
     tolerance: float | None,
     report_progress: ReportProgress | None = None,
 ) -> Predictions:
-    """Ballots of target nodes in all subgraphs, shape ``[num_targets, num_groups]``."""
+    """Ballots of all targets in all subgraphs, shape ``[num_targets, num_groups]``; arguments as in ``cast``."""
+    most, columns = division.num_groups_in(graph), []
+    if graph.task == "graph":
+        for row in _followed(rows, report_progress):
+            columns.append(graph_ballots(call, one_graph(graph, row), division, tolerance, most))
+        return np.stack([b for b, _ in columns]), np.stack([s for _, s in columns])
     groups = division.groups(graph)
-    subgraphs = _followed(range(division.num_groups_in(graph)), report_progress)
-    columns = [node_ballots(call, graph, division, groups, index, tolerance) for index in subgraphs]
-    ballots, stable = zip(*columns, strict=True)
-    return np.stack([b[rows] for b in ballots], axis=1), np.stack([s[rows] for s in stable], axis=1)
+    for index in _followed(range(most), report_progress):
+        columns.append(node_ballots(call, graph, division, groups, index, tolerance))
+    return np.stack([b[rows] for b, _ in columns], axis=1), np.stack([s[rows] for _, s in columns], axis=1)
+
+
+def _followed(items: Sequence[int] | IntArray, report_progress: ReportProgress | None) -> Iterator[int]:
+    for done, item in enumerate(items, start=1):
+        yield int(item)
+        if report_progress is not None:
+            report_progress(done / len(items))
 
 
 def node_ballots(
@@ -50,31 +68,6 @@ def edgeless_ballots(call: Caller, graph: CanonicalGraph, tolerance: float | Non
     return guarded(call, tolerance, graph.x.to(call.dtype), *no_edges(graph, call.takes))
 
 
-def _followed(items: Sequence[int] | IntArray, report_progress: ReportProgress | None) -> Iterator[int]:
-    for done, item in enumerate(items, start=1):
-        yield int(item)
-        if report_progress is not None:
-            report_progress(done / len(items))
-
-
-def graph_table(
-    call: Caller,
-    joined: CanonicalGraph,
-    division: Division,
-    rows: IntArray,
-    tolerance: float | None,
-    report_progress: ReportProgress | None = None,
-) -> Predictions:
-    """Ballots of the graphs of a set in all their subgraphs, shape ``[num_targets, num_groups]``."""
-    most = division.num_groups_in(joined)
-    tables = [
-        graph_ballots(call, one_graph(joined, row), division, tolerance, most)
-        for row in _followed(rows, report_progress)
-    ]
-    ballots, stable = zip(*tables, strict=True)
-    return np.stack(ballots), np.stack(stable)
-
-
 def graph_ballots(
     call: Caller,
     graph: CanonicalGraph,
@@ -95,3 +88,166 @@ def graph_ballots(
         vote, sure = guarded(call, tolerance, part.x.to(call.dtype), part.edge_index, call.edge_values(part), alone)
         ballots[index], stable[index] = vote[0], sure[0]
     return ballots, stable
+
+
+UNLISTED = 256  # targets that are asked whether or not they have an edge in a subgraph
+
+FEW_PASSES, MANY_PASSES, NODES_AGAIN = 3, 24, 500_000
+
+
+def choose_ballots(votes: Votes, number: float, random: np.random.Generator, own_groups: bool = False) -> IntArray:
+    """As many pairs (target, group): half among the listed ballots, which are few and matter most, half among all.
+
+    Args:
+        votes: The ballots.
+        number: How many; ``math.inf`` for all.
+        random: Where chance comes from.
+        own_groups: Whether every neighbour has a group of its own. Then nearly all groups are empty for a target and
+            say the same, so one of these for each target stands for all of them.
+    """
+    if own_groups:
+        return _choose_cast(votes, number, random)
+    total = len(votes.default) * votes.num_groups
+    if number >= total:
+        chosen = np.arange(total)
+    else:
+        listed = votes.owner * votes.num_groups + votes.group
+        first = random.choice(listed, min(len(listed), int(number) // 2), replace=False) if len(listed) else listed
+        others = np.setdiff1d(random.choice(total, int(number), replace=False), first)
+        chosen = np.sort(np.concatenate([first, random.permutation(others)[: int(number) - len(first)]]))
+    return np.stack([chosen // votes.num_groups, chosen % votes.num_groups], axis=1)
+
+
+def _choose_cast(votes: Votes, number: float, random: np.random.Generator) -> IntArray:
+    """Ballots that are cast, and for some targets that of a group which is empty for them: one in four, if any."""
+    listed = np.stack([votes.owner, votes.group.astype(np.int64)], axis=1)
+    free = np.flatnonzero(votes.num_unlisted)  # targets with an empty group
+    wanted = int(min(number, len(listed) + len(free)))
+    cast = random.permutation(len(listed))[: wanted - min(wanted // 4, len(free))]
+    targets = random.permutation(free)[: wanted - len(cast)]
+    empty = np.array([(target, _empty_group(votes, target, random)) for target in targets.tolist()], dtype=np.int64)
+    pairs = np.concatenate([listed[cast], empty.reshape(-1, 2)])
+    return np.asarray(pairs[np.lexsort(pairs.T[::-1])])
+
+
+def _empty_group(votes: Votes, target: int, random: np.random.Generator) -> int:
+    """A group that is empty for the target."""
+    taken = votes.group[votes.indptr[target] : votes.indptr[target + 1]]
+    place = int(random.integers(votes.num_groups - len(taken)))  # among those that are not taken, which ascend
+    return place + int(np.searchsorted(taken - np.arange(len(taken)), place, side="right"))
+
+
+def choose_few(
+    votes: Votes, on_graphs: bool, random: np.random.Generator, own_groups: bool = False, num_nodes: int = 0
+) -> IntArray:
+    """Some dozens of pairs (target, group) or more, for the price of a few passes.
+
+    In the node task one pass over a subgraph gives the ballots of all targets in it, so these are taken from as few
+    subgraphs as have some dozens of listed ones, and beside them the ballots of some hundred targets that have no edge
+    there; in the graph task each ballot is a small pass of its own.
+
+    Args:
+        votes: The ballots.
+        on_graphs: Whether this is the graph task.
+        random: Where chance comes from.
+        own_groups: Whether every neighbour has a group of its own: a subgraph then has hardly any listed ballots, and
+            more of them are evaluated.
+        num_nodes: Nodes of the graph, by which it is judged how many more are affordable.
+    """
+    if on_graphs:
+        return choose_ballots(votes, 48, random, own_groups)
+    most = max(FEW_PASSES, min(MANY_PASSES, NODES_AGAIN // max(1, num_nodes))) if own_groups else FEW_PASSES
+    listed = np.bincount(votes.group, minlength=votes.num_groups)
+    groups = random.permutation(np.flatnonzero(listed == 0 if not listed.any() else listed))
+    few = groups[: min(most, 1 + int(np.searchsorted(np.cumsum(listed[groups]), 24)))]
+    named = np.zeros(votes.num_groups, dtype=bool)
+    named[few] = True
+    listed = np.searchsorted(votes.indptr, np.flatnonzero(named[votes.group]), side="right") - 1
+    others = random.choice(len(votes.default), min(len(votes.default), UNLISTED), replace=False)
+    asked = np.unique(np.concatenate([listed, others]))
+    return np.stack([column.ravel() for column in np.meshgrid(asked, few, indexing="ij")], axis=1)
+
+
+@torch.no_grad()
+def differing(
+    votes: Votes,
+    pairs: IntArray,
+    call: Caller,
+    graph: CanonicalGraph,
+    division: Division,
+    rows: IntArray,
+    shuffle: Shuffle | None = None,
+) -> tuple[IntArray, npt.NDArray[np.int16]]:
+    """Casts the ballots of some pairs again.
+
+    Args:
+        votes: The ballots as they were cast.
+        pairs: Targets and groups.
+        call: The model, bound to the graph.
+        graph: The canonical graph.
+        division: How it is divided.
+        rows: Rows of the targets.
+        shuffle: Its edges by group, if these have been found before.
+
+    Returns:
+        Which of the pairs vote otherwise although the vote is beyond numerical doubt, and what each of them votes.
+    """
+    again = _cast(call, graph, division, rows, pairs, shuffle)
+    first, stable = _stored(votes, pairs)
+    return np.flatnonzero((first != again) & stable), again
+
+
+def _stored(votes: Votes, pairs: IntArray) -> Predictions:
+    """The ballots of some pairs (target, group) as they stand in the votes, and whether they are stable."""
+    named = np.zeros(votes.num_groups, dtype=bool)
+    named[pairs[:, 1]] = True
+    listed = np.flatnonzero(named[votes.group])  # of a few groups, as a rule
+    owner = np.searchsorted(votes.indptr, listed, side="right") - 1
+    key = np.append(owner * votes.num_groups + votes.group[listed], -1)
+    wanted = pairs[:, 0] * votes.num_groups + pairs[:, 1]
+    place = np.searchsorted(key[:-1], wanted)
+    is_listed = key[place] == wanted
+    ballot, stable = votes.default[pairs[:, 0]], votes.default_stable[pairs[:, 0]]  # copies: indexed by an array
+    place = listed[place[is_listed]]
+    ballot[is_listed], stable[is_listed] = votes.ballot[place], votes.stable[place]
+    return ballot, stable
+
+
+def _cast(
+    call: Caller, graph: CanonicalGraph, division: Division, rows: IntArray, pairs: IntArray, shuffle: Shuffle | None
+) -> npt.NDArray[np.int16]:
+    """Ballots of pairs (target, group): subgraph by subgraph in the node task, graph by graph in the graph task."""
+    on_graphs = graph.task == "graph"
+    again = np.empty(len(pairs), dtype=np.int16)
+    by = pairs[:, 0] if on_graphs else pairs[:, 1]
+    groups = None if on_graphs or shuffle is not None else division.groups(graph)
+    for index in np.unique(by).tolist():
+        here = by == index
+        if on_graphs:
+            place, most = pairs[here, 1], division.num_groups_in(graph)
+            ballots, _ = graph_ballots(call, one_graph(graph, index), division, None, most, set(place.tolist()))
+            again[here] = ballots[place]
+        else:
+            inside = groups if shuffle is None else shuffle.groups_of([index])
+            again[here] = _in_subgraph(call, graph, division, inside, index, rows[pairs[here, 0]])
+    return again
+
+
+def _in_subgraph(
+    call: Caller, graph: CanonicalGraph, division: Division, groups: Any, index: int, targets: IntArray
+) -> npt.NDArray[np.int16]:
+    """Ballots of some nodes in one subgraph, which is evaluated alone, and without nodes that matter to nobody.
+
+    Somebody's own division, or one that proves something about edges alone, may have a model that mixes all nodes: then
+    no node is left out.
+    """
+    part = division.subgraph(graph, groups, index)
+    if not division.has_disjoint_union:
+        return np.asarray(ballots_in(call, part, None)[0][targets])
+    shown = torch.zeros(len(graph.x), dtype=torch.bool)
+    shown[torch.from_numpy(targets)] = True
+    shown[part.edge_index.flatten().long()] = True
+    few = part.with_nodes(shown.nonzero().view(-1), torch.arange(part.num_edges))
+    place = torch.cumsum(shown, 0)[torch.from_numpy(targets)] - 1
+    ballots, _ = ballots_in(replace(call, copies=False), few, None)
+    return np.asarray(ballots[place.numpy()])

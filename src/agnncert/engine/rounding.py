@@ -10,21 +10,25 @@ lead that outlasts the shaking outlasts all of these. ``docs/proofs.md`` has the
 
 import copy
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch_geometric.inspector import Inspector
 
-from agnncert.engine.call import Caller, Predictions, judge, row_blocks, row_scale
-from agnncert.engine.features import Features, LazyRows, Shake, is_code
+from agnncert.engine.call import Caller
+from agnncert.engine.features import IN_CACHE, Features, LazyRows, Shake, is_code
 from agnncert.errors import ModelContractError
 
 SHAKE = 16.0  # units of rounding by which numbers are moved: more than sums of some thousand terms gather
 SAFETY = 4.0  # times the movement seen that a ballot must withstand
 DOUBT = 2.0**-10  # movement, relative to the largest score, from which on one look is not enough
 MORE_LOOKS = 4
+
+Predictions = tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]  # the classes voted for, and whether each is stable
 
 
 def guarded(
@@ -63,6 +67,41 @@ def watched(
         for seed in range(1, 1 + MORE_LOOKS):
             moved = torch.maximum(moved, _moved(call, logits, (x, edge_index, values, batch), seed))
     return logits, moved
+
+
+def judge(logits: Tensor, tolerance: float, deviation: Tensor | None = None, strictness: int = 0) -> Predictions:
+    """The class each row votes for, and whether the vote is beyond numerical doubt.
+
+    A vote is stable when the best class leads the next by more than twice the distance that two ways of computing the
+    same logits can lie apart: the tolerance (relative to the largest logit of the row, absolute below 1), or the
+    deviation of that row if it is larger. Machines may disagree by 4 units of rounding about the former and by an
+    eighth about the latter: ``strictness`` moves both by as much.
+    """
+    votes = [np.empty(0, dtype=np.int16)]
+    sure = [np.empty(0, dtype=bool)]
+    for part in row_blocks(logits):
+        block = logits[part]
+        best, ballot = block.max(dim=1)
+        runner_up = block.scatter(1, ballot[:, None], -torch.inf).amax(dim=1)
+        scale = row_scale(block)
+        # Comparisons with NaN are false: a logit that is not finite is never stable.
+        apart = (tolerance + strictness * 4 * torch.finfo(logits.dtype).eps) * scale
+        if deviation is not None:
+            apart = torch.maximum(apart, (1 + strictness / 8) * deviation[part])
+        votes.append(ballot.numpy().astype(np.int16))
+        sure.append(((best - runner_up > 2 * apart) & torch.isfinite(scale)).numpy())
+    return np.concatenate(votes), np.concatenate(sure)
+
+
+def row_blocks(logits: Tensor) -> Iterator[slice]:
+    """The rows in blocks that stay in the processor's cache."""
+    step = max(1, IN_CACHE // max(1, logits.size(1)))
+    return (slice(first, first + step) for first in range(0, logits.size(0), step))
+
+
+def row_scale(logits: Tensor) -> Tensor:
+    """The size of the numbers in each row, 1 at least: what errors of rounding are in proportion to."""
+    return logits.abs().amax(dim=1).clamp(min=1.0)
 
 
 def _moved(call: Caller, logits: Tensor, inputs: tuple[Any, ...], seed: int) -> Tensor:

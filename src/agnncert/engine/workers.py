@@ -190,7 +190,7 @@ def versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
     digest = hashlib.sha256()
-    home = Path(__file__).parent
+    home = Path(__file__).parents[1]
     for file in sorted(home.rglob("*.py")):
         digest.update(file.relative_to(home).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     found = {"agnncert": digest.hexdigest()[:16]}

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -50,12 +51,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _ID_TEXT, _ID_STARTS = "node_id_text", "node_id_ptr"
 _PLACE = "graph_folder"  # what an opened graph calls the folder it lies in
 _LONGEST_MANIFEST = 10_000_000
-# The types a tensor may have in a folder, by their name there; numpy has no bfloat16, so its bits are stored.
-_TYPES: dict[str, tuple[str, torch.dtype]] = {
-    name: (np.dtype(name).newbyteorder("<").str, getattr(torch, name))
-    for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
-} | {"bfloat16": ("<u2", torch.bfloat16)}
-_NAMES = {kind: name for name, (_, kind) in _TYPES.items()}
+_TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")  # of tensors
 
 
 class GraphWriter:
@@ -63,31 +59,21 @@ class GraphWriter:
 
     def __init__(self, draft: Path) -> None:
         self.draft = draft
-        self._arrays: dict[str, tuple[str, Array]] = {}
+        self._arrays: dict[str, Array] = {}
         self._values: dict[str, Any] = {}
 
     def array(self, name: str, shape: tuple[int, ...], kind: torch.dtype) -> Array:
-        """A new array of zeros, mapped to its file, to be filled by the caller.
-
-        Args:
-            name: The attribute of ``Data`` that the array becomes.
-            shape: Its shape.
-            kind: Its type as a tensor; for bfloat16 the array holds the bits as uint16.
-        """
+        """A new array of zeros, mapped to its file, to be filled by the caller; ``Data`` calls it ``name``."""
         self._require_new(name)
-        if kind not in _NAMES:
+        stored = str(kind).removeprefix("torch.")
+        if stored not in _TYPES:
             raise GraphError(f"{name} is of type {kind}, which a folder cannot hold: convert it, {name}.float().")
-        stored = _TYPES[_NAMES[kind]][0]
-        mapped = np.lib.format.open_memmap(self._file(name), mode="w+", dtype=stored, shape=shape)
-        self._arrays[name] = _NAMES[kind], mapped
-        return mapped
+        kind_on_disk = np.dtype(stored).newbyteorder("<")
+        self._arrays[name] = np.lib.format.open_memmap(self._file(name), mode="w+", dtype=kind_on_disk, shape=shape)
+        return self._arrays[name]
 
     def value(self, name: str, value: Any) -> None:
-        """Stores a value that is not a tensor: text, a number, or a list of these.
-
-        Raises:
-            GraphError: The value has another type.
-        """
+        """Stores a value that is not a tensor: text, a number, or a list of these."""
         self._require_new(name)
         listed = value if isinstance(value, list | tuple) else [value]
         if not all(entry is None or isinstance(entry, str | bool | int | float) for entry in listed):
@@ -98,11 +84,7 @@ class GraphWriter:
         self._values[name] = list(value) if isinstance(value, list | tuple) else value
 
     def ids(self, ids: Any) -> None:
-        """Stores ``node_id``: integers as a tensor, other ids as text.
-
-        Args:
-            ids: From ``exact_ids``.
-        """
+        """Stores ``node_id``, ids in canonical form: integers as a tensor, other ids as text."""
         if isinstance(ids, np.ndarray):
             self.array("node_id", ids.shape, torch.int64)[:] = ids
             return
@@ -114,12 +96,11 @@ class GraphWriter:
     def finish(self) -> None:
         """Flushes all arrays to the disk and writes the manifest."""
         arrays = {}
-        for name, (kind, array) in self._arrays.items():
-            shape = list(array.shape)
+        for name, array in self._arrays.items():
             array.flush()  # type: ignore[attr-defined]
             with self._file(name).open("rb+") as file:
                 os.fsync(file.fileno())
-            arrays[name] = {"type": kind, "shape": shape, **_fingerprint(self._file(name))}
+            arrays[name] = {"type": array.dtype.name, "shape": list(array.shape), **_fingerprint(self._file(name))}
         self._arrays.clear()
         manifest = {"format": FORMAT, "version": VERSION, "arrays": arrays, "values": self._values}
         write_atomic(self.draft / MANIFEST, json.dumps(manifest | {"sha256": _seal(manifest)}, indent=1) + "\n")
@@ -188,17 +169,12 @@ def write_graph(data: Data, folder: PathLike) -> None:
                 continue
             if name == "node_id" and value is not None:
                 writer.ids(exact_ids(data))
-            elif isinstance(value, Tensor):
-                _copy(writer, name, value.detach())
-            else:
+            elif not isinstance(value, Tensor):
                 writer.value(name, value)
-
-
-def _copy(writer: GraphWriter, name: str, value: Tensor) -> None:
-    if value.layout != torch.strided or value.is_meta:
-        raise GraphError(f"{name} is a tensor without dense numbers of its own: a folder holds dense tensors.")
-    bits = value.view(torch.uint16) if value.dtype == torch.bfloat16 else value
-    writer.array(name, tuple(value.shape), value.dtype)[...] = bits.cpu().numpy()
+            elif value.layout != torch.strided or value.is_meta:
+                raise GraphError(f"{name} is a tensor without dense numbers of its own: a folder holds dense tensors.")
+            else:
+                writer.array(name, tuple(value.shape), value.dtype)[...] = value.detach().cpu().numpy()
 
 
 def open_graph(folder: PathLike, *, check: bool = True) -> Data:
@@ -232,11 +208,7 @@ def is_graph_folder(folder: PathLike) -> bool:
 
 
 def _manifest(place: Path) -> dict[str, Any]:
-    """The manifest, checked.
-
-    Raises:
-        GraphError: The manifest is missing, unreadable, altered or of another version.
-    """
+    """The manifest; raises GraphError if it is missing, unreadable, altered or of another version."""
     file = place / MANIFEST
     if not place.is_dir():
         raise GraphError(f"there is no folder {place}: expected one that write_graph has written.")
@@ -280,28 +252,14 @@ def _opened(place: Path, name: str, stated: Any, check: bool) -> Tensor:
         )
     if check and _fingerprint(file)["sha256"] != stated.get("sha256"):
         raise GraphError(f"{file} was altered or damaged: its content does not match its digest.")
-    stored, kind = _TYPES[stated["type"]]
-    try:
-        array = _mapped(file)
-    except (OSError, ValueError) as reason:
+    try:  # "c": writing into the array never changes the file; an empty array cannot be mapped
+        array = np.load(file, mmap_mode=None if 0 in stated["shape"] else "c", allow_pickle=False)
+    except (OSError, ValueError, EOFError, LookupError, TypeError, SyntaxError, TokenError) as reason:
         raise GraphError(f"{file} is no array: {str(reason)[:200]}.") from None
-    if list(array.shape) != stated.get("shape") or array.dtype != np.dtype(stored) or not array.flags.c_contiguous:
+    expected = np.dtype(stated["type"]).newbyteorder("<")
+    if list(array.shape) != stated["shape"] or array.dtype != expected or not array.flags.c_contiguous:
         raise GraphError(f"{file} holds {array.dtype} of shape {array.shape}, which is not what its manifest says.")
-    tensor = torch.from_numpy(array)
-    return tensor.view(kind) if kind == torch.bfloat16 else tensor
-
-
-def _mapped(file: Path) -> Array:
-    """The array of a file, mapped privately: writing into it never changes the file."""
-    with file.open("rb") as opened:
-        major, _ = np.lib.format.read_magic(opened)
-        read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(opened)
-        if dtype.hasobject:
-            raise ValueError("it holds Python objects")
-        if 0 in shape:  # nothing to map
-            return np.zeros(shape, dtype)
-        return np.memmap(opened, dtype, "c", opened.tell(), shape, "F" if fortran else "C")
+    return torch.from_numpy(array)
 
 
 def _texts(place: Path, text: Tensor, starts: Tensor | None) -> list[str]:

@@ -7,6 +7,7 @@ see the same neighbours.
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -52,7 +53,7 @@ def _no_data(data: object) -> str | None:
             "as one graph, make a Data of its tensors, without batch and ptr."
         )
     if isinstance(data, HeteroData):
-        return "Models here see one kind of nodes and edges: data.to_homogeneous() makes a Data."
+        return "ac.from_hetero(data) makes one graph of it, with the relation of each edge in edge_attr."
     if isinstance(data, str):
         return f'Load it first: load_dataset("{data}").'
     if isinstance(data, Tensor):
@@ -268,19 +269,7 @@ def _joined_values(graphs: Sequence[CanonicalGraph], name: str) -> Tensor | None
 
 def one_graph(joined: CanonicalGraph, index: int) -> CanonicalGraph:
     """Graph ``index`` of a joined set alone, with the same order of nodes and edges."""
-    nodes = (joined.graph_of_node == index).nonzero().view(-1)
-    start, stop = int(nodes[0]), int(nodes[-1]) + 1
-    inside = (joined.edge_index[0] >= start) & (joined.edge_index[0] < stop)
-    graph = joined.with_edges(inside)
-    return replace(
-        graph,
-        x=joined.x[start:stop],
-        edge_index=graph.edge_index - start,
-        node_key=joined.node_key[start:stop],
-        id_digests=joined.id_digests[index : index + 1],
-        has_ids=joined.has_ids[index : index + 1],
-        batch=None,
-    )
+    return replace(joined.select(torch.tensor([index])), batch=None)
 
 
 def node_keys(graph: Data | CanonicalGraph) -> Tensor:
@@ -367,19 +356,13 @@ def _has_ids(data: Data) -> bool:
 def _keys_and_ties(ids: EncodedIds) -> tuple[Tensor, Tensor | None]:
     """Key of each node, and its number in id order among nodes with the same key; ``None`` if no key is shared."""
     keys = torch.from_numpy(keys_of_encoded(ids).view(np.int64))
-    return keys, None if isinstance(ids, np.ndarray) else _ties(ids, keys.tolist())
-
-
-def _ties(ids: list[int | str], keys: list[int]) -> Tensor | None:
-    if len(set(keys)) == len(keys):
-        return None
-    sharing: dict[int, list[int]] = {}
+    if isinstance(ids, np.ndarray) or len(torch.unique(keys)) == len(keys):
+        return keys, None
+    ties, seen = torch.zeros_like(keys), Counter[int]()
     for row in sorted(range(len(ids)), key=lambda row: order_of(ids[row])):
-        sharing.setdefault(keys[row], []).append(row)
-    ties = torch.zeros(len(ids), dtype=torch.int64)
-    for rows in sharing.values():
-        ties[rows] = torch.arange(len(rows))
-    return ties
+        ties[row] = seen[int(keys[row])]
+        seen[int(keys[row])] += 1
+    return keys, ties
 
 
 def _checked(
@@ -490,17 +473,10 @@ def _ordered(
     rank[by_id] = torch.arange(len(rank))
     # Ids are compared within a graph only, so the edges of joined graphs are sorted by graph first.
     of_dst = rank if graph.batch is None else rank + graph.batch * len(rank)
-    if (int(of_dst.max()) + 1) * len(rank) >= 2**63:
+    if graph.edge_values or (int(of_dst.max()) + 1) * len(rank) >= 2**63:
         return _sorted_by_columns(graph, keep_self_loops, of_dst, rank)
     pairs = _pair_keys(graph.edge_index, of_dst.numpy(), rank.numpy(), keep_self_loops)
-    if not graph.edge_values:
-        return graph.with_other_edges(_sorted_ends(graph.edge_index, pairs, by_id.numpy(), compact))
-    if len(pairs) < graph.num_edges:
-        return _sorted_by_columns(graph, keep_self_loops, of_dst, rank)
-    order = np.argsort(pairs, kind="stable")
-    if (pairs[order[1:]] == pairs[order[:-1]]).any():  # parallel edges: values decide
-        return _sorted_by_columns(graph, keep_self_loops, of_dst, rank)
-    return graph.with_edges(torch.from_numpy(order))
+    return graph.with_other_edges(_sorted_ends(graph.edge_index, pairs, by_id.numpy(), compact))
 
 
 def _pair_keys(ends: Tensor, of_dst: Whole, rank: Whole, keep_self_loops: bool) -> Whole:
@@ -534,7 +510,7 @@ def _sorted_ends(ends: Tensor, keys: Whole, by_id: Whole, compact: bool) -> Tens
 
 
 def _sorted_by_columns(graph: CanonicalGraph, keep_self_loops: bool, of_dst: Tensor, rank: Tensor) -> CanonicalGraph:
-    """Sorts edges column by column, for parallel edges with values and for graphs whose pair keys exceed 63 bits."""
+    """Sorts edges column by column, for edges with values and for graphs whose pair keys exceed 63 bits."""
     src, dst = graph.edge_index
     kept = torch.arange(len(src)) if keep_self_loops else (src != dst).nonzero().view(-1)
     columns = [of_dst[dst[kept]], rank[src[kept]]]

@@ -15,11 +15,10 @@ Keys decide groups, not identity: two ids may share a key, and anybody can make 
 groups, which is harmless: what is proved counts the groups that a change can reach, and they are two nodes that reach
 the same ones. Who is who is decided on the ids themselves (``certificates/ids``).
 
-MD5 (the default) and SHA-1 are written out here on numpy arrays, for speed: calling ``hashlib`` once per edge takes
-about half a microsecond, and the same arithmetic on arrays is several times faster. For SHA-256 and BLAKE2b it is not,
-nor for a few messages, so these go through ``hashlib``. Only what group numbers need is here: messages that fit into
-one block, and the first 8 bytes of each digest. The code follows RFC 1321 and FIPS 180-4 step by step, except that a
-word is an array: that word of all messages. A word that is the same in all of them has length 1 and broadcasts.
+MD5, the default, is written out here on numpy arrays: calling ``hashlib`` once per edge takes about half a microsecond,
+and the same arithmetic on arrays is several times faster. Other hashes, and a few messages, go through ``hashlib``. The
+code follows RFC 1321 step by step, for messages that fit into one block and the first 8 bytes of each digest, except
+that a word is an array: that word of all messages. A word that is the same in all of them has length 1 and broadcasts.
 """
 
 import hashlib
@@ -56,11 +55,8 @@ def first8(name: str, message: Sequence[Words64]) -> Words64:
         >>> [hex(first8(name, columns)[0]) for name in ("md5", "sha1")]
         ['0xec53be7e5aaa4d29', '0xdfdfdb7d3cd16204']
     """
-    on_arrays = {"md5": _md5, "sha1": _sha1}.get(name) if max(map(len, message)) >= MANY else None
-    return _one_by_one(name, message) if on_arrays is None else on_arrays(message)
-
-
-def _one_by_one(name: str, message: Sequence[Words64]) -> Words64:
+    if name == "md5" and max(map(len, message)) >= MANY:
+        return _md5(message)
     digest = getattr(hashlib, name)
     rows = np.stack(np.broadcast_arrays(*message), axis=1).astype("<u8")
     messages = rows.view(f"V{8 * len(message)}").ravel().tolist()
@@ -73,21 +69,6 @@ def _u32(value: int) -> Words32:
     return np.array([value & 0xFFFFFFFF], dtype=np.uint32)
 
 
-def _halves(message: Sequence[Words64]) -> list[Words32]:
-    """The message in 32-bit little-endian words."""
-    low, high = np.uint64(0xFFFFFFFF), np.uint64(32)
-    return [half.astype(np.uint32) for column in message for half in (column & low, column >> high)]
-
-
-def _joined(low: Words32, high: Words32) -> Words64:
-    return low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
-
-
-def _rotate(word: Words32, count: int) -> Words32:
-    """The word rotated to the left by ``count`` bits."""
-    return word << _u32(count) | word >> _u32(32 - count)
-
-
 _MD5_START = [_u32(word) for word in (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)]
 _MD5_SINES = [_u32(int(2**32 * abs(math.sin(step + 1)))) for step in range(64)]
 _MD5_SHIFTS = [(7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21)]
@@ -95,7 +76,8 @@ _MD5_ORDER = [(1, 0), (5, 1), (3, 5), (7, 0)]  # in each round, step i reads wor
 
 
 def _md5(message: Sequence[Words64]) -> Words64:
-    words = _halves(message)
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    words = [part.astype(np.uint32) for column in message for part in (column & mask, column >> half)]
     words += [_u32(0x80), *[_u32(0)] * (13 - len(words)), _u32(32 * len(words)), _u32(0)]
     a, b, c, d = _MD5_START
     for step in range(64):
@@ -109,30 +91,11 @@ def _md5(message: Sequence[Words64]) -> Words64:
         else:
             mixed = c ^ (b | ~d)
         factor, offset = _MD5_ORDER[turn]
-        word = words[(factor * step + offset) % 16] + _MD5_SINES[step]
-        a, b, c, d = d, b + _rotate(a + mixed + word, _MD5_SHIFTS[turn][step % 4]), b, c
-    return _joined(a + _MD5_START[0], b + _MD5_START[1])
-
-
-_SHA1_START = [*_MD5_START, _u32(0xC3D2E1F0)]
-_SHA1_ROOTS = [_u32(math.isqrt(n << 60)) for n in (2, 3, 5, 10)]
-
-
-def _sha1(message: Sequence[Words64]) -> Words64:
-    words = [half.byteswap() for half in _halves(message)]  # SHA reads big-endian words
-    words += [_u32(0x80000000), *[_u32(0)] * (14 - len(words)), _u32(32 * len(words))]
-    a, b, c, d, e = _SHA1_START
-    for step in range(80):
-        turn = step // 20
-        if turn == 0:
-            mixed = d ^ (b & (c ^ d))
-        elif turn == 2:
-            mixed = (b & c) | (d & (b | c))
-        else:
-            mixed = b ^ c ^ d
-        a, b, c, d, e = _rotate(a, 5) + mixed + e + (words[0] + _SHA1_ROOTS[turn]), a, _rotate(b, 30), c, d
-        words = [*words[1:], _rotate(words[0] ^ words[2] ^ words[8] ^ words[13], 1)]
-    return _joined((a + _SHA1_START[0]).byteswap(), (b + _SHA1_START[1]).byteswap())
+        total = a + mixed + words[(factor * step + offset) % 16] + _MD5_SINES[step]
+        shift = _MD5_SHIFTS[turn][step % 4]
+        a, b, c, d = d, b + (total << _u32(shift) | total >> _u32(32 - shift)), b, c
+    low, high = (a + _MD5_START[0]).astype(np.uint64), (b + _MD5_START[1]).astype(np.uint64)
+    return low | high << half
 
 
 Keys = npt.NDArray[np.uint64]
@@ -162,15 +125,12 @@ def keys_of_encoded(encoded: EncodedIds) -> Keys:
 
 
 def node_groups(keys: Keys, num_groups: int, hash: str = "md5") -> npt.NDArray[np.int64]:
-    """Group of every node, from its key alone.
+    """Group of every node, from its key alone: numbers from 0 to ``num_groups - 1``, shape ``[n]``.
 
     Args:
         keys: From ``id_keys``, shape ``[n]``.
         num_groups: Number of groups T.
         hash: One of ``HASHES``.
-
-    Returns:
-        Numbers from 0 to ``num_groups - 1``, shape ``[n]``.
 
     Example:
         >>> node_groups(id_keys([0, 1, 2, "alice"]), num_groups=300)
@@ -182,16 +142,13 @@ def node_groups(keys: Keys, num_groups: int, hash: str = "md5") -> npt.NDArray[n
 
 
 def edge_groups(keys_u: Keys, keys_v: Keys, num_groups: int, hash: str = "md5") -> npt.NDArray[np.int64]:
-    """Group of every edge, from the unordered pair of its endpoints' keys alone.
+    """Group of every edge, from the unordered pair of its endpoints' keys alone: numbers from 0 to ``num_groups - 1``.
 
     Args:
         keys_u: Key of one endpoint of each edge, shape ``[m]``.
         keys_v: Key of the other, shape ``[m]``; swapping the two changes nothing.
         num_groups: Number of groups T.
         hash: One of ``HASHES``.
-
-    Returns:
-        Numbers from 0 to ``num_groups - 1``, shape ``[m]``.
 
     Example:
         >>> keys = id_keys([0, 1, 2, "alice"])
@@ -212,11 +169,7 @@ def edge_groups(keys_u: Keys, keys_v: Keys, num_groups: int, hash: str = "md5") 
 
 
 def check_settings(num_groups: int, hash: str) -> None:
-    """Refuses a number of groups or a hash that no division can have.
-
-    Raises:
-        DivisionError: ``num_groups`` is not a whole number from 1 on, or ``hash`` is not one of ``HASHES``.
-    """
+    """Raises DivisionError if ``num_groups`` is not a whole number from 1 on, or ``hash`` is not one of ``HASHES``."""
     whole = isinstance(num_groups, (int, np.integer)) and not isinstance(num_groups, bool)
     if not whole or not 1 <= num_groups <= _MAX_GROUPS:
         raise DivisionError(f"num_groups={num_groups!r}: expected a whole number from 1 to {_MAX_GROUPS}.")

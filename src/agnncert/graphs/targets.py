@@ -222,15 +222,8 @@ def _target_truth(data: Any, rows: Rows, task: Task) -> Rows | None:
 def class_numbers(y: Any, total: int, what: str = "labels y") -> Tensor | None:
     """Labels as int64, shape ``[total]``; ``None`` for multi-label data.
 
-    Shape ``[total, 1]`` and whole floats are accepted; NaN becomes -1, which means unknown.
-
-    Args:
-        y: The labels, a tensor or anything that ``torch.as_tensor`` accepts.
-        total: Number of nodes or graphs.
-        what: The name of the labels in errors.
-
-    Raises:
-        GraphError: The labels are not one whole number for each row.
+    Shape ``[total, 1]`` and whole floats are accepted; NaN becomes -1, which means unknown. Raises GraphError, which
+    calls the labels ``what``, if they are not one whole number for each of ``total`` rows.
     """
     try:
         labels = torch.as_tensor(y).detach().cpu()
@@ -260,17 +253,12 @@ def graph_classes(graphs: Iterable[Any]) -> Tensor:
     Raises:
         GraphError: A class is not a whole number.
     """
-    values = [getattr(graph, "y", None) for graph in graphs]
-    single = torch.tensor([_single(y) for y in values], dtype=torch.float64)
-    classes = class_numbers(single, len(values), "labels y of the graphs")
+    given = [getattr(graph, "y", None) for graph in graphs]
+    values = [torch.empty(0) if y is None else torch.as_tensor(y) for y in given]
+    single = [float(value) if value.numel() == 1 else math.nan for value in values]
+    classes = class_numbers(torch.tensor(single, dtype=torch.float64), len(single), "labels y of the graphs")
     assert classes is not None
     return classes
-
-
-def _single(y: Any) -> float:
-    """The number in a tensor, array or list of one number; NaN for ``None`` and for several numbers."""
-    values = torch.empty(0) if y is None else torch.as_tensor(y)
-    return float(values) if values.numel() == 1 else math.nan
 
 
 @dataclass(frozen=True)
@@ -290,24 +278,24 @@ class Entries:
     @classmethod
     def of(cls, x: Tensor) -> Self:
         """The non-zero entries of a matrix, if a sparse product is worth it."""
-        most = int(SPARSE_BELOW * x.numel())
-        some = x[:: max(1, x.size(0) // 64)] if x.numel() else x
-        crowded = torch.count_nonzero(some) > SPARSE_BELOW / 2 * some.numel() and _are_more(x, most)
-        found = cls.all_of(x[:0] if crowded else x, most)
-        return found if x.numel() and not crowded and len(found.place) <= most else cls.all_of(x[:0], few=False)
+        return cls.all_of(x, int(SPARSE_BELOW * x.numel()) if x.numel() else -1)
 
     @classmethod
-    def all_of(cls, x: Tensor, most: float = math.inf, few: bool = True) -> Self:
-        """All non-zero entries; the search ends when there are more than ``most``."""
-        count, places, values = 0, [np.zeros(0, dtype=np.int64)], [torch.zeros(0, dtype=x.dtype)]
-        for first, part, mask in _chunks(x):
-            here = np.flatnonzero(mask)
+    def all_of(cls, x: Tensor, most: float = math.inf) -> Self:
+        """All non-zero entries; none if there are more than ``most``."""
+        flat = x.detach().cpu().contiguous().view(-1)
+        count, places, values = 0, [np.zeros(0, dtype=np.int64)], [flat[:0]]
+        for first in range(0, len(flat), CHUNK):
+            part = flat[first : first + CHUNK]
+            # numpy compares twice as fast as torch, but it does not have all types.
+            here = np.flatnonzero(part.numpy() != 0 if part.dtype in WIDE else (part != 0).numpy())
             values.append(part.index_select(0, torch.from_numpy(here)))  # while the chunk is in the cache
             places.append(here + first)
             count += len(here)
             if count > most:
                 break
-        return cls(np.concatenate(places), torch.cat(values), few)
+        few = count <= most
+        return cls(np.concatenate(places if few else places[:1]), torch.cat(values if few else values[:1]), few)
 
     @property
     def finite(self) -> bool:
@@ -319,22 +307,3 @@ def find_entries(x: Any) -> Entries | None:
     """The non-zero entries of features as the user gave them; ``None`` if the features are not a dense CPU matrix."""
     usable = isinstance(x, Tensor) and x.layout == torch.strided and x.dim() == 2 and x.dtype in WIDE
     return Entries.of(x) if usable and x.device.type == "cpu" else None
-
-
-def _are_more(x: Tensor, most: int) -> bool:
-    """Whether more than ``most`` entries are not zero; counting is much faster than listing them."""
-    count = 0
-    for _, _, mask in _chunks(x):
-        count += int(np.count_nonzero(mask))
-        if count > most:
-            return True
-    return False
-
-
-def _chunks(x: Tensor) -> Iterator[tuple[int, Tensor, npt.NDArray[np.bool_]]]:
-    """A matrix in chunks: the position of the first number, the numbers, and whether each is not zero."""
-    flat = x.detach().cpu().contiguous().view(-1)
-    for first in range(0, len(flat), CHUNK):
-        part = flat[first : first + CHUNK]
-        # numpy compares twice as fast as torch, but it does not have all types.
-        yield first, part, part.numpy() != 0 if part.dtype in WIDE else (part != 0).numpy()

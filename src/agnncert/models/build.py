@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from agnncert.errors import GraphError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import class_numbers, graph_classes
-from agnncert.models import gnn
+from agnncert.models import gnn, stacked
 from agnncert.models import wrappers as fallback
 from agnncert.models.gnn import GNN, ModelConfig
 from agnncert.models.wrappers import SCALES, Fallback, Scaling, training_rows
@@ -21,6 +21,7 @@ MODELS = {
     "gat": "graph attention network",
     "gin": "graph isomorphism network",
     "resgcn": "residual GCN, 6 layers",
+    "rgcn": "relational GCN: a linear map for each column of edge_attr",
     "mlp": "no graph: each node by itself (a bag of nodes for graphs)",
 }
 
@@ -45,7 +46,7 @@ def build_model(
     """Builds an untrained model that fits the data.
 
     Args:
-        name: ``"gcn"``, ``"sage"``, ``"gat"``, ``"gin"``, ``"resgcn"`` or ``"mlp"``.
+        name: ``"gcn"``, ``"sage"``, ``"gat"``, ``"gin"``, ``"resgcn"``, ``"rgcn"`` or ``"mlp"``.
         data: A ``Data`` for node classification, or a list of ``Data`` for graph classification.
         hidden_channels: Width of the hidden layers.
         num_layers: Number of message-passing layers, hence of hops; 3, or 6 for ``"resgcn"``.
@@ -92,6 +93,7 @@ def build_model(
             readout=readout,
             seed=seed,
             scale=scale,
+            edge_channels=_edge_channels(data) if name == "rgcn" else None,
         )
     )
     if scale is not None:
@@ -110,13 +112,15 @@ def build_constant(data: Data | Sequence[Data], label: int, num_classes: int) ->
     return model.eval()
 
 
-def build_from_config(config: Mapping[str, Any]) -> GNN | Fallback:
+def build_from_config(config: Mapping[str, Any]) -> GNN | Fallback | stacked.StackedModel:
     """Builds the untrained model that ``config`` describes, a dictionary like ``model.config``."""
     if config.get("name") == fallback.NAME:
         parts = [config.get(name) for name in ("model", "without_edges")]
         if len(config) != 3 or not all(isinstance(part, Mapping) for part in parts):
             raise SettingsError(f"a fallback is described by its model and without_edges, not by {dict(config)}.")
         return Fallback(*(build_from_config(part) for part in parts if part is not None))
+    if config.get("name") == stacked.NAME:
+        return stacked.StackedModel.from_config(config, build_from_config)
     valid = [field.name for field in fields(ModelConfig)]
     for key in config:
         if key not in valid:
@@ -129,11 +133,8 @@ def build_from_config(config: Mapping[str, Any]) -> GNN | Fallback:
 
 def _assemble(settings: ModelConfig) -> GNN:
     _check(settings)
-    weighted = settings.name in gnn.WEIGHTED
-    if settings.task == "node":
-        cls: type[GNN] = gnn.WeightedNodeGNN if weighted else gnn.NodeGNN
-    else:
-        cls = gnn.WeightedGraphGNN if weighted else gnn.GraphGNN
+    reads = "attr" if settings.name == "rgcn" else "weight" if settings.name in gnn.WEIGHTED else ""
+    cls = gnn.CLASSES[settings.task, reads]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         return cls(settings)
@@ -147,7 +148,8 @@ def _check(settings: ModelConfig) -> None:
     _one_of("norm", settings.norm, gnn.NORMS, optional=True)
     _one_of("scale", settings.scale, SCALES, optional=True)
     _one_of("jk", settings.jk, gnn.JUMPS, optional=True)
-    for key in ("in_channels", "hidden_channels", "num_layers", "heads"):
+    counts = ("in_channels", "hidden_channels", "num_layers", "heads", *["edge_channels"] * (settings.name == "rgcn"))
+    for key in counts:
         value = getattr(settings, key)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise SettingsError(f"{key} is {value!r}: expected a whole number of at least 1.")
@@ -172,6 +174,17 @@ def _num_features(data: Data | Sequence[Data]) -> int:
     if graph.x is None:
         raise GraphError("the graph has no node features x: give every node a feature row, if only of ones.")
     return int(graph.x.size(1))
+
+
+def _edge_channels(data: Data | Sequence[Data]) -> int:
+    graph = data if isinstance(data, Data) else data[0]
+    given = getattr(graph, "edge_attr", None)
+    if given is None or given.dim() != 2 or not given.is_floating_point():
+        raise GraphError(
+            "rgcn reads edge_attr, a float matrix with a row for each edge, which the graph does not have: one column "
+            "per relation, 1 where the edge is of that relation. ac.from_hetero makes it of a HeteroData."
+        )
+    return int(given.size(1))
 
 
 def count_classes(data: Data | Sequence[Data]) -> int:

@@ -12,7 +12,17 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, global_add_pool, global_max_pool, global_mean_pool
+from torch_geometric.nn import (
+    GATConv,
+    GCNConv,
+    GINConv,
+    MessagePassing,
+    SAGEConv,
+    global_add_pool,
+    global_max_pool,
+    global_mean_pool,
+)
+from torch_geometric.utils import scatter
 
 from agnncert.models.wrappers import Scaling
 
@@ -43,6 +53,33 @@ class ProjectedGINConv(GINConv):  # type: ignore[misc]
         return out
 
 
+class RelationalConv(MessagePassing):  # type: ignore[misc]
+    """A linear map for each column of ``edge_attr``, and one for the node itself.
+
+    A node receives, for each column, the mean of what its neighbours send, weighted by that column; the weights of a
+    mean are divided by the sum of their absolute values. If ``edge_attr`` has one-hot rows, this is PyG's ``RGCNConv``
+    with one relation per column.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, edge_channels: int) -> None:
+        super().__init__(aggr="sum")
+        self.lin = nn.Linear(in_channels, out_channels)
+        self.relations = nn.ModuleList(nn.Linear(in_channels, out_channels, bias=False) for _ in range(edge_channels))
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
+        """New features of every node, shape ``[num_nodes, out_channels]``."""
+        total = scatter(edge_attr.abs(), edge_index[1], dim=0, dim_size=len(x), reduce="sum")
+        share = edge_attr / total[edge_index[1]].clamp(min=torch.finfo(edge_attr.dtype).tiny)
+        out: Tensor = self.lin(x)
+        for column, linear in enumerate(self.relations):
+            out = out + self.propagate(edge_index, x=linear(x), weight=share[:, column : column + 1], size=None)
+        return out
+
+    def message(self, x_j: Tensor, weight: Tensor) -> Tensor:
+        """What one neighbour sends."""
+        return weight * x_j
+
+
 class Dropout(nn.Dropout):
     """``nn.Dropout`` with eight random bits per entry, which is faster on a CPU. The rate is a multiple of 1/256."""
 
@@ -56,11 +93,10 @@ class Dropout(nn.Dropout):
         return x * keep * (256 / (256 - dropped))
 
 
-def make_layer(
-    name: str, in_channels: int, out_channels: int, hidden_channels: int, heads: int, logits: bool
-) -> nn.Module:
-    """One layer of the model called ``name``; in a GAT, one that returns ``logits`` averages its heads."""
+def make_layer(settings: "ModelConfig", in_channels: int, out_channels: int, logits: bool) -> nn.Module:
+    """One layer of a model; in a GAT, one that returns ``logits`` averages its heads."""
     layer: Any
+    name, hidden_channels, heads = settings.name, settings.hidden_channels, settings.heads
     if name in ("gcn", "resgcn"):
         layer = GCNConv(in_channels, out_channels)
     elif name == "sage":
@@ -68,6 +104,8 @@ def make_layer(
     elif name == "gat":
         width = out_channels if logits else out_channels // heads
         layer = GATConv(in_channels, width, heads=heads, concat=not logits)
+    elif name == "rgcn":
+        layer = RelationalConv(in_channels, out_channels, settings.edge_channels or 0)
     elif name == "gin":
         # A sum grows with the degree. With a norm per node one network serves full graph and subgraphs; without it,
         # training on Cora-ML failed.
@@ -104,6 +142,7 @@ class ModelConfig:
     readout: str = "mean"
     seed: int = 0
     scale: str | None = None
+    edge_channels: int | None = None
 
 
 class GNN(nn.Module):
@@ -115,10 +154,10 @@ class GNN(nn.Module):
 
     def __init__(self, settings: ModelConfig) -> None:
         super().__init__()
-        self.config: dict[str, Any] = asdict(settings)
-        if settings.scale is None:  # digests of models without scaling do not cover this setting
-            del self.config["scale"]
-        else:
+        # Digests of models without scaling, or that read no edge_attr, do not cover these settings.
+        later = ("scale", "edge_channels")
+        self.config: dict[str, Any] = {k: v for k, v in asdict(settings).items() if k not in later or v is not None}
+        if settings.scale is not None:
             self.scaling = Scaling(settings.in_channels)
         self.residual = settings.name == "resgcn"
         self.uses_edges = settings.name != "mlp"
@@ -130,8 +169,7 @@ class GNN(nn.Module):
         first = hidden if self.residual else settings.in_channels
         widths = [first, *[hidden] * (depth - 1), hidden if headed else out]
         self.convs = nn.ModuleList(
-            make_layer(settings.name, *ends, hidden, settings.heads, logits=k == depth - 1 and not headed)
-            for k, ends in enumerate(pairwise(widths))
+            make_layer(settings, *ends, logits=k == depth - 1 and not headed) for k, ends in enumerate(pairwise(widths))
         )
         norm = nn.Identity if settings.norm is None else NORMS[settings.norm]
         self.norms = nn.ModuleList(norm(hidden) for _ in range(depth if headed else depth - 1))
@@ -139,13 +177,13 @@ class GNN(nn.Module):
         self.dropout = Dropout(settings.dropout)
         self.lin = nn.Linear(hidden * depth if self.jump == "cat" else hidden, out) if headed else None
 
-    def embed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
-        """Output of the layers for every node: logits, or features for the head."""
+    def embed(self, x: Tensor, edge_index: Tensor, edge_value: Tensor | None = None) -> Tensor:
+        """Output of the layers for every node: logits, or features for the head; weights or attributes are of edges."""
         if "scaling" in self._modules:
             x = self.scaling(x)
         if self.lin_in is not None:
             x = self.lin_in(x)
-        edges = (edge_index,) if edge_weight is None else (edge_index, edge_weight)
+        edges = (edge_index,) if edge_value is None else (edge_index, edge_value)
         outputs = []
         for k, conv in enumerate(self.convs):
             out = conv(x, *edges) if self.uses_edges else conv(x)
@@ -183,6 +221,14 @@ class WeightedNodeGNN(GNN):
         return self.head(self.embed(x, edge_index, edge_weight))
 
 
+class RelationalNodeGNN(GNN):
+    """Node classification with layers that read edge attributes."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
+        """Logits of every node, shape ``[num_nodes, out_channels]``."""
+        return self.head(self.embed(x, edge_index, edge_attr))
+
+
 class GraphGNN(GNN):
     """Graph classification."""
 
@@ -197,3 +243,17 @@ class WeightedGraphGNN(GNN):
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Logits of every graph, shape ``[num_graphs, out_channels]``."""
         return self.head(self.pool(self.embed(x, edge_index, edge_weight), batch))
+
+
+class RelationalGraphGNN(GNN):
+    """Graph classification with layers that read edge attributes."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, edge_attr: Tensor) -> Tensor:
+        """Logits of every graph, shape ``[num_graphs, out_channels]``."""
+        return self.head(self.pool(self.embed(x, edge_index, edge_attr), batch))
+
+
+CLASSES: dict[tuple[str, str], type[GNN]] = {  # by task, and by what layers read of edges
+    ("node", ""): NodeGNN, ("node", "weight"): WeightedNodeGNN, ("node", "attr"): RelationalNodeGNN,
+    ("graph", ""): GraphGNN, ("graph", "weight"): WeightedGraphGNN, ("graph", "attr"): RelationalGraphGNN,
+}  # fmt: skip

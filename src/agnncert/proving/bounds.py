@@ -81,11 +81,14 @@ class ClassBounds:
         label: The class chosen on the selection samples, shape ``[n]``.
         top: Lower bound on the probability of that class under noise, shape ``[n]``.
         other: Upper bound on the probability of every other class, shape ``[n]``.
+        silent: Column r: lower bound on the probability that noise intercepts all messages of the r nodes that reach
+            each target most often; of more nodes, the last column. Shape ``[n, m]``; only for noise that intercepts.
     """
 
     label: IntArray
     top: FloatArray
     other: FloatArray
+    silent: FloatArray | None = None
 
     @property
     def abstains(self) -> BoolArray:

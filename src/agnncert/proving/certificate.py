@@ -1,12 +1,11 @@
-"""A certificate read target by target: one decision, a table of all, and what a notebook shows.
+"""Certificate: what is proved about each target, the evidence for it, and the claim in words.
 
-Certificate: what is proved about each target, the evidence for it, and the claim in words.
-
-At the end: how a certificate is read from a file, and what ``print(certificate)`` shows.
+Beside it: :class:`Decision`, about one target; how a certificate is read from a file; what it looks like in print.
 """
 
 import html
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -21,10 +20,12 @@ from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.certificates.ids import id_array
+from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
-from agnncert.certificates.voting_rule import VotingRule
-from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean
+from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
 from agnncert.proving.evidence import BallotEvidence, Evidence
+from agnncert.proving.measures import Measures, measured, possible_labels, rare_class
+from agnncert.proving.stacked import StackedEvidence
 
 SHOWN_ROWS = 8  # in a notebook
 KINDS: dict[str, dict[str, float]] = {  # what `withstands` tells: a field of a budget, and the rest of it
@@ -81,82 +82,6 @@ class Decision:
         return (
             f"Decision({self.target!r}, label={self.label}, radius={self.radius}, votes={self.votes.tolist()}{known})"
         )
-
-
-def decision_of(certificate: "Certificate", target: Any) -> Decision:
-    """The decision about the target with this id.
-
-    Raises:
-        IdError: There is no such target; names ones with similar ids.
-    """
-    place = place_of(certificate, target)
-    if place is None:
-        raise IdError(_unknown(certificate, target))
-    return Decision(
-        target=certificate.target[place : place + 1].tolist()[0],
-        row=int(certificate.row[place]),
-        label=int(certificate.label[place]),
-        radius=int(certificate.radius[place]),
-        votes=certificate.counts[place],
-        truth=int(certificate.truth[place]) if certificate.truth is not None and certificate.labelled[place] else None,
-        degree=None if certificate.degree is None else int(certificate.degree[place]),
-        _certificate=certificate,
-        _place=place,
-    )
-
-
-def place_of(certificate: "Certificate", target: Any) -> int | None:
-    """Position of a target among all; None if there is none with this id, or this is no id."""
-    try:
-        wanted = id_array([target.item() if hasattr(target, "item") else target]).tolist()[0]
-    except (AgnncertError, TypeError, ValueError):
-        return None
-    return certificate.place.get(wanted)
-
-
-def _unknown(certificate: "Certificate", target: Any) -> str:
-    near = get_close_matches(str(target), [str(one) for one in certificate.target.tolist()], n=3, cutoff=0.6)
-    hint = f" Similar: {', '.join(near)}." if near else ""
-    return f"the certificate has no target {target!r:.60}: it has {certificate.num_targets:,}, by their ids.{hint}"
-
-
-def frame_of(certificate: "Certificate") -> Any:
-    """A pandas table, one row per target."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise SettingsError('to_pandas needs pandas: pip install ".[data]" in a clone of agnncert.') from None
-    columns: dict[str, Any] = {"label": certificate.label, "radius": certificate.radius}
-    if certificate.truth is not None:
-        columns["truth"] = pd.array(np.where(certificate.labelled, certificate.truth, 0), dtype="Int64")
-        columns["truth"][~certificate.labelled] = pd.NA
-    if certificate.degree is not None:
-        columns["degree"] = certificate.degree
-    if (certificate.new_neighbours >= 0).any():
-        columns["new_neighbours"] = certificate.new_neighbours
-    columns |= {f"votes_{k}": votes for k, votes in enumerate(certificate.counts.T)}
-    return pd.DataFrame(columns, index=pd.Index(certificate.target, name="target"))
-
-
-def html_of(certificate: "Certificate", title: str) -> str:
-    """A small table for notebooks: what it is about, and the first targets."""
-    correct: BoolArray = certificate.labelled & (certificate.label == certificate.truth)
-    names = ["target", "label", *(["truth"] if certificate.truth is not None else []), "radius", "votes"]
-    rows = []
-    for k in range(min(SHOWN_ROWS, certificate.num_targets)):
-        one = decision_of(certificate, certificate.target[k : k + 1].tolist()[0])
-        truth = ["–" if one.truth is None else f"{one.truth}{'' if correct[k] else ' ✗'}"] if "truth" in names else []
-        radius = "none" if one.radius < 0 else f"{one.radius:,}"
-        rows.append([one.target, one.label, *truth, radius, " : ".join(str(count) for count in one.votes.tolist())])
-    rest = certificate.num_targets - len(rows)
-    more = f"<p>… and {rest:,} more: <code>to_pandas()</code>, <code>certificate[id]</code></p>" if rest else ""
-    head = "".join(f"<th>{name}</th>" for name in names)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    lines = html.escape(title).replace("\n", "<br>")
-    return f"<div><p>{lines}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
-
-
-INF = float("inf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,15 +142,12 @@ class Certificate:
                     raise CertificateError(f"the claim says {name}={claimed!r}, the ballots say {value!r}.")
         for name in ("target", "row"):
             values = getattr(self, name)
-            if values.dtype == np.int64:
-                ordered = np.sort(values)  # np.unique takes many times as long
-                if not (ordered[1:] == ordered[:-1]).any():
-                    continue
-            seen: set[Any] = set()
-            for value in values.tolist():
-                if value in seen:
-                    raise CertificateError(f'"{name}" names {value!r:.60} more than once: each target counts once.')
-                seen.add(value)
+            ordered = np.sort(values) if values.dtype == np.int64 else values  # np.unique takes many times as long
+            if values.dtype == np.int64 and not (ordered[1:] == ordered[:-1]).any():
+                continue
+            twice = next((value for value, number in Counter(values.tolist()).items() if number > 1), None)
+            if twice is not None:
+                raise CertificateError(f'"{name}" names {twice!r:.60} more than once: each target counts once.')
 
     @cached_property
     def num_targets(self) -> int:
@@ -249,12 +171,11 @@ class Certificate:
         The same as ``radius`` unless every neighbour has its own group, where a neighbour that comes or goes
         costs half of what one that is altered may cost. Shape ``[n]``.
         """
-        ballots = self.evidence if isinstance(self.evidence, BallotEvidence) else None
-        alone = None if ballots is None else ballots.structure_radius()
+        alone = self.evidence.structure_radius()
         return self.radius if alone is None else alone
 
     @property
-    def vote(self) -> VotingRule | None:
+    def voting_rule(self) -> VotingRule | None:
         """What empty groups cast, and the prior; None if there are no ballots but random samples."""
         return self.evidence.vote if isinstance(self.evidence, BallotEvidence) else None
 
@@ -289,6 +210,35 @@ class Certificate:
         wanted = np.asarray(sizes, dtype=np.float64)
         share = (correct[:, None] & (self.radius[:, None] >= wanted.reshape(-1))).sum(axis=0) / known
         return share.reshape(wanted.shape) if wanted.ndim else float(share[0])
+
+    def measures(self, at: float | Budget = 0, truth: Any = None, together: bool = False) -> Measures:
+        """Certified recall, precision and false positive rate of each class, and certified balanced accuracy.
+
+        Recall, precision and accuracy are lower bounds, false positive rates upper bounds: no attack goes beyond them.
+        They are exact if every target is attacked by itself and one that is not certified may get any label.
+
+        Args:
+            at: A size, in steps of ``claim.unit``, or a budget.
+            truth: True classes, as for :meth:`certified_accuracy`. Targets without a true class do not count.
+            together: All targets are in *one* attacked graph, so that the budget is spent once and not for each target
+                (as for :meth:`broken_at_most`). Needs a budget.
+
+        Raises:
+            SettingsError: No true class is known, or ``together`` comes without a budget.
+        """
+        classes = np.nan_to_num(self._truth_of_targets(truth), nan=-1)
+        num_classes = max(self.counts.shape[1], int(classes.max(initial=0)) + 1)
+        if not together:
+            holds = self.holds_against(at) if isinstance(at, Budget) else self.radius >= at
+            return measured(possible_labels(self.label, holds, num_classes), classes)
+        if not isinstance(at, Budget):
+            raise SettingsError(f"together=True counts one attacked graph: pass a Budget, not {at!r:.60}.")
+        clean = measured(possible_labels(self.label, np.ones(self.num_targets, dtype=bool), num_classes), classes)
+        right, known = self.label == classes, classes >= 0
+        lost = [self.broken_at_most(at, right & (classes == k)) for k in range(num_classes)]
+        turned = [self.broken_at_most(at, known & (classes != k) & (self.label != k)) for k in range(num_classes)]
+        kept, false = clean.true_positives - lost, clean.false_positives + turned
+        return Measures(clean.support, kept, false, clean.correct - self.broken_at_most(at, right))
 
     def _truth_of_targets(self, truth: Any) -> IntArray:
         if truth is None:
@@ -380,9 +330,7 @@ class Certificate:
         if self.claim.task != "graph" and "new_neighbours" not in vars(self):
             object.__setattr__(self, "new_neighbours", largest)  # a cached property: not to be searched for twice
         arrays = {name: getattr(self, name) for name in ("target", *PER_TARGET, *KNOWN)}
-        arrays["holds"] = holds
-        if isinstance(self.evidence, BallotEvidence):
-            arrays["structure_radius"] = self.evidence.structure_radius()
+        arrays["holds"], arrays["structure_radius"] = holds, self.evidence.structure_radius()
         contents = Contents(
             kind=self.evidence.kind,
             settings=self.evidence.settings(),
@@ -396,12 +344,33 @@ class Certificate:
 
     def to_pandas(self) -> Any:
         """A pandas table, one row per target: label, radius, what is known about it, and its votes."""
-        return frame_of(self)
+        try:
+            import pandas as pd
+        except ModuleNotFoundError as error:
+            raise missing(error.name, "to_pandas") from None
+        columns: dict[str, Any] = {"label": self.label, "radius": self.radius}
+        if self.truth is not None:
+            columns["truth"] = pd.array(np.where(self.labelled, self.truth, 0), dtype="Int64")
+            columns["truth"][~self.labelled] = pd.NA
+        if self.degree is not None:
+            columns["degree"] = self.degree
+        if (self.new_neighbours >= 0).any():
+            columns["new_neighbours"] = self.new_neighbours
+        columns |= {f"votes_{k}": votes for k, votes in enumerate(self.counts.T)}
+        return pd.DataFrame(columns, index=pd.Index(self.target, name="target"))
 
     @cached_property
     def place(self) -> dict[Any, int]:
         """Position of each target by its id."""
         return {target: k for k, target in enumerate(self.target.tolist())}
+
+    def _place_of(self, target: Any) -> int | None:
+        """Position of a target; None if there is none with this id, or this is no id."""
+        try:
+            wanted = id_array([target.item() if hasattr(target, "item") else target]).tolist()[0]
+        except (AgnncertError, TypeError, ValueError):
+            return None
+        return self.place.get(wanted)
 
     def __len__(self) -> int:
         return self.num_targets
@@ -410,23 +379,61 @@ class Certificate:
         return True  # also without targets: a certificate is a statement, not a container that may be empty
 
     def __getitem__(self, target: Any) -> Decision:
-        return decision_of(self, target)
+        place = self._place_of(target)
+        if place is None:
+            near = get_close_matches(str(target), [str(one) for one in self], n=3, cutoff=0.6)
+            hint = f" Similar: {', '.join(near)}." if near else ""
+            raise IdError(f"the certificate has no target {target!r:.60}: it has {len(self):,}, by their ids.{hint}")
+        return Decision(
+            target=self.target[place : place + 1].tolist()[0],
+            row=int(self.row[place]),
+            label=int(self.label[place]),
+            radius=int(self.radius[place]),
+            votes=self.counts[place],
+            truth=int(self.truth[place]) if self.truth is not None and self.labelled[place] else None,
+            degree=None if self.degree is None else int(self.degree[place]),
+            _certificate=self,
+            _place=place,
+        )
 
     def __contains__(self, target: object) -> bool:
-        return place_of(self, target) is not None
+        return self._place_of(target) is not None
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.target.tolist())
 
     def _repr_html_(self) -> str:
-        return html_of(self, str(self).split("\nOne step")[0])
+        """What a notebook shows: what the certificate is about, and the first targets."""
+        names = ["target", "label", *(["truth"] if self.truth is not None else []), "radius", "votes"]
+        rows = []
+        for one in (self[target] for target in self.target[:SHOWN_ROWS].tolist()):
+            truth = "–" if one.truth is None else f"{one.truth}{'' if one.truth == one.label else ' ✗'}"
+            radius = "none" if one.radius < 0 else f"{one.radius:,}"
+            shown = {"truth": truth, "radius": radius, "votes": " : ".join(map(str, one.votes.tolist()))}
+            rows.append([str(shown.get(name, getattr(one, name))) for name in names])
+        rest = self.num_targets - len(rows)
+        more = f"<p>… and {rest:,} more: <code>to_pandas()</code>, <code>certificate[id]</code></p>" if rest else ""
+        head = "".join(f"<th>{name}</th>" for name in names)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+        lines = html.escape(str(self).split("\nOne step")[0]).replace("\n", "<br>")
+        return f"<div><p>{lines}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
 
     def __repr__(self) -> str:
         made_by = self.claim.division or self.claim.method
         return f"Certificate({self.num_targets} {self.claim.task} targets, {made_by})"
 
     def __str__(self) -> str:
-        return summary(self)
+        """A certificate in words and a few numbers."""
+        claim = self.claim
+        made_by = f"{claim.method}, {claim.division}" if claim.division else claim.method
+        targets = f"{self.num_targets:,} {claim.task}{'' if self.num_targets == 1 else 's'}"
+        guarantee = "deterministic: no attack within the budget can change a certified label"
+        if claim.alpha is not None:
+            guarantee = f"probabilistic: wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
+        lines = [f"Certificate of {targets} in {self.counts.shape[1]} classes ({made_by})"]
+        numbers = _numbers(self) if self.num_targets else []
+        lines += [f"  {title:<15} {text}" for title, text in [("guarantee", guarantee), *numbers]]
+        return "\n".join([*lines, str(claim)])
 
 
 def _require_budget(budget: object) -> None:
@@ -436,8 +443,8 @@ def _require_budget(budget: object) -> None:
 
 def everything_but_additions(ids: str) -> Budget:
     """Unlimited deletions and changes; deleted nodes only if nodes keep their ids."""
-    deleted = INF if ids == "node_id" else 0
-    return Budget(delete_edges=INF, change_edges=INF, delete_nodes=deleted, change_features=INF)
+    deleted = math.inf if ids == "node_id" else 0
+    return Budget(delete_edges=math.inf, change_edges=math.inf, delete_nodes=deleted, change_features=math.inf)
 
 
 def usual_budgets(claim: Claim) -> tuple[Budget, ...]:
@@ -447,7 +454,7 @@ def usual_budgets(claim: Claim) -> tuple[Budget, ...]:
     return (
         everything_but_additions(claim.ids),
         Budget(add_edges=10, delete_edges=10, change_features=1),
-        Budget(inject_nodes=1, edges_per_injected=INF),
+        Budget(inject_nodes=1, edges_per_injected=math.inf),
         Budget(inject_nodes=5, edges_per_injected=20),
         Budget(add_edges=100),
     )
@@ -459,15 +466,7 @@ def load_certificate(path: str | Path) -> Certificate:
     Raises:
         CertificateError: The file is not a certificate, was altered or cut short, or is of another version.
     """
-    return certificate_of(read_contents(path), path)
-
-
-def certificate_of(contents: Contents, path: str | Path) -> Certificate:
-    """The certificate that a file describes; ``path`` is named in errors.
-
-    Raises:
-        CertificateError: The evidence makes no sense, or labels and radii do not follow from it.
-    """
+    contents = read_contents(path)
     try:
         evidence = _evidence_class(contents.kind).load(contents.evidence, contents.settings)
         known: dict[str, Any] = {name: contents.arrays.get(name) for name in ("row", *KNOWN)}
@@ -484,6 +483,8 @@ def certificate_of(contents: Contents, path: str | Path) -> Certificate:
 def _evidence_class(kind: str) -> type[Evidence]:
     if kind == BallotEvidence.kind:
         return BallotEvidence
+    if kind == StackedEvidence.kind:
+        return StackedEvidence
     from agnncert.proving.samples import SampleEvidence  # brings scipy, which ballots do not need
 
     return SampleEvidence
@@ -505,28 +506,21 @@ def as_ids(target: Any) -> npt.NDArray[Any]:
         raise CertificateError(f"targets have ids that are none, expected integers or strings: {error}") from error
 
 
-def summary(certificate: Certificate) -> str:
-    """A certificate in words and a few numbers."""
-    claim = certificate.claim
-    made_by = f"{claim.method}, {claim.division}" if claim.division else claim.method
-    targets = f"{certificate.num_targets:,} {claim.task}{'' if certificate.num_targets == 1 else 's'}"
-    guarantee = "deterministic: no attack within the budget can change a certified label"
-    if claim.alpha is not None:
-        guarantee = f"probabilistic: wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
-    lines = [f"Certificate of {targets} in {certificate.counts.shape[1]} classes ({made_by})"]
-    numbers = _numbers(certificate) if certificate.num_targets else []
-    lines += [f"  {title:<15} {text}" for title, text in [("guarantee", guarantee), *numbers]]
-    return "\n".join([*lines, str(claim)])
-
-
 def _numbers(certificate: Certificate) -> list[tuple[str, str]]:
     unproved = int((certificate.radius < 0).sum())
     lines = [("radius", _spread(certificate.radius))]
     if certificate.labelled.any():
         known = int(certificate.labelled.sum())
         which = "the targets" if known == certificate.num_targets else f"the {known:,} targets whose class is known"
-        share = float((certificate.label == certificate.truth).sum()) / known
-        lines.insert(0, ("correct labels", f"{share:.1%} of {which}"))
+        clean = certificate.measures(at=-1)
+        warning = f"; {clean.warning}" if clean.warning else ""
+        lines.insert(
+            0, ("accuracy", f"{clean.accuracy:.1%} of {which}, by the true classes in the certificate{warning}")
+        )
+        if (rare := rare_class(clean.support)) is not None:
+            found = [f"{certificate.measures(size).recall[rare]:.1%}" for size in (-1, 1)]
+            share = f"class {rare}, {clean.support[rare] / known:.1%} of them"
+            lines.insert(1, ("rarest", f"{share}: recall {found[0]}, certified at size 1 {found[1]}"))
     if unproved:
         lines.append(("unproved", f"{unproved:,} of them: too close to a tie to be sure of the label itself"))
     if (certificate.new_neighbours >= 0).any():

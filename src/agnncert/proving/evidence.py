@@ -1,17 +1,16 @@
 """Evidence: what a certificate is derived from, whatever the defence.
 
-A :class:`~agnncert.proving.certificate.Certificate` is evidence plus a claim in words. All its statements (labels,
-radii, budgets, collective bounds) are derived from its evidence, and a file stores the evidence, so that a reader can
-derive them again. Two kinds exist:
+A certificate is evidence plus a claim in words. All its statements (labels, radii, budgets, collective bounds) are
+derived from its evidence, and a file stores the evidence, so that a reader can derive them again. Two kinds exist:
 
-    BallotEvidence (here)                  one ballot per target and subgraph; deterministic
-    SampleEvidence (samples/evidence.py)   class counts under random noise; holds with a stated probability
+    BallotEvidence (here)         one ballot per target and subgraph; deterministic
+    SampleEvidence (samples.py)   class counts under random noise; holds with a stated probability
 """
 
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -23,7 +22,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.rules import RULES
 from agnncert.certificates.votes import Ballots, BoolArray, FloatArray, IntArray, Votes
 from agnncert.proving.per_neighbour import (
-    OWN_GROUPS,
+    PER_NEIGHBOUR,
     new_needed,
     per_neighbour_radius,
     structure_radius,
@@ -71,6 +70,10 @@ class Evidence(ABC):
 
         A radius of -1 means that nothing is certified, not even the label of the unattacked graph.
         """
+
+    def structure_radius(self) -> IntArray | None:
+        """What is certified against edges and nodes added and deleted alone, ``[n]``; None where that is the radius."""
+        return None
 
     @abstractmethod
     def holds(self, budget: Budget) -> BoolArray:
@@ -140,7 +143,7 @@ class Evidence(ABC):
 
 
 AT_ONCE = min(4, os.cpu_count() or 1)  # threads that answer for a file
-CELLS_AT_ONCE = 2**17  # targets times classes to look at together: they stay in the processor's cache
+ENTRIES_AT_ONCE = 2**17  # targets times classes to look at together: they stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -169,39 +172,28 @@ class BallotEvidence(Ballots, Evidence):
 
     def structure_radius(self) -> IntArray | None:
         """What is withstood of edges and nodes added and deleted alone, ``[n]``; None where that is the radius."""
-        if not self._own_groups:
-            return None
-        radius = np.zeros(self.num_targets, dtype=np.int64)
-        for part, counted, facts in self._blocks():
-            radius[part] = structure_radius(counted, facts)
-        return radius
+        return self._each(structure_radius, np.int64) if self._per_neighbour else None
 
     @property
-    def _own_groups(self) -> bool:
-        return RULES[self.rule].own_groups
+    def _per_neighbour(self) -> bool:
+        return RULES[self.rule].per_neighbour
 
     def holds(self, budget: Budget) -> BoolArray:
         """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
-        answer = np.zeros(self.num_targets, dtype=bool)
-        for part, counted, facts in self._blocks():
-            answer[part] = self._withstands(counted, Amounts.of(budget), facts)
-        return answer
+        return self._each(lambda counted, facts: self._withstands(counted, Amounts.of(budget), facts), np.bool_)
 
     def _withstands(self, counted: Tally, attack: Amounts, facts: Facts) -> BoolArray:
-        if self._own_groups:
-            return withstands_touches(counted, OWN_GROUPS[self.rule](attack, facts), facts)
+        if self._per_neighbour:
+            return withstands_touches(counted, PER_NEIGHBOUR[self.rule](attack, facts), facts)
         return withstands(counted, self._reach(attack, facts))
 
     def max_certified(self, field: str, rest: Budget) -> FloatArray:
         """The largest amount of ``field`` that each target is certified against on top of ``rest``, shape ``[n]``."""
-        answer = np.zeros(self.num_targets)
-        for part, counted, facts in self._blocks():
-            answer[part] = self._largest(counted, facts, field, rest)
-        return answer
+        return self._each(lambda counted, facts: self._largest(counted, facts, field, rest), np.float64)
 
     def _largest(self, counted: Tally, facts: Facts, field: str, rest: Budget) -> FloatArray:
         deletes_all = rest.delete_edges == math.inf and not (rest.inject_nodes or rest.target_features)
-        if field == "add_edges" and deletes_all and RULES[self.rule].by_neighbours and not self._own_groups:
+        if field == "add_edges" and deletes_all and RULES[self.rule].by_neighbours and not self._per_neighbour:
             # All reached ballots can change anyway; an added edge matters only as a new neighbour.
             return neighbours_needed(counted, self._reach(Amounts.of(rest.but(add_edges=math.inf)), facts)) - 1
 
@@ -227,21 +219,24 @@ class BallotEvidence(Ballots, Evidence):
             among: Count only these targets, shape ``[n]``; defaults to all.
         """
         among = np.ones(self.num_targets, dtype=bool) if among is None else among
-        fails, prices, touches = ~self.holds(budget), np.zeros(self.num_targets), np.zeros(self.num_targets)
-        if self.task == "node":
-            for part, counted, facts in self._blocks():
-                prices[part] = self._prices(counted, facts, budget)
-                touches[part] = self._touch_prices(counted, facts, budget)
-        return self._broken(budget, fails & among, prices[among], touches[among])
+        (holds,), (prices,), (touches,), _ = self._answers([budget])
+        return self._broken(budget, ~holds & among, prices[among], touches[among])
 
     def answers(self, budgets: Sequence[Budget], rest: Budget) -> tuple[BoolArray, tuple[int, ...], FloatArray]:
         """Everything that a file states in addition to labels and radii; ballots are counted once."""
+        holds, prices, touches, largest = self._answers(budgets, rest)
+        broken = [self._broken(b, ~holds[k], prices[k], touches[k]) for k, b in enumerate(budgets)]
+        return holds, tuple(broken), largest
+
+    def _answers(self, budgets: Sequence[Budget], rest: Budget | None = None) -> tuple[Any, ...]:
+        """For each budget: what holds, and what it costs to break it; what edges may be added on top of ``rest``."""
         shape = len(budgets), self.num_targets
         holds, prices, touches = np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape)
         largest = np.zeros(self.num_targets)
 
         def answer(part: slice, counted: Tally, facts: Facts) -> None:
-            largest[part] = self._largest(counted, facts, "add_edges", rest)
+            if rest is not None:
+                largest[part] = self._largest(counted, facts, "add_edges", rest)
             for k, budget in enumerate(budgets):
                 holds[k, part] = self._withstands(counted, Amounts.of(budget), facts)
                 if self.task == "node":
@@ -250,8 +245,7 @@ class BallotEvidence(Ballots, Evidence):
                     touches[k, part] = self._touch_prices(counted, facts, budget)
 
         self._for_each_block(answer)
-        broken = [self._broken(b, ~holds[k], prices[k], touches[k]) for k, b in enumerate(budgets)]
-        return holds, tuple(broken), largest
+        return holds, prices, touches, largest
 
     def _broken(self, budget: Budget, fails: BoolArray, prices: FloatArray, touches: FloatArray) -> int:
         """How many targets one attacked graph breaks, given which do not hold one by one, and what each costs."""
@@ -272,39 +266,42 @@ class BallotEvidence(Ballots, Evidence):
     def _prices(self, counted: Tally, facts: Facts, budget: Budget) -> FloatArray:
         """The fewest new neighbours with which each target breaks; inf if nothing within the budget breaks it."""
         attack = Amounts.of(_sparing_targets(budget))
-        if self._own_groups:
-            return new_needed(counted, OWN_GROUPS[self.rule](attack, facts), facts)
+        if self._per_neighbour:
+            return new_needed(counted, PER_NEIGHBOUR[self.rule](attack, facts), facts)
         reach = self._reach(attack, facts)
         if RULES[self.rule].by_neighbours:
             return neighbours_needed(counted, reach)
         return np.where(withstands(counted, reach), np.inf, 0.0)  # no edge has to be shared: all may move at once
 
     def _touch_prices(self, counted: Tally, facts: Facts, budget: Budget) -> FloatArray:
-        """The fewest new, lost and altered neighbours with which each target breaks, where that is of interest."""
-        if self.hubs is None:
-            return np.zeros(len(counted.label))
+        """The fewest new, lost and altered neighbours with which each target breaks."""
         attack = Amounts.of(_sparing_targets(budget))
-        return touches_needed(counted, OWN_GROUPS[self.rule](attack, facts), facts)
+        return touches_needed(counted, PER_NEIGHBOUR[self.rule](attack, facts), facts)
 
     def _reach(self, attack: Amounts, facts: Facts) -> Reach:
         return reach_of(self.rule, attack, facts, stable_ids=self.ids == "node_id")
 
-    def _blocks(self) -> Iterator[tuple[slice, Tally, Facts]]:
-        """The targets, some at a time: which ones, their votes counted, and what a theorem needs to know."""
+    def _each(self, answer: Callable[[Tally, Facts], npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
+        """One answer for each target, ``[n]``."""
+        answers = np.zeros(self.num_targets, dtype=dtype)
         for part in self._parts():
-            yield part, *self._block(part)
+            answers[part] = answer(*self._block(part))
+        return answers
 
     def _for_each_block(self, work: Callable[[slice, Tally, Facts], None]) -> None:
-        """Has work done on blocks as from :meth:`_blocks`, several at once: numpy lets other threads run."""
-        if self.num_targets * self.votes.num_classes <= CELLS_AT_ONCE:
-            for block in self._blocks():
-                work(*block)
+        """Has work done on some targets at a time: which ones, their votes counted, and what a theorem needs to know.
+
+        Several blocks at once if there are many: numpy lets other threads run.
+        """
+        if len(self._parts()) <= 1:
+            for part in self._parts():
+                work(part, *self._block(part))
             return
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(lambda part: work(part, *self._block(part)), self._parts()))
 
     def _parts(self) -> list[slice]:
-        step = max(1, CELLS_AT_ONCE // self.votes.num_classes)
+        step = max(1, ENTRIES_AT_ONCE // self.votes.num_classes)
         return [slice(k, min(k + step, self.num_targets)) for k in range(0, self.num_targets, step)]
 
     def _block(self, part: slice) -> tuple[Tally, Facts]:
@@ -323,11 +320,11 @@ class BallotEvidence(Ballots, Evidence):
         shape = part.stop - part.start, self.votes.num_classes
         edgeless = None if self.edgeless is None else self.edgeless[part]
         stable = None if self.edgeless_stable is None else self.edgeless_stable[part]
-        return Prior.of(self.vote, self._own_groups, self.votes.num_groups, shape, edgeless, stable)
+        return Prior.of(self.vote, self._per_neighbour, self.votes.num_groups, shape, edgeless, stable)
 
     def _of_pairs(self, votes: Votes, part: slice) -> dict[str, Any]:
         """What a theorem needs to know where every neighbour has its own group."""
-        if not self._own_groups:
+        if not self._per_neighbour:
             return {}
         known: dict[str, Any] = {"absent": -1 if self.vote.constant is None else self.vote.constant}
         if self.one_way is not None:
@@ -340,7 +337,7 @@ class BallotEvidence(Ballots, Evidence):
 
 def radius_of(rule: str, counted: Tally, facts: Facts) -> IntArray:
     """How many changes each target withstands under a rule, shape ``[n]``; -1 if nothing is certified."""
-    return per_neighbour_radius(counted, facts) if RULES[rule].own_groups else certified_radius(counted)
+    return per_neighbour_radius(counted, facts) if RULES[rule].per_neighbour else certified_radius(counted)
 
 
 def _sparing_targets(budget: Budget) -> Budget:

@@ -1,7 +1,8 @@
 """What every noise must answer: class bounds and a budget in, yes or no out.
 
-FlipNoise (flips.py)          entries of a binary adjacency and of binary features flip: RS, sparsity-aware RS
-DeletionNoise (deletions.py)  edges and nodes are deleted: Bi-RS
+FlipNoise          entries of a binary adjacency and of binary features flip: RS, sparsity-aware RS
+DeletionNoise      edges and nodes are deleted: Bi-RS
+InterceptionNoise  edges and features of nodes are deleted: message-interception smoothing
 
 Noise that flips entries of a binary matrix, and what it proves (Bojchevski et al., ICML 2020).
 
@@ -27,6 +28,20 @@ likely, so by Harris' inequality
     B2      pA - pB > 2 (1 - pt)           from the mean
     sharp   from both at once; never weaker than B1 or B2
     legacy-unsound   pt (1 + pA - pB) > 1, as released: treats P(R|w) as independent of w, which it is not
+
+Noise that intercepts messages, against other features of existing nodes (Scholten et al., NeurIPS 2022).
+
+Each directed edge is deleted with probability ``d`` and the features of each node with probability ``a``. An attacker
+gives other features to a set of nodes. Let R be the event that none of them *reaches* the target: its features are
+deleted, or every path from it to the target, of at most as many edges as the model has hops, has lost an edge. Given R,
+the prediction is the one on the clean graph, so P'(A) >= P(A) - (1 - P(R)) and P'(B) <= P(B) + (1 - P(R)), and
+
+    pA - pB > 2 (1 - P(R))    certifies the label.
+
+All these events are more likely the more is deleted. So by Harris' inequality P(R) is at least the product over the
+attacked nodes, and for each node at least ``a + (1 - a) c``, where ``c``, the probability that all paths are cut, is at
+least the product over its paths of ``1 - (1 - d)^length``. The worst r nodes are those with the r smallest factors. The
+target itself has a path of length 0: ``c = 0``.
 """
 
 import math
@@ -269,6 +284,7 @@ def _rows(bounds: ClassBounds, rows: IntArray) -> ClassBounds:
 
 TESTS = ("B2", "B1", "sharp", "legacy-unsound")
 _ROUNDING = 1e-12
+MOST_HOPS = 16
 _NO_GRAPH = "every edge would always be deleted, so the graph would never be used. Use a model without edges instead."
 
 
@@ -354,3 +370,102 @@ class DeletionNoise(Noise):
         on_top = np.minimum(bounds.top * missing_at_worst, missing)
         neither = np.maximum(1 - bounds.top - bounds.other, 0.0)
         return np.asarray(gap - 2 * on_top - np.minimum(neither * missing_at_worst, missing - on_top))
+
+
+@dataclass(frozen=True)
+class InterceptionNoise(Noise):
+    """A directed edge is deleted with ``p_delete``, the features of a node with ``p_ablate``: they become zeros.
+
+    Attributes:
+        p_delete: Probability that a directed edge is deleted.
+        p_ablate: Probability that the features of a node are deleted.
+        hops: A prediction depends on features of nodes at most so many edges away.
+    """
+
+    kind: ClassVar[str] = "interception"
+
+    p_delete: float
+    p_ablate: float
+    hops: int
+
+    def __post_init__(self) -> None:
+        check_probability("p_delete", self.p_delete, _NO_GRAPH)
+        check_probability("p_ablate", self.p_ablate, "all features would always be deleted. Use a constant instead.")
+        if self.p_delete == 0 and self.p_ablate == 0:
+            raise SettingsError("p_delete and p_ablate are both 0: without noise nothing can be certified. Raise one.")
+        if isinstance(self.hops, bool) or not isinstance(self.hops, int) or not 1 <= self.hops <= MOST_HOPS:
+            raise SettingsError(f"hops={self.hops!r}: expected a whole number from 1 to {MOST_HOPS}.")
+
+    def silences(self, paths: IntArray) -> FloatArray:
+        """Least probability that noise intercepts all messages of each node, shape ``[num_nodes]``.
+
+        Args:
+            paths: How many paths of 1, 2, … edges lead from each node to the target, shape ``[num_nodes, hops]``.
+
+        Example:
+            >>> InterceptionNoise(p_delete=0.5, p_ablate=0.8, hops=2).silences(np.array([[1, 0], [1, 2]])).round(4)
+            array([0.9   , 0.8562])
+        """
+        open_path = (1 - self.p_delete) ** np.arange(1.0, self.hops + 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cut = np.exp(np.where(paths > 0, paths * np.log1p(-open_path), 0.0).sum(axis=1))
+        return np.asarray(self.p_ablate + (1 - self.p_ablate) * cut)
+
+    def silent(self, sources: "Sources") -> FloatArray:
+        """The field of ``ClassBounds`` with this name."""
+        counts, owner = np.diff(sources.start), np.repeat(np.arange(len(sources.start) - 1), np.diff(sources.start))
+        each = self.silences(sources.paths)
+        order = np.lexsort([each, owner])
+        table = np.ones((len(counts), int(counts.max(initial=0)) + 1))
+        table[owner, 1 + np.arange(len(owner)) - sources.start[owner]] = each[order]
+        return np.asarray(np.cumprod(table, axis=1))
+
+    def radius(self, bounds: ClassBounds) -> IntArray:
+        """The largest number of other nodes with changed features that each target is certified against.
+
+        At most 2**31; that many are reached only where all nodes that reach the target may change.
+        """
+        largest = largest_amount(lambda nodes: self.withstands(nodes, False, bounds), len(bounds.label))
+        return np.minimum(largest, 2.0**31).astype(np.int64)
+
+    def holds(self, budget: Budget, bounds: ClassBounds) -> BoolArray:
+        """Whether each target keeps its label against ``budget``; nothing but changed features is covered."""
+        if goes_beyond(budget, "change_features", "target_features"):
+            return np.zeros(len(bounds.label), dtype=bool)
+        nodes = np.full(len(bounds.label), float(budget.change_features))
+        return self.withstands(nodes, budget.target_features, bounds)
+
+    def withstands(self, nodes: FloatArray, own: bool, bounds: ClassBounds) -> BoolArray:
+        """Whether each target is certified against changes of its number of other nodes, and with ``own`` of itself."""
+        assert bounds.silent is not None
+        column = np.minimum(nodes, bounds.silent.shape[1] - 1).astype(np.int64)
+        silent = bounds.silent[np.arange(len(column)), column] * (self.p_ablate if own else 1.0)
+        return np.asarray(bounds.top - bounds.other - 2 * (1 - silent) > _ROUNDING) & ~bounds.abstains
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Nodes whose features reach each target, and over how many paths.
+
+    Listed are those that noise intercepts least, until it intercepts all of them with probability 1/2 at most: no
+    target is certified against these and more. If they are fewer, all nodes that reach the target are listed.
+
+    Attributes:
+        start: Nodes of target i are ``start[i]:start[i + 1]``, shape ``[n + 1]``.
+        paths: How many paths of 1, 2, … edges lead from each of them to the target, shape ``[num_listed, hops]``.
+    """
+
+    start: IntArray
+    paths: IntArray
+
+    def equals(self, other: "Sources | None") -> bool:
+        """Whether the other lists are the same."""
+        if other is None:
+            return False
+        return np.array_equal(self.start, other.start) and np.array_equal(self.paths, other.paths)
+
+    def check(self, num_targets: int, hops: int) -> None:
+        """Raises ``SettingsError`` unless these are lists of paths for so many targets."""
+        rising = len(self.start) == num_targets + 1 and self.start[0] == 0 and bool((np.diff(self.start) >= 0).all())
+        if not rising or self.paths.shape != (self.start[-1], hops) or (self.paths < 0).any():
+            raise SettingsError(f"the paths to {num_targets} targets are not lists of counts for 1 to {hops} edges.")

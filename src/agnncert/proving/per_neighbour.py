@@ -86,7 +86,7 @@ def _touches(
     return Touches(new, touched, altered, turned, np.full(shape, not attack.target_features))
 
 
-OWN_GROUPS: dict[str, Callable[[Amounts, Facts], Touches]] = {
+PER_NEIGHBOUR: dict[str, Callable[[Amounts, Facts], Touches]] = {
     "per-neighbour/node": per_neighbour_node,
     "per-pair/node": per_pair_node,
     "per-neighbour/graph": per_neighbour_graph,

@@ -1,7 +1,7 @@
 """SampleEvidence: class counts under random noise, from which a probabilistic certificate is derived."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -14,12 +14,12 @@ from agnncert.certificates.votes import BoolArray, IntArray
 from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
 from agnncert.proving.bounds import ClassBounds, class_bounds
 from agnncert.proving.evidence import Evidence
-from agnncert.proving.noise import DeletionNoise, FlipNoise, Noise
+from agnncert.proving.noise import DeletionNoise, FlipNoise, InterceptionNoise, Noise, Sources
 
 EACH, TOGETHER = "each target", "all targets together"
 SCOPES = (EACH, TOGETHER)
 
-_NOISES: dict[str, type[Noise]] = {noise.kind: noise for noise in (FlipNoise, DeletionNoise)}
+_NOISES: dict[str, type[Noise]] = {noise.kind: noise for noise in (FlipNoise, DeletionNoise, InterceptionNoise)}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class SampleEvidence(Evidence):
     any of them is seen. ``scope`` tells whether that is for each target on its own or for all of them at once.
 
     Attributes:
-        method: Name of the defence, ``"rs"``, ``"sparse-rs"`` or ``"bi-rs"``.
+        method: Name of the defence, ``"rs"``, ``"sparse-rs"``, ``"bi-rs"`` or ``"interception"``.
         noise: The noise that was drawn.
         selection: Class counts of the samples that choose the label, shape ``[n, classes]``.
         estimation: Class counts of the samples that bound its probability, same shape.
@@ -38,6 +38,7 @@ class SampleEvidence(Evidence):
         scope: ``"each target"`` or ``"all targets together"``.
         seed: Seed that the samples were drawn from.
         task: ``"node"`` or ``"graph"``.
+        sources: Which nodes reach each target; for noise that intercepts messages, and for no other.
     """
 
     kind: ClassVar[str] = "samples"
@@ -50,6 +51,7 @@ class SampleEvidence(Evidence):
     scope: str = EACH
     seed: int = 0
     task: str = "node"
+    sources: Sources | None = None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha, self.scope)
@@ -67,6 +69,10 @@ class SampleEvidence(Evidence):
                     f"{name} counts must not be negative and must sum to the same number of samples, at "
                     f"least 1, for every target; found sums {totals[:3].tolist()}."
                 )
+        if isinstance(self.noise, InterceptionNoise) != (self.sources is not None):
+            raise SettingsError("noise that intercepts messages needs the paths to each target, other noise has none.")
+        if isinstance(self.noise, InterceptionNoise) and self.sources is not None:
+            self.sources.check(self.num_targets, self.noise.hops)
 
     @property
     def num_targets(self) -> int:
@@ -81,14 +87,18 @@ class SampleEvidence(Evidence):
     @cached_property
     def bounds(self) -> ClassBounds:
         """Label and class bounds of each target, at the stated ``alpha`` and scope."""
-        return class_bounds(self.selection, self.estimation, self._alpha_of_one(self.scope))
+        return self._bounds(self.scope)
 
     @cached_property
     def _bounds_together(self) -> ClassBounds:
-        return class_bounds(self.selection, self.estimation, self._alpha_of_one(TOGETHER))
+        return self._bounds(TOGETHER)
 
-    def _alpha_of_one(self, scope: str) -> float:
-        return self.alpha / max(self.num_targets, 1) if scope == TOGETHER else self.alpha
+    def _bounds(self, scope: str) -> ClassBounds:
+        alpha = self.alpha / max(self.num_targets, 1) if scope == TOGETHER else self.alpha
+        bounds = class_bounds(self.selection, self.estimation, alpha)
+        if self.sources is None or not isinstance(self.noise, InterceptionNoise):
+            return bounds
+        return replace(bounds, silent=self.noise.silent(self.sources))
 
     def label_and_radius(self) -> tuple[IntArray, IntArray]:
         """Label and radius of each target, shape ``[n]``; -1 where the samples do not decide."""
@@ -113,7 +123,7 @@ class SampleEvidence(Evidence):
             SettingsError: The noise flips nothing.
         """
         if not isinstance(self.noise, FlipNoise):
-            raise SettingsError(f"{self.method} does not flip entries: ask holds(Budget(inject_nodes=…)) instead.")
+            raise SettingsError(f"{self.method} does not flip entries: ask holds(Budget(…)) instead.")
         return self.noise.withstands(self.bounds, add_edges, delete_edges, add_entries, delete_entries)
 
     def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
@@ -127,8 +137,9 @@ class SampleEvidence(Evidence):
         return int(broken.any() if self.task == "graph" else broken.sum())
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """The counts."""
-        return {"selection": self.selection, "estimation": self.estimation}
+        """The counts, and the paths to each target if noise intercepts messages."""
+        counts = {"selection": self.selection, "estimation": self.estimation}
+        return counts if self.sources is None else counts | {"start": self.sources.start, "paths": self.sources.paths}
 
     def settings(self) -> dict[str, Any]:
         """Method, noise, error probability and seed."""
@@ -147,6 +158,8 @@ class SampleEvidence(Evidence):
             noise = _NOISES[parameters.pop("kind")].load(parameters)
             counts: dict[str, Any] = {name: _whole(tensors[name]) for name in ("selection", "estimation")}
             rest = {name: settings[name] for name in ("method", "alpha", "scope", "seed", "task")}
+            if isinstance(noise, InterceptionNoise):
+                rest["sources"] = Sources(_whole(tensors["start"]), _whole(tensors["paths"]))
             return cls(noise=noise, **counts, **rest)
         except (KeyError, TypeError, ValueError, SettingsError, BudgetError) as error:
             raise CertificateError(f"the evidence of a smoothing certificate is damaged: {error}") from error

@@ -33,9 +33,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray, Votes
-from agnncert.certificates.voting_rule import VotingRule
 
 
 @dataclass(frozen=True)
@@ -193,12 +192,11 @@ class Reach:
 def tally(votes: Votes, prior: Prior | None = None) -> Tally:
     """Counts the votes by tier, adds the prior, and counts unstable votes for the rival."""
     n, classes, owner, num_unlisted = votes.num_targets, votes.num_classes, votes.owner, votes.num_unlisted
-    cell, voting = owner * classes + votes.ballot, votes.ballot >= 0
+    place, voting = owner * classes + votes.ballot, votes.ballot >= 0
 
     def counted(listed: BoolArray) -> IntArray:
         chosen = listed & voting
-        cells = cell if chosen.all() else cell[chosen]
-        return np.bincount(cells, minlength=n * classes).reshape(n, classes)
+        return np.bincount(place if chosen.all() else place[chosen], minlength=n * classes).reshape(n, classes)
 
     by_tier, size = np.zeros((3, n, classes), dtype=np.int64), np.zeros((3, n), dtype=np.int64)
     for tier, listed in ((REACHED, votes.stable & votes.reached), (UNREACHED, votes.stable & ~votes.reached)):

@@ -5,7 +5,9 @@ A figure is a list of panels. A panel holds curves, and levels to compare them w
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +15,17 @@ from typing import TYPE_CHECKING, Any
 from tabulate import TableFormat, tabulate
 
 from agnncert.errors import missing
-from agnncert.report.page import accuracy_table, degree_chart
+from agnncert.report.page import MOST_CURVES, SIZE_ONLY_WORD, accuracy_table, degree_chart
 from agnncert.report.summary import ReportContext, Summary, summarise
-from agnncert.report.text import STRUCTURE_WORDS, added_words, share_word, step_words
+from agnncert.report.text import (
+    STRUCTURE_WORDS,
+    added_words,
+    class_records,
+    class_table,
+    class_word,
+    share_word,
+    step_words,
+)
 
 if TYPE_CHECKING:
     from agnncert.proving.certificate import Certificate
@@ -31,7 +41,7 @@ _CURVES: tuple[dict[str, Any], ...] = (
     {"color": "#E69F00", "linestyle": (0, (4, 1, 1, 1, 1, 1)), "marker": "X"},
     {"color": "#7F3C8D", "linestyle": (0, (3, 3)), "marker": "*"},
 )
-_LEVELS: dict[str, dict[str, Any]] = {
+LEVELS: dict[str, dict[str, Any]] = {
     "undefended": {"color": "#000000", "linestyle": (0, (6, 3))},
     "mlp": {"color": "#444444", "linestyle": (0, (1, 2))},
     "edgeless": {"color": "#444444", "linestyle": (0, (7, 2, 1, 2))},
@@ -55,38 +65,26 @@ _STYLE = {
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
 }
-_APART = 0.062  # least distance between two labels in the margin, in units of the vertical axis
 _LEGEND_LINE = 0.13  # height of one line of a legend, in inches
 FORMATS = ("text", "markdown", "csv", "latex")
+_NUMBER = re.compile(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?|[+-](inf|nan)")
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Certified accuracy over size: the mean over seeds, and the range.
-
-    Attributes:
-        label: Its name.
-        look: Number of a colour, dash and marker, so that a curve can look the same in all panels of a figure.
-        sizes: Sizes, ascending.
-        mean: The value at each size.
-        low: The lowest value at each size; None without a range.
-        high: The highest value at each size; None without a range.
-        dash: A dash that replaces the one of the look.
-        steps: What is drawn between two sizes: the value of the larger one (``"pre"``), which certified accuracy never
-            falls below, or that of the smaller one (``"post"``).
-        envelope: Whether each size has another classifier. Then hollow points and a thin line are drawn, because no
-            single classifier has this curve.
-    """
+    """Certified accuracy over size: the mean over seeds, and the range."""
 
     label: str
-    look: int
-    sizes: Sequence[float]
+    look: int  # number of a colour, dash and marker, so that a curve can look the same in all panels of a figure
+    sizes: Sequence[float]  # ascending
     mean: Sequence[float]
-    low: Sequence[float] | None = None
+    low: Sequence[float] | None = None  # the range at each size, if there is one
     high: Sequence[float] | None = None
-    dash: str | None = None
+    dash: str | None = None  # replaces the one of the look
+    # What is drawn between two sizes: the value of the larger one ("pre"), which certified accuracy never falls below,
+    # or that of the smaller one ("post").
     steps: str = "pre"
-    envelope: bool = False
+    envelope: bool = False  # each size has another classifier: hollow points and a thin line, as no single one has it
 
     @property
     def line(self) -> dict[str, Any]:
@@ -111,32 +109,25 @@ class Level:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes.
-
-    Attributes:
-        title: Text above the panel.
-        curves: The curves.
-        levels: Levels to compare them with.
-        logarithmic: Whether sizes are drawn on a logarithmic axis, from the first to the last one of the first curve.
-        divide: A size to mark with an upright line.
-    """
+    """One pair of axes."""
 
     title: str
     curves: Sequence[Curve]
-    levels: Sequence[Level] = ()
-    logarithmic: bool = False
-    divide: float | None = None
+    levels: Sequence[Level] = ()  # to compare the curves with
+    logarithmic: bool = False  # whether the axis of sizes is, from the first to the last one of the first curve
+    divide: float | None = None  # a size to mark with an upright line
 
 
 def save_figures(
     certificate: "Certificate", folder: str | Path, context: ReportContext | None = None
 ) -> tuple[Path, ...]:
-    """Writes certified accuracy over the size, and over size divided by degree, each as SVG and PDF.
+    """Writes certified accuracy over the size, recall by class, and accuracy over size divided by degree: SVG and PDF.
 
     Args:
         certificate: What to draw.
         folder: Where to write; created if it is missing.
-        context: As for :func:`~agnncert.report.page.build_report`. Without degrees the second figure is left out.
+        context: As for :func:`~agnncert.report.page.build_report`. Without a truth the figure of the classes is left
+            out, without degrees the last one.
 
     Returns:
         The files written.
@@ -146,18 +137,23 @@ def save_figures(
         SettingsError: The context does not fit the certificate.
     """
     summary = summarise(certificate, context)
-    figures = [("certified_accuracy", _over_size(summary), f"size of the attack ({step_words(summary)[1]})")]
+    over = f"size of the attack ({step_words(summary)[1]})"
+    figures = [("certified_accuracy", _over_size(summary), over, share_word(summary))]
+    if summary.recalls:
+        curves = [
+            Curve(class_word(summary, k), look, curve.size.tolist(), curve.share.tolist(), steps="post")
+            for look, (k, curve) in enumerate(list(summary.recalls.items())[:MOST_CURVES])
+        ]
+        figures.append(("certified_recall", Panel("", curves), over, "certified recall"))
     chart = degree_chart(summary)
     if chart is not None:
         xs, ys = ([point[c] for point in chart["points"]] for c in "xy")
         curve = Curve(share_word(summary), 0, xs, ys)
         panel = Panel("", [curve], logarithmic=True, divide=1 if chart["ceiling"] else None)
-        figures.append(("certified_accuracy_over_degree", panel, chart["ratio_word"]))
+        figures.append(("certified_accuracy_over_degree", panel, chart["ratio_word"], share_word(summary)))
     return tuple(
-        draw_panels(
-            [panel], Path(folder) / f"{name}.{kind}", x_label, y_label=share_word(summary), columns=1, legend=True
-        )
-        for name, panel, x_label in figures
+        draw_panels([panel], Path(folder) / f"{name}.{kind}", x_label, y_label=y_label, columns=1)
+        for name, panel, x_label, y_label in figures
         for kind in ("svg", "pdf")
     )
 
@@ -165,7 +161,9 @@ def save_figures(
 def save_tables(
     certificate: "Certificate", folder: str | Path, context: ReportContext | None = None
 ) -> tuple[Path, ...]:
-    """Writes the certified accuracy at every size and all targets as CSV, and a short table as LaTeX.
+    """Writes certified accuracy at every size, measures of each class, and all targets: CSV, JSON and LaTeX.
+
+    The LaTeX tables need the package booktabs.
 
     Args:
         certificate: What to write.
@@ -173,7 +171,8 @@ def save_tables(
         context: As for :func:`~agnncert.report.page.build_report`.
 
     Returns:
-        The files written: ``certified_accuracy.csv``, ``certified_accuracy.tex``, ``targets.csv``.
+        The files written: ``certified_accuracy.csv`` and ``.tex``, ``targets.csv``, and ``classes.csv``, ``.json`` and
+        ``.tex`` if true classes are known.
 
     Raises:
         SettingsError: The context does not fit the certificate.
@@ -188,6 +187,15 @@ def save_tables(
         "certified_accuracy.tex": laid_out("latex", titles, short["rows"], "r" * len(titles)),
         "targets.csv": laid_out("csv", *_by_target(summary)),
     }
+    if summary.recalls:
+        records = class_records(summary, [-1, *(int(row[0].replace(",", "")) for row in short["rows"])])
+        values = [["" if v != v else v for v in record.values()] for record in records]
+        by_class, rows = class_table(summary)
+        texts |= {
+            "classes.csv": laid_out("csv", list(records[0]), values),
+            "classes.json": json.dumps([dict(zip(records[0], row, strict=True)) for row in values], indent=1),
+            "classes.tex": laid_out("latex", by_class, rows, "l" + "r" * (len(by_class) - 1)),
+        }
     for name, text in texts.items():
         (folder / name).write_text(f"{text}\n", encoding="utf-8", newline="")
     return tuple(folder / name for name in texts)
@@ -202,7 +210,7 @@ def draw_panels(
     y_label: str = "certified accuracy",
     columns: int = 2,
     width: float = 3.5,
-    legend: bool = False,
+    label: Callable[[Any, Panel], None] | None = None,
 ) -> Path:
     """Draws panels row by row as one file, and returns its path.
 
@@ -214,7 +222,7 @@ def draw_panels(
         y_label: Title of the vertical axis.
         columns: Panels in a row.
         width: Width of a panel, in inches.
-        legend: Whether curves and levels are named in a legend below, instead of beside each one.
+        label: Writes the names of curves and levels into a panel. By default a legend below names them.
 
     Raises:
         MissingPackage: matplotlib is not installed.
@@ -226,17 +234,15 @@ def draw_panels(
     except ModuleNotFoundError as error:
         raise missing(error.name, "drawing figures") from None
     rows = -(-len(panels) // columns)
-    named = _named(panels) if legend else {}
+    named = _named(panels) if label is None else {}
     with mpl.rc_context(_STYLE):
         height = 2.3 * rows + 0.2 + _LEGEND_LINE * -(-len(named) // 2)
         figure = Figure(figsize=(width * columns, height), layout="constrained", dpi=200)
         for number, panel in enumerate(panels):
             axes = figure.add_subplot(rows, columns, number + 1)
             _draw(axes, panel)
-            if not legend:
-                for k in range(len(panel.curves)):
-                    _label_curve(axes, panel, k, _last_size(panel))
-                _label_levels(axes, panel.levels)
+            if label is not None:
+                label(axes, panel)
             if number % columns == 0:
                 axes.set_ylabel(y_label)
             if number >= len(panels) - columns:
@@ -278,29 +284,13 @@ def laid_out(format: str, titles: Sequence[str], rows: Iterable[Sequence[Any]], 
     if format == "text":  # titles as a first row: tabulate makes a column wider than its header
         return str(tabulate([titles, *rows], tablefmt="plain", disable_numparse=True, colalign=aligned))
     rows = rows or [[""] * len(titles)]  # an empty line, or tabulate would forget the columns
-    layout = _MARKDOWN if format == "markdown" else "latex"
+    layout = _MARKDOWN if format == "markdown" else "latex_booktabs"
     table = str(tabulate(rows, titles, layout, disable_numparse=True, colalign=aligned))
     return table.replace("–", "--").replace("\u00a0", "~") if format == "latex" else table
 
 
-def spaced(values: Sequence[float], apart: float) -> list[float]:
-    """Ascending places near ascending values, at least ``apart`` from each other.
-
-    Example:
-        >>> [round(v, 2) for v in spaced([0.5, 0.5, 0.9], 0.1)]
-        [0.45, 0.55, 0.9]
-    """
-    clusters: list[list[float]] = []
-    for value in values:
-        clusters.append([value])
-        while len(clusters) > 1 and _reach(clusters[-2], apart)[1] + apart > _reach(clusters[-1], apart)[0]:
-            last = clusters.pop()
-            clusters[-1] += last
-    return [_reach(c, apart)[0] + apart * k for c in clusters for k in range(len(c))]
-
-
 def _draw(axes: Any, panel: Panel) -> None:
-    end = _last_size(panel)
+    end = last_size(panel)
     if panel.logarithmic:
         axes.set_xscale("log")
         axes.set_xlim(panel.curves[0].sizes[0], panel.curves[0].sizes[-1])
@@ -309,7 +299,7 @@ def _draw(axes: Any, panel: Panel) -> None:
     axes.set_ylim(0, 1.02)
     axes.set_title(panel.title)
     for level in panel.levels:
-        axes.axhline(level.value, linewidth=0.9, **_LEVELS[level.kind])
+        axes.axhline(level.value, linewidth=0.9, **LEVELS[level.kind])
     if panel.divide is not None:
         axes.axvline(panel.divide, color="black", linewidth=0.6, linestyle=(0, (3, 3)))
     for number, curve in enumerate(panel.curves):
@@ -341,34 +331,7 @@ def _named(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
         for panel in panels
         for c in panel.curves
     }
-    return looks | {v.label: {"linewidth": 0.9, **_LEVELS[v.kind]} for panel in panels for v in panel.levels}
-
-
-def _label_curve(axes: Any, panel: Panel, number: int, end: float) -> None:
-    """Writes the name of a curve beside the place where it falls below a height that depends on its number."""
-    curve, count = panel.curves[number], len(panel.curves)
-    color = curve.line["color"]
-    width = axes.get_xlim()[1]
-    height = curve.mean[0] * (count - number) / (count + 1)
-    if curve.mean[-1] >= height:  # it does not fall that far: its label goes below its end
-        height = curve.mean[-1] - 0.05
-    fall = _fall(curve, height)
-    left = fall > 0.7 * width
-    nearby = (
-        [fall] if left else [f for f in (_fall(c, height) for c in panel.curves) if fall <= f < fall + 0.15 * width]
-    )
-    axes.annotate(
-        curve.label,
-        xy=(fall, height), xytext=(max(nearby) + (-0.03 if left else 0.03) * end, height), color=color, fontsize=7,
-        va="center", ha="right" if left else "left",
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
-        arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": color, "shrinkA": 0, "shrinkB": 0},
-    )  # fmt: skip
-
-
-def _fall(curve: Curve, height: float) -> float:
-    """The largest size at which a curve is as high as this."""
-    return max((size for size, value in zip(curve.sizes, curve.mean, strict=True) if value >= height), default=0)
+    return looks | {v.label: {"linewidth": 0.9, **LEVELS[v.kind]} for panel in panels for v in panel.levels}
 
 
 def _steps(curve: Curve, end: float) -> tuple[list[float], ...]:
@@ -388,7 +351,7 @@ def _marked(sizes: Sequence[float], end: float, shift: float) -> list[int]:
     return sorted({min(range(len(sizes)), key=lambda i: abs(sizes[i] - w)) for w in wanted})
 
 
-def _last_size(panel: Panel) -> float:
+def last_size(panel: Panel) -> float:
     """The first size at which nothing is certified any more."""
     ends = [
         next((size for size, value in zip(c.sizes, c.high or c.mean, strict=True) if value <= 0), c.sizes[-1])
@@ -397,27 +360,23 @@ def _last_size(panel: Panel) -> float:
     return max([5.0, *map(float, ends)])
 
 
-def _label_levels(axes: Any, levels: Sequence[Level]) -> None:
-    """Writes the names of the levels in the right margin, without overlap."""
-    ordered = sorted(levels, key=lambda level: level.value)
-    for level, place in zip(ordered, spaced([level.value for level in ordered], _APART), strict=True):
-        axes.annotate(
-            f"{level.label} {level.value:.2f}",
-            xy=(1.0, level.value), xytext=(1.04, place), xycoords=("axes fraction", "data"),
-            textcoords=("axes fraction", "data"), va="center", fontsize=6.5, color=_LEVELS[level.kind]["color"],
-            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "#777777", "shrinkA": 0, "shrinkB": 0},
-        )  # fmt: skip
+def csv_cell(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: a text that begins like one gets an apostrophe in front.
 
-
-def _reach(cluster: list[float], apart: float) -> tuple[float, float]:
-    """Lowest and highest place of labels that are centred on the mean of their values."""
-    centre, half = sum(cluster) / len(cluster), apart * (len(cluster) - 1) / 2
-    return centre - half, centre + half
+    Example:
+        >>> csv_cell("=1+1"), csv_cell("-1"), csv_cell(-1)
+        ("'=1+1", '-1', -1)
+    """
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return cell
+    return cell if _NUMBER.fullmatch(cell) else f"'{cell}"
 
 
 def _csv_line(cells: Sequence[Any]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow(cells)  # with this end of line "\r" in an id is quoted too
+    csv.writer(text, lineterminator="\r\n").writerow(
+        map(csv_cell, cells)
+    )  # with this end of line "\r" in an id is quoted too
     return text.getvalue().removesuffix("\r\n")
 
 
@@ -463,7 +422,7 @@ def _over_size(summary: Summary) -> Panel:
     ]
     if summary.context.size_only:
         sizes, shares = zip(*sorted(summary.context.size_only), strict=True)
-        curves.append(Curve("size alone (envelope)", 4, sizes, shares, envelope=True))
+        curves.append(Curve(SIZE_ONLY_WORD, 4, sizes, shares, envelope=True))
     if summary.context.attacked:
         # An attack that succeeds at one size succeeds at every larger one.
         sizes, left = zip(*sorted(summary.context.attacked), strict=True)

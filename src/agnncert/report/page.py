@@ -24,16 +24,6 @@ from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import LARGEST_AMOUNT, tally
 from agnncert.report import text
 from agnncert.report.summary import AttackUnit, ReportContext, Shares, Summary, changes_only, summarise
-from agnncert.report.text import (
-    STRUCTURE_WORDS,
-    TARGETS,
-    added_words,
-    division_words,
-    empty_words,
-    percent,
-    share_word,
-    step_words,
-)
 from agnncert.storage import write_atomic
 
 if TYPE_CHECKING:
@@ -57,12 +47,13 @@ COMPRESSION = 6  # the highest level takes five times as long for two per cent
 DETAIL_BYTES = 2_600_000  # compressed; single ballots beyond this stay out of the page, so that it opens anywhere
 MOST_HOVERED = 1000  # sizes at which the pointer finds a value
 TABLE_ROWS = 12
-SIZE_ONLY_WORD = "size alone (envelope: chosen for each size)"
+MOST_CURVES = 8  # classes with a curve of their own: as many as there are colours
+SIZE_ONLY_WORD = "size alone (envelope)"
 CEILING = "To the right of 1, a certified label is the one that is given without any edges."
 UNIT_SIZES = (0, 1, 2, 3, 5, 10, 20, 50)
 logger = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
-_SCRIPTS = ("base", "rules", "own_groups", "charts", "explorer", "table", "detail", "address", "page")
+_SCRIPTS = ("base", "rules", "per_neighbour", "charts", "explorer", "table", "detail", "address", "page")
 _FONTS = {"Inter": "inter.woff2", "Source Serif 4": "source-serif-4.woff2"}
 
 
@@ -136,6 +127,8 @@ def page_texts(summary: Summary) -> dict[str, Any]:
         "share_word": text.share_word(summary),
         "step_words": text.step_words(summary)[1],
         "headline": text.headline(summary),
+        "beside": text.beside(summary),
+        "class_table": dict(zip(("titles", "rows"), text.class_table(summary), strict=True)),
         "elected": text.elected(summary),
         "vote_notes": text.vote_notes(summary),
         "figures": text.key_figures(summary),
@@ -180,13 +173,20 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
         "num_detailed": detailed,
         "most_votes": most_votes,
         "num_ballots": most_votes if evidence is None else evidence.votes.num_groups,
-        "ballot_word": "samples" if evidence is None else "ballots",
-        "votes_title": "Samples" if evidence is None else "Votes",
+        "ballot_word": "ballots" if evidence is not None else "samples" if claim.alpha is not None else "votes",
+        "votes_title": "Samples" if claim.alpha is not None else "Votes",
         "degree_title": "Degree" if claim.task == "node" else "Edges",
         "neighbours_title": "",
         "radius_sentence": radius_sentence(summary),
         "example": example,
-        "charts": {"accuracy": accuracy_chart(summary), "degree": degree_chart(summary)},
+        "charts": {
+            "accuracy": accuracy_chart(summary),
+            "classes": class_chart(summary),
+            "degree": degree_chart(summary),
+        },
+        "rare": summary.rare,
+        "num_rare": 0 if summary.rare is None else int(summary.support[summary.rare]),
+        "majority": {key: value for key, _, value in summary.references}.get("majority"),
     }
     return meta | ({} if evidence is None else explorer_meta(summary, evidence)), base64.b64encode(packed).decode(
         "ascii"
@@ -265,26 +265,26 @@ def explorer_meta(summary: Summary, evidence: BallotEvidence) -> dict[str, Any]:
     ``absent`` is the class that empty groups vote for where there is one group per neighbour, else -1.
     """
     rule, unit, vote = RULES[evidence.rule], summary.context.unit, evidence.vote
-    absent = vote.constant if rule.own_groups and vote.constant is not None else -1
+    absent = vote.constant if rule.per_neighbour and vote.constant is not None else -1
     return {
         "rule": evidence.rule,
         "by_neighbours": rule.by_neighbours,
         "own_features": rule.target_features,
-        "stable_ids": evidence.ids == "node_id" or rule.own_groups,
-        "own_groups": rule.own_groups,
+        "stable_ids": evidence.ids == "node_id" or rule.per_neighbour,
+        "per_neighbour": rule.per_neighbour,
         "one_way": rule.one_way,
         "vote": {
             "class_prior": list(vote.class_prior),
             "edgeless_prior": vote.edgeless_prior,
             "absent": absent,
-            "unusual": bool(vote.prior) or rule.own_groups,
+            "unusual": bool(vote.prior) or rule.per_neighbour,
         },
         "parameters": dict(evidence.parameters),
         "num_groups": evidence.votes.num_groups,
         "slider_max": _slider_max(summary),
         "presets": [_preset("No attack"), *(unit.presets if unit is not None else _presets(evidence))],
         "withstood": [*(unit.rows if unit is not None else ()), *_withstood(evidence)],
-        **(TARGETS[rule.task] | division_words(evidence.rule).target | empty_words(evidence)),
+        **(text.TARGETS[rule.task] | text.division_words(evidence.rule).target | text.empty_words(evidence)),
     }
 
 
@@ -301,7 +301,7 @@ def _preset(name: str, unlimited: list[str] | None = None, **budget: int | bool)
 
 def _presets(evidence: BallotEvidence) -> list[dict[str, Any]]:
     """A few budgets to start from, all of which the rule covers."""
-    rule, kinds = RULES[evidence.rule], division_words(evidence.rule).presets
+    rule, kinds = RULES[evidence.rule], text.division_words(evidence.rule).presets
     presets = []
     if "edges" in kinds:
         presets.append(_preset("Three new edges", add_edges=3))
@@ -346,7 +346,7 @@ def _withstood(evidence: BallotEvidence) -> list[dict[str, Any]]:
 
 def radius_sentence(summary: Summary) -> str:
     """What the radius of one target means; the page inserts the number."""
-    sentence = f"Its label is certified against every attack of a size up to {{radius}} ({step_words(summary)[1]})."
+    sentence = f"Its label is certified against every attack up to size {{radius}} ({text.step_words(summary)[1]})."
     if summary.structure is None:
         return sentence
     return f"{sentence} If edges and nodes are only added and deleted, and no values change: up to {{structure}}."
@@ -362,14 +362,14 @@ def accuracy_chart(summary: Summary) -> dict[str, Any]:
     curve, added, structure = summary.certified, summary.certified_additions, summary.certified_structure
     stride = math.ceil(len(curve.size) / MOST_HOVERED)
     hovered = Shares(curve.size[::stride], curve.share[::stride])
-    word = share_word(summary)
+    word = text.share_word(summary)
     return {
         "certified": points(changes_only(curve)),
         "every_size": points(hovered),
         "neighbours": [] if added is None else points(changes_only(added)),
-        "neighbours_word": f"the same, counting {added_words(summary)}",
+        "neighbours_word": f"the same, counting {text.added_words(summary)}",
         "structure": [] if structure is None else points(changes_only(structure)),
-        "structure_word": f"the same, counting {STRUCTURE_WORDS}",
+        "structure_word": f"the same, counting {text.STRUCTURE_WORDS}",
         "attacked": [{"x": float(x), "y": float(y)} for x, y in sorted(summary.context.attacked)],
         "size_only": [{"x": float(x), "y": float(y)} for x, y in _size_only(summary)],
         "size_only_word": SIZE_ONLY_WORD,
@@ -378,10 +378,28 @@ def accuracy_chart(summary: Summary) -> dict[str, Any]:
             for key, name, value in summary.references
         ],
         "max_size": summary.last_size,
-        "x_label": f"size of the attack ({step_words(summary)[1]})",
+        "x_label": f"size of the attack ({text.step_words(summary)[1]})",
         "size_word": "size",
         "y_word": word,
         "summary": _spoken(word, curve, [0, summary.last_size // 2, summary.last_size], "size"),
+    }
+
+
+def class_chart(summary: Summary) -> dict[str, Any] | None:
+    """Certified recall of each class over the size of the attack, the rarest classes first; None without a truth."""
+    curves = dict(list(summary.recalls.items())[:MOST_CURVES])
+    if not curves:
+        return None
+    names = {k: text.class_word(summary, k) for k in curves}
+    last = min(summary.last_size, int(summary.certificate.radius.max(initial=0)) + 1)
+    return {
+        "curves": [
+            {"name": names[k], "points": points(changes_only(Shares(curve.size[: last + 1], curve.share[: last + 1])))}
+            for k, curve in curves.items()
+        ],
+        "max_size": last,
+        "x_label": f"size of the attack ({text.step_words(summary)[1]})",
+        "summary": " ".join(_spoken(f"recall of {names[k]}", c, [0, last // 2], "size") for k, c in curves.items()),
     }
 
 
@@ -393,7 +411,7 @@ def unit_table(summary: Summary) -> dict[str, Any]:
     last = max(int(curve.size[-1]) for curve in curves.values())
     # Beyond its end a curve goes on with the targets that are certified against any number.
     rows = [
-        [str(size), *(percent(curve.at(min(size, curve.size[-1]))) for curve in curves.values())]
+        [str(size), *(text.percent(curve.at(min(size, curve.size[-1]))) for curve in curves.values())]
         for size in UNIT_SIZES
         if size <= last
     ]
@@ -405,16 +423,16 @@ def accuracy_table(summary: Summary) -> dict[str, Any]:
     curve, added = summary.certified, summary.certified_additions
     attacked = {float(x): float(y) for x, y in summary.context.attacked}
     sizes = sorted({*_round_sizes(summary.last_size), *(int(x) for x in attacked if x == int(x))})
-    others = [(STRUCTURE_WORDS, summary.certified_structure), (added_words(summary), added)]
-    columns = [(share_word(summary), curve), *((f"counting {word}", c) for word, c in others if c is not None)]
-    measured = {"accuracy under attack": attacked, SIZE_ONLY_WORD: dict(_size_only(summary))}
+    others = [("added or deleted only", summary.certified_structure), (text.added_words(summary).split(",")[0], added)]
+    columns = [("certified", curve), *((word, c) for word, c in others if c is not None)]
+    measured = {"under attack": attacked, SIZE_ONLY_WORD: dict(_size_only(summary))}
     shown = {name: values for name, values in measured.items() if values}
     rows = [
         [
             f"{size:,}",
-            *(percent(c.at(size)) for _, c in columns),
-            *(percent(values[size]) if size in values else "–" for values in shown.values()),
-            *(percent(value) for _, _, value in summary.references),
+            *(text.percent(c.at(size)) for _, c in columns),
+            *(text.percent(values[size]) if size in values else "–" for values in shown.values()),
+            *(text.percent(value) for _, _, value in summary.references),
         ]
         for size in sizes
     ]
@@ -447,21 +465,21 @@ def degree_chart(summary: Summary) -> dict[str, Any] | None:
         "ticks": ticks,
         "x_label": f"size of the attack ÷ {edges} of the target (logarithmic)",
         "ratio_word": f"size ÷ {edges}",
-        "y_word": share_word(summary),
+        "y_word": text.share_word(summary),
         "ceiling": CEILING if summary.certificate.claim.task == "node" else "",
-        "summary": _spoken(share_word(summary), curve, [0.5, 1, 2], f"size ÷ {edges}"),
+        "summary": _spoken(text.share_word(summary), curve, [0.5, 1, 2], f"size ÷ {edges}"),
     }
 
 
 def degree_table(summary: Summary) -> list[list[str]]:
     """Rows of the table of :func:`degree_chart`."""
     curve = summary.certified_over_degree
-    return [] if curve is None else [[f"{x:g}", percent(curve.at(x))] for x in (0.1, 0.25, 0.5, 1, 2, 5, 10, 50, 100)]
+    return [] if curve is None else [[f"{x:g}", text.percent(curve.at(x))] for x in (0.1, 0.25, 0.5, 1, 2, 5, 10, 50)]
 
 
 def _spoken(word: str, curve: Shares, sizes: list[float], unit: str) -> str:
     """The chart in words, for screen readers."""
-    return f"{word}: " + ", ".join(f"{percent(curve.at(x))} at {unit} {x:g}" for x in sizes) + "."
+    return f"{word}: " + ", ".join(f"{text.percent(curve.at(x))} at {unit} {x:g}" for x in sizes) + "."
 
 
 def _round_up(value: float) -> float:

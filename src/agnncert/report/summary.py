@@ -16,6 +16,8 @@ from agnncert.certificates.rules import RULES
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import SettingsError
 from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.measures import Measures, measured, possible_labels, rare_class
+from agnncert.storage import visible
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -62,6 +64,10 @@ class AttackUnit:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+# What may come from somebody else's folder, so that it must not command a terminal or turn the text of a page.
+_TEXTS = ("class_names", "dataset", "attack", "environment", "commands", "choice", "certificate_path", "run_path")
+
+
 @dataclass(frozen=True)
 class ReportContext:
     """What a report shows beside a certificate; what is not given is not shown.
@@ -77,6 +83,7 @@ class ReportContext:
         edgeless: Accuracy of the certified model without edges (node task). Defaults to what the ballots tell.
         majority: Accuracy of always predicting the most frequent class.
         bag_of_nodes: Accuracy of a model that sees the nodes but no edges (graph task).
+        by_class: For any of these models, by its field above: recall and false positive rate of each class.
         size_only: Pairs of attack size and certified accuracy of the best classifier by number of nodes or edges
             alone, chosen for each size: an envelope (graph task).
         attacked: Pairs of attack size and accuracy under a real attack of that size.
@@ -98,6 +105,7 @@ class ReportContext:
     edgeless: float | None = None
     majority: float | None = None
     bag_of_nodes: float | None = None
+    by_class: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     size_only: Sequence[tuple[float, float]] = ()
     attacked: Sequence[tuple[float, float]] = ()
     attack: str = ""
@@ -109,6 +117,8 @@ class ReportContext:
     run_path: str = ""
 
     def __post_init__(self) -> None:
+        for name in _TEXTS:
+            object.__setattr__(self, name, visible(getattr(self, name)))
         for name in REFERENCES:
             share = getattr(self, name)
             if share is not None and not 0 <= share <= 1:
@@ -197,30 +207,18 @@ def changes_only(curve: Shares) -> Shares:
 
 @dataclass(frozen=True)
 class Summary:
-    """What is shown about a certificate.
-
-    Attributes:
-        certificate: The certificate.
-        context: What is shown beside it.
-        truth: True class of each target, negative where it is unknown; None if none is known.
-        degree: Degree of each target, or None.
-        counted: Targets in the curves: the correct ones if the truth is known, else all, shape ``[n]``.
-        judged: Targets that the curves are shares of: those whose truth is known, or all if none is, shape ``[n]``.
-        added: How many additions (new neighbours, or injected nodes) each target is certified against; None if the
-            division has no such bound.
-        structure: The radius of each target if edges and nodes are only added and deleted; None if it is the radius.
-        references: Key, name and accuracy of the models that the curves are compared with.
-    """
+    """What is shown about a certificate; arrays have one entry per target."""
 
     certificate: "Certificate"
     context: ReportContext
-    truth: IntArray | None
+    truth: IntArray | None  # negative where it is unknown; None if none is known
     degree: IntArray | None
-    counted: BoolArray
-    judged: BoolArray
-    added: FloatArray | None
-    structure: IntArray | None
-    references: tuple[tuple[str, str, float], ...]
+    counted: BoolArray  # in the curves: the correct ones if the truth is known, else all
+    judged: BoolArray  # what the curves are shares of: those whose truth is known, or all if none is
+    added: FloatArray | None  # certified additions (new neighbours, or injected nodes), if the division bounds them
+    structure: IntArray | None  # radius if edges and nodes are only added and deleted; None if it is the radius
+    references: tuple[tuple[str, str, float], ...]  # key, name and accuracy of the models to compare with
+    by_class: Mapping[str, Sequence[tuple[float, float]]]  # by key: recall and false positive rate of each class
 
     @property
     def num_targets(self) -> int:
@@ -254,6 +252,32 @@ class Summary:
     def certified(self) -> Shares:
         """Certified accuracy (or share) over the size of the attack."""
         return over_size(self.certificate.radius[self.judged], self.counted[self.judged], self.last_size)
+
+    def measures(self, size: float) -> Measures:
+        """The measures of each class at a size, -1 for no attack; needs the truth."""
+        assert self.truth is not None
+        label, holds = self.certificate.label, self.certificate.radius >= size
+        num_classes = max(self.certificate.counts.shape[1], int(self.truth.max()) + 1)
+        return measured(possible_labels(label, holds, num_classes), self.truth)
+
+    @cached_property
+    def support(self) -> IntArray:
+        """Number of targets of each class, shape ``[C]``; empty if no truth is known."""
+        return np.zeros(0, dtype=np.int64) if self.truth is None else np.bincount(self.truth[self.truth >= 0])
+
+    @cached_property
+    def rare(self) -> int | None:
+        """The class of the headline: the rarest one, if it is rare and the truth is known."""
+        return rare_class(self.support)
+
+    @cached_property
+    def recalls(self) -> dict[int, Shares]:
+        """Certified recall over the size of the attack, by class, the rarest first; empty if no truth is known."""
+        radius, curves = self.certificate.radius, {}
+        for k in np.argsort(self.support, kind="stable")[np.count_nonzero(self.support == 0) :].tolist():
+            of_class = self.truth == k
+            curves[k] = over_size(radius[of_class], self.counted[of_class], self.last_size)
+        return curves
 
     @cached_property
     def certified_additions(self) -> Shares | None:
@@ -312,6 +336,7 @@ def summarise(certificate: "Certificate", context: ReportContext | None) -> Summ
         added=_additions_withstood(certificate),
         structure=evidence.structure_radius() if isinstance(evidence, BallotEvidence) else None,
         references=_references(certificate, context, truth),
+        by_class=_by_class(certificate, context, truth),
     )
 
 
@@ -335,7 +360,20 @@ def _references(
     edgeless = edgeless_labels(certificate)
     if values["edgeless"] is None and truth is not None and edgeless is not None and len(truth):
         values["edgeless"] = float((edgeless == truth).sum() / (truth >= 0).sum())
+    if values["majority"] is None and truth is not None:
+        values["majority"] = float(np.bincount(truth[truth >= 0]).max() / (truth >= 0).sum())
     return tuple((key, REFERENCES[key], float(value)) for key, value in values.items() if value is not None)
+
+
+def _by_class(
+    certificate: "Certificate", context: ReportContext, truth: IntArray | None
+) -> dict[str, Sequence[tuple[float, float]]]:
+    found, edgeless = dict(context.by_class), edgeless_labels(certificate)
+    if truth is not None and edgeless is not None and "edgeless" not in found:
+        holds, num_classes = np.ones(len(truth), dtype=bool), max(certificate.counts.shape[1], int(truth.max()) + 1)
+        alone = measured(possible_labels(edgeless.astype(np.int64), holds, num_classes), truth)
+        found["edgeless"] = list(zip(alone.recall.tolist(), alone.false_positive_rate.tolist(), strict=True))
+    return found
 
 
 def edgeless_labels(certificate: "Certificate") -> "npt.NDArray[np.int16] | None":

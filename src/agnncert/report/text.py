@@ -1,38 +1,34 @@
 """The sentences of the page that depend on the certificate; all others are in ``page.html.j2``."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from agnncert.certificates.rules import RULES
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.proving.evidence import BallotEvidence
-from agnncert.report.summary import Summary, edgeless_labels
+from agnncert.report.summary import REFERENCES, Summary, edgeless_labels
 
-# The headline names the largest size at which this share of what holds without an attack is still certified.
+# The headline names the largest size at which the rarest class keeps this share of what is detected without an attack.
 KEPT_MOST = 0.9
+FEW_SIZES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)  # of the table of classes
+MOST_SIZES, MOST_CLASSES = 7, 12  # columns and classes there
+STACKED = "stacked-votes"  # the method that needs no subgraphs
 STRUCTURE_WORDS = "edges and nodes only added and deleted"  # what the second radius counts
 
 
 @dataclass(frozen=True)
 class DivisionWords:
-    """The words that the page uses for a division. Facts about its rule are in ``certificates.rules.RULES``.
+    """The words that the page uses for a division. Facts about its rule are in ``certificates.rules.RULES``."""
 
-    Attributes:
-        step: What one step of the radius is.
-        steps: What several steps are.
-        attack: What an attacker of size 1 does, and one of size ``{size}``; None if a step is a changed ballot.
-            ``{other}`` becomes "other " if changes of the target's own features are not covered.
-        presets: What the explorer offers to change at first: ``"edges"``, ``"features"``.
-        target: Sentences about one target, where they differ from :data:`TARGETS`.
-    """
-
-    step: str
-    steps: str
+    step: str  # what one step of the radius is
+    steps: str  # what several steps are
+    # What an attacker of size 1 does, and one of size {size}; None if a step is a changed ballot. {other} becomes
+    # "other " if changes of the target's own features are not covered.
     attack: tuple[str, str] | None
-    presets: tuple[str, ...]
-    target: dict[str, str] = field(default_factory=dict)
+    presets: tuple[str, ...]  # what the explorer offers to change at first: "edges", "features"
+    target: dict[str, str] = field(default_factory=dict)  # sentences about one target, where not those of TARGETS
 
 
 _ALL_LISTED = {
@@ -78,7 +74,7 @@ _SAMPLED = {  # by the unit of a claim about random samples
     "feature entry flipped": ("flips any one entry of the features", "flips any {size} entries of the features"),
     "node injected": ("injects any one node{rest}", "injects any {size} nodes{rest} each"),
 }
-_OWN_GROUPS = {  # one subgraph for each neighbour, edge or node
+_PER_NEIGHBOUR = {  # one subgraph for each neighbour, edge or node
     thing: {
         "listed_short": f"of its {thing}s",
         "listed_sentence": f"One ballot for each {each}: {{count}}.",
@@ -100,10 +96,10 @@ DIVISIONS = {  # by the part of a rule's name before the slash, or by all of it
     "gnncert-n": DivisionWords(*_FEATURES, ("features",), _ALL_LISTED),
     "gnncert-en": DivisionWords(*_BALLOTS, ("edges", "features"), _ALL_LISTED),
     "custom": DivisionWords(*_BALLOTS, ("edges",), _ALL_LISTED),
-    "per-neighbour/node": DivisionWords(*_EDGES_OR_NODES, ("edges", "features"), _OWN_GROUPS["neighbour"]),
-    "per-pair/node": DivisionWords(*_EDGES_OR_NODES, ("edges", "features"), _OWN_GROUPS["edge"]),
-    "per-neighbour/graph": DivisionWords(*_NODES, ("features",), _OWN_GROUPS["node"]),
-    "per-pair/graph": DivisionWords(*_EDGES, ("edges",), _OWN_GROUPS["edge"]),
+    "per-neighbour/node": DivisionWords(*_EDGES_OR_NODES, ("edges", "features"), _PER_NEIGHBOUR["neighbour"]),
+    "per-pair/node": DivisionWords(*_EDGES_OR_NODES, ("edges", "features"), _PER_NEIGHBOUR["edge"]),
+    "per-neighbour/graph": DivisionWords(*_NODES, ("features",), _PER_NEIGHBOUR["node"]),
+    "per-pair/graph": DivisionWords(*_EDGES, ("edges",), _PER_NEIGHBOUR["edge"]),
 }
 TARGETS = {  # the view of one target, by task
     "node": {
@@ -137,14 +133,19 @@ def division_words(rule: str) -> DivisionWords:
     return DIVISIONS[rule] if rule in DIVISIONS else DIVISIONS[rule.split("/")[0]]
 
 
-def percent(share: float) -> str:
-    r"""A share in percent, with one decimal.
+def percent(share: float, bound: int = 0) -> str:
+    r"""A share in percent, with one decimal; rounded down if it is a lower bound (-1), up if it is an upper bound (1).
 
     Example:
-        >>> percent(0.7134)
-        '71.3\xa0%'
+        >>> percent(0.7136), percent(0.7136, -1), percent(0.7134, 1)
+        ('71.4\xa0%', '71.3\xa0%', '71.4\xa0%')
     """
-    return f"{100 * share:.1f}\u00a0%"
+    if math.isnan(share):
+        return "–"
+    tenths = 1000 * share
+    if bound:
+        tenths = math.floor(tenths + 1e-9) if bound < 0 else math.ceil(tenths - 1e-9)
+    return f"{tenths / 10:.1f}\u00a0%"
 
 
 def whole(number: float) -> str:
@@ -160,15 +161,9 @@ def amount(number: float) -> str:
 def step_words(summary: Summary) -> tuple[str, str]:
     """What one step, and several steps, of the radius are."""
     if summary.ballots is None:
-        return "step", "steps"
+        return _EDGES_OR_NODES[:2] if summary.certificate.claim.method == STACKED else ("step", "steps")
     words = division_words(summary.ballots.rule)
     return words.step, words.steps
-
-
-def steps(summary: Summary, size: int) -> str:
-    """What ``size`` steps of the radius are, such as "3 changed edges"."""
-    one, many = step_words(summary)
-    return f"{whole(size)} {one if size == 1 else many}"
 
 
 def things(summary: Summary) -> str:
@@ -194,15 +189,10 @@ def own_group(evidence: BallotEvidence) -> str:
     return f"{'edge' if rule.one_way else 'neighbour' if rule.task == 'node' else 'node'} of the {rule.task}"
 
 
-def votes_word(number: int) -> str:
-    """A number of votes, such as "1 vote" or "3 votes"."""
-    return f"{whole(number)} vote{'' if number == 1 else 's'}"
-
-
 def class_word(summary: Summary, k: int) -> str:
     """The name of a class, or "class" and its number."""
     names = summary.context.class_names
-    return f"class {k}" if names is None else str(names[k])
+    return f"class {k}" if names is None or k >= len(names) else str(names[k])
 
 
 @dataclass(frozen=True)
@@ -220,6 +210,9 @@ class Deed:
 
 def deed(summary: Summary) -> Deed:
     """The action of an attacker that the sizes of a certificate count."""
+    if summary.certificate.claim.method == STACKED:
+        one, many = _EDGES_OR_NODES[2]
+        return Deed(one.replace("{other}", "other "), many.replace("{other}", "other "))
     if summary.ballots is None:
         unit = summary.certificate.claim.unit
         start = next((start for start in _SAMPLED if unit.startswith(start)), None)
@@ -243,26 +236,139 @@ def deed(summary: Summary) -> Deed:
 
 
 def headline_times(summary: Summary) -> int:
-    """How often the attacker of the headline acts: at least once, and as often as keeps :data:`KEPT_MOST`."""
-    curve, price = summary.certified, deed(summary).price
+    """How often the attacker of the headline acts: at least once, and as often as leaves the rarest class most."""
+    curve, price = next(iter(summary.recalls.values()), summary.certified), deed(summary).price
     kept = curve.size[curve.share >= KEPT_MOST * curve.share[0]] if curve.share[0] else curve.size[:1]
     return max(1, int(kept[-1]) // price)
 
 
 def headline(summary: Summary) -> str:
-    """The main result in one sentence."""
+    """The main result in one sentence: about the rarest class if it is rare, else about all targets."""
     curve, attack, times = summary.certified, deed(summary), headline_times(summary)
     if curve.share[0] == 0:
         return "Nothing is proved about these decisions"
-    stay = "stay correct" if summary.truth is not None else "stay the same"
-    share, done = curve.at(times * attack.price), attack.times(times)
+    stay = "have the stated true class and keep it" if summary.truth is not None else "stay the same"
+    whom, done, size = f"{whole(summary.num_judged)} decisions", attack.times(times), times * attack.price
     if (unit := summary.context.unit) is not None:
-        edited = next(iter(summary.unit_curves.values()))
-        count = max(1, int(edited.size[edited.share >= KEPT_MOST * edited.share[0]][-1]))
-        share, done = edited.at(count), unit.done(count)
+        curve = next(iter(summary.unit_curves.values()))
+        size = max(1, int(curve.size[curve.share >= KEPT_MOST * curve.share[0]][-1]))
+        done = unit.done(size)
+    elif (k := summary.rare) is not None:
+        curve, stay = summary.recalls[k], "stay detected"
+        whom = f"{whole(summary.support[k])} {things(summary)} of {_quoted(summary, k)}"
+    share = curve.at(size)
     if share == 0:
-        return f"None of {whole(summary.num_judged)} decisions is proved to {stay} when an attacker {done}"
-    return f"At least {percent(share)} of {whole(summary.num_judged)} decisions {stay} when an attacker {done}"
+        return f"None of {whom} is proved to {stay} when an attacker {done}"
+    return f"At least {percent(share, -1)} of {whom} {stay} when an attacker {done}"
+
+
+def _quoted(summary: Summary, k: int) -> str:
+    word = class_word(summary, k)
+    return word if summary.context.class_names is None else f"class “{word}”"
+
+
+# What is said of each model beside the vote; {} is its accuracy.
+_BESIDE = {
+    "undefended": "an undefended GNN for {}, about which nothing is proved",
+    "mlp": "an MLP that sees no edges for {}, which needs no proof",
+    "edgeless": "the same model without edges for {}, which needs no proof",
+    "bag_of_nodes": "a model that sees no edges for {}",  # which nodes there are can be attacked
+    "majority": "the most frequent class alone for {}, which needs no proof",
+}
+
+
+def beside(summary: Summary) -> list[str]:
+    """What stands with the headline: false alarms, models that need no proof, and the attack that is not covered."""
+    lines = []
+    if summary.truth is None:
+        lines.append(f"The {things(summary)} have no known labels, so nothing is said about being right.")
+    elif summary.num_targets:
+        size = headline_times(summary) * deed(summary).price
+        clean, found = summary.measures(-1), summary.measures(size)
+        if (k := summary.rare) is not None:
+            others, name = f"the {whole(found.num_targets - found.support[k])} others", class_word(summary, k)
+            lines.append(
+                f"Of {others} at most {percent(found.false_positive_rate[k], 1)} can be taken for {name} under that "
+                f"attack. Without an attack {percent(clean.recall[k])} are detected and "
+                f"{percent(clean.false_positive_rate[k])} of the others are taken for {name}."
+            )
+            for key, shares in summary.by_class.items():
+                proof = "nothing is proved about it" if key == "undefended" else "needs no proof"
+                detected, false = (percent(share) for share in shares[k])
+                model = REFERENCES[key][:1].upper() + REFERENCES[key][1:]
+                lines.append(f"{model} ({proof}): {detected} detected, {false} of the others.")
+            more = ", which needs no proof and is more than is certified" if found.warning else ""
+            lines.append(
+                f"Accuracy says little here: {percent(found.accuracy, -1)} is certified at that size, "
+                f"{percent(clean.accuracy)} holds without an attack, and the most frequent class alone has "
+                f"{percent(found.majority_share)}{more}."
+            )
+        else:
+            lines.append(_comparison(summary, found.accuracy))
+    return lines + uncovered(summary)
+
+
+def _comparison(summary: Summary, certified: float) -> str:
+    """The accuracy without an attack beside that of other models, on the same targets."""
+    right = percent(float(summary.counted.sum() / summary.num_judged))
+    known = {key: value for key, _, value in summary.references}
+    others = []
+    for key, words in _BESIDE.items():
+        if key in known:
+            more = " and is more than is certified" if words.endswith("proof") and known[key] > certified else ""
+            others.append(words.format(percent(known[key])) + more)
+    if summary.context.size_only:
+        others.append(f"the number of nodes or edges alone for {percent(min(summary.context.size_only)[1])}")
+    return "; ".join([f"Without an attack the vote is right for {right} of the {things(summary)}", *others]) + "."
+
+
+def uncovered(summary: Summary) -> list[str]:
+    """A sentence if the target's own features are not covered: often they are what an attacker changes first."""
+    open_ones = [s for s in summary.certificate.claim.not_proved if "own features" in s or s == "Changed features."]
+    if not open_ones or summary.certificate.claim.task == "graph":
+        return []
+    return ["Not covered: an attacker who changes the features of the node that is classified."]
+
+
+def few_sizes(summary: Summary) -> list[int]:
+    """A few sizes at which something is certified, that of the headline among them."""
+    sizes = [size for size in FEW_SIZES if size <= summary.certificate.radius.max(initial=1)]
+    sizes = sizes[:: 2 if len(sizes) > MOST_SIZES else 1]
+    return sorted({*sizes, headline_times(summary) * deed(summary).price})
+
+
+def class_table(summary: Summary) -> tuple[list[str], list[list[str]]]:
+    """Titles and rows: bounds for each class at a few sizes; no rows if no truth is known."""
+    sizes = few_sizes(summary)
+    titles = ["certified at size", "no attack", *map(whole, sizes)]
+    if summary.truth is None:
+        return titles, []
+    found = [summary.measures(size) for size in (-1, *sizes)]
+    shown = list(summary.recalls)[:MOST_CLASSES]
+    rows: list[tuple[str, list[float], int]] = [
+        (f"recall of {class_word(summary, k)}", [float(each.recall[k]) for each in found], -1) for k in shown
+    ]
+    if shown and (summary.rare is not None or len(summary.recalls) == 2):
+        k, name = shown[0], class_word(summary, shown[0])
+        rows.insert(1, (f"precision of {name}", [float(each.precision[k]) for each in found], -1))
+        rows.insert(2, (f"others taken for {name}, at most", [float(e.false_positive_rate[k]) for e in found], 1))
+    rows.append(("balanced accuracy", [each.balanced_accuracy for each in found], -1))
+    rows.append(("accuracy", [each.accuracy for each in found], -1))
+    rows.append(("accuracy of the most frequent class alone", [found[0].majority_share] * len(found), 0))
+    return titles, [[name, *(percent(value, bound) for value in values)] for name, values, bound in rows]
+
+
+def class_records(summary: Summary, sizes: list[int]) -> list[dict[str, Any]]:
+    """One record for each size and class: its targets, and the bounds; -1 is no attack."""
+    records = []
+    for size in sizes if summary.recalls else ():
+        found = summary.measures(size)
+        of_all = {name: getattr(found, name) for name in ("balanced_accuracy", "accuracy", "majority_share")}
+        for k in sorted(summary.recalls):
+            about = {"size": size, "class": k, "name": class_word(summary, k), "targets": int(found.support[k])}
+            of_class = {name: float(getattr(found, name)[k]) for name in ("recall", "precision", "false_positive_rate")}
+            records.append({**about, **of_class, **of_all})
+    return records
 
 
 def key_figures(summary: Summary) -> list[dict[str, str]]:
@@ -274,16 +380,15 @@ def key_figures(summary: Summary) -> list[dict[str, str]]:
     if summary.degree is not None:
         edges = int(np.median(summary.degree))
         typical = f" (a typical {certificate.claim.task} has {whole(edges)} edge{'' if edges == 1 else 's'})"
+    warning = "" if summary.truth is None or not (low := summary.measures(size).warning) else f"; {low}"
+    at_size = f"{share_word(summary)} at {whole(size)} {step_words(summary)[size != 1]}{typical}{warning}"
     figures = [
-        (percent(curve.at(size)), f"{share_word(summary)} at {steps(summary, size)}{typical}"),
+        (percent(curve.at(size), -1), at_size),
         (
             amount(_median(certificate.radius)),
             f"median radius: half of the {things(summary)} are certified against this or more",
         ),
     ]
-    if summary.truth is not None:
-        clean = percent(float(summary.counted.sum() / summary.num_judged))
-        figures.insert(0, (clean, f"of {whole(summary.num_judged)} {things(summary)} correct without an attack"))
     if summary.structure is not None:
         figures.append((amount(_median(summary.structure)), f"median radius, counting {STRUCTURE_WORDS}"))
     elif summary.added is not None:
@@ -301,28 +406,23 @@ def _median(values: Any) -> float:
 
 def conceded(summary: Summary) -> str:
     """How many ballots were too close to a tie and are counted for the rival; empty if there are none."""
-    if summary.ballots is None or not summary.num_targets:
+    if summary.ballots is None:
         return ""
     votes = summary.ballots.votes
     shaky = int((~votes.stable).sum()) + int(votes.num_unlisted[~votes.default_stable].sum())
-    own_groups = RULES[summary.ballots.rule].own_groups
-    share = shaky / max(1, len(votes.ballot) if own_groups else votes.num_targets * votes.num_groups)
-    if not shaky:
-        return ""
-    many = f"{percent(share)} of all ballots" if share >= 0.0005 else f"{whole(shaky)} ballots"
-    were = "One ballot was" if shaky == 1 else f"{many} were"
-    return f"{were} too close to call and are therefore counted for the rival."
+    per_neighbour = RULES[summary.ballots.rule].per_neighbour
+    cast = len(votes.ballot) if per_neighbour else votes.num_targets * votes.num_groups
+    return f"Ballots that are too close to call count for the rival: {whole(shaky)} of {whole(cast)}." if shaky else ""
 
 
 def unjudged(summary: Summary) -> str:
     """How many targets have no known class and are not counted; empty if there are none."""
-    unknown = summary.num_targets - summary.num_judged
+    unknown, judged = summary.num_targets - summary.num_judged, summary.num_judged
     if not unknown:
         return ""
-    have = "has" if unknown == 1 else "have"
     return (
-        f"{whole(unknown)} of {whole(summary.num_targets)} {things(summary)} {have} no known class: every accuracy "
-        f"here is a share of the other {whole(summary.num_judged)}."
+        f"The class of {whole(unknown)} of {whole(summary.num_targets)} {things(summary)} is not known: every accuracy "
+        f"here is a share of the other {whole(judged)}."
     )
 
 
@@ -333,20 +433,13 @@ def structure_notes(summary: Summary) -> list[str]:
         return []
     votes = summary.ballots.votes
     same = percent(float((edgeless == summary.certificate.label).mean()))
-    notes = [f"For {same} of the nodes the elected label is the one that the model gives without any edges."]
+    heard, others = len(votes.ballot) / votes.num_targets, ""
     if summary.ballots.vote.empty == "edgeless":
-        heard = percent(len(votes.ballot) / (votes.num_targets * votes.num_groups))
-        notes.append(
-            f"{heard} of all ballots were cast in a subgraph where the node has an edge; the others see its features "
-            "only."
-        )
-    else:
-        notes.append(
-            f"{len(votes.ballot) / votes.num_targets:.1f} ballots on average were cast where the node has an edge."
-        )
-    prior = summary.ballots.vote.edgeless_prior
-    if prior > 0:
-        notes.append(f"The prediction without edges gets {votes_word(prior)} in advance.")
+        others = f"; the others of {whole(votes.num_groups)} see its features alone"
+    notes = [
+        f"For {same} of the nodes the elected label is the one that the model gives without any edges.",
+        f"{heard:.1f} ballots on average were cast where the node has an edge{others}.",
+    ]
     if summary.degree is not None:
         notes.append(f"The nodes have {summary.degree.mean():.1f} edges on average.")
     return notes
@@ -371,7 +464,7 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
     if claim.alpha is not None:
         guarantee += f", wrong with probability at most {claim.alpha:g} for {claim.alpha_scope}"
     subgraphs = whole(claim.num_groups) if claim.num_groups else ""
-    if summary.ballots is not None and RULES[summary.ballots.rule].own_groups:
+    if summary.ballots is not None and RULES[summary.ballots.rule].per_neighbour:
         subgraphs = f"one for each {own_group(summary.ballots)}"
     identity = {"node_id": "node ids, kept through every change", "row": "row numbers"}
     rows: list[tuple[str, Any]] = [
@@ -403,9 +496,9 @@ def elected(summary: Summary) -> str:
     """Which votes decide a label, for the first sentence of the page."""
     evidence = summary.ballots
     if evidence is None:
-        return ""
+        return "a score of its own features and one bounded vote for each of its neighbours"
     ballots = f"{whole(evidence.votes.num_groups)} predictions, one for every part of a divided graph"
-    if RULES[evidence.rule].own_groups:
+    if RULES[evidence.rule].per_neighbour:
         ballots = f"one prediction for each {own_group(evidence)}"
     return ballots + (", added to votes that are given in advance" if evidence.vote.prior else "")
 
@@ -421,7 +514,7 @@ def vote_notes(summary: Summary) -> list[str]:
 
 def _own_group_notes(evidence: BallotEvidence) -> list[str]:
     rule = RULES[evidence.rule]
-    if not rule.own_groups:
+    if not rule.per_neighbour:
         return []
     sees = "the edge and its two ends" if rule.one_way else "these two nodes" if rule.task == "node" else "that node"
     thing = "edge" if rule.one_way else "neighbour" if rule.task == "node" else "node"
@@ -440,7 +533,7 @@ def _empty_notes(summary: Summary, evidence: BallotEvidence) -> list[str]:
     rule, empty = RULES[evidence.rule], evidence.vote.empty
     if empty == rule.empty[0]:
         return []
-    if rule.own_groups:
+    if rule.per_neighbour:
         name = class_word(summary, int(empty or 0))
         return [f"Each ballot that is cast takes one vote from {name}: groups that are empty would vote for it."]
     empty_for = "in which the node has no edge that brings it a message"
@@ -453,39 +546,27 @@ def _empty_notes(summary: Summary, evidence: BallotEvidence) -> list[str]:
 
 
 def _prior_notes(summary: Summary, evidence: BallotEvidence) -> list[str]:
-    vote, notes = evidence.vote, []
-    for k, number in enumerate(vote.class_prior):
-        if number:
-            notes.append(f"{votes_word(abs(number))} {'for' if number > 0 else 'against'} {class_word(summary, k)}")
-    if notes:
-        verb = "is" if len(notes) == 1 and notes[0].startswith("1 vote ") else "are"
-        return [f"{_listed(notes)} {verb} given in advance; no attack can move them."]
-    if vote.edgeless_prior and evidence.edgeless_stable is not None:
-        number = vote.edgeless_prior
-        verb = "is" if abs(number) == 1 else "are"
+    vote = evidence.vote
+    given = [(number, class_word(summary, k)) for k, number in enumerate(vote.class_prior)]
+    if vote.edgeless_prior:
+        given.append((vote.edgeless_prior, "what the model predicts from the node’s features alone"))
+    words = [f"{whole(abs(number))} {'for' if number > 0 else 'against'} {whom}" for number, whom in given if number]
+    if not words:
+        return []
+    notes = [f"Votes given in advance, which no attack on the graph can move: {', '.join(words)}."]
+    doubtful = 0 if evidence.edgeless_stable is None else int((~evidence.edgeless_stable).sum())
+    if vote.edgeless_prior and doubtful:
         notes.append(
-            f"{votes_word(abs(number))} {'for' if number > 0 else 'against'} what the model predicts from the node’s "
-            f"features alone {verb} given in advance; no attack on the graph can move them."
+            f"For {whole(doubtful)} of {whole(summary.num_targets)} {things(summary)} that prediction is too close "
+            "to call: these votes are counted for the rival there."
         )
-        doubtful = int((~evidence.edgeless_stable).sum())
-        if doubtful:
-            notes.append(
-                f"For {whole(doubtful)} of {whole(summary.num_targets)} {things(summary)} that prediction is too close "
-                "to call: these votes are counted for the rival there."
-            )
     return notes
-
-
-def _listed(parts: list[str], most: int = 12) -> str:
-    """Joins parts of a sentence with commas and "and"; parts after the first ``most`` are only counted."""
-    shown = parts[:most] + ([f"votes about {len(parts) - most} other classes"] if len(parts) > most else [])
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def empty_words(evidence: BallotEvidence) -> dict[str, str]:
     """Sentences about one target, if the voting rule says what empty subgraphs vote for."""
     rule, empty = RULES[evidence.rule], evidence.vote.empty
-    if rule.own_groups or empty == rule.empty[0]:
+    if rule.per_neighbour or empty == rule.empty[0]:
         return {}
     empty_for = "In {count} further subgraphs it has no edge that brings it a message"
     if rule.task == "graph":

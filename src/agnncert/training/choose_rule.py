@@ -1,7 +1,7 @@
 """``choose_voting_rule``: the vote, and the number of groups, that certify most at the size that a user cares about.
 
 Ballots are cast once for each number of groups; which prior they get, and what empty groups cast, is then a matter of
-counting (``vote_search``). Answers that look at no graph stand beside the model's, and win where it is no better.
+counting (``rule_search``). Answers that look at no graph stand beside the model's, and win where it is no better.
 """
 
 import math
@@ -12,8 +12,8 @@ from typing import Any, get_args
 import numpy as np
 import torch
 
+from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import FloatArray, IntArray
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.datasets.splits import inductive_view
 from agnncert.divisions.base import Division
@@ -25,17 +25,21 @@ from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.graphs.targets import CanonicalData, graph_classes
 from agnncert.models.build import build_constant
+from agnncert.proving.measures import MEASURES, Measures, measured
 from agnncert.training.rule_search import (
     BallotTable,
-    Constants,
     Empty,
-    best_constants,
+    alert_leads,
+    best_class_prior,
     best_edgeless_prior,
+    best_threshold,
     certified,
-    constant_answer,
+    constant_rule,
     joined,
+    kept_leads,
     majority,
     size_only,
+    thresholds_of,
     window,
 )
 from agnncert.training.settings import SETTINGS, Against, Protocol
@@ -73,6 +77,11 @@ class RuleCandidate:
     score: float
     outcomes: FloatArray
 
+    @property
+    def num_groups(self) -> float:
+        """Number of groups; ``math.inf`` if every neighbour has its own."""
+        return math.inf if self.division.is_per_neighbour else self.division.num_groups
+
 
 @dataclass(frozen=True)
 class RuleChoice:
@@ -86,6 +95,8 @@ class RuleChoice:
         size: The design size.
         num_targets: Nodes or graphs on which it was chosen.
         against: "any" change, or "structure": edges and nodes added and deleted alone.
+        measure: "accuracy" or "balanced", which all numbers of the candidates are.
+        constant: The measure of the best constant answer, which no attack changes.
     """
 
     best: RuleCandidate
@@ -94,6 +105,8 @@ class RuleChoice:
     size: int
     num_targets: int
     against: Against = "any"
+    measure: str = "accuracy"
+    constant: float = 0.0
 
     @property
     def rule(self) -> VotingRule:
@@ -114,17 +127,18 @@ class RuleChoice:
         lines = [
             f"chosen for size {self.size}{_AGAINST[self.against]}, on {self.num_targets} targets",
             f"  {'what decides':<14}{'division':<14}{'groups':>8}{'empty':>10}{'prior':>16}"
-            f"{'accuracy':>10}{'certified':>11}",
+            f"{self.measure:>10}{'certified':>11}",
         ]
         for one in self.candidates:
-            mark = "*" if one is self.best else " "
+            mark, groups = "*" if one is self.best else " ", "" if one.num_groups == math.inf else str(one.num_groups)
             lines.append(
-                f"{mark} {one.name:<14}{title_of(one.division):<14}{_groups_text(one.division):>8}"
-                f"{one.rule.empty!s:>10}"
-                f"{'  ' + _prior_text(one.rule):>16}{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
+                f"{mark} {one.name:<14}{title_of(one.division):<14}{groups:>8}{one.rule.empty!s:>10}"
+                f"{'  ' + prior_text(one.rule):>16}{one.accuracy:>10.3f}{one.certified_accuracy:>11.3f}"
             )
         if self.given_up > 0:
             lines.append(f"Without an attack another candidate is right more often, by {self.given_up:.3f}.")
+        if self.best.certified_accuracy < self.constant - 1e-12:
+            lines.append(f"What is certified is below the most frequent class alone ({self.constant:.3f}).")
         return "\n".join(lines)
 
 
@@ -136,6 +150,7 @@ def choose_voting_rule(
     *,
     candidates: Sequence[int] | None = None,
     against: Against = "any",
+    measure: str = "accuracy",
     protocol: Protocol = "transductive",
 ) -> RuleChoice:
     """Picks the number of groups, what empty groups cast, and the prior, for the best certified accuracy at a size.
@@ -158,6 +173,8 @@ def choose_voting_rule(
             and, for the answer by size alone, one for each edge or node; for nodes that of the division.
         against: What the size counts: "any" change, as ``radius`` does; or "structure", as ``structure_radius``: edges
             and nodes added and deleted alone. There is a difference only for ``PerEdge`` and ``PerNeighbour``.
+        measure: "accuracy", or "balanced": every class counts the same, so that rare ones matter. For the recall of one
+            of two classes see :func:`choose_threshold`.
         protocol: "inductive" and "held-out" vote without the test nodes and their edges (node task).
 
     Raises:
@@ -173,30 +190,28 @@ def choose_voting_rule(
     divisions = _divisions(division, size, candidates, task)
     if against not in get_args(Against):
         raise SettingsError(f'against="{against}": {did_you_mean(str(against), get_args(Against))}')
-    SETTINGS["protocol"].check("protocol", protocol)
-    if task == "node" and protocol != "transductive":
-        data = inductive_view(data)
+    if measure not in MEASURES:
+        raise SettingsError(f'measure="{measure}": {did_you_mean(str(measure), MEASURES)}')
+    data = _seen(data, task, protocol)
     parts = _parts(data, task)
     ready, tried = CanonicalData.of(data), list[RuleCandidate]()
     for option in divisions:
-        tables = [_table(model, ready, option, rows, against) for rows in parts]
+        tables = [_table(model, ready, option, rows, against, measure) for rows in parts]
         tried += _for_graphs(joined(tables), option, size) if task == "graph" else _for_nodes(tables[0], option, size)
         num_classes = tables[0].num_classes
     if task == "graph" and candidates is None and not division.is_per_neighbour:
         exact = PerEdge(division.self_loops) if isinstance(division, EdgeDivision) else PerNeighbour()
-        tried.append(_counted_exactly(ready, exact, parts, num_classes, size, against))
+        tried.append(_counted_exactly(ready, exact, parts, num_classes, size, against, measure))
     best = _simplest(tried)
     if best.label is not None:
         model = build_constant(data, best.label, len(best.rule.class_prior))
-    return RuleChoice(best, tuple(tried), model, size, sum(map(len, parts)), against)
+    constant = joined(tables)
+    share = float(np.bincount(constant.truth, constant.weight).max())
+    return RuleChoice(best, tuple(tried), model, size, len(constant.truth), against, measure, share)
 
 
 def require_choice(division: Any, size: Any) -> None:
-    """Refuses a division, or a size, for which no vote can be chosen.
-
-    Raises:
-        SettingsError: The size is no whole number, or the division is another than the two.
-    """
+    """Raises SettingsError if no vote can be chosen for this division, or the size is no whole number."""
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise SettingsError(f"size={size!r}: expected a whole number from 0 on.")
     if not isinstance(division, Division) or not division.knows_empty_groups:
@@ -220,6 +235,12 @@ def _divisions(division: BuiltIn, size: int, candidates: Sequence[int] | None, t
     return [replace(division, num_groups=number) for number in sorted(set(candidates))]
 
 
+def _seen(data: Any, task: Task, protocol: Protocol) -> Any:
+    """The data that votes while a rule is chosen."""
+    SETTINGS["protocol"].check("protocol", protocol)
+    return inductive_view(data) if task == "node" and protocol != "transductive" else data
+
+
 def _parts(data: Any, task: Task) -> list[IntArray]:
     if task == "node":
         return [masked_rows(data, "val_mask")]
@@ -227,31 +248,40 @@ def _parts(data: Any, task: Task) -> list[IntArray]:
 
 
 def _table(
-    model: torch.nn.Module, ready: CanonicalData, division: BuiltIn, rows: IntArray, against: Against
+    model: torch.nn.Module, ready: CanonicalData, division: Division, rows: IntArray, against: Against, measure: str
 ) -> BallotTable:
     # Where every neighbour has a group of its own, the edgeless prediction is no ballot: a prior brings it in.
-    own = division.is_per_neighbour
-    vote = VotingRule(prior=1) if own and ready.task == "node" else None
+    vote = VotingRule(prior=1) if division.is_per_neighbour and ready.task == "node" else None
     evidence: Any = certify(model, ready, division, rows, rule=vote).evidence
     labels = graph_classes(ready.data) if ready.task == "graph" else getattr(ready.data, "y", None)
     truth = checked_labels(labels, ready.total, rows, evidence.votes.num_classes).numpy()[rows]
-    return BallotTable.of_own_groups(evidence, truth, against) if own else BallotTable.of(evidence.votes, truth)
+    return BallotTable.of(evidence, truth, against, measure)
 
 
 def _for_graphs(table: BallotTable, division: BuiltIn, size: int) -> list[RuleCandidate]:
     sizes = window(size)
-    label, by_size = size_only(table, sizes)
-    plain = Constants("abstain", (0,) * table.num_classes, 0.0)
+    plain = VotingRule("abstain", (0,) * table.num_classes)
     return [
-        _candidate(CONSTANT, table, constant_answer(table, majority(table), sizes), division, size),
-        _candidate(SIZE_ONLY, table.voting(label), by_size, division, size, label),
+        _candidate(CONSTANT, table, constant_rule(table, majority(table)), division, size),
+        _by_size(table, division, size),
         _candidate(PLAIN, table, plain, division, size),
-        _candidate(MODEL, table, best_constants(table, sizes), division, size),
+        _candidate(MODEL, table, best_class_prior(table, sizes), division, size),
     ]
 
 
+def _by_size(table: BallotTable, division: BuiltIn, size: int) -> RuleCandidate:
+    label, rule = size_only(table, window(size))
+    return _candidate(SIZE_ONLY, table.voting(label), rule, division, size, label)
+
+
 def _counted_exactly(
-    ready: CanonicalData, division: BuiltIn, parts: list[IntArray], num_classes: int, size: int, against: Against
+    ready: CanonicalData,
+    division: BuiltIn,
+    parts: list[IntArray],
+    num_classes: int,
+    size: int,
+    against: Against,
+    measure: str,
 ) -> RuleCandidate:
     """The answer by size alone if every edge, or node, has a group of its own: hashed ones fall together and hide some.
 
@@ -259,43 +289,38 @@ def _counted_exactly(
     wins. So each change costs two votes and each edge or node is worth two: no rule by size alone certifies more.
     """
     voting = build_constant(ready.data, 0, num_classes)
-    table = joined([_table(voting, ready, division, rows, against) for rows in parts])
-    label, by_size = size_only(table, window(size))
-    return _candidate(SIZE_ONLY, table.voting(label), by_size, division, size, label)
+    return _by_size(joined([_table(voting, ready, division, rows, against, measure) for rows in parts]), division, size)
 
 
 def _for_nodes(table: BallotTable, division: BuiltIn, size: int) -> list[RuleCandidate]:
-    sizes = window(size)
     empties: list[Empty] = ["abstain"] if division.is_per_neighbour else ["edgeless", "abstain"]
-    usual, found = empties[0], [best_edgeless_prior(table, sizes, empty) for empty in empties]
+    no_edges, plain = VotingRule(empties[0], table.num_groups + 1), VotingRule(empties[0], 0)
+    found = [(MODEL, best_edgeless_prior(table, window(size), empty)) for empty in empties]
     return [
-        _candidate(NO_EDGES, table, Constants(usual, table.num_groups + 1, 0.0), division, size),
-        _candidate(PLAIN, table, Constants(usual, 0, 0.0), division, size),
-        *(_candidate(MODEL, table, constants, division, size) for constants in found),
+        _candidate(name, table, rule, division, size) for name, rule in [(NO_EDGES, no_edges), (PLAIN, plain), *found]
     ]
 
 
 def _candidate(
-    name: str, table: BallotTable, constants: Constants, division: BuiltIn, size: int, label: int | None = None
+    name: str, table: BallotTable, rule: VotingRule, division: BuiltIn, size: int, label: int | None = None
 ) -> RuleCandidate:
     def marks(at: int) -> FloatArray:
-        return np.asarray(certified(table, constants.empty, constants.prior, at), dtype=np.float64) * table.weight
+        return np.asarray(certified(table, rule, at), dtype=np.float64) * table.weight
 
     outcomes = np.mean([marks(at) for at in window(size)], axis=0)
-    vote = VotingRule(empty=constants.empty, prior=constants.prior)
     return RuleCandidate(
-        name, division, vote, label, float(marks(0).sum()), float(marks(size).sum()), float(outcomes.sum()), outcomes
+        name, division, rule, label, float(marks(0).sum()), float(marks(size).sum()), float(outcomes.sum()), outcomes
     )
 
 
 def _simplest(tried: Sequence[RuleCandidate]) -> RuleCandidate:
     """The best candidate of each name; of these the simplest that none beats by more than chance explains."""
-    best = max(tried, key=lambda one: (one.score, -_SIMPLER.index(one.name), -_groups(one.division)))
+    best = max(tried, key=lambda one: (one.score, -_SIMPLER.index(one.name), -one.num_groups))
     for name in _SIMPLER:
         same = [one for one in tried if one.name == name]
         if not same:
             continue
-        rival = max(same, key=lambda one: (one.score, -_groups(one.division)))
+        rival = max(same, key=lambda one: (one.score, -one.num_groups))
         difference = best.outcomes - rival.outcomes
         error = math.sqrt(float(((difference - difference.mean()) ** 2).sum()))
         if best.score - rival.score <= error:
@@ -303,13 +328,118 @@ def _simplest(tried: Sequence[RuleCandidate]) -> RuleCandidate:
     return best
 
 
-def _groups(division: BuiltIn) -> float:
-    return math.inf if division.is_per_neighbour else division.num_groups
+def prior_text(rule: VotingRule) -> str:
+    """The prior as a table shows it: one number, or ``0/12``."""
+    return "/".join(map(str, rule.class_prior or (rule.prior,)))
 
 
-def _groups_text(division: BuiltIn) -> str:
-    return "" if division.is_per_neighbour else str(division.num_groups)
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A threshold on the vote of two classes, which ``choose_threshold`` found; ``print`` shows it.
+
+    Attributes:
+        rule: The voting rule whose prior is the threshold, for ``certify``.
+        division: The division.
+        positive: The class whose targets are to be found.
+        size: The perturbation size for which it was chosen.
+        alerts: Validation targets that get the positive label without an attack.
+        measures: What the vote does on the validation part without an attack.
+        certified: What is certified of it there at ``size``.
+    """
+
+    rule: VotingRule
+    division: Division
+    positive: int
+    size: int
+    alerts: int
+    measures: Measures
+    certified: Measures
+
+    def __str__(self) -> str:
+        found, k = self.measures, self.positive
+        shares = f"recall {found.recall[k]:.1%}, false positives {found.false_positive_rate[k]:.1%}"
+        text = f"prior {prior_text(self.rule)}: {self.alerts} alerts of class {k} among {found.num_targets:,}, {shares}"
+        sure = self.certified
+        more = f"recall {sure.recall[k]:.1%}, false positives {sure.false_positive_rate[k]:.1%}"
+        return text if not self.size else f"{text}; certified at size {self.size}: {more} at most"
 
 
-def _prior_text(vote: VotingRule) -> str:
-    return str(vote.prior) if isinstance(vote.prior, int) else "/".join(map(str, vote.prior))
+def choose_threshold(
+    model: torch.nn.Module,
+    data: Any,
+    division: Division,
+    *,
+    false_positive_rate: float | None = None,
+    alerts: int | None = None,
+    positive: int | None = None,
+    size: int = 0,
+    protocol: Protocol = "transductive",
+) -> OperatingPoint:
+    """Picks the threshold of a vote between two classes for a false positive rate, or for a number of alerts.
+
+    The threshold is a prior, so that the certificate of the vote with ``point.rule`` is about this threshold. Of all
+    thresholds, and of what empty groups may vote for, it has the best certified recall on the validation part among
+    those that keep to the limit there without an attack. On other data the limit is an estimate, and no bound;
+    ``certificate.measures`` says what holds for targets with a known class.
+
+    A vote can only be cut where votes differ: if nearly all groups are empty for a target and vote for the prediction
+    without edges, hardly any threshold lies between two targets. ``PerNeighbour`` and ``PerEdge`` divide most finely.
+
+    Args:
+        model: A trained module for two classes.
+        data: A ``Data`` with ``y`` and ``val_mask``, or a ``GraphSet`` with ``val``.
+        division: Any division.
+        false_positive_rate: Share of the validation targets of the other class that get the positive label, at most.
+        alerts: Validation targets that get the positive label, at most. Give this or the rate.
+        positive: The class to be found. Defaults to the rarer one of the validation part.
+        size: The perturbation size at which as much recall as possible should be certified, in steps of the radius.
+        protocol: As for ``choose_voting_rule``.
+
+    Raises:
+        SettingsError: A setting is senseless, or there are not two classes.
+        ModelContractError: The model cannot be certified.
+        DatasetError: Labels or splits are missing.
+
+    Example: ``point = ac.choose_threshold(model, data, division, false_positive_rate=0.01)``, then
+    ``ac.certify(model, data, division, rule=point)``.
+    """
+    require_order(model, data, division)
+    _require_limit(false_positive_rate, alerts, size)
+    task = infer_task(data)
+    data = _seen(data, task, protocol)
+    ready, rows = CanonicalData.of(data), _parts(data, task)[-1]
+    table = _table(model, ready, division, rows, "any", "accuracy")
+    if table.num_classes != 2:
+        raise SettingsError(
+            f"the model has {table.num_classes} classes, and a threshold is for two: choose_voting_rule finds a prior."
+        )
+    if positive is None:
+        positive = int(2 * table.truth.sum() <= len(table.truth))
+    if positive not in (0, 1):
+        raise SettingsError(f"positive={positive!r}: expected 0 or 1.")
+    counted = np.ones(len(rows), dtype=bool) if false_positive_rate is None else table.truth != positive
+    most = int((false_positive_rate or 0) * counted.sum()) if alerts is None else alerts
+    empty, lead, _ = best_threshold(table, thresholds_of(division, task), positive, counted, most, size)
+    prior = [0, 0]
+    prior[positive if lead > 0 else 1 - positive] = abs(lead)
+
+    def measures(at: int) -> Measures:
+        possible = np.zeros((len(rows), 2), dtype=bool)
+        possible[:, positive] = alert_leads(table, empty, positive, at) <= lead
+        possible[:, 1 - positive] = kept_leads(table, empty, positive, at) > lead
+        return measured(possible, table.truth)
+
+    alerted = int((alert_leads(table, empty, positive) <= lead).sum())
+    return OperatingPoint(
+        VotingRule(empty, tuple(prior)), division, positive, size, alerted, measures(0), measures(size)
+    )
+
+
+def _require_limit(false_positive_rate: Any, alerts: Any, size: Any) -> None:
+    if (false_positive_rate is None) == (alerts is None):
+        raise SettingsError("a threshold needs one limit: pass false_positive_rate=0.01, or alerts=100.")
+    if false_positive_rate is not None and not 0 <= false_positive_rate < 1:
+        raise SettingsError(f"false_positive_rate={false_positive_rate!r}: expected a share from 0 to less than 1.")
+    for name, value in (("alerts", alerts), ("size", size)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise SettingsError(f"{name}={value!r}: expected a whole number from 0 on.")

@@ -113,15 +113,10 @@ class ClusterObjective:
         for nodes, part, rows in self._parts(order, self.rows):
             yield self.make(part, self.y[nodes], rows).backward
 
-    def scored(self, rows: Tensor) -> tuple[Callable[[], Iterator[tuple[CanonicalGraph, Tensor]]], Tensor]:
-        """The parts with some of ``rows``, each with their positions in it; and these nodes in that order."""
-        order = torch.arange(len(self.clusters))
-
-        def parts() -> Iterator[tuple[CanonicalGraph, Tensor]]:
-            for _, part, places in self._parts(order, rows):
-                yield part, places
-
-        return parts, torch.cat([nodes[places] for nodes, _, places in self._parts(order, rows)])
+    def scored(self, rows: Tensor) -> Iterator[tuple[CanonicalGraph, Tensor, Tensor]]:
+        """The parts with some of ``rows``, each with their positions in it and their labels."""
+        for nodes, part, places in self._parts(torch.arange(len(self.clusters)), rows):
+            yield part, places, self.y[nodes[places]]
 
     def _parts(self, order: Tensor, wanted: Tensor) -> Iterator[tuple[Tensor, CanonicalGraph, Tensor]]:
         """For every ``per_step`` clusters: their nodes, the graph on them, and the positions of wanted nodes in it."""

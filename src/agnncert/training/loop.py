@@ -15,17 +15,20 @@ import torch
 from torch import Tensor
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import VotingRule
 from agnncert.datasets.splits import GraphSet, dataset_digest
 from agnncert.divisions.base import Division, require_division
 from agnncert.engine.call import require_order
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
+from agnncert.graphs.targets import CanonicalData
+from agnncert.models.stacked import StackedModel, StackedVotes
 from agnncert.progress import Progress
 from agnncert.storage import Arrays, read_sealed, write_sealed
 from agnncert.training.recipes import warn_if_uneven
 from agnncert.training.settings import FitSettings, as_json, checked, shows_settings
-from agnncert.training.setup import TrainingSetup, prepare, require_vote
+from agnncert.training.setup import TrainingSetup, part_rows, prepare, require_vote
+from agnncert.training.stacked import fit_stacked
 
 StateDict = dict[str, Tensor]
 
@@ -143,22 +146,12 @@ class Step(Progress):
     loss: float
     score: float | None
 
-    @property
-    def epoch(self) -> int:
-        """Epochs finished."""
-        return self.done
-
-    @property
-    def epochs(self) -> int:
-        """Epochs at most."""
-        return self.total
-
 
 @shows_settings
 def fit(
     model: Module,
     data: Any,
-    defence: Division | Smoothing | None = None,
+    defence: Division | Smoothing | StackedVotes | None = None,
     *,
     rule: VotingRule | None = None,
     checkpoint: str | Path | None = None,
@@ -174,6 +167,8 @@ def fit(
         data: A ``Data`` with ``y``, ``train_mask`` and ``val_mask``, or a ``GraphSet`` with ``train`` and ``val``.
         defence: A built-in division: train on its subgraphs too; ``None`` trains a plain, undefended model. A
             smoothing defence, such as ``ac.baselines.BiRS()``: train under its noise, sampled anew for each step.
+            ``StackedVotes()``: train copies of the model without edges, and votes of neighbours on top; returns a new
+            module. The model may then be None: only edges vote.
         epochs: Passes over the training set.
         lr: Learning rate of Adam.
         weight_decay: Weight decay of Adam.
@@ -183,10 +178,16 @@ def fit(
             task) is the loss of the vote of all subgraphs of a graph; "certified" (node task) has the loss of
             "balanced" and keeps the weights that certify most validation nodes with the best prior, which
             ``choose_voting_rule`` then finds. Defaults to "balanced" for nodes and "vote" for graphs.
-        design_size: The target perturbation size of "certified".
-        against: Node task: what that size counts, as for ``choose_voting_rule``: "any" change, or "structure".
-        weights: Weights of the whole graph, of the votes with an edge and of the prediction without edges.
-        balance_classes: Whether all classes have the same weight in the loss.
+        size: Keep the weights with the best *certified* ``measure`` at this perturbation size; 0 for that of the vote.
+            With "certified" the size that is trained for.
+        against: What the size counts with "certified", as for ``choose_voting_rule``: "any" change, or "structure".
+        edgeless_weight: Node task: weight of the loss of the prediction without edges; the other terms have weight 1.
+        balance_classes: Whether all classes have the same weight in the loss. Defaults to whether a class is rare: has
+            less than 15 % of an equal share of the training part (7.5 % of two classes).
+        measure: What the weights are kept by: "accuracy"; "balanced", the mean recall of the classes; or, for two
+            classes, "recall@0.01": the recall of the rarer one with the threshold that has this false positive rate
+            without an attack, which ``choose_threshold`` then finds. With a size, what is certified of it. Defaults to
+            "balanced" if classes are balanced, else "accuracy".
         groups_per_step: Subgraphs that are sampled in each step. Defaults to all (graph task) or 8 (GNNCert). Node
             classifiers with other divisions always use all subgraphs.
         clusters: Node task: train a large graph in about this many clusters (Cluster-GCN; needs pymetis). Certificates
@@ -195,7 +196,6 @@ def fit(
         protocol: Node task: "inductive" hides the test nodes and their edges in training. "held-out" hides the
             validation nodes too, until weights are scored, so that ``choose_voting_rule`` chooses on nodes that the
             model was not trained with.
-        select_size: Keep the weights with the best *certified* accuracy at this size; 0 for the accuracy of the vote.
         evaluate_every: Epochs between two evaluations on the validation set.
         patience: Stop after this many evaluations without improvement; ``None`` never stops early.
         seed: Seed of training; torch's global random state is not changed.
@@ -210,21 +210,31 @@ def fit(
         DatasetError: Labels or splits are missing or do not fit the model.
         ModelContractError: The model cannot be called as documented, or has nothing to train.
     """
-    division = defence
-    require_order(model, data, division)
-    how = checked(settings, infer_task(data))
-    if division is not None and not isinstance(division, Smoothing):
-        require_division(division)
+    if isinstance(defence, StackedVotes):
+        return _fit_stacked(model, data, defence, rule, checkpoint, progress, settings)  # type: ignore[return-value]
+    require_order(model, data, defence)
+    task = infer_task(data)
+    how = checked(settings, task)
     if not isinstance(model, torch.nn.Module):
         raise ModelContractError(f"a {type(model).__name__} cannot be trained: expected a torch.nn.Module.")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelContractError(f"{type(model).__name__} has no parameters that can be trained.")
-    if division is not None and not isinstance(division, Smoothing):
-        require_vote(rule, division, infer_task(data))
-    setup = prepare(model.eval(), data, division, how, rule)
-    if division is not None or checkpoint is None:  # a run that trains others beside it says it once
+    if defence is not None and not isinstance(defence, Smoothing):
+        require_division(defence)
+        require_vote(rule, defence, task)
+    if task == "graph" and not isinstance(data, GraphSet):  # any list that has the two parts
+        data = GraphSet(list(data), train=part_rows(data, "train"), val=part_rows(data, "val"))
+    ready = CanonicalData.of(data, compact=how["clusters"] is not None)
+    setup = prepare(model.eval(), ready, defence, how, rule)
+    if defence is not None or checkpoint is None:  # a run that trains others beside it says it once
         warn_if_uneven(model, data)
-    about = {"division": division_name(division), "data": _digest(data), **as_json(how)}
+        if how["balance_classes"] is None and setup.settings["balance_classes"]:
+            log.warning(
+                "a class is rare in the training part: all classes have the same weight in the loss, and weights are "
+                'kept by measure="%s" (balance_classes=False: all targets have the same)', setup.settings["measure"],
+            )  # fmt: skip
+    how = setup.settings
+    about = {"division": None if defence is None else str(defence), "data": dataset_digest(ready), **as_json(how)}
     if rule is not None:
         about["vote"] = rule.to_json()
     optimizer = torch.optim.Adam(model.parameters(), lr=how["lr"], weight_decay=how["weight_decay"])
@@ -249,15 +259,28 @@ def fit(
     return model.eval()
 
 
-def division_name(division: Division | Smoothing | None) -> str | None:
-    """The printed form of a division; its class and T if it has no printed form."""
-    if division is None:
-        return None
-    cls = type(division)
-    has_text = cls.__str__ is not object.__str__ or cls.__repr__ is not object.__repr__
-    if has_text or isinstance(division, Smoothing):
-        return str(division)
-    return f"{cls.__qualname__}(T={division.num_groups})"
+def _fit_stacked(
+    model: torch.nn.Module | None,
+    data: Any,
+    defence: StackedVotes,
+    rule: VotingRule | None,
+    checkpoint: str | Path | None,
+    progress: Callable[[Step], None] | None,
+    settings: FitSettings,
+) -> StackedModel:
+    """Stacked votes: the settings are those of the models without edges; a checkpoint file for each of them."""
+    if model is not None:
+        require_order(model, data, defence)
+    how = checked(settings, infer_task(data))
+    if infer_task(data) != "node" or rule is not None:
+        raise SettingsError("stacked votes classify nodes and have no voting rule: leave rule out.")
+    inner: dict[str, Any] = {name: value for name, value in settings.items() if name not in ("protocol", "seed")}
+
+    def fit_one(one: torch.nn.Module, part: Any, seed: int) -> torch.nn.Module:
+        file = None if checkpoint is None else Path(f"{checkpoint}-{seed}")
+        return fit(one, part, None, checkpoint=file, progress=progress, seed=seed, **inner)
+
+    return fit_stacked(model, data, defence, fit_one, seed=how["seed"], inductive=how["protocol"] != "transductive")
 
 
 def _epoch(
@@ -310,10 +333,3 @@ def _evaluate(
     elif settings["patience"] is not None:
         state.stopped = state.epoch - state.best_epoch >= settings["patience"] * settings["evaluate_every"]
     return score[0]
-
-
-def _digest(data: Any) -> str:
-    """Digest of graph and split; graphs may come in any list that has ``train`` and ``val``."""
-    if infer_task(data) == "graph" and not isinstance(data, GraphSet):
-        data = GraphSet(list(data), train=data.train, val=data.val)
-    return dataset_digest(data)

@@ -6,11 +6,11 @@
 - ``GraphObjective``: graphs and their non-empty subgraphs, in mini-batches of graphs.
 - ``SampledNodeObjective``, ``SampledGraphObjective``: GNNCert's divisions, whose subgraphs have all nodes. Each step
   samples a few subgraphs. With "paper" the gradient is an unbiased estimate of that of the paper's sum.
-- ``NoisyNodeObjective``, ``noisy_graphs``: a smoothing defence; each step samples new noise.
+- A smoothing defence samples new noise in each step: ``NodeObjective.noise``, ``SampledGraphObjective.of_noise``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -23,9 +23,8 @@ from agnncert.divisions.base import Division
 from agnncert.engine import fast
 from agnncert.engine.call import Caller, no_edges
 from agnncert.engine.features import Features, SparseRows
-from agnncert.errors import SettingsError
 from agnncert.graphs.graph import CanonicalGraph, one_graph
-from agnncert.training.settings import FitSettings, LossWeights
+from agnncert.training.settings import FitSettings
 
 # One training step: adds its gradient to the parameters and returns its loss.
 TrainingStep = Callable[[], float]
@@ -33,6 +32,7 @@ TrainingStep = Callable[[], float]
 # Scale of the vote shares in the loss of a vote: a margin of one tenth of the votes counts as 1 in a logit. All values
 # from 5 to 30 did equally well on AIDS and PROTEINS.
 SHARPNESS = 10.0
+GROUPS_PER_STEP = 8  # of GNNCert's divisions, by default
 
 
 class Objective(Protocol):
@@ -42,28 +42,25 @@ class Objective(Protocol):
         """The steps of one epoch; each adds its gradient to the parameters and returns its loss."""
 
 
-def class_weights(y: Tensor, call: Caller) -> Tensor:
-    """Class weights, 1 on average, with which every class counts the same."""
+def class_weights(y: Tensor, call: Caller, settings: FitSettings) -> Tensor | None:
+    """Class weights, 1 on average, with which every class counts the same; ``None`` if classes are not balanced."""
+    if not settings["balance_classes"]:
+        return None
     count = torch.bincount(y, minlength=call.num_classes).to(call.dtype)
     return len(y) / (torch.count_nonzero(count) * count.clamp(min=1))
 
 
-def row_losses(logits: Tensor, y: Tensor, class_weight: Tensor | None = None) -> Tensor:
+def row_losses(logits: Tensor, y: Tensor, class_weight: Tensor | None) -> Tensor:
     """The cross entropy of each row, shape ``[len(y)]``."""
     return F.cross_entropy(logits, y, class_weight, reduction="none")
 
 
-def vote_losses(logits: Tensor, owner: Tensor, y: Tensor, class_weight: Tensor | None = None) -> Tensor:
+def vote_losses(logits: Tensor, owner: Tensor, y: Tensor, class_weight: Tensor | None) -> Tensor:
     """Loss of the mean vote of each graph, shape ``[len(y)]``; 0 without a ballot.
 
-    A subgraph of two or three edges says little, and a loss on each of them would teach all of them to predict the most
-    frequent class. Therefore the loss is computed on their mean.
-
-    Args:
-        logits: One row per ballot.
-        owner: Position in ``y`` of the graph that each ballot belongs to.
-        y: Labels.
-        class_weight: Weight of each class; all equal if ``None``.
+    ``owner`` is the position in ``y`` of the graph that each row of ``logits`` belongs to. A subgraph of two or three
+    edges says little, and a loss on each of them would teach all of them to predict the most frequent class. Therefore
+    the loss is computed on their mean.
     """
     num_ballots = torch.bincount(owner, minlength=len(y))
     shares = logits.new_zeros(len(y), logits.size(1)).index_add(0, owner, logits.softmax(1))
@@ -73,56 +70,40 @@ def vote_losses(logits: Tensor, owner: Tensor, y: Tensor, class_weight: Tensor |
 
 
 @dataclass(frozen=True)
-class Terms:
-    """Weights of the loss on whole graphs and of the loss on subgraphs.
+class GraphLoss:
+    """The loss of graphs: which terms it has.
 
     Attributes:
-        full: Factor of the loss on whole graphs.
-        ballots: Factor of the loss on subgraphs.
-        num_sampled: Subgraphs per step (and graph).
         class_weight: Weight of each class; all equal if ``None``.
+        whole: Whether whole graphs have a loss.
+        num_sampled: Subgraphs per graph that have a loss in each step.
         scale: Subgraphs per sampled subgraph in the paper's sum, T / ``num_sampled``; ``None`` to average them.
-        by_vote: Graph task: whether the loss is that of the vote of these subgraphs.
+        by_vote: Whether the loss is that of the vote of these subgraphs.
     """
 
-    full: float
-    ballots: float
-    num_sampled: int
     class_weight: Tensor | None
+    whole: bool = True
+    num_sampled: int = 0
     scale: float | None = None
     by_vote: bool = False
 
     @classmethod
-    def of(cls, call: Caller, y: Tensor, num_groups: int, usually_sampled: int, settings: FitSettings) -> "Terms":
-        """The terms for the settings of ``fit``; ``usually_sampled`` is the default of ``groups_per_step``.
-
-        Raises:
-            SettingsError: Both terms have weight 0.
-        """
+    def of(cls, call: Caller, y: Tensor, num_groups: int, usually_sampled: int, settings: FitSettings) -> "GraphLoss":
+        """The loss for the settings of ``fit``; ``usually_sampled`` is the default of ``groups_per_step``."""
         by_vote = settings["objective"] == "vote"
-        weights = LossWeights(full=0) if by_vote else settings["weights"] or LossWeights()
-        if not (weights.full or weights.ballots):
-            raise SettingsError(
-                f"{weights}: graphs and GNNCert have no term without edges: give another term a positive weight."
-            )
         num_sampled = min(settings["groups_per_step"] or usually_sampled, num_groups)
         scale = num_groups / num_sampled if settings["objective"] == "paper" else None
-        per_class = class_weights(y, call) if settings["balance_classes"] else None
-        return cls(weights.full, weights.ballots, num_sampled, per_class, scale, by_vote)
+        return cls(class_weights(y, call, settings), not by_vote, num_sampled, scale, by_vote)
 
-    def losses(self, logits: Tensor, y: Tensor) -> Tensor:
-        """One loss per row."""
-        return row_losses(logits, y, self.class_weight)
-
-    def graph_loss(self, logits: Tensor, owner: Tensor, y: Tensor) -> Tensor:
+    def of_subgraphs(self, logits: Tensor, owner: Tensor, y: Tensor) -> Tensor:
         """Mean loss of some graphs on their subgraphs; ``owner`` is the position in ``y`` of each row of ``logits``."""
         if self.by_vote:
             losses = vote_losses(logits, owner, y, self.class_weight)
         elif self.scale is None:
-            losses = self.losses(logits, y[owner]) / torch.bincount(owner)[owner]
+            losses = row_losses(logits, y[owner], self.class_weight) / torch.bincount(owner)[owner]
         else:
-            losses = self.losses(logits, y[owner]) * self.scale
-        return self.ballots * losses.sum() / len(y)
+            losses = row_losses(logits, y[owner], self.class_weight) * self.scale
+        return losses.sum() / len(y)
 
 
 def backward_each(terms: Iterable[Tensor]) -> float:
@@ -179,29 +160,48 @@ def runs(owner: Tensor, wanted: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class NodeObjective:
-    """Loss of a node classifier on the graph and, if it is divided, on all its subgraphs.
+class OnNodes:
+    """Objective of a node classifier, with one step per epoch.
 
     Attributes:
         call: The model, bound to the graph.
         graph: The canonical graph.
         y: Label of every node.
         rows: Nodes to train on.
-        layout: All subgraphs in one disconnected graph, or ``None`` to train on the whole graph only.
-        sparse: The features in compressed rows, if they are sparse.
-        factors: Weights of the mean loss on the whole graph, of the loss of each copy of a node in a subgraph, and of
-            the loss of each node's prediction without edges.
-        class_weight: Weight of each class; all equal if ``None``.
     """
 
     call: Caller
     graph: CanonicalGraph
     y: Tensor
     rows: Tensor
+
+    def steps(self) -> Iterator[TrainingStep]:
+        """One step on all nodes."""
+        yield self.backward
+
+    def backward(self) -> float:
+        """Adds the gradient of the objective to the parameters; returns its value."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class NodeObjective(OnNodes):
+    """Loss on the graph and, if it is divided, on all its subgraphs.
+
+    Attributes:
+        layout: All subgraphs in one disconnected graph, or ``None`` to train on the whole graph only.
+        sparse: The features in compressed rows, if they are sparse.
+        factors: Weights of the loss of each copy of a node in a subgraph, and of the loss of each node's prediction
+            without edges.
+        class_weight: Weight of each class; all equal if ``None``.
+        noise: A smoothing defence: each step is on a new noisy graph.
+    """
+
     layout: fast.Plan | None
     sparse: SparseRows | None
-    factors: tuple[float, Tensor, Tensor]
+    factors: tuple[Tensor, Tensor]
     class_weight: Tensor | None = None
+    noise: Smoothing | None = None
 
     @classmethod
     def of(
@@ -210,50 +210,40 @@ class NodeObjective:
         graph: CanonicalGraph,
         y: Tensor,
         rows: Tensor,
-        division: Division | None,
+        defence: Division | Smoothing | None,
         settings: FitSettings,
     ) -> "NodeObjective":
-        """The objective for a division, or with ``None`` for the whole graph only.
+        """The objective on a division's subgraphs, under a smoothing defence's noise, or on the whole graph only.
 
         "paper" sums the mean losses on the graph and on each of its T subgraphs; an abstention has no loss. "balanced"
         averages the three terms separately: over the nodes, over the votes with an edge, and over those without.
-
-        Raises:
-            SettingsError: All terms that apply have weight 0.
         """
-        weights = settings["weights"] or LossWeights()
-        per_class = class_weights(y[rows], call) if settings["balance_classes"] else None
-        if division is None:
+        weight = class_weights(y[rows], call, settings)
+        if defence is None or isinstance(defence, Smoothing):
             none, sparse = torch.empty(0), SparseRows.of(graph.x.to(call.dtype))
-            return cls(call, graph, y, rows, None, sparse, (1.0, none, none), per_class)
-        layout = fast.plan(graph, division, rows.numpy(), call.dtype)
-        if layout.pieces.blank is not None and not (weights.full or weights.ballots):
-            raise SettingsError(
-                f"{weights}: with gated features a ballot without an edge abstains: weigh another term."
-            )
-        factors = _factors(layout, rows, division, settings["objective"], weights, call.dtype)
-        return cls(call, graph, y, rows, layout, layout.sparse, factors, per_class)
-
-    def steps(self) -> Iterator[TrainingStep]:
-        """One step on all nodes."""
-        yield self.backward
+            return cls(call, graph, y, rows, None, sparse, (none, none), weight, defence)
+        layout = fast.plan(graph, defence, rows.numpy(), call.dtype)
+        factors = _factors(layout, rows, defence, settings, call.dtype)
+        return cls(call, graph, y, rows, layout, layout.sparse, factors, weight)
 
     def backward(self) -> float:
         """Adds the gradient of the objective to the parameters; returns its value."""
-        features = Features(self.graph.x.to(self.call.dtype), self.sparse, cut=True)
-        loss = backward_each(self._terms(features))
+        graph, sparse = self.graph, self.sparse
+        if self.noise is not None:
+            graph = self.noise.noisy(graph)
+            sparse = sparse if graph.x is self.graph.x else SparseRows.of(graph.x.to(self.call.dtype))
+        features = Features(graph.x.to(self.call.dtype), sparse, cut=True)
+        loss = backward_each(self._terms(graph, features))
         features.finish_backward()
         return loss
 
-    def _terms(self, features: Features) -> Iterator[Tensor]:
-        full, ballots, edgeless = self.factors
+    def _terms(self, graph: CanonicalGraph, features: Features) -> Iterator[Tensor]:
         y = self.y[self.rows]
-        if full:
-            values = self.call.edge_values(self.graph)
-            logits = self.call(features.rows(torch.arange(self.graph.num_nodes)), self.graph.edge_index, values)
-            yield full * row_losses(logits[self.rows], y, self.class_weight).mean()
+        logits = self.call(features.rows(torch.arange(graph.num_nodes)), graph.edge_index, self.call.edge_values(graph))
+        yield row_losses(logits[self.rows], y, self.class_weight).mean()
         if self.layout is None:
             return
+        ballots, edgeless = self.factors
         if bool(edgeless.any()):
             logits = self.call(features.rows(self.rows), *no_edges(self.graph, self.call.takes))
             yield edgeless @ row_losses(logits, y, self.class_weight)
@@ -269,9 +259,9 @@ class NodeObjective:
 
 
 def _factors(
-    layout: fast.Plan, rows: Tensor, division: Division, objective: str | None, weights: LossWeights, dtype: torch.dtype
-) -> tuple[float, Tensor, Tensor]:
-    """Factors of the three terms; see ``NodeObjective.factors``."""
+    layout: fast.Plan, rows: Tensor, division: Division, settings: FitSettings, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """See ``NodeObjective.factors``."""
     pieces = layout.pieces
     is_trained_on = torch.zeros(layout.graph.num_nodes, dtype=torch.bool)
     is_trained_on[rows] = True
@@ -283,11 +273,11 @@ def _factors(
         unlisted = torch.ones(len(rows), dtype=dtype)
     else:
         unlisted = division.num_groups - count[rows]
-    if objective == "paper":
-        parts = listed / len(rows), unlisted / len(rows)
+    if settings["objective"] == "paper":
+        ballots, edgeless = listed / len(rows), unlisted / len(rows)
     else:
-        parts = listed / listed.sum().clamp(min=1), unlisted / unlisted.sum().clamp(min=1)
-    return weights.full, weights.ballots * parts[0], weights.edgeless * parts[1]
+        ballots, edgeless = listed / listed.sum().clamp(min=1), unlisted / unlisted.sum().clamp(min=1)
+    return ballots, settings["edgeless_weight"] * edgeless
 
 
 @dataclass(frozen=True)
@@ -299,9 +289,8 @@ class GraphObjective:
         joined: The training graphs, joined into one disconnected graph.
         y: Label of every training graph.
         wholes: The training graphs side by side.
-        cells: Their non-empty subgraphs side by side, or ``None`` to train on whole graphs only.
-        num_groups: Subgraphs per graph.
-        terms: Weights of the losses, and how many groups a step samples.
+        cells: Their non-empty subgraphs side by side, ``num_groups`` per graph; ``None`` to train on whole graphs only.
+        loss: The terms of the loss.
         batch_size: Graphs per step.
     """
 
@@ -311,7 +300,7 @@ class GraphObjective:
     wholes: SideBySide
     cells: SideBySide | None
     num_groups: int
-    terms: Terms
+    loss: GraphLoss
     batch_size: int
 
     @classmethod
@@ -322,23 +311,20 @@ class GraphObjective:
 
         "paper" adds the losses on a graph and on each of its non-empty subgraphs; "balanced" adds the loss on the graph
         and the mean loss on its non-empty subgraphs; "vote" is the loss of their vote. All are averaged over graphs.
-
-        Raises:
-            SettingsError: All terms have weight 0.
         """
         nodes, arcs = torch.arange(joined.num_nodes), torch.arange(joined.num_edges)
         wholes = SideBySide(joined.graph_of_node, joined.graph_of_node, nodes, joined.edge_index, arcs)
         if division is None:
-            terms = Terms(1.0, 0.0, 0, class_weights(y, call) if settings["balance_classes"] else None)
-            return cls(call, joined, y, wholes, None, 0, terms, settings["batch_size"])
+            loss = GraphLoss(class_weights(y, call, settings))
+            return cls(call, joined, y, wholes, None, 0, loss, settings["batch_size"])
         groups = division.num_groups_in(joined)
         if division.is_per_neighbour:  # small graphs have few: a sample of all numbers would hardly look at them
             settings = {**settings, "groups_per_step": None}
-        terms = Terms.of(call, y, groups, groups, settings)
+        loss = GraphLoss.of(call, y, groups, groups, settings)
         pieces = division.disjoint_union(joined, division.groups(joined))
         owner = torch.div(pieces.cell, groups, rounding_mode="floor")
         cells = SideBySide(owner, pieces.cell, pieces.node, pieces.edge_index, pieces.edge)
-        return cls(call, joined, y, wholes, cells, groups, terms, settings["batch_size"])
+        return cls(call, joined, y, wholes, cells, groups, loss, settings["batch_size"])
 
     def steps(self) -> Iterator[TrainingStep]:
         """A step for each batch of graphs, in random order."""
@@ -356,23 +342,23 @@ class GraphObjective:
         return loss
 
     def _terms(self, graphs: Tensor, features: Features, place: Tensor) -> Iterator[Tensor]:
-        if self.terms.full:
+        if self.loss.whole:
             owner, logits = self._logits(self.wholes, self.wholes.part(graphs), features, place)
-            yield self.terms.full * self.terms.losses(logits, self.y[owner]).mean()
-        if self.cells is None or not self.terms.ballots:
+            yield row_losses(logits, self.y[owner], self.loss.class_weight).mean()
+        if self.cells is None:
             return
         part = self.cells.part(graphs, self._sampled(self.cells))
         if len(part[0]) == 0:
             return
         owner, logits = self._logits(self.cells, part, features, place)
-        yield self.terms.graph_loss(logits, torch.searchsorted(graphs, owner), self.y[graphs])
+        yield self.loss.of_subgraphs(logits, torch.searchsorted(graphs, owner), self.y[graphs])
 
     def _sampled(self, cells: SideBySide) -> Tensor | None:
         """Whether each copy of a node is in a sampled group; ``None`` if all groups are used."""
-        if self.terms.num_sampled == self.num_groups:
+        if self.loss.num_sampled == self.num_groups:
             return None
         is_sampled = torch.zeros(self.num_groups, dtype=torch.bool)
-        is_sampled[torch.randperm(self.num_groups)[: self.terms.num_sampled]] = True
+        is_sampled[torch.randperm(self.num_groups)[: self.loss.num_sampled]] = True
         return is_sampled[cells.cell % self.num_groups]
 
     def _logits(
@@ -388,63 +374,45 @@ class GraphObjective:
         return owner, logits
 
 
-GROUPS_PER_STEP = 8
-
-
 @dataclass(frozen=True)
-class SampledNodeObjective:
-    """Loss of a node classifier on the graph and on some of its subgraphs, sampled in each step.
+class SampledNodeObjective(OnNodes):
+    """Loss on the graph and on some of its subgraphs, sampled in each step.
 
     Attributes:
-        call: The model, bound to the graph.
-        graph: The canonical graph.
-        y: Label of every node.
-        rows: Nodes to train on.
         division: GNNCert-E, -N or -EN.
         groups: Group of every edge.
-        terms: How much the losses count.
+        loss: The terms of the loss: the paper's sum, or the mean over sampled subgraphs.
     """
 
-    call: Caller
-    graph: CanonicalGraph
-    y: Tensor
-    rows: Tensor
     division: Division
     groups: Tensor
-    terms: Terms
+    loss: GraphLoss
 
     @classmethod
     def of(
         cls, call: Caller, graph: CanonicalGraph, y: Tensor, rows: Tensor, division: Division, settings: FitSettings
     ) -> "SampledNodeObjective":
-        """The paper's sum, or ("balanced") the mean over sampled subgraphs of their mean loss."""
-        terms = Terms.of(call, y[rows], division.num_groups, GROUPS_PER_STEP, settings)
-        return cls(call, graph, y, rows, division, division.groups(graph), terms)
-
-    def steps(self) -> Iterator[TrainingStep]:
-        """One step on all nodes."""
-        yield self.backward
+        """The objective for the settings of ``fit``."""
+        loss = GraphLoss.of(call, y[rows], division.num_groups, GROUPS_PER_STEP, settings)
+        return cls(call, graph, y, rows, division, division.groups(graph), loss)
 
     def backward(self) -> float:
         """Adds the gradient of the objective on sampled subgraphs to the parameters; returns its value."""
         return backward_each(self._terms())
 
     def _terms(self) -> Iterator[Tensor]:
-        terms = self.terms
-        if terms.full:
-            yield terms.full * self._losses(self.graph).mean()
-        if not terms.ballots:
-            return
-        for index in torch.randperm(self.division.num_groups)[: terms.num_sampled].tolist():
+        yield self._losses(self.graph).mean()
+        loss = self.loss
+        for index in torch.randperm(self.division.num_groups)[: loss.num_sampled].tolist():
             losses = self._losses(self.division.subgraph(self.graph, self.groups, index))
-            if terms.scale is None:
-                yield terms.ballots * (losses.mean() / terms.num_sampled)
+            if loss.scale is None:
+                yield losses.mean() / loss.num_sampled
             else:
-                yield terms.ballots * (losses.sum() * terms.scale / len(self.rows))
+                yield losses.sum() * loss.scale / len(self.rows)
 
     def _losses(self, part: CanonicalGraph) -> Tensor:
         logits = self.call(part.x.to(self.call.dtype), part.edge_index, self.call.edge_values(part))
-        return self.terms.losses(logits[self.rows], self.y[self.rows])
+        return row_losses(logits[self.rows], self.y[self.rows], self.loss.class_weight)
 
 
 @dataclass(frozen=True)
@@ -454,19 +422,17 @@ class SampledGraphObjective:
     Attributes:
         call: The model, bound to the graphs.
         graphs: The training graphs.
-        groups: Group of every edge, for each of them.
         y: Label of every training graph.
-        division: GNNCert-E, -N or -EN, or what samples noise.
-        terms: How much the losses count.
+        sample: Samples subgraphs, or noisy versions, of the training graph with a number; some may have no node.
+        loss: The terms of the loss.
         batch_size: Graphs per step.
     """
 
     call: Caller
     graphs: tuple[CanonicalGraph, ...]
-    groups: tuple[Tensor, ...]
     y: Tensor
-    division: Division
-    terms: Terms
+    sample: Callable[[int], Iterable[CanonicalGraph]]
+    loss: GraphLoss
     batch_size: int
 
     @classmethod
@@ -474,9 +440,24 @@ class SampledGraphObjective:
         cls, call: Caller, joined: CanonicalGraph, y: Tensor, division: Division, settings: FitSettings
     ) -> "SampledGraphObjective":
         """The paper's sum, the mean over sampled non-empty subgraphs ("balanced"), or the loss of their vote."""
-        terms = Terms.of(call, y, division.num_groups, GROUPS_PER_STEP, settings)
+        loss = GraphLoss.of(call, y, division.num_groups, GROUPS_PER_STEP, settings)
         graphs = tuple(one_graph(joined, k) for k in range(len(y)))
-        return cls(call, graphs, tuple(map(division.groups, graphs)), y, division, terms, settings["batch_size"])
+        groups = tuple(map(division.groups, graphs))
+
+        def sample(k: int) -> Iterator[CanonicalGraph]:
+            for index in torch.randperm(division.num_groups)[: loss.num_sampled].tolist():
+                yield division.subgraph(graphs[k], groups[k], index)
+
+        return cls(call, graphs, y, sample, loss, settings["batch_size"])
+
+    @classmethod
+    def of_noise(
+        cls, call: Caller, joined: CanonicalGraph, y: Tensor, defence: Smoothing, settings: FitSettings
+    ) -> "SampledGraphObjective":
+        """The loss on one noisy version of each graph per step."""
+        loss = GraphLoss(class_weights(y, call, settings), whole=False, num_sampled=1)
+        graphs = tuple(one_graph(joined, k) for k in range(len(y)))
+        return cls(call, graphs, y, lambda k: [defence.noisy(graphs[k])], loss, settings["batch_size"])
 
     def steps(self) -> Iterator[TrainingStep]:
         """A step for each batch of graphs, in random order."""
@@ -485,27 +466,17 @@ class SampledGraphObjective:
 
     def backward(self, batch: Tensor) -> float:
         """Adds the gradient of the mean loss of some graphs to the parameters; returns that loss."""
-        terms, loss = self.terms, torch.zeros(())
-        if terms.full:
+        loss = torch.zeros(())
+        if self.loss.whole:
             logits = self._logits([self.graphs[k] for k in batch.tolist()])
-            loss = loss + terms.full * terms.losses(logits, self.y[batch]).mean()
-        owner, parts = self._sample(batch) if terms.ballots else (torch.empty(0, dtype=torch.int64), [])
-        if parts:
-            loss = loss + terms.graph_loss(self._logits(parts), owner, self.y[batch])
+            loss = loss + row_losses(logits, self.y[batch], self.loss.class_weight).mean()
+        sampled = [(place, part) for place, k in enumerate(batch.tolist()) for part in self.sample(k) if part.x.size(0)]
+        if sampled:
+            owner = torch.tensor([place for place, _ in sampled])
+            loss = loss + self.loss.of_subgraphs(self._logits([part for _, part in sampled]), owner, self.y[batch])
         if loss.requires_grad:
             loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
-
-    def _sample(self, batch: Tensor) -> tuple[Tensor, list[CanonicalGraph]]:
-        """Sampled non-empty subgraphs, and the position of each one's graph in the batch."""
-        owner, parts = [], []
-        for position, k in enumerate(batch.tolist()):
-            for index in torch.randperm(self.division.num_groups)[: self.terms.num_sampled].tolist():
-                part = self.division.subgraph(self.graphs[k], self.groups[k], index)
-                if part.x.size(0):
-                    owner.append(position)
-                    parts.append(part)
-        return torch.tensor(owner, dtype=torch.int64), parts
 
     def _logits(self, parts: Sequence[CanonicalGraph]) -> Tensor:
         sizes = torch.tensor([part.x.size(0) for part in parts])
@@ -516,51 +487,3 @@ class SampledGraphObjective:
         joined = {name: torch.cat([value[name] for value in values]) for name in self.call.takes}
         batch = torch.repeat_interleave(torch.arange(len(parts)), sizes)
         return self.call(x, edge_index, joined, batch)
-
-
-@dataclass(frozen=True)
-class NoisyNodeObjective:
-    """Loss of a node classifier on one noisy graph per step; ``plain`` is the loss without noise."""
-
-    plain: NodeObjective
-    defence: Smoothing
-
-    def steps(self) -> Iterator[TrainingStep]:
-        """One step on all nodes."""
-        yield self.backward
-
-    def backward(self) -> float:
-        """Adds the gradient of the loss under noise to the parameters; returns that loss."""
-        graph = self.defence.noisy(self.plain.graph)
-        sparse = self.plain.sparse
-        if graph.x is not self.plain.graph.x:
-            sparse = SparseRows.of(graph.x.to(self.plain.call.dtype))
-        return replace(self.plain, graph=graph, sparse=sparse).backward()
-
-
-def noisy_graphs(
-    call: Caller, joined: CanonicalGraph, y: Tensor, defence: Smoothing, settings: FitSettings
-) -> SampledGraphObjective:
-    """Loss of a graph classifier on one noisy version of each graph per step."""
-    terms = Terms(0.0, 1.0, 1, class_weights(y, call) if settings["balance_classes"] else None)
-    graphs = tuple(one_graph(joined, k) for k in range(len(y)))
-    groups = tuple(graph.edge_index[0] for graph in graphs)  # of the right shape; noise has no groups
-    return SampledGraphObjective(call, graphs, groups, y, _NoiseAsDivision(defence), terms, settings["batch_size"])
-
-
-class _NoiseAsDivision(Division):
-    """A smoothing defence that acts like a division: its only subgraph is a noisy version of the graph."""
-
-    num_groups = 1
-
-    def __init__(self, defence: Smoothing) -> None:
-        self.defence = defence
-
-    def groups(self, graph: CanonicalGraph) -> Tensor:
-        return torch.zeros(graph.num_edges, dtype=torch.int64)
-
-    def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
-        return self.defence.noisy(graph)  # type: ignore[no-any-return]
-
-    def votes_moved(self, change: object, graph: CanonicalGraph, target: int | None) -> int:
-        return 1

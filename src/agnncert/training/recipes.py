@@ -1,4 +1,4 @@
-"""Default arguments for any data, by task, size and features. Datasets of the catalogue use ``settings.recipe``."""
+"""Default arguments for any data, by task, size and features. Many datasets by name use ``settings.recipe``."""
 
 import logging
 from contextlib import suppress
@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from agnncert.datasets.catalog import DATASETS
+from agnncert.datasets.catalog import DATASETS, FRAUD
 from agnncert.errors import AgnncertError
 from agnncert.graphs.graph import infer_task
 from agnncert.models.build import count_classes
@@ -34,7 +34,7 @@ def usual_arguments(
     """Default arguments of ``build_model`` and ``fit`` for a dataset with or without a name."""
     task = infer_task(data)
     model_args, fit_args = recipe(dataset, task, model, objective)
-    if dataset in DATASETS:
+    if dataset in DATASETS and dataset not in FRAUD:
         return model_args, fit_args
     x = training_rows(data)
     if task == "node" and x.size(1) < MANY_FEATURES:  # the recipe is for citation graphs with thousands of words

@@ -1,7 +1,6 @@
-"""Searches the constants of a voting rule that certify most at given sizes, from counted votes alone.
+"""Searches the voting rule that certifies most at given sizes, from counted votes alone.
 
-The constants are the prior of each class, and what empty groups vote for. No attack can change them, so they may be
-chosen freely, on targets with known labels.
+No attack can change a prior, or what empty groups vote for, so both may be chosen freely, on targets with known labels.
 
 **Why a sweep is enough.** Let y be the true class of a target, P the prior and c(k) its votes for k. The target is
 correct, and certified at size r, if for every rival k
@@ -15,14 +14,17 @@ sweep finds the optimum. With more classes, one prior after another is optimised
 local optimum.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from agnncert.certificates.votes import ABSTAIN, Ballots, BoolArray, FloatArray, IntArray, Votes
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import RULES, VotingRule
+from agnncert.certificates.votes import ABSTAIN, Ballots, BoolArray, FloatArray, IntArray
+from agnncert.divisions.base import Division
+from agnncert.graphs.graph import Task
+from agnncert.proving.measures import target_weights
 from agnncert.proving.per_neighbour import per_neighbour_gain
 from agnncert.proving.theorems import REACHED, UNLISTED, Prior, Tally, gain_of_changes, weighed
 from agnncert.training.settings import Against
@@ -62,63 +64,61 @@ class BallotTable:
     twos: IntArray | None = None
 
     @classmethod
-    def of(cls, votes: Votes, truth: IntArray) -> "BallotTable":
-        """The table of the votes of ``certify`` without constants; all targets have the same weight."""
+    def of(
+        cls, ballots: Ballots, truth: IntArray, against: Against = "any", measure: str | None = "accuracy"
+    ) -> "BallotTable":
+        """The table of the votes of ``certify`` without constants.
+
+        Args:
+            ballots: The evidence of ``certify``.
+            truth: True classes.
+            against: What a size counts if every neighbour has its own group: "any" change, or "structure": edges and
+                nodes only added and deleted.
+            measure: "accuracy": all targets have the same weight. "balanced": all classes.
+        """
+        votes = ballots.votes
         unlisted = np.zeros(votes.num_targets, dtype=bool)
         unstable = np.bincount(votes.owner[~votes.stable], minlength=votes.num_targets)
-        return cls(
+        table = cls(
             num_groups=votes.num_groups,
             counts=votes.tally(votes.stable, unlisted),
             empty=votes.num_unlisted,
             conceded=unstable.astype(np.int64),
             truth=np.asarray(truth, dtype=np.int64),
-            weight=np.full(votes.num_targets, 1 / max(1, votes.num_targets)),
+            weight=target_weights(np.asarray(truth, dtype=np.int64), measure or "accuracy"),
             edgeless=votes.default.astype(np.int64),
             edgeless_stable=votes.default_stable,
         )
+        if not RULES[ballots.rule].per_neighbour:
+            return table
+        twos = table.counts
+        if against == "structure":  # a second direction of a pair that has one counts as an added edge
+            turned = np.zeros_like(votes.stable) if ballots.one_way is None else votes.stable & ballots.one_way
+            twos = votes.tally(turned, unlisted)
+        if ballots.edgeless is None or ballots.edgeless_stable is None:
+            return replace(table, twos=twos)
+        edgeless = ballots.edgeless.astype(np.int64)
+        return replace(table, twos=twos, edgeless=edgeless, edgeless_stable=ballots.edgeless_stable)
 
     @classmethod
     def of_graphs(cls, num_groups: int, counts: IntArray, truth: IntArray) -> "BallotTable":
         """The table of graphs from counted votes, all of them assumed to be stable."""
         none, sure = np.zeros(len(truth), dtype=np.int64), np.ones(len(truth), dtype=bool)
-        weight = np.full(len(truth), 1 / max(1, len(truth)))
-        return cls(num_groups, counts, num_groups - counts.sum(axis=1), none, truth, weight, none + ABSTAIN, sure)
-
-    @classmethod
-    def of_own_groups(cls, ballots: Ballots, truth: IntArray, against: Against) -> "BallotTable":
-        """The table with one subgraph per neighbour, edge or node.
-
-        Args:
-            ballots: The votes of ``certify``.
-            truth: True classes.
-            against: "any" change, or "structure": edges and nodes only added and deleted.
-        """
-        votes, table = ballots.votes, cls.of(ballots.votes, truth)
-        twos = table.counts
-        if against == "structure":  # a second direction of a pair that has one counts as an added edge
-            turned = votes.stable & (
-                np.zeros(len(votes.stable), dtype=bool) if ballots.one_way is None else ballots.one_way
-            )
-            twos = votes.tally(turned, np.zeros(votes.num_targets, dtype=bool))
-        known: dict[str, Any] = {}
-        if ballots.edgeless is not None:
-            known = {"edgeless": ballots.edgeless.astype(np.int64), "edgeless_stable": ballots.edgeless_stable}
-        return replace(table, twos=twos, **known)
+        empty = num_groups - counts.sum(axis=1)
+        return cls(num_groups, counts, empty, none, truth, target_weights(truth, "accuracy"), none + ABSTAIN, sure)
 
     @property
     def num_classes(self) -> int:
         """Number of classes."""
         return int(self.counts.shape[1])
 
-    def rows(self, index: IntArray | BoolArray) -> "BallotTable":
-        """Some of the targets, with equal weights."""
-        arrays: dict[str, Any] = {
-            field.name: getattr(self, field.name)[index]
-            for field in fields(BallotTable)
-            if field.name != "num_groups" and getattr(self, field.name) is not None
-        }
-        arrays["weight"] = np.full(len(arrays["truth"]), 1 / max(1, len(arrays["truth"])))
-        return replace(self, **arrays)
+    def rows(self, index: IntArray | BoolArray, measure: str = "accuracy") -> "BallotTable":
+        """Some of the targets, with the weights of a measure."""
+        chosen = {name: array[index] for name, array in self._arrays().items()}
+        return replace(self, **chosen | {"weight": target_weights(chosen["truth"], measure)})
+
+    def _arrays(self) -> dict[str, Any]:
+        return {name: array for name, array in vars(self).items() if name != "num_groups" and array is not None}
 
     def voting(self, label: int) -> "BallotTable":
         """The same groups if every one that is not empty voted for ``label``: only the size of the graph counts."""
@@ -130,18 +130,17 @@ class BallotTable:
             twos[:, label] = self.twos.sum(axis=1) + self.conceded
         return replace(self, counts=counts, conceded=np.zeros_like(self.conceded), twos=twos)
 
-    def tally(self, empty: Empty, prior: tuple[int, ...] | int = 0) -> Tally:
-        """The tally of the true class instead of the winner; ``prior`` as in :class:`Constants`."""
+    def tally(self, rule: VotingRule) -> Tally:
+        """The tally of the true class instead of the winner, under a voting rule."""
         n = len(self.truth)
         cast, stable = self.edgeless, self.edgeless_stable
-        if empty != "edgeless":
-            cast, stable = np.full(n, ABSTAIN if empty == "abstain" else empty), np.ones(n, dtype=bool)
+        if rule.constant is not None:
+            cast, stable = np.full(n, rule.constant), np.ones(n, dtype=bool)
         by_tier, size = np.zeros((3, n, self.num_classes), dtype=np.int64), np.zeros((3, n), dtype=np.int64)
         known = np.flatnonzero(stable & (cast >= 0))
         by_tier[REACHED], by_tier[UNLISTED, known, cast[known]] = self.counts, self.empty[known]
         size[REACHED], size[UNLISTED] = self.num_groups - self.empty - self.conceded, np.where(stable, self.empty, 0)
-        edgeless = (self.edgeless, self.edgeless_stable) if isinstance(prior, int) and prior else ()
-        rule = VotingRule(empty, prior)
+        edgeless = (self.edgeless, self.edgeless_stable) if rule.edgeless_prior else ()
         votes = Prior.of(rule, self.twos is not None, self.num_groups, (n, self.num_classes), *edgeless)
         return weighed(self.num_groups, by_tier.sum(axis=0), by_tier, size, votes, self.truth)
 
@@ -151,27 +150,65 @@ def joined(tables: Sequence[BallotTable]) -> BallotTable:
     most = max(table.num_groups for table in tables)  # with groups of their own, as many as the largest graph needs
     tables = [replace(table, num_groups=most, empty=table.empty + most - table.num_groups) for table in tables]
     arrays: dict[str, Any] = {
-        field.name: np.concatenate([getattr(table, field.name) for table in tables])
-        for field in fields(BallotTable)
-        if field.name != "num_groups" and getattr(tables[0], field.name) is not None
+        name: np.concatenate([vars(table)[name] for table in tables]) for name in tables[0]._arrays()
     }
     arrays["weight"] /= len(tables)
     return replace(tables[0], **arrays)
 
 
-@dataclass(frozen=True)
-class Constants:
-    """The constants of a voting rule, and their score.
+def alert_leads(table: BallotTable, empty: Empty, positive: int, size: int = 0) -> IntArray:
+    """Two classes: the smallest P(positive) - P(other) at which ``size`` changes may make each target positive."""
+    other = replace(table, truth=np.full(len(table.truth), 1 - positive))
+    return 1 - needs(other, empty, size)[:, positive]
 
-    Attributes:
-        empty: What empty groups vote for: a class, ``"abstain"`` or ``"edgeless"``.
-        prior: Votes for each class; or one number, the votes for the prediction without edges.
-        score: Mean certified accuracy at the sizes for which they were chosen.
+
+def kept_leads(table: BallotTable, empty: Empty, positive: int, size: int = 0) -> IntArray:
+    """Two classes: the smallest P(positive) - P(other) at which each target is certified to be positive."""
+    own = replace(table, truth=np.full(len(table.truth), positive))
+    return needs(own, empty, size)[:, 1 - positive]
+
+
+def best_threshold(
+    table: BallotTable, empties: Sequence[Empty], positive: int, counted: BoolArray, most: int, size: int
+) -> tuple[Empty, int, list[int]]:
+    """Two classes: what empty groups vote for, and P(positive) - P(other), with the best certified recall at a size.
+
+    Also how many targets of the class are certified to get it, at the size and without an attack.
+
+    At most ``most`` of the ``counted`` targets get the positive label without an attack. Ties go to the first option.
     """
+    found, is_positive = [], table.truth == positive
+    for empty in empties:
+        leads = alert_leads(table, empty, positive)
+        lead = int(largest_lead(leads, counted, most))
+        if lead < leads.min():  # nobody is an alert: the constant answer, which is the same under attack
+            lead = -max(constant_rule(table, 1 - positive).class_prior)
+        kept = [int((kept_leads(table, empty, positive, at) <= lead)[is_positive].sum()) for at in (size, 0)]
+        found.append((kept, empty, lead))
+    kept, empty, lead = max(found, key=lambda one: one[0])
+    return empty, lead, kept
 
-    empty: Empty
-    prior: tuple[int, ...] | int
-    score: float
+
+def thresholds_of(division: Division, task: Task) -> list[Empty]:
+    """What empty groups may vote for where a threshold is chosen, the default first."""
+    default: Any = VotingRule().under(division.rule(task), 2).empty
+    if not division.knows_empty_groups or (task == "node" and division.is_per_neighbour):
+        return [default]
+    return ["edgeless", "abstain"] if task == "node" else ["abstain", 0, 1]
+
+
+def largest_lead(leads: Any, counted: BoolArray, most: int) -> Any:
+    """The largest lead that makes at most ``most`` of the ``counted`` targets alerts, and as few others as it can.
+
+    Each target is an alert from its own of the ``leads`` on.
+
+    Example:
+        >>> largest_lead(np.array([3, 5, 5, 8]), np.array([True, True, False, True]), 1)
+        3
+    """
+    among = np.sort(leads[counted])
+    below = leads[leads < among[most]] if most < len(among) else leads
+    return (below.max() if len(below) else leads.min() - 1).item()
 
 
 def window(size: int) -> tuple[int, ...]:
@@ -186,37 +223,38 @@ def window(size: int) -> tuple[int, ...]:
 
 def needs(table: BallotTable, empty: Empty, size: int) -> IntArray:
     """By how much the prior of the true class must exceed that of each class, shape ``[n, C]``; 0 for itself."""
-    counted = table.tally(empty)
-    return np.asarray(np.where(counted.is_label, 0, _gain(table, counted, empty, size) - counted.margin))
+    rule = VotingRule(empty)
+    counted = table.tally(rule)
+    return np.asarray(np.where(counted.is_label, 0, _gain(table, counted, rule, size) - counted.margin))
 
 
-def _gain(table: BallotTable, counted: Tally, empty: Empty, size: int) -> IntArray:
+def _gain(table: BallotTable, counted: Tally, rule: VotingRule, size: int) -> IntArray:
     """The most by which ``size`` changes close each margin, shape ``[n, C]``."""
     if table.twos is None:
         return gain_of_changes(counted, size)
-    return per_neighbour_gain(counted, empty if isinstance(empty, int) else ABSTAIN, table.twos, size)
+    return per_neighbour_gain(counted, ABSTAIN if rule.constant is None else rule.constant, table.twos, size)
 
 
-def certified(table: BallotTable, empty: Empty, prior: tuple[int, ...] | int, size: int) -> BoolArray:
+def certified(table: BallotTable, rule: VotingRule, size: int) -> BoolArray:
     """Which targets are correct and certified at a size, shape ``[n]``."""
-    counted = table.tally(empty, prior)
-    return np.asarray((counted.is_label | (counted.margin >= _gain(table, counted, empty, size))).all(axis=1))
+    counted = table.tally(rule)
+    return np.asarray((counted.is_label | (counted.margin >= _gain(table, counted, rule, size))).all(axis=1))
 
 
-def certified_accuracy(table: BallotTable, constants: Constants, size: int) -> float:
-    """Weighted share of the targets that are correct and certified at a size."""
-    return float(table.weight @ certified(table, constants.empty, constants.prior, size))
+def certified_accuracy(table: BallotTable, rule: VotingRule, *sizes: int) -> float:
+    """Weighted share of the targets that are correct and certified at a size; of several sizes, the mean."""
+    return float(np.mean([table.weight @ certified(table, rule, size) for size in sizes]))
 
 
-def constant_answer(table: BallotTable, label: int, sizes: Iterable[int]) -> Constants:
+def constant_rule(table: BallotTable, label: int) -> VotingRule:
     """Always the same class: its prior exceeds the number of all votes, so no attack changes it.
 
     With one subgraph per neighbour, as many new neighbours as the largest target has can outvote it.
     """
+    own = table.twos is not None
     prior = [0] * table.num_classes
-    prior[label] = table.num_groups + 1 if table.twos is None else 2 * table.num_groups + 1
-    found = Constants(label if table.twos is None else "abstain", tuple(prior), 0.0)
-    return _scored(table, found, tuple(sizes))
+    prior[label] = (2 if own else 1) * table.num_groups + 1
+    return VotingRule("abstain" if own else label, tuple(prior))
 
 
 def majority(table: BallotTable) -> int:
@@ -224,21 +262,23 @@ def majority(table: BallotTable) -> int:
     return int(np.bincount(table.truth, table.weight, minlength=table.num_classes).argmax())
 
 
-def best_constants(table: BallotTable, sizes: Sequence[int], empties: Sequence[Empty] | None = None) -> Constants:
-    """The constants with the best mean certified accuracy at some sizes.
+def best_class_prior(table: BallotTable, sizes: Sequence[int], empties: Sequence[Empty] | None = None) -> VotingRule:
+    """The voting rule with one prior per class that has the best mean certified accuracy at some sizes.
 
     Ties go to the constant answer, then to abstaining, then to the smaller class. ``empties`` lists what empty groups
     may vote for; by default to abstain and all classes.
     """
-    best = constant_answer(table, majority(table), sizes)
+    best = constant_rule(table, majority(table))
+    best_score = certified_accuracy(table, best, *sizes)
     for empty in empties if empties is not None else ("abstain", *range(table.num_classes)):
-        found = _best_prior(table, empty, tuple(sizes), best.prior if isinstance(best.prior, tuple) else ())
-        if found.score > best.score + 1e-12:
-            best = found
+        for prior in _priors(table, [needs(table, empty, size) for size in sizes], best.class_prior):
+            score = certified_accuracy(table, found := VotingRule(empty, prior), *sizes)
+            if score > best_score + 1e-12:
+                best, best_score = found, score
     return best
 
 
-def best_edgeless_prior(table: BallotTable, sizes: Sequence[int], empty: Empty) -> Constants:
+def best_edgeless_prior(table: BallotTable, sizes: Sequence[int], empty: Empty) -> VotingRule:
     """The best number of votes for the prediction without edges (node task); ties go to the larger number."""
     first, last, weight = [], [], []
     right = table.edgeless == table.truth
@@ -258,32 +298,24 @@ def best_edgeless_prior(table: BallotTable, sizes: Sequence[int], empty: Empty) 
     values, score = _sweep(np.concatenate(first), np.concatenate(last), np.concatenate(weight) / len(sizes), least=0)
     top = np.flatnonzero(score >= score.max() - 1e-12)[-1]
     has_end = top < len(values) - 1  # if not, any number of votes above num_groups does equally well
-    prior = int(values[top + 1]) - 1 if has_end else max(int(values[top]), table.num_groups + 1)
-    return _scored(table, Constants(empty, prior, 0.0), tuple(sizes))
+    return VotingRule(empty, int(values[top + 1]) - 1 if has_end else max(int(values[top]), table.num_groups + 1))
 
 
-def size_only(table: BallotTable, sizes: Sequence[int]) -> tuple[int, Constants]:
-    """The best classifier that counts the non-empty groups and ignores everything else: their class, and constants.
+def size_only(table: BallotTable, sizes: Sequence[int]) -> tuple[int, VotingRule]:
+    """The best classifier that counts the non-empty groups and ignores everything else: their class, and the rule.
 
     A control: a model that certifies no more has learnt nothing about the graphs but their size. Empty groups vote,
     which certifies at least as much as abstaining.
     """
     classes = range(table.num_classes)
-    found = [(label, best_constants(table.voting(label), sizes, list(classes))) for label in classes]
-    return max(found, key=lambda pair: (pair[1].score, -pair[0]))
+    found = [(label, best_class_prior(table.voting(label), sizes, list(classes))) for label in classes]
+    return max(found, key=lambda pair: (certified_accuracy(table.voting(pair[0]), pair[1], *sizes), -pair[0]))
 
 
-def _best_prior(table: BallotTable, empty: Empty, sizes: tuple[int, ...], other_start: tuple[int, ...]) -> Constants:
-    """The best prior for one choice of ``empty``; for more than two classes, from two starting points."""
-    need = [needs(table, empty, size) for size in sizes]
+def _priors(table: BallotTable, need: list[IntArray], other: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """The best prior for ``need`` at each size; of more than two classes, local optima from zero and from ``other``."""
     starts = [np.zeros(table.num_classes, dtype=np.int64)]
-    if table.num_classes > 2 and other_start:
-        starts.append(np.array(other_start, dtype=np.int64))
-    found = [_scored(table, Constants(empty, prior, 0.0), sizes) for prior in _ascents(table, need, starts)]
-    return max(found, key=lambda constants: constants.score)
-
-
-def _ascents(table: BallotTable, need: list[IntArray], starts: list[IntArray]) -> Iterator[tuple[int, ...]]:
+    starts += [np.array(other, dtype=np.int64)] if table.num_classes > 2 else []
     turns = [1] if table.num_classes == 2 else list(range(table.num_classes))
     for start in starts:
         prior, best = start.copy(), -1.0
@@ -342,9 +374,3 @@ def longest_middle(values: IntArray, score: FloatArray) -> int:
     spans = [(int(values[run[0]]), int(ends[run[-1]])) for run in runs if best[run[0]]]
     first, last = max(spans, key=lambda span: (span[1] - span[0], -span[0]))
     return (first + last) // 2
-
-
-def _scored(table: BallotTable, constants: Constants, sizes: tuple[int, ...]) -> Constants:
-    """The constants with their score, computed without the sweep."""
-    score = float(np.mean([certified_accuracy(table, constants, size) for size in sizes]))
-    return replace(constants, score=score)

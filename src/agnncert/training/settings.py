@@ -1,12 +1,13 @@
-"""The settings of ``fit``: name, type, default, limits and help, and the recipes of the datasets. Imports no torch."""
+"""The settings of ``fit``: name, type, default and limits, and the recipes of the datasets. Imports no torch."""
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_args, get_type_hints
 
 from agnncert.errors import SettingsError, did_you_mean
+from agnncert.proving.measures import rate_of
 
 ObjectiveName = Literal["balanced", "paper", "vote", "certified"]
 Protocol = Literal["transductive", "inductive", "held-out"]
@@ -14,77 +15,38 @@ Against = Literal["any", "structure"]
 
 
 @dataclass(frozen=True)
-class LossWeights:
-    """Weights of the terms of the objective.
-
-    Attributes:
-        full: The loss on the whole graph.
-        ballots: The loss on ballots that see an edge.
-        edgeless: The loss on the prediction without edges, which equals all other votes of a node.
-    """
-
-    full: float = 1.0
-    ballots: float = 1.0
-    edgeless: float = 1.0
-
-    def __post_init__(self) -> None:
-        values = (self.full, self.ballots, self.edgeless)
-        if not all(0 <= value < float("inf") for value in values) or max(values) == 0:
-            raise SettingsError(f"{self}: weights must be finite and not negative, and one of them must be positive.")
-
-
-@dataclass(frozen=True)
 class Setting:
-    """The declaration of one setting.
+    """Default and limits of one setting.
 
     Attributes:
         default: The default value.
-        help: One line for the command line; ``None`` if the setting has no option there.
         at_least: The smallest allowed value, or None.
         above: A number that values must exceed, or None.
-        from_recipe: Whether a dataset's recipe may set it; then its command-line option has no default.
         type: Its type, from the declaration in ``FitSettings``.
     """
 
     default: Any
-    help: str | None = None
     at_least: int | None = None
     above: float | None = None
-    from_recipe: bool = True
     type: Any = None
-
-    @property
-    def types(self) -> tuple[Any, ...]:
-        """All types of a value: ``int | None`` gives ``int`` and ``NoneType``."""
-        return (self.type,) if isinstance(self.type, type) else get_args(self.type)
-
-    @property
-    def plain_type(self) -> Any:
-        """The type of values other than ``None``; ``str`` for a choice of words."""
-        return str if self.words else next(kind for kind in self.types if kind is not type(None))
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The allowed words, if the type is a ``Literal``."""
-        return tuple(word for kind in (self.type, *self.types) for word in get_args(kind) if isinstance(word, str))
 
     def check(self, name: str, value: Any) -> None:
         """Raises ``SettingsError`` if the value is not allowed."""
-        if value is None and type(None) in self.types:
+        kinds = (self.type,) if isinstance(self.type, type) else get_args(self.type)
+        words = [word for kind in (self.type, *kinds) for word in get_args(kind) if isinstance(word, str)]
+        if value is None and type(None) in kinds:
             return
-        if LossWeights in self.types and not isinstance(value, LossWeights):
-            raise SettingsError(f"{name}={value!r}: expected LossWeights(full=…, ballots=…, edgeless=…).")
-        if self.words and value not in self.words:
-            raise SettingsError(f'unknown {name} "{value}": {did_you_mean(str(value), self.words)}')
-        if not self._is_within_limits(value):
-            number = "a whole number" if int in self.types else "a number"
+        if words and value not in words:
+            raise SettingsError(f'unknown {name} "{value}": {did_you_mean(str(value), words)}')
+        if not self._is_within_limits(value, int in kinds):
+            number = "a whole number" if int in kinds else "a number"
             wanted = "a positive number" if self.above is not None else f"{number} from {self.at_least} on"
             raise SettingsError(f"{name}={value!r}: expected {wanted}.")
 
-    def _is_within_limits(self, value: Any) -> bool:
+    def _is_within_limits(self, value: Any, whole: bool) -> bool:
         if self.at_least is None and self.above is None:
             return True
-        if not isinstance(value, Integral if int in self.types else Real) or isinstance(value, bool):
+        if not isinstance(value, Integral if whole else Real) or isinstance(value, bool):
             return False
         number = float(value)  # comparisons with NaN are False, so NaN is refused below
         large_enough = number > self.above if self.above is not None else number >= (self.at_least or 0)
@@ -94,40 +56,23 @@ class Setting:
 class FitSettings(TypedDict, total=False):
     """The arguments of ``fit`` on which the trained weights depend, described there."""
 
-    epochs: Annotated[int, Setting(200, "Passes over the data.", at_least=1)]
-    lr: Annotated[float, Setting(0.01, "Learning rate.", above=0)]
-    weight_decay: Annotated[float, Setting(5e-4, "Weight decay.", at_least=0)]
-    clip: Annotated[float | None, Setting(None, "Largest norm of the gradient.", above=0)]
-    batch_size: Annotated[int, Setting(64, "Graphs per step.", at_least=1)]
-    objective: Annotated[ObjectiveName | None, Setting(None, "balanced, paper, certified (nodes) or vote (graphs).")]
-    design_size: Annotated[int, Setting(0, "Size that objective=certified trains for.", at_least=0, from_recipe=False)]
-    against: Annotated[
-        Against,
-        Setting(
-            "any", "What that size counts (nodes): any change, or structure: edges and nodes added and deleted.",
-            from_recipe=False,
-        ),
-    ]  # fmt: skip
-    weights: Annotated[LossWeights | None, Setting(None)]
-    balance_classes: Annotated[bool, Setting(False, "Let every class count the same.")]
-    groups_per_step: Annotated[
-        int | None, Setting(None, "Subgraphs that stand for all in a step (graphs).", at_least=1)
-    ]
-    clusters: Annotated[int | None, Setting(None, "Train a large graph in so many clusters (nodes).", at_least=1)]
-    clusters_per_step: Annotated[int, Setting(1, "How many of them a step sees.", at_least=1)]
-    protocol: Annotated[
-        Protocol,
-        Setting(
-            "transductive",
-            "transductive, inductive: test nodes are not seen, or held-out: nor are validation nodes.",
-            from_recipe=False,
-        ),
-    ]
-    select_size: Annotated[int, Setting(0, "Keep the weights that are best certified at this size.", at_least=0)]
-    evaluate_every: Annotated[int, Setting(5, "Epochs between two evaluations.", at_least=1)]
-    patience: Annotated[
-        int | None, Setting(20, "Evaluations without improvement before it ends; 0: never.", at_least=1)
-    ]
+    epochs: Annotated[int, Setting(200, at_least=1)]
+    lr: Annotated[float, Setting(0.01, above=0)]
+    weight_decay: Annotated[float, Setting(5e-4, at_least=0)]
+    clip: Annotated[float | None, Setting(None, above=0)]
+    batch_size: Annotated[int, Setting(64, at_least=1)]
+    objective: Annotated[ObjectiveName | None, Setting(None)]
+    size: Annotated[int, Setting(0, at_least=0)]
+    against: Annotated[Against, Setting("any")]
+    edgeless_weight: Annotated[float, Setting(1.0, at_least=0)]
+    balance_classes: Annotated[bool | None, Setting(None)]
+    measure: Annotated[str | None, Setting(None)]
+    groups_per_step: Annotated[int | None, Setting(None, at_least=1)]
+    clusters: Annotated[int | None, Setting(None, at_least=1)]
+    clusters_per_step: Annotated[int, Setting(1, at_least=1)]
+    protocol: Annotated[Protocol, Setting("transductive")]
+    evaluate_every: Annotated[int, Setting(5, at_least=1)]
+    patience: Annotated[int | None, Setting(20, at_least=1)]
     seed: Annotated[int, Setting(0, at_least=0)]
 
 
@@ -150,26 +95,18 @@ def checked(given: Mapping[str, Any], task: str) -> FitSettings:
     for name, setting in SETTINGS.items():
         setting.check(name, settings[name])
     settings["objective"] = settings["objective"] or usual_objective(task)
-    settings["weights"] = settings["weights"] or LossWeights()
-    if settings["objective"] == "vote" and settings["weights"] != LossWeights():
+    rate = None if settings["measure"] is None else rate_of(settings["measure"])
+    if rate is not None and settings["objective"] == "certified":
         raise SettingsError(
-            f'{settings["weights"]}: objective="vote" is a single term. Leave out the weights, or choose "balanced".'
+            f'measure="{settings["measure"]}" chooses the prior, and so does objective="certified": leave one out.'
         )
     if settings["objective"] == "certified" and task == "graph":
         raise SettingsError(
             'objective="certified" is for node classification: train graph classifiers with "vote" (the default), then '
             "choose_voting_rule(model, data, division, size) finds the prior."
         )
-    if settings["objective"] == "certified" and settings["select_size"]:
-        raise SettingsError(
-            'objective="certified" keeps the weights that are best at design_size: leave out select_size.'
-        )
-    if settings["objective"] != "certified" and (settings["design_size"] or settings["against"] != "any"):
-        name = "design_size" if settings["design_size"] else "against"
-        raise SettingsError(
-            f'{name}={settings[name]} belongs to objective="certified"; to keep the weights that are best certified at '
-            "a size, give select_size."
-        )
+    if settings["objective"] != "certified" and settings["against"] != "any":
+        raise SettingsError(f'against="{settings["against"]}" belongs to objective="certified": leave it out.')
     complete: FitSettings = settings  # type: ignore[assignment]
     return complete
 
@@ -181,10 +118,7 @@ def usual_objective(task: str) -> ObjectiveName:
 
 def as_json(settings: FitSettings) -> dict[str, Any]:
     """The settings as JSON values."""
-    return {
-        name: asdict(value) if isinstance(value, LossWeights) else value.item() if hasattr(value, "item") else value
-        for name, value in settings.items()
-    }
+    return {name: value.item() if hasattr(value, "item") else value for name, value in settings.items()}
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -2,44 +2,70 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
 from agnncert.baselines.smoothing import Smoothing
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.votes import BoolArray, IntArray, under_vote
 from agnncert.datasets.splits import inductive_view
 from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
+from agnncert.engine import fast
 from agnncert.engine.call import Caller, bind
+from agnncert.engine.casting import cast, pair_facts
 from agnncert.errors import DatasetError, SettingsError
-from agnncert.graphs.graph import CanonicalGraph, Task, canonical, canonical_set, infer_task
-from agnncert.graphs.targets import class_numbers, graph_classes, target_rows
+from agnncert.graphs.graph import CanonicalGraph, Task, canonical
+from agnncert.graphs.targets import CanonicalData, class_numbers, graph_classes, prepared
+from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.measures import rare_class, rate_of, target_weights
+from agnncert.proving.theorems import certified_radius, tally
 from agnncert.training.clusters import ClusterObjective, partition
 from agnncert.training.objectives import (
     GraphObjective,
     NodeObjective,
-    NoisyNodeObjective,
     Objective,
     SampledGraphObjective,
     SampledNodeObjective,
-    noisy_graphs,
 )
-from agnncert.training.scoring import LAID_OUT_EDGES, Score, node_design_scorer, noisy_scorer, part_scorer, scorer
-from agnncert.training.settings import FitSettings
+from agnncert.training.rule_search import (
+    BallotTable,
+    Empty,
+    best_edgeless_prior,
+    best_threshold,
+    certified_accuracy,
+    largest_lead,
+    thresholds_of,
+    window,
+)
+from agnncert.training.settings import Against, FitSettings
 
 Defence: TypeAlias = Division | Smoothing | None
+Score = tuple[float, float]
+Scorer: TypeAlias = Callable[[], Score]
+
+LAID_OUT_EDGES = 1 << 22  # edges of a graph whose subgraphs are kept in memory between evaluations
+SCORED_SAMPLES = 20  # noisy graphs on which a smoothing defence is scored
 
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """The objective on the training part, and a function that scores the model on the validation part."""
+    """The objective on the training part, and a function that scores the model on the validation part.
+
+    Scores are compared from left to right; larger is better. The first number is the measure of the settings, of the
+    labels that are correct (and certified, if a size is given); the second breaks ties. ``settings`` leave nothing
+    open.
+    """
 
     objective: Objective
-    score: Callable[[], Score]
+    score: Scorer
+    settings: FitSettings
 
 
 def prepare(
@@ -49,7 +75,7 @@ def prepare(
 
     Args:
         model: The module, in eval mode.
-        data: A ``Data`` with masks or a ``GraphSet`` with splits.
+        data: A ``Data`` with masks, a ``GraphSet`` with splits, or a ``CanonicalData`` of one of them.
         division: A division, to train on its subgraphs; a smoothing defence, to train under its noise; or ``None``.
         settings: All settings of ``fit``, from ``checked``.
         vote: The voting rule under which weights are scored. Defaults to ``VotingRule()``.
@@ -61,52 +87,37 @@ def prepare(
     if isinstance(division, EdgeCentric) and division.edges_only:
         division = replace(division, edges_only=False)  # the subgraphs are the same: only what is proved differs
     _require_possible(division, settings, vote)
-    if infer_task(data) == "graph":
-        return _on_graphs(model, data, division, settings, vote)
-    if settings["objective"] == "vote":
-        raise SettingsError(
-            'objective="vote" trains graph classifiers; for nodes choose "balanced" or "paper", which have a '
-            "separate term for the prediction without edges."
-        )
-    data = data if settings["protocol"] == "transductive" else inductive_view(data)
-    loops = isinstance(division, Division) and division.self_loops
-    in_parts = settings["clusters"] is not None and not isinstance(division, Smoothing)  # no model sees the whole graph
-    graph = canonical(data, loops, compact=in_parts)
-    train, val = (masked_rows(data, name) for name in ("train_mask", "val_mask"))
-    call = bind(model, graph, "node")
-    y = checked_labels(getattr(data, "y", None), graph.num_nodes, np.concatenate([train, val]), call.num_classes)
-    seen, labels, rows = graph, y, torch.from_numpy(train)
-    if settings["protocol"] == "held-out":  # validation nodes come in when weights are scored, not before
-        seen, labels = canonical(inductive_view(data, validation=False), loops), y[rows]
-        rows = torch.arange(len(rows))
-    objective = _node_objective(call, seen, labels, rows, division, settings)
-    large = graph.num_edges > LAID_OUT_EDGES
-    if division is None and isinstance(objective, ClusterObjective) and large and seen is graph:
-        parts, scored = objective.scored(torch.from_numpy(val))
-        return TrainingSetup(objective, part_scorer(call, parts, y[scored].numpy()))
-    return TrainingSetup(objective, _scorer(call, graph, division, val, y.numpy()[val], settings, vote))
+    ready = prepared(data, compact=settings["clusters"] is not None)
+    on = _on_graphs if ready.task == "graph" else _on_nodes
+    return on(model, ready, division, settings, vote)
 
 
 def _require_possible(division: Defence, settings: FitSettings, vote: VotingRule | None) -> None:
-    if isinstance(division, Division) and division.rule("node") == "custom/node":
+    votes_of = division if isinstance(division, Division) else None
+    if votes_of is not None and votes_of.rule("node") == "custom/node":
         raise SettingsError(
             f"fit does not train on the subgraphs of a division of your own, {type(division).__name__}: train without "
             "a division or with a built-in one, such as EdgeCentric, and certify with your own."
         )
-    size = settings["select_size"]
-    per_neighbour = isinstance(division, Division) and division.is_per_neighbour
-    groups = division.num_groups if isinstance(division, Division) and not per_neighbour else 0
-    if vote is not None and not isinstance(division, Division):
+    per_neighbour = votes_of is not None and votes_of.is_per_neighbour
+    if vote is not None and votes_of is None:
         raise SettingsError(f"{vote}: only the ballots of a division are added up; leave it out, or give a division.")
-    if vote is not None and settings["objective"] == "certified":
-        raise SettingsError(
-            f'{vote}: objective="certified" scores weights by the best prior, and choose_vote finds it; leave it out.'
-        )
-    if 2 * size > groups and not per_neighbour and (vote is None or not vote.prior):
-        reason = f"{groups} ballots certify at most size {groups // 2}" if groups else "there is no division"
-        raise SettingsError(f"select_size={size}, but {reason}: choose a smaller size, or more groups.")
     if settings["objective"] == "certified":
-        _require_designed(division)
+        if vote is not None:
+            raise SettingsError(
+                f'{vote}: objective="certified" scores weights by the best prior, and choose_voting_rule finds it; '
+                "leave it out."
+            )
+        if votes_of is None or not votes_of.knows_empty_groups:
+            raise SettingsError(
+                f'objective="certified" counts the empty groups of EdgeCentric or NodeCentric, not of {division}: '
+                "choose one of these without gated features, or another objective."
+            )
+    elif not per_neighbour and (vote is None or not vote.prior):
+        groups, size = 0 if votes_of is None else votes_of.num_groups, settings["size"]
+        if 2 * size > groups:
+            reason = f"{groups} ballots certify at most size {groups // 2}" if groups else "there is no division"
+            raise SettingsError(f"size={size}, but {reason}: choose a smaller size, or more groups.")
     if settings["objective"] == "paper" and per_neighbour:
         raise SettingsError(
             'objective="paper" is a sum over all groups, which are beyond number here: choose "balanced".'
@@ -117,70 +128,236 @@ def _require_possible(division: Defence, settings: FitSettings, vote: VotingRule
         )
 
 
-def _require_designed(division: Defence) -> None:
-    """Refuses a division for which ``choose_voting_rule`` chooses no prior."""
-    if not isinstance(division, Division) or not division.knows_empty_groups:
+def _on_nodes(
+    model: torch.nn.Module, ready: CanonicalData, division: Defence, settings: FitSettings, vote: VotingRule | None
+) -> TrainingSetup:
+    if settings["objective"] == "vote":
         raise SettingsError(
-            f'objective="certified" counts the empty groups of EdgeCentric or NodeCentric, not of {division}: '
-            "choose one of these without gated features, or another objective."
+            'objective="vote" trains graph classifiers; for nodes choose "balanced" or "paper", which have a '
+            "separate term for the prediction without edges."
         )
+    if settings["protocol"] != "transductive":
+        ready = prepared(inductive_view(ready.data), compact=settings["clusters"] is not None)
+    data, loops = ready.data, isinstance(division, Division) and division.self_loops
+    graph = ready.targets(self_loops=loops).graph
+    train, val = masked_rows(data, "train_mask"), masked_rows(data, "val_mask")
+    call = bind(model, graph, "node")
+    y = checked_labels(getattr(data, "y", None), ready.total, np.concatenate([train, val]), call.num_classes)
+    settings = _with_measure(settings, y[torch.from_numpy(train)], call.num_classes)
+    seen, labels, rows = graph, y, torch.from_numpy(train)
+    if settings["protocol"] == "held-out":  # validation nodes come in when weights are scored, not before
+        seen, labels = canonical(inductive_view(data, validation=False), loops), y[rows]
+        rows = torch.arange(len(rows))
+    objective = _node_objective(call, seen, labels, rows, division, settings)
+    part = Validation(call, graph, "node", val, y.numpy()[val], settings["measure"], _rarest(labels[rows]))
+    large = graph.num_edges > LAID_OUT_EDGES
+    if division is None and isinstance(objective, ClusterObjective) and large and seen is graph:
+        return TrainingSetup(objective, part.by_prediction(objective), settings)
+    return TrainingSetup(objective, part.scorer(division, settings, vote), settings)
 
 
-def _scorer(
-    call: Caller,
-    graph: CanonicalGraph,
-    division: Defence,
-    rows: Any,
-    truth: Any,
-    settings: FitSettings,
-    vote: VotingRule | None,
-) -> Callable[[], Score]:
-    if isinstance(division, Smoothing):
-        division.count(call, graph, rows, 1, settings["seed"])  # errors come now, not after the first epoch
-        return noisy_scorer(call, graph, division, rows, truth, settings["seed"])
-    if settings["objective"] == "certified" and division is not None:
-        return node_design_scorer(call, graph, division, rows, truth, settings["design_size"], settings["against"])
-    return scorer(call, graph, division, rows, truth, settings["select_size"], vote)
+def _node_objective(
+    call: Caller, graph: CanonicalGraph, y: Tensor, rows: Tensor, division: Defence, settings: FitSettings
+) -> Objective:
+    def on(part: CanonicalGraph, labels: Tensor, part_rows: Tensor) -> NodeObjective | SampledNodeObjective:
+        if isinstance(division, Division) and not division.has_disjoint_union:
+            return SampledNodeObjective.of(call, part, labels, part_rows, division, settings)
+        return NodeObjective.of(call, part, labels, part_rows, division, settings)
+
+    if settings["clusters"] is None:
+        return on(graph, y, rows)
+    clusters = partition(graph, settings["clusters"])
+    return ClusterObjective(graph, y, rows, clusters, settings["clusters_per_step"], on)
 
 
 def _on_graphs(
-    model: torch.nn.Module, data: Any, division: Defence, settings: FitSettings, vote: VotingRule | None
+    model: torch.nn.Module, ready: CanonicalData, division: Defence, settings: FitSettings, vote: VotingRule | None
 ) -> TrainingSetup:
     if settings["clusters"] is not None:
         raise SettingsError(
             f"clusters={settings['clusters']} cuts one large graph, but these are many: use batch_size."
         )
     loops = isinstance(division, Division) and division.self_loops
-    train, val = (part_rows(data, name) for name in ("train", "val"))
-    joined, held_out = (canonical_set([data[int(k)] for k in part], loops) for part in (train, val))
+    train, val = (part_rows(ready.data, name) for name in ("train", "val"))
+    joined, held_out = (ready.targets(part, loops).graph for part in (train, val))
     call = bind(model, joined, "graph")
-    y = checked_labels(graph_classes(data), len(data), torch.cat([train, val]).numpy(), call.num_classes)
-    score = _scorer(call, held_out, division, np.arange(len(val)), y[val].numpy(), settings, vote)
+    y = checked_labels(graph_classes(ready.data), ready.total, torch.cat([train, val]).numpy(), call.num_classes)
+    if settings["edgeless_weight"] != 1:
+        raise SettingsError(
+            f"edgeless_weight={settings['edgeless_weight']}: a graph has no prediction without edges; leave it out."
+        )
+    labels = y[train]
+    settings = _with_measure(settings, labels, call.num_classes)
+    rows, truth = np.arange(len(val)), y[val].numpy()
+    part = Validation(call, held_out, "graph", rows, truth, settings["measure"], _rarest(labels))
+    score = part.scorer(division, settings, vote)
     objective: Objective
     if isinstance(division, Smoothing):
-        objective = noisy_graphs(call, joined, y[train], division, settings)
+        objective = SampledGraphObjective.of_noise(call, joined, labels, division, settings)
     elif division is None or division.has_disjoint_union:
-        objective = GraphObjective.of(call, joined, y[train], division, settings)
+        objective = GraphObjective.of(call, joined, labels, division, settings)
     else:
-        objective = SampledGraphObjective.of(call, joined, y[train], division, settings)
-    return TrainingSetup(objective, score)
+        objective = SampledGraphObjective.of(call, joined, labels, division, settings)
+    return TrainingSetup(objective, score, settings)
 
 
-def _node_objective(
-    call: Caller, graph: CanonicalGraph, y: Tensor, rows: Tensor, division: Defence, settings: FitSettings
-) -> Objective:
-    if isinstance(division, Smoothing):
-        return NoisyNodeObjective(NodeObjective.of(call, graph, y, rows, None, settings), division)
+def _with_measure(settings: FitSettings, y: Tensor, num_classes: int) -> FitSettings:
+    """The settings with what the labels of the training part decide: whether classes are balanced, and the measure."""
+    balance = settings["balance_classes"]
+    if balance is None:
+        balance = rare_class(torch.bincount(y).numpy()) is not None
+    measure = settings["measure"] or ("balanced" if balance else "accuracy")
+    if rate_of(measure) is not None and num_classes != 2:
+        raise SettingsError(f'measure="{measure}" is for two classes, and there are {num_classes}: choose "balanced".')
+    return {**settings, "balance_classes": balance, "measure": measure}
 
-    def on(part: CanonicalGraph, labels: Tensor, part_rows: Tensor) -> NodeObjective | SampledNodeObjective:
-        if division is None or division.has_disjoint_union:
-            return NodeObjective.of(call, part, labels, part_rows, division, settings)
-        return SampledNodeObjective.of(call, part, labels, part_rows, division, settings)
 
-    if settings["clusters"] is None:
-        return on(graph, y, rows)
-    clusters = partition(graph, settings["clusters"])
-    return ClusterObjective(graph, y, rows, clusters, settings["clusters_per_step"], on)
+def _rarest(y: Tensor) -> int:
+    """The rarest class of the training part; with ties, and two classes, class 1."""
+    count = np.bincount(y.numpy())
+    return min(np.flatnonzero(count).tolist(), key=lambda label: (count[label], -label))
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The validation part, and the ways in which a model is scored on it, with the weights that it has at each call.
+
+    Attributes:
+        call: The model, bound to the graph.
+        graph: The canonical graph, or the validation graphs joined into one.
+        task: ``"node"`` or ``"graph"``.
+        rows: Nodes to score on, or the numbers of all joined graphs.
+        truth: Their labels.
+        measure: As in the settings of ``fit``.
+        positive: The class whose recall is measured, if that is the measure.
+    """
+
+    call: Caller
+    graph: CanonicalGraph
+    task: Task
+    rows: IntArray
+    truth: IntArray
+    measure: str | None = "accuracy"
+    positive: int = 1
+
+    def scorer(self, division: Defence, settings: FitSettings, vote: VotingRule | None) -> Scorer:
+        """The score that the settings of ``fit`` ask for.
+
+        Raises:
+            SettingsError: The division cannot use this voting rule.
+        """
+        if division is None:
+            return self.by_prediction()
+        if isinstance(division, Smoothing):
+            return self.by_noise(division, settings["seed"])
+        if settings["objective"] == "certified":
+            return self.by_best_prior(division, settings["size"], settings["against"])
+        return self.by_vote(division, settings["size"], vote)
+
+    def by_vote(self, division: Division, size: int, vote: VotingRule | None = None) -> Scorer:
+        """Measure of the vote, certified at ``size``; ties by the mean share of votes for the true class."""
+        rule, num_classes = division.rule(self.task), self.call.num_classes
+        spelled = (vote or VotingRule()).under(rule, num_classes)
+        plain = spelled == VotingRule().under(rule, num_classes) and not division.is_per_neighbour
+        rate, layout = rate_of(self.measure or "accuracy"), self._layout(division)
+        if rate is not None and vote is not None:
+            raise SettingsError(f'{vote}: measure="{self.measure}" chooses the voting rule; leave it out.')
+
+        def score() -> Score:
+            if rate is not None:
+                evidence = self._evidence(division, layout, spelled)
+                return self._recall(
+                    BallotTable.of(evidence, self.truth), thresholds_of(division, self.task), rate, size
+                )
+            if plain:
+                votes, _ = cast(self.call, self.graph, division, self.rows, layout=layout)
+                counts, counted = votes.counts, tally(votes)
+                label, radius = counted.label, certified_radius(counted)
+            else:
+                evidence = self._evidence(division, layout, spelled)
+                counts, (label, radius) = evidence.votes.counts, evidence.label_and_radius()
+            return self._counted((label == self.truth) & (radius >= size), counts)
+
+        return score
+
+    def by_best_prior(self, division: Division, size: int, against: Against) -> Scorer:
+        """Mean certified accuracy around ``size`` with the best prior for the votes; ties by the accuracy."""
+        sizes, own = window(size), division.is_per_neighbour
+        empties: list[Empty] = ["abstain"] if own else ["edgeless", "abstain"]
+        # With one subgraph per neighbour the prediction without edges is a prior.
+        vote = VotingRule(prior=int(own)).under(division.rule("node"), self.call.num_classes)
+        layout = self._layout(division)
+
+        def score() -> Score:
+            table = BallotTable.of(self._evidence(division, layout, vote), self.truth, against, self.measure)
+            rules = [best_edgeless_prior(table, sizes, empty) for empty in empties]
+            found, best = max(((certified_accuracy(table, rule, *sizes), rule) for rule in rules), key=itemgetter(0))
+            return found, certified_accuracy(table, best, 0)
+
+        return score
+
+    def by_noise(self, defence: Smoothing, seed: int) -> Scorer:
+        """Accuracy of the vote on a few noisy graphs, the same at every evaluation."""
+        defence.count(self.call, self.graph, self.rows, 1, seed)  # errors come now, not after the first epoch
+
+        def score() -> Score:
+            counts = defence.count(self.call, self.graph, self.rows, SCORED_SAMPLES, seed)
+            return self._counted(counts.argmax(axis=1) == self.truth, counts)
+
+        return score
+
+    def by_prediction(self, clusters: ClusterObjective | None = None) -> Scorer:
+        """Accuracy on the whole graph, or on clusters if it is too large for one pass; ties by the loss."""
+        call, rows, truth = self.call, torch.from_numpy(self.rows), torch.from_numpy(self.truth)
+
+        @torch.no_grad()
+        def score() -> Score:
+            logits, y = [], []
+            for part, chosen, labels in [(self.graph, rows, truth)] if clusters is None else clusters.scored(rows):
+                values = call.edge_values(part)
+                logits.append(call(part.x.to(call.dtype), part.edge_index, values, part.batch)[chosen])
+                y.append(labels)
+            predicted, true = torch.cat(logits), torch.cat(y)
+            right = (predicted.argmax(1) == true).numpy()
+            ordered = replace(self, truth=true.numpy())  # as the clusters are
+            return ordered._measured(right, predicted.numpy()), -float(F.cross_entropy(predicted, true))
+
+        return score
+
+    def _counted(self, right: BoolArray, counts: IntArray) -> Score:
+        share = counts[np.arange(len(self.truth)), self.truth] / np.maximum(counts.sum(1), 1)
+        return self._measured(right, counts), float(share.mean())
+
+    def _measured(self, right: BoolArray, scores: Any) -> float:
+        """The measure of labels without a certificate, or of correct labels; ``scores`` of the classes, ``[n, C]``."""
+        rate = rate_of(self.measure or "accuracy")
+        if rate is None:
+            weights = None if self.measure != "balanced" else target_weights(self.truth, "balanced")
+            return float(right.mean() if weights is None else weights @ right)
+        leads, is_positive = scores[:, 1 - self.positive] - scores[:, self.positive], self.truth == self.positive
+        lead = largest_lead(leads, ~is_positive, int(rate * (~is_positive).sum()))
+        return float((leads <= lead)[is_positive].mean()) if is_positive.any() else 0.0
+
+    def _recall(self, table: BallotTable, empties: list[Empty], rate: float, size: int) -> Score:
+        """Certified recall at a size and recall, with the threshold for a false positive rate without an attack."""
+        is_positive = self.truth == self.positive
+        most = int(rate * (~is_positive).sum())
+        *_, kept = best_threshold(table, empties, self.positive, ~is_positive, most, size)
+        return kept[0] / max(1, is_positive.sum()), kept[1] / max(1, is_positive.sum())
+
+    def _layout(self, division: Division) -> fast.Plan | None:
+        """The subgraphs for all evaluations; ``None`` if they are too large to keep."""
+        if not division.has_disjoint_union or self.graph.num_edges > LAID_OUT_EDGES:
+            return None
+        return fast.plan(self.graph, division, None if self.task == "graph" else self.rows, self.call.dtype)
+
+    def _evidence(self, division: Division, layout: fast.Plan | None, vote: VotingRule) -> BallotEvidence:
+        """The evidence that ``certify`` would store."""
+        votes, cover = cast(self.call, self.graph, division, self.rows, layout=layout)
+        added, edgeless = under_vote(votes, vote)
+        pairs = pair_facts(self.graph, division, self.rows, votes.indptr, votes.group)
+        rule, widths = division.rule(self.task), cover[1].astype(np.int32)
+        return BallotEvidence(added, rule, cover[0], widths, "node_id", division.parameters, vote, **edgeless, **pairs)
 
 
 def require_vote(vote: VotingRule | None, division: Division, task: Task, num_classes: int | None = None) -> None:
@@ -233,7 +410,7 @@ def masked_rows(data: Data, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
         )
     if not bool(((flags == 0) | (flags == 1)).all()):
         raise DatasetError(f"{name} holds other numbers than 0 and 1: a mask says True or False for each node.")
-    rows = target_rows(flags.bool().numpy(), int(data.num_nodes))
+    rows = np.flatnonzero(flags.bool().numpy())
     if len(rows) == 0:
         raise DatasetError(f"{name} is empty: training needs at least one node in train_mask and one in val_mask.")
     return rows

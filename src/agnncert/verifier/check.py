@@ -14,31 +14,38 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.claim import Claim, make_claim, make_sample_claim
+from agnncert.certificates.claim import Claim, make_sample_claim
 from agnncert.certificates.file import Contents
-from agnncert.certificates.rules import RULES, why_not
 from agnncert.certificates.votes import Ballots
 from agnncert.verifier import recount
-from agnncert.verifier.recount_samples import bound_classes, check_samples, check_work, holds, right_radius
 
 # What a claim says that its evidence does not imply: anyone with the graph and the model can check it.
 _TAKEN_AS_STATED = ("digests", "notes", "library_version")
 AT_ONCE = min(4, os.cpu_count() or 1)  # threads that count ballots again
 
 
-def check_contents(contents: Contents) -> tuple[list[str], list[str]]:
-    """What is wrong with a file's statements, and what was checked.
+def check_ballot_file(contents: Contents, ballots: Ballots, expected: Claim) -> list[str]:
+    """What is wrong with the statements of a file that holds ballots.
 
-    Raises:
-        CertificateError: The evidence is damaged or contradicts itself, so that nothing can be derived from it.
+    Args:
+        contents: What the file says.
+        ballots: The ballots in it.
+        expected: The claim that these ballots allow.
     """
-    wrong = _check_ballots(contents) if contents.kind == "ballots" else _check_samples(contents)
-    n, stated = len(contents.arrays["target"]), len(contents.budgets)
-    checked = ["the claim, word for word", f"label, radius and new neighbours of {n:,} targets"]
-    return wrong, checked + ([f"{stated} stated budgets"] if stated else [])
+    wrong = [
+        *check_targets(contents, len(ballots.votes.default)),
+        *check_claim(contents.claim, expected, {"graph", "model", "division"}),
+    ]
+    named = contents.claim.digests.get("division")
+    if named is not None and named != hashlib.sha256(contents.claim.division.encode()).hexdigest():
+        wrong.append("the digest of the division is not that of the division that is named")
+    if ("structure_radius" in contents.arrays) != ballots.rule.startswith("per-"):
+        wrong.append("a radius against structure alone is stated exactly where every neighbour has a group of its own")
+    return wrong or _check_votes(contents, ballots)
 
 
-def _check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[str]:
+def check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[str]:
+    """What a claim says that does not follow from its evidence."""
     for name in set(claim.digests) - digests:
         yield f"the claim has a digest of {name!r}, which nobody could check"
     for text in (*claim.notes, claim.library_version):
@@ -49,7 +56,8 @@ def _check_claim(claim: Claim, expected: Claim, digests: set[str]) -> Iterator[s
             yield f'the claim\'s "{name}" is not what its evidence allows it to say'
 
 
-def _check_targets(contents: Contents, num_targets: int) -> Iterator[str]:
+def check_targets(contents: Contents, num_targets: int) -> Iterator[str]:
+    """What is wrong with the list of targets."""
     if len(contents.arrays["target"]) != num_targets:
         yield f"there are {len(contents.arrays['target'])} targets, but evidence about {num_targets}"
     for name in ("target", "row"):
@@ -66,42 +74,11 @@ def _repeats(values: npt.NDArray[Any]) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def _check_ballots(contents: Contents) -> list[str]:
-    ballots, claim = Ballots.load(contents.evidence, contents.settings), contents.claim
-    expected = make_claim(
-        rule=ballots.rule,
-        division=claim.division,
-        num_groups=ballots.votes.num_groups,
-        ids=ballots.ids,
-        tolerance=claim.tolerance,
-        digests=claim.digests,
-        parameters=ballots.parameters,
-        locality=claim.locality,
-        vote=ballots.vote,
-    )
-    wrong = [
-        *_check_targets(contents, ballots.num_targets),
-        *_check_claim(claim, expected, {"graph", "model", "division"}),
-    ]
-    wrong += _check_division(claim, ballots)
-    if ("structure_radius" in contents.arrays) != RULES[ballots.rule].own_groups:
-        wrong.append("a radius against structure alone is stated exactly where every neighbour has a group of its own")
-    return wrong or _check_votes(contents, ballots)
-
-
-def _check_division(claim: Claim, ballots: Ballots) -> Iterator[str]:
-    reason = why_not(ballots.rule, claim.division, ballots.votes.num_groups, dict(ballots.parameters))
-    if reason:
-        yield reason
-    named = claim.digests.get("division")
-    if named is not None and named != hashlib.sha256(claim.division.encode()).hexdigest():
-        yield "the digest of the division is not that of the division that is named"
-
-
 def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:
     """Derives every statement again, some targets at a time."""
-    shape = len(contents.budgets), ballots.num_targets
-    prices, touch_prices, fails = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
+    shape = len(contents.budgets), len(ballots.votes.default)
+    prices, touch_prices = np.zeros(shape), np.zeros(shape)
+    fails, wrong_answer = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
 
     def wrong_in(part: slice) -> dict[str, int]:
         piles = recount.sort_part(ballots, part)
@@ -119,26 +96,36 @@ def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:
             if touches is not None:
                 touch_prices[i, part] = touches
             fails[i, part] = ~holds
-            bad[f"answer for {budget}"] = contents.arrays["holds"][i, part] != holds
+            wrong_answer[i, part] = contents.arrays["holds"][i, part] != holds
         return {name: int(where.sum()) for name, where in bad.items()}
 
     wrong: Counter[str] = Counter()
     with ThreadPoolExecutor(AT_ONCE) as pool:  # numpy lets other threads run while it works
         for found in pool.map(wrong_in, recount.parts_of(ballots)):
             wrong.update(found)
-    reasons = [_of_targets(name, number, "ballots") for name, number in wrong.items() if number]
+    reasons = [of_targets(name, number, "ballots") for name, number in wrong.items() if number]
     for i, budget in enumerate(contents.budgets):
+        if wrong_answer[i].any():
+            reasons.append(of_targets(f"answer for {budget}", int(wrong_answer[i].sum()), "ballots"))
         if contents.broken_at_most[i] != recount.broken(ballots, budget, prices[i], fails[i], touch_prices[i]):
             reasons.append(f"the stated number of targets that {budget} can break does not follow from the ballots")
     return reasons
 
 
-def _check_samples(contents: Contents) -> list[str]:
-    check_samples(contents.evidence, contents.settings)
+def check_sample_file(contents: Contents) -> list[str]:
+    """What is wrong with the statements of a file that holds counts of random samples.
+
+    Raises:
+        CertificateError: The counts are damaged or contradict themselves, so that nothing can be derived from them.
+    """
+    from agnncert.verifier import recount_samples as samples
+
+    bound_classes, holds = samples.bound_classes, samples.holds
+    samples.check_samples(contents.evidence, contents.settings)
     settings, claim = contents.settings, contents.claim
     selection, estimation = (contents.evidence[name].astype(np.int64) for name in ("selection", "estimation"))
     noise, alpha, num_targets = settings["noise"], settings["alpha"], len(estimation)
-    check_work(noise, contents.budgets, num_targets)
+    samples.check_work(noise, contents.budgets, num_targets)
     expected = make_sample_claim(
         method=settings["method"],
         noise=noise,
@@ -147,21 +134,22 @@ def _check_samples(contents: Contents) -> list[str]:
         scope=settings["scope"],
         ids=claim.ids,
     )
-    wrong = [*_check_targets(contents, num_targets), *_check_claim(claim, expected, {"graph", "model"})]
+    wrong = [*check_targets(contents, num_targets), *check_claim(claim, expected, {"graph", "model"})]
     if wrong:
         return wrong
     # What one attacked graph can break speaks about all targets at once, whatever the scope.
-    together = bound_classes(selection, estimation, alpha / max(num_targets, 1))
+    sources = samples.intercepted(noise, contents.evidence)
+    together = bound_classes(selection, estimation, alpha / max(num_targets, 1), sources)
     one_by_one = settings["scope"] == "each target"
-    bounds = bound_classes(selection, estimation, alpha) if one_by_one else together
+    bounds = bound_classes(selection, estimation, alpha, sources) if one_by_one else together
     bad = {
         "label": contents.arrays["label"] != bounds.label,
-        "radius": ~right_radius(noise, bounds, contents.arrays["radius"]),
+        "radius": ~samples.right_radius(noise, bounds, contents.arrays["radius"]),
         "number of new neighbours": contents.arrays["new_neighbours"] != -1,  # noise never covers unlimited changes
     }
     for i, budget in enumerate(contents.budgets):
         bad[f"answer for {budget}"] = contents.arrays["holds"][i] != holds(noise, bounds, budget)
-    reasons = [_of_targets(name, int(where.sum()), "samples") for name, where in bad.items() if where.any()]
+    reasons = [of_targets(name, int(where.sum()), "samples") for name, where in bad.items() if where.any()]
     for budget, stated in zip(contents.budgets, contents.broken_at_most, strict=True):
         fails = ~holds(noise, together, budget)
         if stated != (fails.any() if settings["task"] == "graph" else fails.sum()):
@@ -169,5 +157,6 @@ def _check_samples(contents: Contents) -> list[str]:
     return reasons
 
 
-def _of_targets(name: str, number: int, evidence: str) -> str:
+def of_targets(name: str, number: int, evidence: str) -> str:
+    """A sentence about so many wrong statements."""
     return f"the {name} of {number:,} targets does not follow from the {evidence}"

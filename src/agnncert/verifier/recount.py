@@ -141,11 +141,12 @@ def sort_ballots(ballots: Ballots) -> Iterator[Piles]:
 
 def parts_of(ballots: Ballots) -> list[slice]:
     """Consecutive targets that are sorted together, so that memory follows no more than a few ballots."""
-    entries = ballots.votes.indptr + np.arange(ballots.num_targets + 1)  # each target also has unlisted ballots
+    n = len(ballots.votes.default)
+    entries = ballots.votes.indptr + np.arange(n + 1)  # each target also has unlisted ballots
     parts, start = [], 0
-    while start < ballots.num_targets:
+    while start < n:
         stop = int(np.searchsorted(entries, entries[start] + BALLOTS_AT_ONCE, side="right")) - 1
-        stop = min(max(stop, start + 1), ballots.num_targets)
+        stop = min(max(stop, start + 1), n)
         parts.append(slice(start, stop))
         start = stop
     return parts
@@ -265,6 +266,8 @@ def _without_votes(ballots: Ballots, targets: slice, pair: Numbers) -> list[Numb
     found = []
     if ballots.edgeless is not None:
         found.append(np.arange(n) * classes + ballots.edgeless[targets].astype(np.int64))
+    if own.is_per_neighbour(ballots) and isinstance(ballots.vote.empty, int):
+        found.append(np.arange(n) * classes + ballots.vote.empty)  # every ballot that goes becomes one of this class
     taken = _distinct(np.concatenate([pair, *found]))
     for _ in range(2):
         target, missing = _first_missing(taken // classes, rank[taken % classes], n, classes)
@@ -472,7 +475,7 @@ def broken(
         fails: Targets that do not hold against ``budget`` one by one, shape ``[n]``.
         touch_prices: As from :func:`statements`, where every neighbour has its own group.
     """
-    if ballots.task == "graph":
+    if ballots.rule.endswith("/graph"):
         return int(fails.any())
     touched = budget.delete_nodes + min(budget.change_features + 1, fails.sum()) if budget.target_features else 0.0
     brings_edges = budget.inject_nodes and budget.edges_per_injected  # asked because 0 times infinity is NaN

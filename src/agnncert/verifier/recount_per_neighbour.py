@@ -1,6 +1,6 @@
 """The part of the recount for divisions that use one group per neighbour, pair or node (``T=inf``).
 
-Shares no code with ``own_groups``, and works differently: instead of closed formulas it tries the numbers at which a
+Shares no code with ``per_neighbour``, and works differently: instead of closed formulas it tries the numbers at which a
 gain bends, and searches radii and prices by bisection.
 """
 

@@ -6,6 +6,7 @@ It shares no code with ``samples``, which made the statements, and works in othe
     probabilities        found by search; binomial tails are integrated           an inverse beta function
     noise that flips     regions are filled one after the other                   a curve is interpolated
     noise that deletes   one linear program for all tests                         a formula for each test
+    intercepted paths    factors are sorted and multiplied for each target        tables of logarithms
 
 Probabilities are exact to about 1e-14. Wherever they are used they are first moved by ``MARGIN`` against the label, as
 the prover does, so that rounding neither certifies too much nor makes the two disagree where probabilities tie.
@@ -36,12 +37,14 @@ LEAST_ALPHA = 1e-100  # divided by the number of targets and classes it must sti
 MOST_ALPHA = 0.9  # up to here bounds were compared with exact ones
 MOST_FLIPS = 2000  # larger attacks are never certified
 MOST_MIXED = 100  # largest radius if additions and deletions have different rates
-MOST_INJECTED = 2**31  # largest radius that counts injected nodes
+MOST_NODES = 2**31  # largest radius that counts nodes
+MOST_HOPS = 16
 
 _SETTINGS = {"method", "noise", "alpha", "scope", "seed", "task"}
 _PARAMETERS = {
     "flips": {"kind", "p_add", "p_delete", "p_add_feature", "p_delete_feature", "num_features", "where"},
     "deletions": {"kind", "p_edge", "p_node", "test", "edges_per_injected"},
+    "interception": {"kind", "p_delete", "p_ablate", "hops"},
 }
 
 
@@ -51,14 +54,18 @@ def check_samples(arrays: Mapping[str, Numbers], settings: Mapping[str, Any]) ->
     Raises:
         CertificateError: Naming the first thing that is wrong.
     """
-    _require(set(arrays) == {"selection", "estimation"}, f"the arrays are {reprlib.repr(sorted(arrays))}")
     _require(
         set(settings) == _SETTINGS, f"the settings are {reprlib.repr(sorted(settings))}, expected {sorted(_SETTINGS)}"
     )
-    shapes = {counts.shape for counts in arrays.values()}
+    _check_noise(settings["noise"], settings["task"])
+    of_paths = {"start", "paths"} if settings["noise"]["kind"] == "interception" else set()
+    known = {"selection", "estimation"} | of_paths
+    _require(set(arrays) == known, f"the arrays are {reprlib.repr(sorted(arrays))}, expected {sorted(known)}")
+    counted = {name: arrays[name] for name in ("selection", "estimation")}
+    shapes = {counts.shape for counts in counted.values()}
     fits = len(shapes) == 1 and all(len(s) == 2 and 0 < s[1] <= MOST_CLASSES for s in shapes)
     _require(fits, f"counts are not [targets, classes], of at most {MOST_CLASSES:,} classes")
-    for name, counts in arrays.items():
+    for name, counts in counted.items():
         _require(counts.dtype.kind in "iu", f"{name} counts are no whole numbers")
         _require(bool(((counts >= 0) & (counts <= MOST_SAMPLES)).all()), f"{name} counts are negative or too large")
         sums = np.unique(counts.sum(axis=1)).tolist()
@@ -72,13 +79,22 @@ def check_samples(arrays: Mapping[str, Numbers], settings: Mapping[str, Any]) ->
     _require(settings["task"] in ("node", "graph"), f"the task is {reprlib.repr(settings['task'])}")
     seed = settings["seed"]
     _require(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0, f"the seed is {reprlib.repr(seed)}")
-    _check_noise(settings["noise"], settings["task"])
+    if of_paths:
+        _check_paths(arrays["start"], arrays["paths"], len(counted["selection"]), settings["noise"]["hops"])
+
+
+def _check_paths(start: Numbers, paths: Numbers, num_targets: int, hops: int) -> None:
+    """Refuses lists of paths that no graph has: one list for each target, and a path or more in each line of it."""
+    whole = start.dtype.kind in "iu" and paths.dtype.kind in "iu"
+    _require(whole and start.shape == (num_targets + 1,), "the paths are not whole numbers for every target")
+    ends = start.astype(np.int64)
+    rising = ends[0] == 0 and bool((np.diff(ends) >= 0).all())
+    _require(rising and paths.shape == (ends[-1], hops), "the lists of paths do not belong to the targets")
+    _require(bool((paths >= 0).all()) and bool(paths.any(axis=1).all()), "a node reaches its target over no path")
 
 
 def _check_noise(noise: Any, task: str) -> None:
-    _require(
-        isinstance(noise, dict) and noise.get("kind") in ("flips", "deletions"), f"the noise is {reprlib.repr(noise)}"
-    )
+    _require(isinstance(noise, dict) and noise.get("kind") in list(_PARAMETERS), f"the noise is {reprlib.repr(noise)}")
     known = _PARAMETERS[noise["kind"]]
     _require(set(noise) == known, f"{noise['kind']} noise has {reprlib.repr(sorted(noise))}, expected {sorted(known)}")
     rates = {name: value for name, value in noise.items() if name.startswith("p_")}
@@ -91,6 +107,10 @@ def _check_noise(noise: Any, task: str) -> None:
         _require(most == "inf" or _is_whole(most), f"edges_per_injected is {reprlib.repr(most)}")
         # A readout sees injected nodes even if they have lost all edges.
         _require(task == "node", "noise that deletes proves nothing about whole graphs")
+    elif noise["kind"] == "interception":
+        hops = noise["hops"]
+        _require(type(hops) is int and 1 <= hops <= MOST_HOPS, f"hops is {reprlib.repr(hops)}")
+        _require(task == "node", "noise that intercepts messages proves nothing about whole graphs")
     else:
         on_edges, on_features = _noise_on(noise, ""), _noise_on(noise, "_feature")
         _require(max(on_edges, on_features) < 1, "such noise says nothing about the input")
@@ -121,11 +141,16 @@ def _noise_on(noise: Noise, what: str) -> float:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Label of each target, a lower bound on its probability and an upper bound on every other's, each ``[n]``."""
+    """Label of each target, a lower bound on its probability and an upper bound on every other's, each ``[n]``.
+
+    For noise that intercepts messages also, for each target, the probabilities that the messages of its sources are
+    intercepted, from the most dangerous source on.
+    """
 
     label: Numbers
     top: Numbers
     other: Numbers
+    sources: list[list[float]] | None = None
 
     @property
     def decided(self) -> Flags:
@@ -133,7 +158,28 @@ class Bounds:
         return np.asarray(self.top > self.other)
 
 
-def bound_classes(selection: Numbers, estimation: Numbers, alpha: float) -> Bounds:
+def intercepted(noise: Noise, arrays: Mapping[str, Numbers]) -> list[list[float]] | None:
+    """For each target, how probable it is that noise intercepts each of its sources, ascending; else ``None``.
+
+    A source is intercepted if its features are deleted, or else if every path from it is cut. By the inequality of
+    Harris (1960) the paths are cut with at least the product of their probabilities.
+    """
+    if noise["kind"] != "interception":
+        return None
+    arrives = [(1 - noise["p_delete"]) ** length for length in range(1, int(noise["hops"]) + 1)]
+    lists = []
+    for first, last in zip(arrays["start"][:-1].tolist(), arrays["start"][1:].tolist(), strict=True):
+        chances = []
+        for paths in arrays["paths"][first:last].tolist():
+            all_cut = math.prod((1 - p) ** number for p, number in zip(arrives, paths, strict=True))
+            chances.append(1 - (1 - noise["p_ablate"]) * (1 - all_cut))
+        lists.append(sorted(chances))
+    return lists
+
+
+def bound_classes(
+    selection: Numbers, estimation: Numbers, alpha: float, sources: list[list[float]] | None = None
+) -> Bounds:
     """Bounds from counts of shape ``[n, classes]``; those of one target all hold with probability ``1 - alpha``.
 
     Two classes need one bound, because their probabilities sum to 1. More classes share ``alpha``.
@@ -148,7 +194,7 @@ def bound_classes(selection: Numbers, estimation: Numbers, alpha: float) -> Boun
     if num_classes > 2:  # the rival with most samples has the largest bound
         rival = np.where(mine, 0, estimation).max(axis=1)
         other = np.minimum(other, 1 - _least_probability(trials - rival, trials, share))
-    return Bounds(label, top, other)
+    return Bounds(label, top, other, sources)
 
 
 def _least_probability(successes: Numbers, trials: int, alpha: float) -> Numbers:
@@ -266,9 +312,8 @@ def right_radius(noise: Noise, bounds: Bounds, stated: Numbers) -> Flags:
     A target that is certified at a size is certified at all smaller ones, so these are not tried. The prover does not
     search beyond ``last``, so the next size need not fail there.
     """
-    if noise["kind"] == "deletions":
-        last = MOST_INJECTED - 1
-    else:
+    last = MOST_NODES - 1
+    if noise["kind"] == "flips":
         last = MOST_FLIPS if len(set(_rates(noise))) == 1 else MOST_MIXED
     size = np.maximum(stated, -1)
     withstood = (size < 0) | _withstands_size(noise, bounds, np.maximum(size, 0), last)
@@ -283,6 +328,11 @@ def holds(noise: Noise, bounds: Bounds, budget: Budget) -> Flags:
     nowhere = np.zeros(len(bounds.label), dtype=bool)
     if budget.change_edges or budget.delete_nodes:
         return nowhere
+    if noise["kind"] == "interception":
+        if any(edges) or injected:
+            return nowhere
+        changed = np.full(len(nowhere), float(budget.change_features))
+        return _withstands_changed(noise, bounds, changed, bool(budget.target_features))
     if noise["kind"] == "deletions":
         if any(edges) or nodes:
             return nowhere
@@ -309,7 +359,7 @@ def check_work(noise: Noise, budgets: Iterable[Budget], num_targets: int) -> Non
 
 def steps(noise: Noise, budget: Budget, num_targets: int) -> int:
     """How much work :func:`holds` is at most: for each mix of flips, its regions, and all targets."""
-    if noise["kind"] == "deletions":
+    if noise["kind"] != "flips":
         return num_targets
     edges = budget.add_edges + budget.delete_edges
     nodes = budget.change_features + budget.target_features
@@ -322,16 +372,18 @@ def steps(noise: Noise, budget: Budget, num_targets: int) -> int:
 
 def _withstands_size(noise: Noise, bounds: Bounds, size: Numbers, last: int) -> Flags:
     """Whether each target is certified at its own size, in steps of the radius, shape ``[n]``."""
+    if noise["kind"] == "interception":
+        return _withstands_changed(noise, bounds, size.astype(np.float64), own=False) & (size <= MOST_NODES)
     if noise["kind"] == "deletions":
         withstood = _withstands_injected(noise, bounds, size.astype(np.float64), float(noise["edges_per_injected"]))
-        return withstood & (size <= MOST_INJECTED)
+        return withstood & (size <= MOST_NODES)
     p_add, p_delete = _rates(noise)
     answer = np.zeros(len(size), dtype=bool)
     for steps in np.unique(size[size <= last]).tolist():
         here = np.flatnonzero(size == steps)
         mixes = [(steps, 0)] if p_add == p_delete else _mixes(steps)  # with one rate, all mixes have the same regions
         flips = [(*mix, 0, 0) if _noise_on(noise, "") else (0, 0, *mix) for mix in mixes]
-        answer[here] = _withstands_flips(noise, Bounds(*(part[here] for part in vars(bounds).values())), flips)
+        answer[here] = _withstands_flips(noise, Bounds(bounds.label[here], bounds.top[here], bounds.other[here]), flips)
     return answer
 
 
@@ -444,3 +496,17 @@ def _isolated(p_node: float, edge_stays: float, injected: Numbers, edges_each: f
     if connected == 1:
         return np.where(injected > 0, 0.0, 1.0)
     return np.exp(injected * math.log1p(-connected))
+
+
+def _withstands_changed(noise: Noise, bounds: Bounds, changed: Numbers, own: bool) -> Flags:
+    """Whether each target is certified against other features of ``changed`` nodes, shape ``[n]``, and of its own.
+
+    If noise intercepts all of them, it is as if nothing had changed. So the label loses, and any other class gains, at
+    most the probability that some message arrives.
+    """
+    answer = np.zeros(len(bounds.label), dtype=bool)
+    for target, chances in enumerate(bounds.sources or []):
+        worst = chances[: int(min(changed[target], len(chances)))]
+        arrives = 1 - math.prod(worst) * (noise["p_ablate"] if own else 1)
+        answer[target] = bounds.top[target] - arrives - MARGIN / 2 > bounds.other[target] + arrives + MARGIN / 2
+    return answer & bounds.decided

@@ -5,14 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.attacks import attack, exhaustive, greedy
 from agnncert.attacks.problem import Problem
 
-from ...support.towns import CLASSES, GraphListener, NodeListener, town, towns
+from ...support.towns import GraphListener, NodeListener, town, towns
 
 BUDGETS = [
     ac.Budget(add_edges=2, delete_edges=1),
@@ -83,23 +81,6 @@ def test_too_many_attacks_are_refused_with_their_number() -> None:
         exhaustive(problem, [0], ac.Budget(add_edges=6))
     with pytest.raises(ac.errors.BudgetError, match="infinitely many"):
         exhaustive(problem, [0], ac.Budget(inject_nodes=math.inf, edges_per_injected=1))
-
-
-def test_listed_ids_and_features_are_used_and_checked() -> None:
-    data = Data(
-        x=torch.eye(CLASSES, dtype=torch.float64),
-        edge_index=torch.tensor([[0, 1], [1, 0]]),
-        node_id=["ada", "bob", "eve"],
-    )
-    problem = Problem(NodeListener(), data, ac.NodeCentric(3))
-    budget = ac.Budget(inject_nodes=1, edges_per_injected=1)
-    result = exhaustive(problem, [0], budget, ids=["mallory"], features=[[0.0, 9.0, 0.0]])[0]
-    assert result.tried == 1 + (1 + 3)  # nothing; mallory alone, or joined to one of three
-    assert set(result.perturbation.inject_nodes) <= {"mallory"}
-    with pytest.raises(ac.errors.BudgetError, match="'eve' belongs to a node of the graph"):
-        exhaustive(problem, [0], budget, ids=["eve"])
-    with pytest.raises(ac.errors.GraphError, match="expected 3 finite numbers"):
-        exhaustive(problem, [0], budget, features=[[1.0]])
 
 
 def test_it_is_one_of_the_kinds() -> None:

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import agnncert as ac
-from agnncert.attacks import attack, exhaustive
-from agnncert.attacks.problem import SMALL, Problem
-from agnncert.attacks.results import cost_of
-from agnncert.errors import BudgetError
+from agnncert.attacks import attack
+from agnncert.attacks.problem import SMALL, Problem, cost_of
+from agnncert.errors import IdError
 
 from ...support.graphs import twin_of
 from ...support.towns import NodeListener, town
@@ -72,8 +71,8 @@ def test_an_id_with_the_key_of_a_living_node_is_unused() -> None:
     data = town(4)
     data.node_id = ["x", "a", "b", "c"]
     problem = Problem(NodeListener(), data, ac.EdgeCentric(3))
-    budget = ac.Budget(inject_nodes=1, edges_per_injected=1)
-    (result,) = exhaustive(problem, [1], budget, ids=[twin_of("x")])
-    assert result.tried > 1
-    with pytest.raises(BudgetError, match="'x' belongs to a node of the graph"):
-        exhaustive(problem, [1], budget, ids=["x"])
+    row = [9.0] + [0.0] * (data.x.size(1) - 1)
+    twin = ac.Perturbation(inject_nodes={twin_of("x"): row}, add_edges=[(twin_of("x"), "a")])
+    assert (problem.recast([(1, twin)]) != problem.votes(np.array([1]))).any()
+    with pytest.raises(IdError, match="'x'"):
+        problem.recast([(1, ac.Perturbation(inject_nodes={"x": row}))])

@@ -2,9 +2,9 @@
 
 import pytest
 
+from agnncert.baselines import defence_named
 from agnncert.baselines.deletions import BiRS
 from agnncert.baselines.flips import RS, SparseRS
-from agnncert.baselines.named import defence_named
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.gnncert import GNNCertEN
 from agnncert.divisions.node import GatedNodeCentric

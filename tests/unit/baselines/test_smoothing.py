@@ -9,9 +9,9 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, PairNorm, SAGEConv
 
+from agnncert.baselines import redraw
 from agnncert.baselines.deletions import BiRS
 from agnncert.baselines.flips import RS, SparseRS
-from agnncert.baselines.named import redraw
 from agnncert.certificates.budget import Budget
 from agnncert.errors import GraphError, ModelContractError, SettingsError
 from agnncert.proving.certificate import load_certificate

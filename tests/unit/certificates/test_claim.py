@@ -35,7 +35,7 @@ def test_the_words_of_every_rule_say_exactly_what_its_answers_say(rule, ids, rng
     own = proof.holds(Budget(target_features=True)).any()
     assert ("The target's own features are unchanged." in claim.assumes) == (not own and claim.task == "node")
     deleted = proof.holds(Budget(delete_nodes=1)).any()
-    if RULES[rule].own_groups:  # groups are told without ids
+    if RULES[rule].per_neighbour:  # groups are told without ids
         assert any("deleted with all" in words for words in claim.covers)
         assert deleted
     elif rule.startswith(("edge-centric", "node-centric", "gated")):
@@ -72,7 +72,7 @@ def test_a_claim_with_missing_or_unknown_fields_is_refused(cert):
 
 
 def test_without_a_tolerance_evaluations_must_agree_exactly():
-    claim = make_claim(rule="node-centric/node", division="d", num_groups=3)
+    claim = make_claim(random_evidence(np.random.default_rng(0), "node-centric/node"), "d")
     assert any("the same ballot" in words for words in claim.assumes)
     assert claim.library_version
 

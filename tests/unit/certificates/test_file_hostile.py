@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agnncert.certificates.file import MOST_STATEMENTS, read_contents
+from agnncert.certificates.file import MOST_STATEMENTS
 from agnncert.errors import CertificateError
-from agnncert.verdict import verify
-from agnncert.verifier.check import check_contents
+from agnncert.verdict import check_file, verify
 
 from ...support.hostile import golden_files, open_up, sealed, spoiled
 
@@ -40,7 +39,7 @@ def test_spoiled_files_are_judged_or_refused_and_nothing_else_is_raised(tmp_path
         path.write_bytes(spoiled(files[rng.integers(len(files))], rng))
         begin = time.process_time()
         try:
-            check_contents(read_contents(path))
+            check_file(path)
         except CertificateError as error:
             refused, longest = refused + 1, max(longest, len(str(error)))
         slowest = max(slowest, time.process_time() - begin)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from agnncert.certificates.rules import RULES
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.errors import CertificateError, SettingsError
 
 from ...support.certificates import random_vote

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agnncert.certificates.rules import VotingRule
 from agnncert.cli.folder import toml_text
 from agnncert.cli.settings import FIT, CertifySettings, TrainSettings, keys_of, read_toml, settings_from
 from agnncert.errors import SettingsError
@@ -41,13 +42,11 @@ def test_no_patience_is_stored_as_zero_and_never_stops_training() -> None:
 
 
 def test_every_setting_of_fit_is_one_of_training_and_size_is_one_setting() -> None:
-    sizes = {"design_size", "select_size", "against"}
-    assert (
-        {name for name, setting in SETTINGS.items() if setting.help} - sizes == set(FIT) <= set(keys_of(TrainSettings))
-    )
-    assert TrainSettings(size=2).fit_arguments() == {"seed": 0, "select_size": 2}
-    certified = TrainSettings(size=2, kind="structure", fit={"objective": "certified"}).fit_arguments()
-    assert (certified["design_size"], certified["against"]) == (2, "structure")
+    sizes = {"size", "against", "seed"}
+    assert set(SETTINGS) - sizes == set(FIT) <= set(keys_of(TrainSettings))
+    assert TrainSettings(size=2).fit_arguments() == {"seed": 0, "size": 2}
+    certified = TrainSettings(size=2, against="structure", fit={"objective": "certified"}).fit_arguments()
+    assert (certified["size"], certified["against"]) == (2, "structure")
 
 
 @pytest.mark.parametrize(
@@ -76,19 +75,18 @@ NAMES = ["safe", "toxic", "a=b"]
 
 
 @pytest.mark.parametrize(
-    ("typed", "empty", "prior"),
+    ("typed", "rule"),
     [
-        ({"empty": "toxic"}, "1", None),
-        ({"empty": "abstain", "prior": "toxic=12"}, "abstain", "0,12,0"),
-        ({"empty": "0", "prior": "a=b=-3, safe=2"}, "0", "2,0,-3"),
-        ({"empty": "edgeless", "prior": "5"}, "edgeless", "5"),
-        ({"prior": "1,2,3"}, None, "1,2,3"),
+        ({"empty": "toxic"}, VotingRule(1)),
+        ({"empty": "abstain", "prior": "toxic=12"}, VotingRule("abstain", (0, 12, 0))),
+        ({"empty": "0", "prior": "a=b=-3, safe=2"}, VotingRule(0, (2, 0, -3))),
+        ({"empty": "edgeless", "prior": "5"}, VotingRule("edgeless", 5)),
+        ({"prior": "1,2,3"}, VotingRule(prior=(1, 2, 3))),
+        ({}, None),
     ],
 )
-def test_classes_in_a_vote_may_be_called_by_name(typed, empty, prior) -> None:
-    settings = CertifySettings(**typed).with_class_numbers(NAMES)
-    assert (settings.empty, settings.prior) == (empty, prior)
-    assert settings.vote is not None
+def test_classes_in_a_voting_rule_may_be_called_by_name(typed, rule) -> None:
+    assert CertifySettings(**typed).rule(NAMES) == rule
 
 
 @pytest.mark.parametrize(
@@ -108,7 +106,7 @@ def test_classes_in_a_vote_may_be_called_by_name(typed, empty, prior) -> None:
 )
 def test_a_name_that_no_class_has_is_refused_with_those_that_there_are(typed, names, said) -> None:
     settings = CertifySettings(**typed)
-    assert settings.sets_vote
+    assert settings.sets_rule
     with pytest.raises(SettingsError) as refused:
-        settings.with_class_numbers(names)
+        settings.rule(names)
     assert said in str(refused.value)

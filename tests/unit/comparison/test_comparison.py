@@ -14,11 +14,10 @@ from torch_geometric.nn import GCN as PyGCN
 import agnncert as ac
 from agnncert.baselines.deletions import BiRS
 from agnncert.certificates.budget import Budget
-from agnncert.comparison.compared import Comparison
-from agnncert.comparison.rows import usual_defences
+from agnncert.comparison.compared import Comparison, _usual_defences
 from agnncert.comparison.threat import Threat
 from agnncert.divisions.gnncert import GNNCertE, GNNCertEN
-from agnncert.errors import BudgetError, SettingsError
+from agnncert.errors import BudgetError, DivisionError, GraphError, SettingsError
 from agnncert.report.figures import laid_out
 
 from ...support.certificates import certificate_of, random_evidence
@@ -163,10 +162,10 @@ def test_a_model_of_ones_own_is_made_and_trained_for_each_defence(data, tmp_path
 @pytest.mark.parametrize("task", ["node", "graph"])
 @pytest.mark.parametrize("kind", ["edges", "injection", "features", "edges and features"])
 def test_usual_defences_fit_the_task_and_the_attack(task, kind):
-    defences = usual_defences(task, Threat(kind))
+    defences = _usual_defences(task, Threat(kind))
     assert len(defences) >= 2
     assert not (task == "graph" and any(isinstance(defence, BiRS) for defence in defences))
-    assert usual_defences("node", Threat("features", own_features=True))[0].gates_features
+    assert _usual_defences("node", Threat("features", own_features=True))[0].gates_features
 
 
 @pytest.mark.parametrize(
@@ -293,3 +292,60 @@ def test_attacks_that_make_no_sense_are_refused():
         Threat("edge")
     with pytest.raises(BudgetError, match="edges_per_injected"):
         Threat("injection", -1)
+
+
+def test_arguments_in_another_order_are_refused_with_the_right_one(data):
+    model = ac.build_model("gcn", data)
+    with pytest.raises(GraphError, match=r"got WeightedNodeGNN, which is the model\. The order is data, defence"):
+        ac.compare(model, data)
+    with pytest.raises(DivisionError, match="got Data, which is the data"):
+        ac.compare(data, data)
+    with pytest.raises(GraphError, match="which is the defence"):
+        ac.compare(ac.NodeCentric(5), data)
+
+
+def test_every_row_has_the_measures_of_its_certificate_and_can_be_shown_by_each(compared, data):
+    comparison, folder, _, _ = compared
+    for file in folder.glob("*.cert"):
+        certificate = ac.load_certificate(file)
+        row = next(
+            row for row in comparison.rows if row["settings"] in (certificate.claim.division, *certificate.claim.notes)
+        )
+        for place, size in enumerate(comparison.sizes):
+            found = certificate.measures(ac.Budget(inject_nodes=size, edges_per_injected=2), truth=data.y)
+            assert row["balanced"][place] == found.balanced_accuracy
+            assert row["recall"][place] == found.recall.tolist()
+            assert row["precision"][place] == [None if math.isnan(share) else share for share in found.precision]
+            assert row["false_positive_rate"][place] == found.false_positive_rate.tolist()
+    constant = int(torch.bincount(data.y[data.train_mask]).argmax())
+    balanced, recall = comparison.by("balanced"), comparison.by("recall", constant)
+    assert balanced.majority == pytest.approx([1 / 3] * 3)
+    assert recall.majority == [1.0] * 3
+    assert comparison.by("recall", (constant + 1) % 3).majority == [0.0] * 3
+    assert "certified balanced accuracy (mean recall of the classes)" in str(balanced)
+    assert f"certified recall of class {constant} in %" in recall.title
+    stars = [line.count("*") for line in recall.table().splitlines()]
+    below = [sum(share < 1 for share in recall.curve(row)) * (not row["control"]) for row in comparison.rows]
+    assert stars[-len(below) :] == below
+    assert comparison.by("precision", 0).figure
+    with pytest.raises(SettingsError, match="is about one class: pass label= from 0 to 2"):
+        comparison.by("recall")
+    with pytest.raises(SettingsError, match="leave label=1 out"):
+        comparison.by("balanced", 1)
+    with pytest.raises(SettingsError, match='did you mean "recall"'):
+        comparison.by("recal", 1)
+
+
+def test_a_rare_class_makes_every_class_count_the_same_unless_told_otherwise(data):
+    rare = data.clone()
+    rare.y = torch.zeros(60, dtype=torch.int64)
+    for mask in (rare.train_mask, rare.val_mask, rare.test_mask):
+        rare.y[mask.nonzero().view(-1)[:1]] = 1
+    how = {"sizes": [0, 1], "fit": {"epochs": 2, "evaluate_every": 1}, "model_args": {"hidden_channels": 4}}
+    usual = ac.compare(rare, [ac.NodeCentric(5)], **how)
+    told = ac.compare(rare, [ac.NodeCentric(5)], measure="accuracy", **how)
+    assert (usual.measure, told.measure) == ("balanced", "accuracy")
+    assert usual.majority == pytest.approx([0.5, 0.5])
+    assert told.majority == pytest.approx([19 / 20] * 2)
+    with pytest.raises(SettingsError, match="Valid: accuracy, balanced"):
+        ac.compare(rare, [ac.NodeCentric(5)], measure="recall@0.1", **how)

@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.comparison.controls import GraphSizes, SizedGraphs, SizeRule, by_budgets, by_radius, size_rule
+from agnncert.comparison.controls import GraphSizes, SizedGraphs, SizeRule, one_unit, size_rule
 from agnncert.comparison.threat import Threat
 from agnncert.datasets.splits import GraphSet
 from agnncert.errors import SettingsError
@@ -103,25 +103,6 @@ def test_a_class_by_size_is_certified_if_and_only_if_no_attack_changes_it(budget
         assert rule.label(sizes)[0] in labels
 
 
-def test_the_radius_is_the_distance_to_the_threshold():
-    sizes, rule = GraphSizes.of([graph(4, pairs) for pairs in ((), ((0, 1),), ((0, 1), (1, 2), (2, 3)))]), None
-    rule = SizeRule("edges", 1, 0, 1, 0.0)
-    assert rule.radius(sizes).tolist() == [1, 0, 1]
-    for size in range(3):
-        changed = ac.Budget(add_edges=size), ac.Budget(delete_edges=size)
-        held = np.all([rule.withstands(sizes, budget) for budget in changed], axis=0)
-        assert (held == (rule.radius(sizes) >= size)).all()
-    assert SizeRule("edges", 1, 1, 1, 0.0).radius(sizes).tolist() == [math.inf] * 3
-
-
-def test_certified_accuracy_counts_what_is_right_and_far_enough_from_the_threshold():
-    graphs, rule = path_set(), SizeRule("edges", 5, 0, 1, 0.0)
-    lengths, truth = np.array([graph.num_nodes - 1 for graph in graphs]), np.concatenate([graph.y for graph in graphs])
-    for size, share in zip((0, 2), rule.certified_accuracy(list(graphs), truth, (0, 2)), strict=True):
-        sure = (lengths + size <= 5) & (truth == 0) | (lengths - size > 5) & (truth == 1)
-        assert share == sure.mean()
-
-
 def test_copies_directions_and_self_loops_are_no_edges():
     data = graph(3, ((0, 1),))
     data.edge_index = torch.cat([data.edge_index, data.edge_index, torch.tensor([[2, 1], [2, 2]])], dim=1)
@@ -141,22 +122,23 @@ def path_set(seed=0, count=40):
 
 
 @pytest.mark.parametrize(
-    "spans", [by_radius, by_budgets(Threat("edges").budgets), by_budgets(Threat("injection", 2).budgets)]
+    "budgets", [None, Threat("edges").budgets, Threat("injection", 2).budgets], ids=["unit", "edges", "injection"]
 )
 @pytest.mark.parametrize("counts", ["nodes", "edges"])
 @pytest.mark.parametrize("size", [0, 1, 3])
-def test_no_threshold_and_no_pair_of_classes_does_better(spans, counts, size):
+def test_no_threshold_and_no_pair_of_classes_does_better(budgets, counts, size):
     graphs = SizedGraphs.of(path_set(seed=size))
     best = 0.0
     for threshold, low, high in product(range(-5, 60), range(3), range(3)):
         scores = []
         for near in window(size):
-            least, most = spans(graphs.sizes, counts, near)
+            spans = [graphs.sizes.span(counts, budget) for budget in (budgets or one_unit(counts))(near)]
+            least, most = np.min(spans, axis=0)[0], np.max(spans, axis=0)[1]
             sure = (most <= threshold) & (graphs.truth == low) | (least > threshold) & (graphs.truth == high)
             scores.append(graphs.weight @ sure)
         best = max(best, float(np.mean(scores)))
     best = max(best, float(np.bincount(graphs.truth, graphs.weight).max()))
-    found = size_rule(graphs, size, counts, spans)
+    found = size_rule(graphs, size, counts, budgets)
     assert found.score == pytest.approx(best)
 
 
@@ -186,7 +168,9 @@ def test_it_certifies_as_the_vote_of_a_constant_model_does_where_groups_are_many
     alone = np.bincount(cert.evidence.votes.owner, minlength=len(data)) == sizes.counted(counts)
     assert alone.mean() > 0.8
     assert (cert.label == rule.label(sizes))[alone].all()
-    assert (cert.radius == rule.radius(sizes))[alone].all()
+    number = sizes.counted(counts)
+    distance = np.where(number <= rule.threshold, rule.threshold - number, number - rule.threshold - 1)
+    assert (cert.radius == distance)[alone].all()
 
 
 def bag(num_zeros, num_ones):

@@ -7,8 +7,16 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.comparison.controls import GraphSizes, SizedGraphs, by_budgets, size_rule
-from agnncert.comparison.rows import BY_SIZE, ENVELOPE, bag_row, envelope_row, size_alone, size_row
+from agnncert.comparison.controls import (
+    BY_SIZE,
+    GraphSizes,
+    SizedGraphs,
+    bag_row,
+    one_unit,
+    size_alone,
+    size_row,
+    size_rule,
+)
 from agnncert.comparison.runner import make_study
 from agnncert.comparison.threat import Threat
 from agnncert.errors import SettingsError
@@ -57,9 +65,8 @@ def test_controls_of_graphs_stand_before_the_defences(designed):
         "bag of nodes, voting",
         "edge-centric(T=12), for size 1",
         "edge-centric(T=12), for size 4",
-        "edge-centric(T=12), envelope over design sizes",
     ]
-    assert [row["control"] for row in designed[0].rows] == [True] * 6 + [False] * 3
+    assert [row["control"] for row in designed[0].rows] == [True] * 6 + [False] * 2
 
 
 def test_each_design_size_has_a_row_with_the_vote_that_its_certificate_states(designed, graphs):
@@ -70,7 +77,7 @@ def test_each_design_size_has_a_row_with_the_vote_that_its_certificate_states(de
         certificate = ac.load_certificate(file)
         if certificate.claim.division.startswith("edge-centric"):
             right = certificate.label == graphs.y.numpy()[certificate.row]
-            votes[certificate.vote] = [(right & (certificate.radius >= size)).mean() for size in SIZES]
+            votes[certificate.voting_rule] = [(right & (certificate.radius >= size)).mean() for size in SIZES]
     for size in (1, 4):
         row = row_of(comparison, f"edge-centric(T=12), for size {size}")
         assert row["design_size"] == size
@@ -79,23 +86,8 @@ def test_each_design_size_has_a_row_with_the_vote_that_its_certificate_states(de
         assert any(np.allclose(row["certified"], certified) for certified in votes.values())
 
 
-def test_an_envelope_takes_the_vote_of_the_nearest_design_size_and_says_so(designed):
-    comparison = designed[0]
-    near, far = (row_of(comparison, f"edge-centric(T=12), for size {size}")["certified"] for size in (1, 4))
-    row = row_of(comparison, "edge-centric(T=12), envelope")
-    assert row["certified"] == [*near[:3], far[3]]
-    assert (row["envelope"], row["vote"], row["design_size"]) == (True, ENVELOPE, None)
-    assert not row_of(comparison, "edge-centric(T=12), for size 1")["envelope"]
-    rows = {
-        1: {**row, "certified": [0.4] * 4},
-        4: {**row, "certified": [0.9] * 4},
-    }  # better on test, but not the nearest
-    assert envelope_row(rows, SIZES, "it")["certified"] == [0.4, 0.4, 0.4, 0.9]
-
-
 def test_figures_draw_envelopes_as_points_and_call_them_so(designed, tmp_path):
     svg = designed[0].figure(tmp_path / "it.svg").read_text()
-    assert "edge-centric(T=12), envelope over design sizes" in svg
     assert "size only, edges (envelope)" in svg or not row_of(designed[0], "size only, edges")["envelope"]
 
 
@@ -111,7 +103,7 @@ def test_the_size_alone_is_chosen_for_the_attack_and_certified_against_it(graphs
     study, fitted = make_study(graphs), SizedGraphs.of(graphs)
     sizes, truth = GraphSizes.of([graphs[int(row)] for row in graphs.test]), graphs.y.numpy()[graphs.test.numpy()]
     for counts in ("nodes", "edges"):
-        rule = size_rule(graphs, 1, counts, by_budgets(threat.budgets))
+        rule = size_rule(graphs, 1, counts, threat.budgets)
         row = size_row(study, fitted, counts, threat, SIZES, [1])
         assert (row["vote"], row["design_size"], row["envelope"]) == (str(rule), 1, False)
         assert row["certified"][0] == row["accuracy"]
@@ -127,7 +119,7 @@ def test_without_a_design_size_the_size_alone_is_chosen_for_each_size(graphs):
     assert envelope["certified"] == [row["certified"][place] for place, row in enumerate(alone)]
     assert envelope["envelope"] == (len({row["vote"] for row in alone}) > 1)
     constant = np.bincount(fitted.truth, fitted.weight).max()
-    rules = [size_rule(fitted, size, "nodes", by_budgets(threat.budgets)) for size in SIZES]
+    rules = [size_rule(fitted, size, "nodes", threat.budgets) for size in SIZES]
     assert all(rule.score >= constant - 1e-12 for rule in rules)
 
 
@@ -138,7 +130,7 @@ def test_a_bag_of_nodes_holds_against_edges_and_is_certified_against_nodes(graph
     injected = bag_row(study, Threat("injection", 3), SIZES, [2])
     assert injected["vote"].startswith("empty ")
     assert injected["certified"] == sorted(injected["certified"], reverse=True)
-    from agnncert.comparison.rows import vote_in_words
+    from agnncert.comparison.runner import vote_in_words
 
     model = study.new_model("mlp")
     ac.fit(model, graphs, ac.PerNeighbour(), seed=0, **study.fit_args)
@@ -159,8 +151,8 @@ def test_a_run_measures_the_size_alone_in_the_unit_of_its_division(graphs, divis
     assert [(row["measure"], row["size"]) for row in measured] == [(BY_SIZE, size) for size in SIZES]
     for row in measured:
         rule = size_rule(graphs, row["size"], counts)
-        sure = (rule.label(targets) == truth) & (rule.radius(targets) >= row["size"])
-        assert row["value"] == sure.mean()
+        holds = [rule.withstands(targets, budget) for budget in one_unit(counts)(row["size"])]
+        assert row["value"] == ((rule.label(targets) == truth) & holds[0] & holds[1]).mean()
     assert size_alone(replace(study, defence=ac.baselines.GNNCertE(5)), SIZES) == []
 
 

@@ -2,8 +2,13 @@
 
 import pickle
 import socket
-import urllib.error
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -78,24 +83,56 @@ def test_a_missing_file_is_named_with_its_folder(name, file, folder, tmp_path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_download_that_breaks_off_leaves_nothing_behind(tmp_path, monkeypatch) -> None:
-    def half(self: public.pyg.Amazon) -> None:
-        (tmp_path / "Computers/raw/amazon_electronics_computers.npz").write_bytes(b"half of i")
-        raise ConnectionResetError("the line went dead")
+@pytest.fixture
+def server(tmp_path, monkeypatch) -> Iterator[Path]:
+    """A folder that a local server hands out, in place of the addresses of mutag-188 and cora-ml."""
+    folder = tmp_path / "served"
+    folder.mkdir()
 
-    monkeypatch.setattr(public, "_require_network", lambda *_: None)
-    monkeypatch.setattr(public.pyg.Amazon, "download", half)
-    with pytest.raises(DatasetError, match="the line went dead"):
-        load_dataset("amazon-c", root=tmp_path)
-    assert list((tmp_path / "Computers/raw").iterdir()) == []
+    class Handler(SimpleHTTPRequestHandler):
+        def send_header(self, name: str, value: str) -> None:
+            short = name == "Content-Length" and self.path.endswith("cora_ml.npz")
+            super().send_header(name, str(int(value) + 9) if short else value)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder)) as running:
+        thread = Thread(target=running.serve_forever)
+        thread.start()
+        address = f"http://127.0.0.1:{running.server_port}"
+        for name, file in {"mutag-188": "MUTAG.zip", "cora-ml": "{}"}.items():
+            monkeypatch.setitem(public.SOURCES, name, replace(public.SOURCES[name], url=f"{address}/{file}"))
+        yield folder
+        running.shutdown()
+        thread.join()
 
 
-def test_a_server_that_answers_with_an_error_is_still_tried(monkeypatch) -> None:
-    def answer(*_: object, **__: object) -> None:
-        raise urllib.error.HTTPError("address", 405, "method not allowed", None, None)  # type: ignore[arg-type]
+def test_a_download_that_breaks_off_leaves_nothing_behind(tmp_path, server) -> None:
+    (server / "cora_ml.npz").write_bytes(b"half of i")
+    with pytest.raises(DatasetError, match=r"cannot be downloaded \(.*9 more expected"):
+        load_dataset("cora-ml", root=tmp_path / "root")
+    assert list((tmp_path / "root").iterdir()) == []
 
-    monkeypatch.setattr(public.urllib.request, "urlopen", answer)
-    public._require_network(DATASETS["dd"], public.SOURCES["dd"], None)  # raises nothing
+
+def test_an_archive_is_unpacked_and_one_without_the_files_is_refused(tmp_path, server) -> None:
+    names = public.SOURCES["mutag-188"].files
+    with ZipFile(server / "MUTAG.zip", "w") as archive:
+        for name in names[1:]:
+            archive.writestr(f"MUTAG/{name}", "1\n")
+    with pytest.raises(DatasetError, match=r"cannot be downloaded \('MUTAG_A.txt'\)"):
+        load_dataset("mutag-188", root=tmp_path / "root")
+    with ZipFile(server / "MUTAG.zip", "a") as archive:
+        archive.writestr("MUTAG/MUTAG_A.txt", "1, 1\n")
+    with pytest.raises(DatasetError, match="not mutag-188 as published"):
+        load_dataset("mutag-188", root=tmp_path / "root")
+    assert sorted(file.name for file in (tmp_path / "root/MUTAG/raw").iterdir()) == sorted(names)
+    assert [folder.name for folder in (tmp_path / "root").iterdir()] == ["MUTAG"]
+
+
+def test_a_file_that_a_server_does_not_have_is_named(tmp_path, server) -> None:
+    with pytest.raises(DatasetError, match=r"cora_ml\.npz"):
+        load_dataset("cora-ml", root=tmp_path / "root")
 
 
 def test_a_damaged_file_is_an_error_of_ours(tmp_path) -> None:
@@ -167,6 +204,17 @@ def test_cora_ml_features_are_zeros_and_ones(data_root) -> None:
 
 
 # Digits
+
+
+def test_generated_accounts_match_the_list_of_datasets() -> None:
+    info, data = DATASETS["accounts-generated"], load_dataset("accounts-generated")
+    shape = (data.num_nodes, data.num_edges / 2, data.num_classes, data.num_features)
+    assert shape == (info.size, info.edges, info.classes, info.features)
+    assert data.class_names == ["genuine", "fraud"]
+    assert 0.025 < data.y.float().mean() < 0.035
+    young = data.x[:, 0] < 0  # an account pays to young ones if it is fraud
+    source, target = data.edge_index
+    assert young[target[data.y[source] == 1]].float().mean() > 0.7
 
 
 def test_the_digits_match_the_list_of_datasets(knn, grid) -> None:

@@ -31,7 +31,7 @@ def test_pairs_come_out_sorted_and_once(tmp_path, monkeypatch, weighted, in_memo
 def test_a_pair_with_two_weights_is_refused(tmp_path):
     pairs = PairFiles(tmp_path / "pairs", 5, 2, weighted=True)
     pairs.add(np.array([1, 1]), np.array([2, 2]), np.array([1, 2], np.float32))
-    with pytest.raises(ac.errors.DatasetError, match=r"nodes 1 and 2 .* different weights"):
+    with pytest.raises(ac.errors.DatasetError, match=r"rows 3 and 2 .* different weights"):
         list(pairs.sorted())
 
 

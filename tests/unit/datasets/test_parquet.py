@@ -105,11 +105,11 @@ def test_without_labels_or_with_a_split_that_is_drawn(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"id": ["a", "b", "c", "7", "7", "f"]}, "'?7'? appears at rows 3 and 4|id 7 appears"),
-        ({"id": ["a", None, "07", "7", "e", "f"]}, 'column "id" is empty in 1 row'),
-        ({"id": np.arange(6.0)}, "of type double: ids are whole numbers or text"),
-        ({"one": ["p"] * 6}, 'feature column "one" is of type string'),
-        ({"one": [1.0, 2, 3, 4, float("nan"), 6]}, 'missing or infinite in column "one"'),
+        ({"id": ["a", "b", "c", "7", "7", "f"]}, '1 id.s. in column "id" occur twice: "7" .rows 4 and 5.'),
+        ({"id": ["a", None, "07", "7", "e", "f"]}, 'column "id" is empty in row 2'),
+        ({"id": np.arange(6) + 0.5}, 'column "id" says 0.5 in row 1: expected whole numbers'),
+        ({"one": ["p"] * 6}, '1 feature column.s. are not numbers: one .for example "p"'),
+        ({"one": [1.0, 2, 3, 4, float("nan"), 6]}, 'missing or infinite in row 5 .first: column "one"'),
         ({"one": [[1.0], [2.0, 3.0], [4.0], [1.0], [1.0], [1.0]]}, 'column "one" holds lists of several lengths'),
         ({"split": ["train", "trian", "", "", "", ""]}, 'says "trian": did you mean "train"'),
         ({"split": ["train", "", "", "val", "", ""]}, "row 4: for training or validation but without a label"),
@@ -125,7 +125,11 @@ def test_what_is_wrong_with_nodes_is_said(tmp_path, change, said):
 @pytest.mark.parametrize(
     ("table", "options", "said"),
     [
-        (edges(["a", "b", "07", "zz", "e", "f"]), {}, "ids that are not in the table of nodes: zz"),
+        (
+            edges(["a", "b", "07", "zz", "e", "f"]),
+            {},
+            r'2 end.s. of edges are ids that are not in the table of nodes: "zz" \(row 3\)',
+        ),
         (edges(NAMES, weight=[1.0, 2, 3, 4, 5, 6]), {}, "different weights"),
         (edges(NAMES), {"weight": "w"}, 'no column "w"'),
         (edges(NAMES), {"source": "from"}, 'no column "from"'),
@@ -138,7 +142,7 @@ def test_what_is_wrong_with_edges_or_options_is_said(tmp_path, table, options, s
 
 
 def test_numbers_that_no_node_has_are_named(tmp_path):
-    with pytest.raises(ac.errors.DatasetError, match="not in the table of nodes: 99"):
+    with pytest.raises(ac.errors.DatasetError, match=r'not in the table of nodes: "99" \(row 3'):
         converted(tmp_path, nodes([1, 2, 3, 4, 5, 6]), edges([1, 2, 3, 99, 5, 6]))
 
 

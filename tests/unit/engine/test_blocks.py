@@ -8,7 +8,7 @@ import torch
 import torch_geometric.nn as pyg
 
 from agnncert.engine import blocks as messages
-from agnncert.engine import call, heap
+from agnncert.engine import call, casting
 from agnncert.engine.blocks import InBlocks, Messages
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import CanonicalGraph, edge_values_of
@@ -240,8 +240,8 @@ def test_what_a_model_keeps_is_copied_before_its_rows_change():
 
 def test_a_heap_can_be_kept_again_and_again():
     for _ in range(2):
-        with heap.kept_heap():
+        with casting.kept_heap():
             large = torch.ones(2**22)
-    with pytest.raises(KeyError), heap.kept_heap():
+    with pytest.raises(KeyError), casting.kept_heap():
         raise KeyError
     assert large.sum() == 2**22

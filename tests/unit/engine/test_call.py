@@ -12,8 +12,9 @@ from torch_geometric.nn import GCNConv
 import agnncert as ac
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
-from agnncert.engine.call import bind, judge
-from agnncert.engine.ranges import cast
+from agnncert.engine.call import bind
+from agnncert.engine.casting import cast
+from agnncert.engine.rounding import judge
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import canonical, canonical_set
 

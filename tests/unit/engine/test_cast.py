@@ -11,7 +11,7 @@ from agnncert.divisions.base import Division
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine.call import bind
-from agnncert.engine.ranges import cast
+from agnncert.engine.casting import cast
 from agnncert.errors import DivisionError, ModelContractError, SettingsError
 from agnncert.graphs.graph import canonical, canonical_set
 

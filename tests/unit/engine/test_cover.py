@@ -9,7 +9,7 @@ import torch
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine import cover as coverage
 from agnncert.engine.call import bind
-from agnncert.engine.ranges import cast
+from agnncert.engine.casting import cast, structure
 from agnncert.graphs.graph import canonical
 from agnncert.proving.evidence import BallotEvidence
 
@@ -47,6 +47,11 @@ def test_the_smallest_components_are_looked_into_as_long_as_their_pairs_are_few(
     assert len(chosen) > 10
 
 
+def table_of(graph, division, rows):
+    facts = structure(graph, division, rows)
+    return facts["cover_ptr"], facts["cover"]
+
+
 def rows_of(cover):
     ptr, values = cover
     return [values[start:stop].tolist() for start, stop in itertools.pairwise(ptr)]
@@ -55,11 +60,10 @@ def rows_of(cover):
 def test_without_looking_one_node_may_reach_everything():
     data, division = make_data([(0, 1), (1, 0), (1, 2), (2, 3), (3, 4)], 6), EdgeCentric(50)
     graph = canonical(data)
-    pieces = division.disjoint_union(graph, division.groups(graph))
-    exact = coverage.node_cover(pieces, np.arange(6), 6)
+    exact = table_of(graph, division, np.arange(6))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coverage, "MAX_PAIRS", 0)
-        blind = coverage.node_cover(pieces, np.arange(6), 6)
+        blind = table_of(graph, division, np.arange(6))
     assert rows_of(blind) == [[1], [2], [2], [2], [1], []]
     assert rows_of(exact) == [[1], [1, 2], [1, 2], [1, 2], [1], []]
 
@@ -78,8 +82,7 @@ def test_every_row_ends_with_the_number_of_reached_ballots_as_evidence_demands(l
 def test_no_targets_and_no_edges_give_empty_tables():
     for rows, arcs in (([], [(0, 1)]), ([0, 1], [])):
         graph = canonical(make_data(arcs, 3))
-        pieces = EdgeCentric(3).disjoint_union(graph, EdgeCentric(3).groups(graph))
-        ptr, cover = coverage.node_cover(pieces, np.array(rows, dtype=np.int64), 3)
+        ptr, cover = table_of(graph, EdgeCentric(3), np.array(rows, dtype=np.int64))
         assert ptr.tolist() == [0] * (len(rows) + 1)
         assert len(cover) == 0
 

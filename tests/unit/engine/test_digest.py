@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch_geometric.nn import GATConv, GCNConv, GINConv
 
-from agnncert.engine.digest import model_digest, settings_of
+from agnncert.models.digest import model_digest, settings_of
 
 EDGES = torch.tensor([[0, 1, 2], [1, 2, 0]])
 

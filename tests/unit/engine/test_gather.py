@@ -5,8 +5,9 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.engine import ranges as gather
-from agnncert.engine.ranges import RangeVotes, Shuffle, parts_of
+from agnncert.engine import casting as gather
+from agnncert.engine.casting import parts_of
+from agnncert.engine.ranges import RangeVotes, Shuffle
 from agnncert.graphs.targets import prepared
 
 GROUPS = 9

@@ -9,8 +9,8 @@ import pytest
 from agnncert.divisions.edge import EdgeCentric, PerEdge
 from agnncert.divisions.node import NodeCentric
 from agnncert.engine.call import bind
-from agnncert.engine.ranges import cast
-from agnncert.engine.recheck import choose_ballots, choose_few, differing
+from agnncert.engine.casting import cast
+from agnncert.engine.naive import choose_ballots, choose_few, differing
 from agnncert.graphs.graph import canonical, canonical_set
 
 from ...support.graphs import random_data

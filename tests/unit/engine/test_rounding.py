@@ -15,10 +15,10 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import fast
 from agnncert.engine import rounding as guard
-from agnncert.engine.call import bind, judge
+from agnncert.engine.call import bind
+from agnncert.engine.casting import cast
 from agnncert.engine.features import Shake, SparseRows
-from agnncert.engine.ranges import cast
-from agnncert.engine.rounding import fresh_copy, guarded, shaken_model
+from agnncert.engine.rounding import fresh_copy, guarded, judge, shaken_model
 from agnncert.errors import ModelContractError
 from agnncert.graphs.graph import canonical, canonical_set
 from agnncert.proving.theorems import certified_radius, tally
@@ -247,12 +247,33 @@ def test_doubtful_ballots_are_looked_at_more_often():
         calls.append(len(x))
         return plain(x, edge_index)
 
-    for big, expected in ((1.0, 2), (1e8, 2 + guard.MORE_LOOKS)):
+    for big, expected in ((1.0, 2), (1e8, 2 + 4)):  # once plain, once shaken; in doubt shaken four times more
         graph = canonical(wild_data(0, big))
         call = bind(model, graph, "node")
         calls.clear()
         guarded(call, TOLERANCE, graph.x, graph.edge_index, {})
         assert len(calls) == expected
+
+
+def test_a_vote_must_lead_by_twice_four_times_what_shaking_moves():
+    """The claim says "four times the change observed"; two scores may both move by that."""
+
+    class Cancels(nn.Module):
+        def __init__(self, lead):
+            super().__init__()
+            self.weight, self.lead = nn.Parameter(torch.tensor([1.1, 0.3])), lead
+
+        def forward(self, x, edge_index):
+            return x[:, :1] * self.weight - torch.tensor([1.1e5 - self.lead, 0.3e5])
+
+    graph = canonical(Data(x=torch.full((3, 1), 1e5), edge_index=torch.tensor([[0], [1]])))
+    given = graph.x, graph.edge_index, {}
+    with torch.no_grad():
+        moved = float(guard.watched(bind(Cancels(1.0), graph, "node"), *given)[1].max())
+        assert moved > 0.05
+        for times, stable in ((1.5, False), (6, False), (10, True)):
+            call = bind(Cancels(times * moved), graph, "node")
+            assert guarded(call, 0.0, *given)[1].tolist() == [stable] * 3, times
 
 
 def test_a_model_that_was_trained_since_it_was_bound_is_shaken_anew():

@@ -12,9 +12,9 @@ from agnncert.divisions.edge import EdgeCentric
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.engine import cover as coverage
 from agnncert.engine import fast
-from agnncert.engine import ranges as sharing
 from agnncert.engine.call import bind
-from agnncert.engine.ranges import Shuffle, cast, cast_range, covers, merged
+from agnncert.engine.casting import cast, structure
+from agnncert.engine.ranges import Shuffle, cast_range, covers, merged
 from agnncert.graphs.graph import canonical, canonical_set
 
 from ...support.graphs import random_data
@@ -59,28 +59,13 @@ def test_however_groups_are_cut_and_shares_come_in_the_votes_are_the_same(monkey
     assert all(np.array_equal(a, b) for a, b in zip(covers(shares, shuffle, listing), (ptr, table), strict=True))
 
 
-@pytest.mark.parametrize("cuts", CUTS, ids=len)
-@pytest.mark.parametrize(("task", "division"), CASES, ids=str)
-def test_many_ballots_are_merged_block_by_block_into_the_same_votes(monkeypatch, task, division, cuts):
-    rows = np.arange(12 if task == "node" else 4)
-    shares, shuffle = shares_of(task, division, cuts, rows)
-    whole, blocks = merged(shares, shuffle), []
-    monkeypatch.setattr(sharing, "LARGE_GROUP", 1)
-    monkeypatch.setattr(sharing, "TARGETS_AT_ONCE", 3)
-    plain = sharing._blocks
-    monkeypatch.setattr(sharing, "_blocks", lambda *given: blocks.append(plain(*given)) or blocks[-1])
-    parts = merged(shares, shuffle)
-    assert len(blocks[0]) == (len(rows) + 2) // 3
-    for name in ("indptr", "group", "ballot", "stable", "reached"):
-        assert np.array_equal(getattr(whole, name), getattr(parts, name)), name
-
-
 def test_small_components_are_chosen_over_all_groups_together(monkeypatch):
     tables = []
     for max_pairs in range(0, 60):
         monkeypatch.setattr(coverage, "MAX_PAIRS", max_pairs)
         division, rows = EdgeCentric(9), np.arange(12)
-        whole = coverage.node_cover(division.disjoint_union(NODE, division.groups(NODE)), rows, 12)
+        facts = structure(NODE, division, rows)
+        whole = facts["cover_ptr"], facts["cover"]
         shares, shuffle = shares_of("node", division, CUTS[2], rows)
         parts = covers(shares, shuffle, merged(shares, shuffle))
         assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))

@@ -17,7 +17,7 @@ from ...support.labelled import labelled_graph
 def everything() -> Data:
     data = labelled_graph(num_nodes=12)
     data.edge_weight = torch.rand(data.num_edges)
-    data.half = torch.rand(12, 2).bfloat16()
+    data.half = torch.rand(12, 2).half()
     data.name, data.num_classes, data.class_names = "små", 3, ["a", "b", "c"]
     return data
 
@@ -192,5 +192,23 @@ def test_python_objects_are_never_unpickled(folder):
     bomb = np.array([print], dtype=object)
     np.save(folder / "y.npy", bomb, allow_pickle=True)
     seal_again(folder, lambda manifest: manifest["arrays"]["y"].update(disk._fingerprint(folder / "y.npy")))
-    with pytest.raises(ac.errors.GraphError, match=r"y\.npy is no array: it holds Python objects"):
+    with pytest.raises(ac.errors.GraphError, match=r"y\.npy is no array: Array can.t be memory-mapped: Python objects"):
+        ac.open_graph(folder)
+
+
+HEADERS = [
+    b"{'descr': '<i8', 'fortran_order': False, 'shape': (12,", b"{'descr': '<i8', 'fortran", b"{'descr': \"\"\"",
+    b"", b"(", b"{'descr': '<i8', 'fortran_order': False, 'shape': ('a',)}", b"\x00" * 40, b"{'descr': []}", b"1" * 5_000,
+    b"{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}", b"[" * 300,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", HEADERS)
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_header_that_was_cut_or_makes_no_sense_is_refused(folder, header, version):
+    """The file is as long as the manifest says, and its digest is right: a forger can write both."""
+    length = len(header).to_bytes(2 if version == 1 else 4, "little")
+    (folder / "y.npy").write_bytes(b"\x93NUMPY" + bytes([version, 0]) + length + header + b"\0" * 96)
+    seal_again(folder, lambda manifest: manifest["arrays"]["y"].update(disk._fingerprint(folder / "y.npy")))
+    with pytest.raises(ac.errors.GraphError, match=r"y\.npy"):
         ac.open_graph(folder)

@@ -20,7 +20,7 @@ def sparse_matrix(share: float, dtype: torch.dtype, shape: tuple[int, int] = (37
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("turned", [False, True])
 def test_all_entries_are_found_in_every_block(dtype, turned, monkeypatch):
-    monkeypatch.setattr(entries, "BLOCK", 100)
+    monkeypatch.setattr(entries, "CHUNK", 100)
     x = sparse_matrix(0.3, dtype)
     x[3, 4], x[5, 6], x[7, 8] = -0.0, torch.nan, torch.inf
     x = x.t() if turned else x

@@ -254,7 +254,7 @@ def hetero() -> HeteroData:
     ("thing", "advice"),
     [
         (Batch.from_data_list([data(), data()]), r"batch\.to_data_list\(\)"),
-        (hetero(), r"data\.to_homogeneous\(\)"),
+        (hetero(), r"ac\.from_hetero\(data\)"),
         ("cora-ml", r'load_dataset\("cora-ml"\)'),
         (torch.ones(3, 2), r"Data\(x=…, edge_index=…\)"),
         (torch.nn.Linear(2, 2), "model, data, defence"),

@@ -6,7 +6,7 @@ from torch import nn
 from torch_geometric.nn import GCNConv
 
 import agnncert as ac
-from agnncert.engine.digest import model_digest
+from agnncert.models.digest import model_digest
 from agnncert.models.wrappers import Scaling, training_rows, uneven_column
 
 from ...support.labelled import labelled_graph, labelled_graphs

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.rules import RULES
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.errors import CertificateError
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import Reach, tally, withstands
@@ -181,7 +180,7 @@ def test_targets_are_worked_through_in_blocks_with_the_same_answers(monkeypatch)
         proof.broken_at_most(budget),
         *proof.label_and_radius(),
     )
-    monkeypatch.setattr(ballots, "CELLS_AT_ONCE", 21)  # seven targets at a time
+    monkeypatch.setattr(ballots, "ENTRIES_AT_ONCE", 21)  # seven targets at a time
     parts = (
         proof.holds(budget),
         proof.max_certified("add_edges", Budget()),

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.certificates.votes import Votes
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.proving.theorems import (
     Reach,
     certified_radius,

@@ -1,6 +1,7 @@
 """Figures and tables for papers."""
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ def test_figures_are_written_as_svg_and_pdf(tmp_path: Path) -> None:
     assert [path.name for path in written] == [
         "certified_accuracy.svg",
         "certified_accuracy.pdf",
+        "certified_recall.svg",
+        "certified_recall.pdf",
         "certified_accuracy_over_degree.svg",
         "certified_accuracy_over_degree.pdf",
     ]
@@ -47,7 +50,7 @@ def test_without_degrees_there_is_one_figure(tmp_path: Path) -> None:
 def test_tables_hold_every_size_and_every_target(tmp_path: Path) -> None:
     certificate, degree = made_up_certificate(np.random.default_rng(2), "node-centric/node", 30, 20, 3)
     truth = np.arange(30) % 3
-    curve, latex, targets = save_tables(certificate, tmp_path, ReportContext(truth=truth, degree=degree, mlp=0.7))
+    curve, latex, targets, *_ = save_tables(certificate, tmp_path, ReportContext(truth=truth, degree=degree, mlp=0.7))
     with curve.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             expected = ((certificate.label == truth) & (certificate.radius >= int(row["size"]))).mean()
@@ -61,10 +64,29 @@ def test_tables_hold_every_size_and_every_target(tmp_path: Path) -> None:
     assert r"70.0~\%" in text
 
 
+def test_tables_hold_every_class(tmp_path: Path) -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(2), "node-centric/node", 30, 20, 3)
+    truth = np.arange(30) % 3
+    context = ReportContext(truth=truth, class_names=["good", "bad", "=odd"])
+    *_, as_csv, as_json, latex = save_tables(certificate, tmp_path, context)
+    with as_csv.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["name"] for row in rows} == {"good", "bad", "'=odd"}
+    for row, record in zip(rows, json.loads(as_json.read_text("utf-8")), strict=True):
+        of_class, holds = truth == int(row["class"]), certificate.radius >= int(row["size"])
+        kept = (certificate.label == truth) & holds & of_class
+        assert float(row["recall"]) == record["recall"] == kept.sum() / of_class.sum()
+        open_to = ~of_class & (~holds | (certificate.label == int(row["class"])))
+        assert float(row["false_positive_rate"]) == open_to.sum() / 20
+    assert latex.read_text("utf-8").startswith("\\begin{tabular}{lrr")
+    assert "\\toprule" in latex.read_text("utf-8")
+
+
 def test_strange_ids_survive_the_tables(tmp_path: Path) -> None:
     ids = ['a,"b"\nc', "=1+1", "ü", "a\rb", "a\r\n", "a", "a\0", "007", "", 2**63, -(2**200), 7]
     size = len(ids)
     certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", size, 10, 3, target=ids)
     *_, targets = save_tables(certificate, tmp_path)
     with targets.open(encoding="utf-8", newline="") as file:
-        assert [row["target"] for row in csv.DictReader(file)] == [str(name) for name in ids]
+        found = [row["target"] for row in csv.DictReader(file)]
+    assert found == ["'=1+1" if name == "=1+1" else str(name) for name in ids]  # no spreadsheet runs it

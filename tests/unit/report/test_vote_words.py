@@ -5,8 +5,7 @@ import html
 import numpy as np
 import pytest
 
-from agnncert.certificates.rules import RULES
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext, Summary, summarise
 from agnncert.report.text import elected, empty_words, facts, key_figures, structure_notes, vote_notes
@@ -28,7 +27,7 @@ def summary_of(rule: str, vote: VotingRule | None = None, **shape) -> Summary:
         (
             "edge-centric/graph",
             VotingRule(1, [0, 12, 0]),
-            "12 votes for broken are given in advance; no attack can move them.",
+            "Votes given in advance, which no attack on the graph can move: 12 for broken.",
         ),
         (
             "edge-centric/graph",
@@ -38,17 +37,13 @@ def summary_of(rule: str, vote: VotingRule | None = None, **shape) -> Summary:
         (
             "node-centric/graph",
             VotingRule(prior=[1, 0, 0]),
-            "1 vote for fine is given in advance; no attack can move them.",
+            "given in advance, which no attack on the graph can move: 1 for fine.",
         ),
-        (
-            "node-centric/node",
-            VotingRule("abstain", [2, -3, 0]),
-            "2 votes for fine and 3 votes against broken are given in",
-        ),
+        ("node-centric/node", VotingRule("abstain", [2, -3, 0]), "can move: 2 for fine, 3 against broken."),
         (
             "node-centric/node",
             VotingRule("abstain", 5),
-            "5 votes for what the model predicts from the node’s features alone are",
+            "can move: 5 for what the model predicts from the node’s features alone.",
         ),
         (
             "node-centric/node",
@@ -79,7 +74,7 @@ def test_the_vote_is_told_in_plain_words(rule, vote, words):
     assert words in " ".join(vote_notes(summary_of(rule, vote)))
 
 
-@pytest.mark.parametrize("rule", [rule for rule, facts in RULES.items() if not facts.own_groups])
+@pytest.mark.parametrize("rule", [rule for rule, facts in RULES.items() if not facts.per_neighbour])
 def test_nothing_is_said_about_a_plain_vote(rule):
     summary = summary_of(rule)
     assert vote_notes(summary) == []
@@ -111,7 +106,6 @@ def test_what_the_graph_contributes_is_told_for_votes_with_a_prior_too():
     notes = " ".join(structure_notes(summary_of("per-neighbour/node", VotingRule(prior=5))))
     assert "the model gives without any edges" in notes
     assert "ballots on average were cast where the node has an edge" in notes
-    assert "The prediction without edges gets 5 votes in advance" in notes
     # Nobody knows the prediction without edges where no vote follows it.
     assert structure_notes(summary_of("node-centric/node", VotingRule("abstain", [1, 0, 0]))) == []
 

@@ -5,10 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import VotingRule
 from agnncert.proving.certificate import Certificate
 from agnncert.report.summary import ReportContext, Summary, summarise
-from agnncert.report.text import conceded, deed, headline, key_figures, unjudged
+from agnncert.report.text import (
+    beside,
+    class_table,
+    conceded,
+    deed,
+    few_sizes,
+    headline,
+    key_figures,
+    percent,
+    unjudged,
+)
 
 from ...support.synthetic import made_up_certificate, sampled_certificate
 
@@ -105,9 +115,9 @@ def test_accuracies_are_shares_of_the_targets_whose_class_is_known() -> None:
     truth[:10], truth[10:20] = -1, (truth[10:20] + 1) % 3
     summary = summary_of("edge-centric/node", 60, truth=truth)
     assert summary.certified.share[0] == ((truth == full.certificate.label) & (full.certificate.radius >= 0)).sum() / 30
-    assert "of 30 decisions stay correct" in headline(summary)
-    assert unjudged(summary).startswith("10 of 40 nodes have no known class")
-    assert key_figures(summary)[0] == {"value": "66.7\u00a0%", "meaning": "of 30 nodes correct without an attack"}
+    assert "of 30 decisions have the stated true class and keep it" in headline(summary)
+    assert unjudged(summary).startswith("The class of 10 of 40 nodes is not known")
+    assert "Without an attack the vote is right for 66.7\u00a0% of the nodes" in beside(summary)[0]
     assert unjudged(full) == ""
 
 
@@ -117,9 +127,9 @@ def test_a_size_stands_beside_what_the_data_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shaky", "told"), [(0, ""), (1, "One ballot was"), (2, "2 ballots were"), (600, " of all ballots were")]
+    ("shaky", "told"), [(0, ""), (1, "count for the rival: 1 of 6,000."), (600, "count for the rival: 600 of 6,000.")]
 )
-def test_ballots_that_are_handed_over_are_counted_in_good_english(shaky, told) -> None:
+def test_ballots_that_are_handed_over_are_counted(shaky, told) -> None:
     certificate, _ = made_up_certificate(np.random.default_rng(0), "gnncert-e/node", 100, 60, 3)
     votes = certificate.evidence.votes
     unsure = replace(votes, stable=np.arange(len(votes.stable)) >= shaky)
@@ -127,3 +137,58 @@ def test_ballots_that_are_handed_over_are_counted_in_good_english(shaky, told) -
     sentence = conceded(summarise(Certificate(certificate.claim, evidence, certificate.target), None))
     assert told in sentence
     assert bool(sentence) == bool(shaky)
+
+
+def rare_summary(**context: object) -> Summary:
+    """200 targets, 10 of them of class 1: half of these are certified up to size 1, the other targets much further."""
+    certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 200, 60, 2)
+    order = np.argsort(certificate.radius)
+    truth = np.zeros(200, dtype=np.int64)
+    truth[order[np.flatnonzero(certificate.radius[order] >= 1)[:10]]] = 1
+    return summarise(certificate, ReportContext(truth=truth, class_names=["fine", "fraud"], **context))  # type: ignore[arg-type]
+
+
+def test_a_rare_class_has_the_headline_and_chooses_its_size() -> None:
+    summary = rare_summary()
+    size = max(1, int(summary.recalls[1].size[summary.recalls[1].share >= 0.9 * summary.recalls[1].share[0]][-1]))
+    kept = (summary.truth == 1) & (summary.certificate.label == 1) & (summary.certificate.radius >= size)
+    done = "changes any one edge" if size == 1 else f"changes any {size} edges"
+    assert summary.rare == 1
+    assert kept.sum() > 0
+    share = percent(kept.sum() / 10, -1)
+    assert headline(summary) == (f"At least {share} of 10 nodes of class “fraud” stay detected when an attacker {done}")
+
+
+def test_what_needs_no_proof_and_what_is_not_covered_stand_with_the_headline() -> None:
+    text = "\n".join(beside(rare_summary(mlp=0.99, by_class={"mlp": [(1.0, 0.9), (0.125, 0.03)]})))
+    assert "MLP, no graph (needs no proof): 12.5\u00a0% detected, 3.0\u00a0% of the others." in text
+    assert "the most frequent class alone has 95.0\u00a0%, which needs no proof and is more than is certified." in text
+    assert "Not covered: an attacker who changes the features of the node that is classified." in text
+    assert not any("Not covered" in line for line in beside(summary_of("gated/node")))
+    common = "\n".join(beside(summary_of("edge-centric/node", truth=[0, 1] * 20, mlp=0.99)))
+    assert "an MLP that sees no edges for 99.0\u00a0%, which needs no proof and is more than is certified" in common
+    assert "the most frequent class alone for 50.0\u00a0%" in common
+
+
+def test_the_table_of_classes_holds_the_measures_and_no_bound_is_rounded_up() -> None:
+    summary = rare_summary()
+    titles, rows = class_table(summary)
+    cells = {row[0]: row[1:] for row in rows}
+    sizes = [-1, *few_sizes(summary)]
+    assert titles[2:] == [f"{size:,}" for size in sizes[1:]]
+    for k, size in enumerate(sizes):
+        found = summary.measures(size)
+        stated = {name: float(row[k].removesuffix("\u00a0%")) / 100 for name, row in cells.items()}
+        assert stated["recall of fraud"] <= found.recall[1] + 1e-9
+        assert stated["recall of fine"] <= found.recall[0] + 1e-9
+        assert stated["others taken for fraud, at most"] >= found.false_positive_rate[1] - 1e-9
+        assert stated["accuracy"] <= found.accuracy + 1e-9
+        assert stated["accuracy of the most frequent class alone"] == 0.95
+    assert class_table(summary_of("edge-centric/node"))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("share", "down", "up"), [(0.9999, "99.9", "100.0"), (0.29, "29.0", "29.0"), (1.0, "100.0", "100.0")]
+)
+def test_bounds_are_rounded_to_the_safe_side(share, down, up) -> None:
+    assert (percent(share, -1), percent(share, 1)) == (f"{down}\u00a0%", f"{up}\u00a0%")

@@ -8,9 +8,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 import agnncert as ac
-from agnncert.training.loop import TrainingState, division_name, load_state, save_state
+from agnncert.training.loop import TrainingState, load_state, save_state
 
-from ...support.labelled import ThreeMethods, labelled_graph
+from ...support.labelled import labelled_graph
 from .test_loop import CASES, graph_case, node_case, same, weights_of
 
 
@@ -20,7 +20,7 @@ class Interrupted(Exception):
 
 def interrupt_at(epoch):
     def progress(step):
-        if step.epoch == epoch:
+        if step.done == epoch:
             raise Interrupted
 
     return progress
@@ -47,7 +47,7 @@ def test_an_interrupted_run_ends_with_the_same_weights_to_the_last_bit(task, epo
     assert file.exists() == (epoch > 1)
     assert not list(tmp_path.rglob("*.part"))
     epochs = []
-    resumed = run(task, file, lambda step: epochs.append(step.epoch))
+    resumed = run(task, file, lambda step: epochs.append(step.done))
     assert epochs == list(range(epoch - epoch % 2 + 1 if epoch < 9 else 10, 10))
     assert same(weights_of(whole), weights_of(resumed))
     assert without_time(whole.training_record) == without_time(resumed.training_record)
@@ -69,7 +69,7 @@ def test_a_run_that_had_stopped_early_does_not_go_on(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"lr": 0.02}, {"epochs": 12}, {"seed": 2}, {"weights": ac.LossWeights(2)}, {"protocol": "inductive"}]
+    "changed", [{"lr": 0.02}, {"epochs": 12}, {"seed": 2}, {"edgeless_weight": 2}, {"protocol": "inductive"}]
 )
 def test_a_run_with_other_settings_is_refused_by_name(changed, tmp_path) -> None:
     run("node", tmp_path / "run")
@@ -182,9 +182,3 @@ def test_every_kind_of_number_comes_back_as_it_was(tmp_path) -> None:
     assert same(other.state_dict(), model.state_dict())
     for number, averages in optimizer.state_dict()["state"].items():
         assert same(again.state_dict()["state"][number], averages)
-
-
-def test_a_division_without_a_name_is_known_by_its_kind_not_by_its_address() -> None:
-    first, second = (division_name(ThreeMethods(ac.EdgeCentric(5))) for _ in range(2))
-    assert first == second == "ThreeMethods(T=5)"
-    assert division_name(ac.EdgeCentric(5)) == str(ac.EdgeCentric(5))

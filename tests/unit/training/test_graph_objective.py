@@ -9,7 +9,6 @@ import agnncert as ac
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical_set, one_graph
 from agnncert.training.objectives import GraphObjective, SampledGraphObjective, class_weights
-from agnncert.training.settings import LossWeights
 
 from ...support.labelled import (
     ThreeMethods,
@@ -78,21 +77,9 @@ def test_the_balanced_objective_averages_over_the_subgraphs_of_each_graph(divisi
     assert_same(actual, naive_gradient(model, lambda: naive(model, joined, y, division, balanced)), 1e-10)
 
 
-def test_weights_scale_whole_graphs_and_subgraphs() -> None:
-    model, call, joined, y = setting()
-    terms = GraphObjective.of(call, joined, y, DIVISIONS[0], fit_settings("paper", LossWeights(full=3, ballots=0.5)))
-    expected = naive_gradient(
-        model, lambda: naive(model, joined, y, DIVISIONS[0], lambda whole, parts: 3 * whole + sum(parts) / 2)
-    )
-    assert_same(gradient(model, lambda: terms.backward(BATCH)), expected, 1e-10)
-
-
 def test_without_a_division_only_whole_graphs_count() -> None:
     model, call, joined, y = setting()
-    actual = gradient(
-        model,
-        lambda: GraphObjective.of(call, joined, y, None, fit_settings(weights=LossWeights(full=5))).backward(BATCH),
-    )
+    actual = gradient(model, lambda: GraphObjective.of(call, joined, y, None, fit_settings()).backward(BATCH))
     expected = naive_gradient(model, lambda: naive(model, joined, y, DIVISIONS[0], lambda whole, _: whole))
     assert_same(actual, expected, 1e-10)
 
@@ -136,7 +123,7 @@ def test_the_vote_is_trained_as_a_whole_and_graphs_without_a_ballot_count_nothin
     terms = make.of(call, joined, y, own, fit_settings("vote", balance_classes=True, groups_per_step=100))
 
     def expected():
-        weight = class_weights(y, call)
+        weight = class_weights(y, call, fit_settings(balance_classes=True))
         total = 0
         for k in BATCH.tolist():
             graph = one_graph(joined, k)
@@ -166,7 +153,7 @@ def test_the_vote_without_a_division_is_the_plain_loss() -> None:
 @pytest.mark.parametrize("objective", ["paper", "balanced"])
 def test_sampled_subgraphs_are_trained_on_like_all_of_them(objective) -> None:
     model, call, joined, y = setting(weighted=True)
-    how = fit_settings(objective, LossWeights(2, 0.5), groups_per_step=100)
+    how = fit_settings(objective, groups_per_step=100)
     fast, drawn = (
         make.of(call, joined, y, division, how)
         for make, division in ((GraphObjective, DIVISIONS[0]), (SampledGraphObjective, ThreeMethods(DIVISIONS[0])))
@@ -189,11 +176,3 @@ def test_an_epoch_sees_every_graph_once_in_random_batches(make) -> None:
     assert [len(batch) for batch in first] == [5, 5, 2]
     assert sorted(chain(*first)) == sorted(chain(*second)) == list(range(12))
     assert first != second
-
-
-@pytest.mark.parametrize("make", [GraphObjective, SampledGraphObjective])
-def test_graphs_have_no_edgeless_term(make) -> None:
-    _, call, joined, y = setting()
-    own = ThreeMethods(DIVISIONS[0]) if make is SampledGraphObjective else DIVISIONS[0]
-    with pytest.raises(ac.errors.SettingsError, match="no term without edges"):
-        make.of(call, joined, y, own, fit_settings(weights=LossWeights(0, 0, 1)))

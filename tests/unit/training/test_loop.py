@@ -147,7 +147,7 @@ def test_selection_by_certified_accuracy_takes_other_weights_than_selection_by_v
     )
     how = {"epochs": 10, "lr": 0.1, "weight_decay": 0, "evaluate_every": 1, "patience": None}
     by_vote = ac.fit(Switch(), data, division, **how)
-    certified = ac.fit(Switch(), data, division, **how, select_size=3)
+    certified = ac.fit(Switch(), data, division, **how, size=3)
     assert (by_vote.training_record["score"], certified.training_record["score"]) == (1.0, 0.5)
     assert by_vote.level < 0.5 < certified.level
     for model, expected in ((by_vote, [1.0, 0.0]), (certified, [0.5, 0.5])):
@@ -176,12 +176,12 @@ def test_inductive_training_never_sees_a_test_node() -> None:
 
 def test_the_record_says_how_the_weights_came_about_and_goes_into_a_file(tmp_path) -> None:
     model, data = node_case()
-    ac.fit(model, data, NODE, epochs=np.int64(4), weights=ac.LossWeights(edgeless=2), evaluate_every=2, clip=1.0)
+    ac.fit(model, data, NODE, epochs=np.int64(4), edgeless_weight=2, evaluate_every=2, clip=1.0)
     record = model.training_record
     told = {
         "division": str(NODE), "data": ac.dataset_digest(data), "epochs": 4, "lr": 0.01, "weight_decay": 5e-4,
-        "clip": 1.0, "objective": "balanced", "weights": {"full": 1.0, "ballots": 1.0, "edgeless": 2},
-        "protocol": "transductive", "select_size": 0, "seed": 0, "epochs_run": 4,
+        "clip": 1.0, "objective": "balanced", "edgeless_weight": 2,
+        "protocol": "transductive", "size": 0, "seed": 0, "epochs_run": 4,
     }  # fmt: skip
     assert {name: record[name] for name in told} == told
     assert record["seconds"] > 0
@@ -203,12 +203,12 @@ def test_progress_is_told_after_every_epoch_with_the_time_left() -> None:
     model, data = node_case()
     steps: list[Step] = []
     ac.fit(model, data, NODE, epochs=5, evaluate_every=2, progress=steps.append)
-    assert [(s.epoch, s.epochs) for s in steps] == [(k, 5) for k in range(1, 6)]
+    assert [(s.done, s.total) for s in steps] == [(k, 5) for k in range(1, 6)]
     assert [s.score is not None for s in steps] == [False, True, False, True, True]
     assert all(math.isfinite(s.loss) for s in steps)
     assert all(s.seconds_left > 0 for s in steps[:-1])
     assert steps[-1].seconds_left == 0
-    assert all(isinstance(s, Progress) and (s.what, s.done, s.total) == ("training", s.epoch, 5) for s in steps)
+    assert all(isinstance(s, Progress) and (s.what, s.done, s.total) == ("training", s.done, 5) for s in steps)
     assert steps[0].detail == f"loss {steps[0].loss:.3f}"
 
 
@@ -243,12 +243,11 @@ def test_training_that_diverges_says_so() -> None:
         ({"clip": -1}, "clip=-1"),
         ({"weight_decay": -1e-4}, "weight_decay=-0.0001: expected a number from 0 on"),
         ({"seed": -1}, "seed=-1: expected a whole number from 0 on"),
-        ({"weights": (1, 1, 1)}, r"expected LossWeights\(full"),
+        ({"edgeless_weight": -1}, "edgeless_weight=-1: expected a number from 0 on"),
         ({"objective": "papers"}, 'unknown objective "papers": did you mean "paper"'),
         ({"objective": "vote"}, 'objective="vote" trains graph classifiers; for nodes choose "balanced"'),
-        ({"objective": "vote", "weights": ac.LossWeights(2)}, "is a single term. Leave out the weights"),
         ({"protocol": "induktive"}, 'unknown protocol "induktive": did you mean "inductive"'),
-        ({"select_size": 5}, "9 ballots certify at most size 4"),
+        ({"size": 5}, "9 ballots certify at most size 4"),
     ],
 )
 def test_a_senseless_setting_is_refused(setting, said) -> None:
@@ -260,7 +259,7 @@ def test_a_senseless_setting_is_refused(setting, said) -> None:
 def test_certified_accuracy_needs_a_division() -> None:
     model, data = node_case()
     with pytest.raises(ac.errors.SettingsError, match="there is no division"):
-        ac.fit(model, data, select_size=1)
+        ac.fit(model, data, size=1)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def small(data):
 )
 def test_weights_are_kept_that_are_best_under_the_vote(nodes, graphs, task, division, vote):
     data, part = (nodes, nodes.val_mask) if task == "node" else (graphs, graphs.val)
-    model = ac.fit(small(data), data, division, rule=vote, select_size=1, **QUICK)
+    model = ac.fit(small(data), data, division, rule=vote, size=1, **QUICK)
     cert = ac.certify(model, data, division, targets=part, rule=vote)
     assert model.training_record["score"] == pytest.approx(cert.certified_accuracy(data.y, sizes=1))
     assert model.training_record.get("vote") == (None if vote is None else vote.to_json())
@@ -56,7 +56,7 @@ def test_weights_are_kept_that_are_best_under_the_vote(nodes, graphs, task, divi
     ids=str,
 )
 def test_nodes_are_trained_for_a_size_by_what_the_best_prior_certifies(nodes, division, against):
-    how = {"objective": "certified", "design_size": 2, "against": against, "weights": ac.LossWeights(edgeless=3.0)}
+    how = {"objective": "certified", "size": 2, "against": against, "edgeless_weight": 3.0}
     seen = []
     model = ac.fit(small(nodes), nodes, division, **how, **QUICK, progress=lambda step: seen.append(step.score))
     choice = ac.choose_voting_rule(model, nodes, division, 2, against=against)
@@ -74,8 +74,7 @@ def test_nodes_are_trained_for_a_size_by_what_the_best_prior_certifies(nodes, di
     [
         (ac.GatedNodeCentric(9), {"objective": "certified"}, "without gated features"),
         (None, {"objective": "certified"}, "not of None"),
-        (ac.NodeCentric(9), {"against": "structure"}, "against=structure belongs to"),
-        (ac.NodeCentric(9), {"objective": "certified", "select_size": 1}, "leave out select_size"),
+        (ac.NodeCentric(9), {"against": "structure"}, 'against="structure" belongs to'),
     ],
     ids=str,
 )
@@ -87,8 +86,8 @@ def test_what_cannot_be_trained_for_a_size_is_refused(nodes, division, settings,
 def test_a_prior_certifies_more_than_half_the_ballots(nodes):
     vote = ac.VotingRule(empty="abstain", prior=50)
     with pytest.raises(SettingsError, match="at most size 4"):
-        ac.fit(small(nodes), nodes, ac.NodeCentric(9), select_size=9, **QUICK)
-    model = ac.fit(small(nodes), nodes, ac.NodeCentric(9), rule=vote, select_size=9, **QUICK)
+        ac.fit(small(nodes), nodes, ac.NodeCentric(9), size=9, **QUICK)
+    model = ac.fit(small(nodes), nodes, ac.NodeCentric(9), rule=vote, size=9, **QUICK)
     assert model.training_record["score"] > 0
 
 
@@ -110,7 +109,7 @@ def test_votes_that_make_no_sense_are_refused_before_training(nodes, division, s
 
 
 def test_training_for_a_size_finds_its_own_prior_and_is_for_nodes(nodes, graphs):
-    how = {"objective": "certified", "design_size": 1, **QUICK}
+    how = {"objective": "certified", "size": 1, **QUICK}
     with pytest.raises(SettingsError, match='objective="certified" scores weights by the best prior'):
         ac.fit(small(nodes), nodes, ac.EdgeCentric(9), rule=ac.VotingRule(prior=1), **how)
     with pytest.raises(SettingsError, match="is for node classification: train graph classifiers with"):

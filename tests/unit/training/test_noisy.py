@@ -11,8 +11,8 @@ from agnncert.baselines.flips import RS, SparseRS
 from agnncert.engine.call import bind
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import canonical
-from agnncert.training.objectives import NodeObjective, NoisyNodeObjective
-from agnncert.training.scoring import SCORED_SAMPLES, noisy_scorer
+from agnncert.training.objectives import NodeObjective
+from agnncert.training.setup import SCORED_SAMPLES, Validation
 
 from ...support.labelled import assert_same, fit_settings, gradient, labelled_graph, labelled_graphs, naive_gradient
 
@@ -33,8 +33,7 @@ def test_a_step_is_the_gradient_on_a_noisy_graph(defence):
     graph = canonical(binary(labelled_graph(sparse=defence is BINARY)))
     y, rows = labelled_graph().y, torch.arange(0, 30, 2)
     model = small_model(labelled_graph()).double().eval()
-    plain = NodeObjective.of(bind(model, graph, "node"), graph, y, rows, None, fit_settings())
-    objective = NoisyNodeObjective(plain, defence)
+    objective = NodeObjective.of(bind(model, graph, "node"), graph, y, rows, defence, fit_settings())
     for seed in range(3):
         torch.manual_seed(seed)
         actual = gradient(model, objective.backward)
@@ -51,7 +50,7 @@ def test_weights_are_scored_by_the_vote_under_noise():
     data = labelled_graph()
     graph, model, defence = canonical(data), small_model(data).double().eval(), BiRS(0.3, 0.2)
     call, rows = bind(model, graph, "node"), np.arange(30)
-    accuracy, share = noisy_scorer(call, graph, defence, rows, data.y.numpy(), seed=4)()
+    accuracy, share = Validation(call, graph, "node", rows, data.y.numpy()).by_noise(defence, seed=4)()
     counts = defence.count(call, graph, rows, SCORED_SAMPLES, seed=4)
     assert (counts.sum(axis=1) == SCORED_SAMPLES).all()
     assert accuracy == (counts.argmax(axis=1) == data.y.numpy()).mean()
@@ -87,7 +86,7 @@ def test_a_graph_classifier_is_trained_under_noise_too():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"), [({"select_size": 1}, "there is no division"), ({"clusters": 2}, "whole graph at once")]
+    ("settings", "message"), [({"size": 1}, "there is no division"), ({"clusters": 2}, "whole graph at once")]
 )
 def test_settings_that_make_no_sense_under_noise_are_refused(settings, message):
     data = labelled_graph()

@@ -8,7 +8,6 @@ from agnncert.divisions.gnncert import GNNCertE, GNNCertEN
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
 from agnncert.training.objectives import SampledNodeObjective
-from agnncert.training.settings import LossWeights
 
 from ...support.labelled import (
     ThreeMethods,
@@ -59,17 +58,15 @@ def test_drawn_subgraphs_stand_for_all_on_average(division, monkeypatch) -> None
 def test_the_balanced_objective_averages_over_subgraphs() -> None:
     model, call, graph, y, rows = setting()
     division = DIVISIONS[1]
-    drawn = SampledNodeObjective.of(
-        call, graph, y, rows, division, fit_settings(weights=LossWeights(2, 0.5), groups_per_step=6)
-    )
+    drawn = SampledNodeObjective.of(call, graph, y, rows, division, fit_settings(groups_per_step=6))
 
     def expected():
         groups = division.groups(graph)
-        loss = 2 * torch.nn.functional.cross_entropy(model(graph.x, graph.edge_index)[rows], y[rows])
+        loss = torch.nn.functional.cross_entropy(model(graph.x, graph.edge_index)[rows], y[rows])
         for index in range(6):
             part = division.subgraph(graph, groups, index)
             here = torch.nn.functional.cross_entropy(model(part.x, part.edge_index)[rows], y[rows])
-            loss = loss + 0.5 * here / 6
+            loss = loss + here / 6
         return loss
 
     assert_same(gradient(model, drawn.backward), naive_gradient(model, expected), 1e-10)
@@ -80,12 +77,6 @@ def test_a_new_draw_is_made_in_every_step() -> None:
     drawn = SampledNodeObjective.of(call, graph, y, rows, DIVISIONS[0], fit_settings(groups_per_step=1))
     torch.manual_seed(0)
     assert len({round(gradient(model, drawn.backward)[0], 9) for _ in range(10)}) > 1
-
-
-def test_there_is_no_edgeless_term() -> None:
-    _, call, graph, y, rows = setting()
-    with pytest.raises(ac.errors.SettingsError, match="no term without edges"):
-        SampledNodeObjective.of(call, graph, y, rows, DIVISIONS[0], fit_settings(weights=LossWeights(0, 0, 1)))
 
 
 def test_fit_learns_from_a_division_that_offers_only_subgraphs() -> None:

@@ -9,7 +9,6 @@ import torch
 import agnncert as ac
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
-from agnncert.training import scoring
 from agnncert.training import setup as preparation
 from agnncert.training.settings import checked
 
@@ -21,10 +20,11 @@ def test_a_large_graph_is_laid_out_anew_and_scored_the_same(division, monkeypatc
     data = labelled_graph(60)
     graph, rows = canonical(data), data.val_mask.nonzero().view(-1).numpy()
     call = bind(ac.build_model("gcn", data, hidden_channels=8).eval(), graph, "node")
-    laid_out = scoring.scorer(call, graph, division, rows, data.y.numpy()[rows], 1)
-    monkeypatch.setattr(scoring, "LAID_OUT_EDGES", 0)
-    monkeypatch.setattr(scoring.fast, "plan", None)  # nothing is laid out as a whole
-    assert scoring.scorer(call, graph, division, rows, data.y.numpy()[rows], 1)() == laid_out()
+    part = preparation.Validation(call, graph, "node", rows, data.y.numpy()[rows])
+    laid_out = part.by_vote(division, 1)
+    monkeypatch.setattr(preparation, "LAID_OUT_EDGES", 0)
+    monkeypatch.setattr(preparation.fast, "plan", None)  # nothing is laid out as a whole
+    assert part.by_vote(division, 1)() == laid_out()
 
 
 @pytest.mark.skipif(find_spec("pymetis") is None, reason="needs pymetis")

@@ -6,15 +6,14 @@ import re
 import pytest
 
 import agnncert as ac
-from agnncert.training.settings import _RECIPES, SETTINGS, LossWeights, checked, recipe
+from agnncert.training.settings import _RECIPES, checked, recipe
 
 from .test_loop import node_case
 
 DEFAULTS = {
     "epochs": 200, "lr": 0.01, "weight_decay": 5e-4, "clip": None, "batch_size": 64, "objective": None,
-    "design_size": 0,
-    "against": "any", "weights": None, "balance_classes": False, "groups_per_step": None, "clusters": None, "clusters_per_step": 1,
-    "protocol": "transductive", "select_size": 0, "evaluate_every": 5, "patience": 20, "seed": 0,
+    "size": 0, "against": "any", "edgeless_weight": 1.0, "balance_classes": None, "measure": None, "groups_per_step": None, "clusters": None, "clusters_per_step": 1,
+    "protocol": "transductive", "evaluate_every": 5, "patience": 20, "seed": 0,
 }  # fmt: skip
 
 
@@ -32,7 +31,7 @@ def test_the_docstring_of_fit_describes_every_parameter_in_order() -> None:
 
 
 def test_defaults_are_filled_in_and_depend_on_the_task() -> None:
-    assert checked({"lr": 0.5}, "node") == {**DEFAULTS, "lr": 0.5, "objective": "balanced", "weights": LossWeights()}
+    assert checked({"lr": 0.5}, "node") == {**DEFAULTS, "lr": 0.5, "objective": "balanced"}
     assert checked({}, "graph")["objective"] == "vote"
 
 
@@ -47,4 +46,3 @@ def test_recipes_choose_only_what_they_may_and_what_makes_sense() -> None:
         for task in ("node", "graph"):
             chosen = recipe(name, task)[1]
             checked(chosen, task)
-            assert all(SETTINGS[setting].from_recipe for setting in chosen)

@@ -6,16 +6,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from agnncert.certificates.votes import ABSTAIN, Votes
+from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.votes import ABSTAIN, Ballots, Votes
 from agnncert.proving.theorems import certified_radius, tally
 from agnncert.training.rule_search import (
     BallotTable,
-    Constants,
-    best_constants,
+    best_class_prior,
     best_edgeless_prior,
     certified,
     certified_accuracy,
-    constant_answer,
+    constant_rule,
     joined,
     majority,
     size_only,
@@ -46,11 +46,21 @@ def some_votes(seed: int, num_targets: int = 12, num_groups: int = 5, num_classe
 def some_table(seed: int, task: str = "graph", **sizes: int) -> BallotTable:
     votes = some_votes(seed, task=task, **sizes)
     truth = np.random.default_rng(seed + 1000).integers(0, votes.num_classes, votes.num_targets)
-    return BallotTable.of(votes, truth)
+    return table_of(votes, truth)
+
+
+def table_of(votes: Votes, truth) -> BallotTable:
+    node = (votes.default >= 0).all()
+    covers = np.zeros(votes.num_targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    rule = "node-centric/node" if node else "node-centric/graph"
+    return BallotTable.of(
+        Ballots(votes, rule, *covers, "node_id", vote=VotingRule().under(rule, votes.num_classes)), truth
+    )
 
 
 def score(table: BallotTable, empty, prior, sizes) -> float:
-    return float(np.mean([table.weight @ certified(table, empty, prior, size) for size in sizes]))
+    rule = VotingRule(empty, prior)
+    return float(np.mean([table.weight @ certified(table, rule, size) for size in sizes]))
 
 
 @pytest.mark.parametrize("task", ["node", "graph"])
@@ -58,10 +68,10 @@ def score(table: BallotTable, empty, prior, sizes) -> float:
 def test_without_constants_it_certifies_what_the_theorems_certify(seed, task) -> None:
     votes = some_votes(seed, num_targets=60, num_groups=7, num_classes=3, task=task)
     counted = tally(votes)
-    table = BallotTable.of(votes, counted.label)  # every vote is right, so that only certification decides
+    table = table_of(votes, counted.label)  # every vote is right, so that only certification decides
     empty = "edgeless" if task == "node" else "abstain"
     for size in range(5):
-        assert (certified(table, empty, (0, 0, 0), size) == (certified_radius(counted) >= size)).all()
+        assert (certified(table, VotingRule(empty, (0, 0, 0)), size) == (certified_radius(counted) >= size)).all()
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -69,8 +79,7 @@ def test_two_classes_get_the_best_constants_there_are(seed) -> None:
     table, sizes = some_table(seed), window(seed % 3)
     everything = product(["abstain", 0, 1], range(-14, 15))
     best = max(score(table, empty, (0, lead), sizes) for empty, lead in everything)
-    found = best_constants(table, sizes)
-    assert found.score == pytest.approx(best)
+    found = best_class_prior(table, sizes)
     assert score(table, found.empty, found.prior, sizes) == pytest.approx(best)
     assert min(found.prior) == 0
 
@@ -80,9 +89,10 @@ def test_three_classes_take_turns_to_within_a_little_of_the_best(seed) -> None:
     table, sizes = some_table(seed, num_classes=3, num_targets=30), (1,)
     priors = [prior for prior in product(range(13), repeat=3) if min(prior) == 0]
     best = max(score(table, empty, prior, sizes) for empty in ["abstain", 0, 1, 2] for prior in priors)
-    found = best_constants(table, sizes)
-    assert constant_answer(table, majority(table), sizes).score <= found.score <= best
-    assert found.score >= 0.9 * best
+    found = best_class_prior(table, sizes)
+    constant = certified_accuracy(table, constant_rule(table, majority(table)), *sizes)
+    assert constant <= certified_accuracy(table, found, *sizes) <= best
+    assert certified_accuracy(table, found, *sizes) >= 0.9 * best
 
 
 @pytest.mark.parametrize("empty", ["edgeless", "abstain"])
@@ -91,8 +101,9 @@ def test_the_best_votes_for_the_edgeless_prediction_are_found_and_ties_go_to_mor
     table, sizes = some_table(seed, task="node", num_classes=3, num_targets=20), window(seed % 3)
     scores = [score(table, empty, prior, sizes) for prior in range(30)]
     found = best_edgeless_prior(table, sizes, empty)
-    assert found.score == pytest.approx(max(scores))
-    assert all(score(table, empty, more, sizes) < found.score - 1e-9 for more in range(found.prior + 1, 30)) or (
+    best = certified_accuracy(table, found, *sizes)
+    assert best == pytest.approx(max(scores))
+    assert all(score(table, empty, more, sizes) < best - 1e-9 for more in range(found.prior + 1, 30)) or (
         found.prior > table.num_groups
     )
 
@@ -109,24 +120,24 @@ def test_an_unstable_edgeless_prediction_concedes_its_votes() -> None:
         edgeless_stable=np.array([True]),
     )
     doubtful = replace(sure, edgeless_stable=np.array([False]))
-    assert certified(sure, "abstain", 3, 2).all()
-    assert certified(doubtful, "abstain", 4, 0).all()
-    assert not certified(doubtful, "abstain", 5, 0).any()
+    assert certified(sure, VotingRule("abstain", 3), 2).all()
+    assert certified(doubtful, VotingRule("abstain", 4), 0).all()
+    assert not certified(doubtful, VotingRule("abstain", 5), 0).any()
 
 
 def test_a_prior_of_its_own_makes_the_radius_larger_than_half_the_margin() -> None:
     # Class 0 wins by its prior alone: a ballot that turns to class 1 takes nothing away from class 0.
     table = BallotTable.of_graphs(3, np.array([[0, 1]]), np.array([0]))
-    assert certified(table, "abstain", (3, 0), 2).all()
-    assert not certified(table, "abstain", (2, 0), 2).any()
+    assert certified(table, VotingRule("abstain", (3, 0)), 2).all()
+    assert not certified(table, VotingRule("abstain", (2, 0)), 2).any()
 
 
 def test_the_constant_answer_withstands_everything_and_wins_ties() -> None:
     table = some_table(3, num_targets=50)
-    best = constant_answer(table, majority(table), [1])
+    best = constant_rule(table, majority(table))
     assert certified_accuracy(table, best, table.num_groups) == pytest.approx(max(np.bincount(table.truth)) / 50)
     blind = replace(table, counts=np.zeros_like(table.counts), empty=np.full(50, 5), conceded=np.zeros(50, dtype=int))
-    assert best_constants(blind, [1]) == constant_answer(blind, majority(blind), [1])
+    assert best_class_prior(blind, [1]) == constant_rule(blind, majority(blind))
 
 
 def test_the_size_alone_finds_the_class_of_larger_graphs() -> None:
@@ -134,16 +145,18 @@ def test_the_size_alone_finds_the_class_of_larger_graphs() -> None:
     table = BallotTable.of_graphs(20, counts, np.array([0, 0, 0, 1, 1, 1]))
     label, found = size_only(table, [2])
     assert label == 1
-    assert found.score == pytest.approx(1.0)  # between 3 and 8 there is room for two changes on either side
-    assert size_only(table, [3])[1].score < 0.99
-    assert certified(table.voting(label), found.empty, found.prior, 2).all()
+    assert certified(
+        table.voting(label), found, 2
+    ).all()  # between 3 and 8 there is room for two changes on either side
+    other, worse = size_only(table, [3])
+    assert certified_accuracy(table.voting(other), worse, 3) < 0.99
 
 
 def test_a_short_table_counts_as_much_as_a_long_one() -> None:
     long, short = some_table(1, num_targets=40), some_table(2, num_targets=10)
-    both, constants = joined([long, short]), Constants(0, (0, 2), 0.0)
-    parts = [certified_accuracy(table, constants, 1) for table in (long, short)]
-    assert certified_accuracy(both, constants, 1) == pytest.approx(np.mean(parts))
+    both, rule = joined([long, short]), VotingRule(0, (0, 2))
+    parts = [certified_accuracy(table, rule, 1) for table in (long, short)]
+    assert certified_accuracy(both, rule, 1) == pytest.approx(np.mean(parts))
     nodes = joined([some_table(1, task="node"), some_table(2, task="node")])
     assert len(nodes.edgeless) == len(nodes.edgeless_stable) == len(nodes.truth) == 24
 
@@ -151,6 +164,6 @@ def test_a_short_table_counts_as_much_as_a_long_one() -> None:
 def test_the_middle_of_the_best_priors_is_taken() -> None:
     # Any lead of class 1 from -6 to 5 separates the two graphs.
     table = BallotTable.of_graphs(10, np.array([[6, 0], [0, 6]]), np.array([0, 1]))
-    found = best_constants(table, [0], ["abstain"])
-    assert found.score == pytest.approx(1.0)
+    found = best_class_prior(table, [0], ["abstain"])
+    assert certified(table, found, 0).all()
     assert found.prior[1] - found.prior[0] == 0

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from agnncert import verdict as verifier
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.certificates.votes import Ballots, Votes
 from agnncert.verdict import verify
 from agnncert.verifier import check, recount, recount_samples
@@ -44,7 +45,7 @@ def test_the_recount_agrees_with_the_library_on_every_answer(rule, ids, rng):
 @pytest.mark.parametrize("num_classes", [2, 3, 9])
 def test_the_recount_agrees_whatever_the_vote(rule, num_classes, rng, tmp_path):
     held = 0
-    for _ in range(6 if RULES[rule].own_groups else 12):  # the former have many more kinds of moves to go through
+    for _ in range(6 if RULES[rule].per_neighbour else 12):  # the former have many more kinds of moves to go through
         vote = random_vote(rng, rule, num_classes)
         proof = random_evidence(rng, rule, num_targets=40, num_classes=num_classes, unstable=0.1, vote=vote)
         label, radius = proof.label_and_radius()
@@ -64,7 +65,7 @@ def test_the_recount_agrees_whatever_the_vote(rule, num_classes, rng, tmp_path):
                 budget,
             )
         alone, stated = piles.structure_radius(), proof.structure_radius()
-        assert (alone is None) == (stated is None) == (not RULES[rule].own_groups)
+        assert (alone is None) == (stated is None) == (not RULES[rule].per_neighbour)
         assert alone is None or alone.tolist() == stated.tolist()
     assert held > 20
     certificate_of(proof).save(tmp_path / "a.cert", [random_budget(rng) for _ in range(5)])
@@ -171,3 +172,19 @@ def test_the_recount_shares_no_code_with_the_rules():
         calls = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         if module is recount:
             assert not calls & {"label_and_radius", "holds_each", "tally", "counts"}
+
+
+def test_a_class_without_votes_that_empty_groups_cast_is_a_rival():
+    """Five ballots for class 0 keep class 3 at -4; when all of them are gone, class 3 has its prior of 1 and wins."""
+    n, num = 1, 5
+    votes = Votes(
+        num, 4, np.full(n, 3, np.int16), np.ones(n, bool), np.array([0, num]), np.arange(num, dtype=np.int32),
+        np.zeros(num, np.int16), np.ones(num, bool), np.ones(num, bool),
+    )  # fmt: skip
+    rule = VotingRule(empty=3, prior=[0, 0, 0, 1])
+    nothing = {"cover_ptr": np.zeros(n + 1, np.int64), "cover": np.zeros(0, np.int32), "hubs": np.zeros(0, np.int32)}
+    ballots = Ballots(votes, "per-neighbour/node", vote=rule, **nothing)
+    (piles,) = sort_ballots(ballots)
+    assert piles.label.tolist() == [0]
+    assert recount.statements(piles, Budget(delete_edges=5))[0].tolist() == [False]
+    assert recount.statements(piles, Budget(delete_edges=4))[0].tolist() == [True]

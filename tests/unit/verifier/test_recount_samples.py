@@ -11,7 +11,7 @@ from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.errors import CertificateError
 from agnncert.proving.bounds import class_bounds, lower_bound
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.noise import TESTS, DeletionNoise, FlipNoise
+from agnncert.proving.noise import TESTS, DeletionNoise, FlipNoise, InterceptionNoise, Sources
 from agnncert.proving.samples import EACH, SCOPES, TOGETHER, SampleEvidence, sample_claim
 from agnncert.storage import write_sealed
 from agnncert.verdict import verify
@@ -24,6 +24,7 @@ from agnncert.verifier.recount_samples import (
     bound_classes,
     check_samples,
     holds,
+    intercepted,
     right_radius,
 )
 
@@ -54,7 +55,24 @@ DELETIONS = {
         (0.9999, 0.9999, 3),
     ]
 }
-NOISES = FLIPS | DELETIONS
+INTERCEPTIONS = {
+    "interception": InterceptionNoise(0.3, 0.9, 2),
+    "interception of edges alone": InterceptionNoise(0.9, 0.0, 3),
+    "interception of features alone": InterceptionNoise(0.0, 0.95, 1),
+    "hardly any interception": InterceptionNoise(1e-9, 1e-9, 1),
+    "almost only interception": InterceptionNoise(0.999, 0.999, 4),
+}
+NOISES = FLIPS | DELETIONS | INTERCEPTIONS
+
+
+def sources_for(noise, num_targets, rng) -> dict:
+    """Some paths to each target, in any order, if the noise is about them."""
+    if not isinstance(noise, InterceptionNoise):
+        return {}
+    start = np.concatenate([[0], np.cumsum(rng.integers(0, 6, num_targets))]).astype(np.int64)
+    paths = rng.choice([0, 0, 1, 2, 40], (start[-1], noise.hops)).astype(np.int64)
+    paths[paths.sum(axis=1) == 0, -1] = 1
+    return {"sources": Sources(start, paths)}
 
 
 def random_samples(rng, noise, num_targets=12, **more) -> SampleEvidence:
@@ -63,6 +81,7 @@ def random_samples(rng, noise, num_targets=12, **more) -> SampleEvidence:
     chances = rng.dirichlet(np.full(num_classes, 0.15), size=num_targets)
     selection, estimation = (rng.multinomial(size, chances).astype(np.int64) for size in (10, trials))
     alpha = float(rng.choice([0.9, 0.5, 0.05, 0.001, 1e-8]))
+    more |= sources_for(noise, num_targets, rng)
     return SampleEvidence("made up", noise, selection, estimation, alpha, **more)
 
 
@@ -106,7 +125,8 @@ def test_every_statement_follows_and_its_neighbours_do_not(name):
     for _ in range(4):
         evidence = random_samples(rng, noise)
         label, radius = evidence.label_and_radius()
-        bounds = bound_classes(evidence.selection, evidence.estimation, evidence.alpha)
+        sources = intercepted(stored, evidence.tensors())
+        bounds = bound_classes(evidence.selection, evidence.estimation, evidence.alpha, sources)
         assert bounds.label.tolist() == label.tolist()
         assert right_radius(stored, bounds, radius).all()
         below_any_end = radius < 2**31 - 1  # a search that ended there may have ended early
@@ -145,12 +165,18 @@ def test_all_mixes_of_the_largest_size_are_looked_at_when_rates_differ():
         assert {bool(one[0]) for one in held} == {True, False}
 
 
-@pytest.fixture(params=["one rate", "two rates", "edges and features", "B2, 0.8, 0.9, 5", "sharp, 0.8, 0.9, 5"])
+KINDS = ["one rate", "two rates", "edges and features", "B2, 0.8, 0.9, 5", "sharp, 0.8, 0.9, 5", "interception"]
+
+
+@pytest.fixture(params=KINDS)
 def file(request, tmp_path):
     rng = np.random.default_rng(1)
     chances = np.array([[0.97, 0.02, 0.01], [0.02, 0.9, 0.08], [0.4, 0.35, 0.25], [0.001, 0.0, 0.999]])
     counts = [np.array([rng.multinomial(size, chance) for chance in chances]) for size in (50, 5000)]
-    evidence = SampleEvidence("made up", NOISES[request.param], *counts, alpha=0.01, scope=EACH)
+    noise = NOISES[request.param]
+    sources = Sources(np.arange(0, 61, 15), np.tile([[1, 0], [1, 2], [0, 1]], (20, 1)))
+    paths = {"sources": sources} if isinstance(noise, InterceptionNoise) else {}
+    evidence = SampleEvidence("made up", noise, *counts, alpha=0.01, scope=EACH, **paths)
     budgets = [Budget(add_edges=1), Budget(delete_edges=1), Budget(inject_nodes=3, edges_per_injected=2), Budget()]
     path = tmp_path / "samples.cert"
     Certificate(sample_claim(evidence), evidence, np.arange(4)).save(path, budgets=budgets)
@@ -186,7 +212,7 @@ def test_an_altered_number_of_broken_targets_is_refused_even_if_sealed_again(fil
 def test_a_smaller_error_probability_or_stronger_noise_is_refused_even_if_sealed_again(file):
     header, arrays = open_up(file)
     settings, claim = header["settings"], header["claim"]
-    stronger = {"p_add": 0.3, "p_delete": 0.45, "p_edge": 0.97, "p_node": 0.97}
+    stronger = {"p_add": 0.3, "p_delete": 0.45, "p_edge": 0.97, "p_node": 0.97, "p_ablate": 0.99}
     noise = {name: stronger.get(name, value) if value else value for name, value in settings["noise"].items()}
     write_sealed(file, header | {"settings": settings | {"noise": noise}}, arrays)
     assert any("radius" in reason for reason in verify(file).reasons)
@@ -260,7 +286,7 @@ def test_other_counts_do_not_support_the_statements(file, name):
 
 def test_noise_that_says_nothing_about_graphs_is_refused_there(tmp_path):
     """A readout sees injected nodes without edges; and a graph has no row of its own."""
-    for name in ("B2, 0.8, 0.9, 5", "target row"):
+    for name in ("B2, 0.8, 0.9, 5", "target row", "interception"):
         evidence = random_samples(np.random.default_rng(0), NOISES[name], task="graph")
         Certificate(sample_claim(evidence), evidence, np.arange(12)).save(tmp_path / "a.cert")
         assert any("whole graph" in reason for reason in verify(tmp_path / "a.cert").reasons)
@@ -277,7 +303,9 @@ SENSELESS = {
     "seed": NOT_A_NUMBER_OF_THINGS[:6] + NOT_A_NUMBER_OF_THINGS[8:],
     "noise": [*NOT_A_WORD, {"kind": "snow"}, {"kind": "flips"}, {"kind": ["flips"]}],
     "kind": NOT_A_WORD,
-    **dict.fromkeys(("p_add", "p_delete", "p_add_feature", "p_delete_feature", "p_edge", "p_node"), NOT_A_PROBABILITY),
+    **dict.fromkeys(("p_add", "p_delete", "p_add_feature", "p_delete_feature"), NOT_A_PROBABILITY),
+    **dict.fromkeys(("p_edge", "p_node", "p_ablate"), NOT_A_PROBABILITY),
+    "hops": [0, 1, 2.0, 17, *NOT_A_NUMBER_OF_THINGS],
     "num_features": NOT_A_NUMBER_OF_THINGS,
     "edges_per_injected": NOT_A_NUMBER_OF_THINGS,
     "where": NOT_A_WORD,
@@ -338,9 +366,33 @@ def test_senseless_counts_are_refused(file):
 @pytest.mark.parametrize("num_targets", [0, 1, 9])
 def test_honest_certificates_verify(task, scope, num_targets, tmp_path):
     rng = np.random.default_rng(num_targets)
-    on_nodes_only = ("target row", "B1, 0.8, 0.9, inf", "legacy-unsound, 0.8, 0.9, 5")
+    on_nodes_only = ("target row", "B1, 0.8, 0.9, inf", "legacy-unsound, 0.8, 0.9, 5", *INTERCEPTIONS)
     for name in ("one rate", "edges and features", *(on_nodes_only if task == "node" else ())):
         evidence = random_samples(rng, NOISES[name], num_targets, task=task, scope=scope)
         certificate = Certificate(sample_claim(evidence, ids="row"), evidence, np.arange(num_targets))
         certificate.save(tmp_path / "a.cert", budgets=[random_budget(rng) for _ in range(5)])
         assert verify(tmp_path / "a.cert").holds, verify(tmp_path / "a.cert")
+
+
+def test_senseless_lists_of_paths_are_refused():
+    noise = INTERCEPTIONS["interception"]
+    counts = np.array([[9, 1], [2, 8]])
+    sources = Sources(np.array([0, 1, 3]), np.array([[1, 0], [0, 2], [1, 1]]))
+    evidence = SampleEvidence("made up", noise, counts, counts, 0.01, sources=sources)
+    good, settings = evidence.tensors(), evidence.settings()
+    check_samples(good, settings)
+    for name, odd in [
+        ("start", np.array([0, 3])),
+        ("start", np.array([1, 1, 3])),
+        ("start", np.array([0, 4, 3])),
+        ("start", np.array([0, 1, 2])),
+        ("start", np.array([0.0, 1.0, 3.0])),
+        ("start", np.array([0, 1, 2**64 - 1], dtype=np.uint64)),
+        ("paths", sources.paths[:, :1]),
+        ("paths", sources.paths.astype(float)),
+        ("paths", sources.paths * 0),
+        ("paths", -sources.paths),
+        ("paths", sources.paths[:, 0]),
+    ]:
+        with pytest.raises(CertificateError, match="damaged"):
+            check_samples(good | {name: odd}, settings)

@@ -145,8 +145,10 @@ def load_corpus(root: Path, edges: Edges = "flow") -> Corpus:
     missing = source.missing(root)
     if missing:
         raise DatasetError(
-            f"big-vul is not on this machine: {', '.join(missing)} is missing in {source.raw(root)}. It is no public "
-            "download: put the file there (JSON lines with id, label and func), or pass root=... if it is elsewhere."
+            f"big-vul is not on this machine: {', '.join(missing)} is missing in {source.raw(root)}. It is "
+            f"assembled, not downloaded: functions from {source.url}, label 1 where one of five public lists names the "
+            "function; docs/code.md, section Big-Vul, lists them. Put the file there (gzipped JSON lines with "
+            "id, label and func; your own functions will do), or pass root=... if it is elsewhere."
         )
     blob = (source.raw(root) / source.files[0]).read_bytes()
     kept = source.raw(root).parent / "processed" / f"functions-{_key(blob, edges)}.safetensors"

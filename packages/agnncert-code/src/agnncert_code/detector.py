@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import VotingRule
 from agnncert.certifier import certify
 from agnncert.cli.folder import VOTE, RunFolder, find_run
 from agnncert.cli.inputs import (
@@ -228,7 +228,7 @@ def _load_network(run: str | Path, prior: tuple[int, ...] | None, model: str | N
             f"{expected}: train it again."
         )
     names = tuple(str(name) for name in about.get("class_names") or CLASS_NAMES)
-    division, rule = _voting(folder, settings, prior)
+    division, rule = _voting(folder, settings, names, prior)
     return Detector(
         _trained(folder, settings, about),
         division,
@@ -241,14 +241,14 @@ def _load_network(run: str | Path, prior: tuple[int, ...] | None, model: str | N
 
 
 def _voting(
-    folder: RunFolder, settings: ModelSettings, prior: tuple[int, ...] | None
+    folder: RunFolder, settings: ModelSettings, names: tuple[str, ...], prior: tuple[int, ...] | None
 ) -> tuple[Division, VotingRule | None]:
     """Division and voting rule of the run's certificate, or of its training; a given prior comes first."""
     _, division = make_division(settings, "graph")
-    rule = settings.vote
+    rule = settings.rule(names)
     if folder.certificate.is_file():
         certificate = load_certificate(folder.certificate)
-        division, rule = parse_division(certificate.claim.division), certificate.vote
+        division, rule = parse_division(certificate.claim.division), certificate.voting_rule
         if folder.read_json(VOTE).get("constant") is not None and prior is None:
             raise SettingsError(
                 f"the voting rule that was chosen for {folder} counts statements without reading them: certify it "

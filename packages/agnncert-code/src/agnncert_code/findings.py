@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agnncert.errors import SettingsError
+from agnncert.errors import missing
 from agnncert.proving.certificate import Certificate
 
 
@@ -201,8 +201,8 @@ class Scan:
         """A pandas table, one row per function, most suspicious first."""
         try:
             import pandas as pd
-        except ImportError:
-            raise SettingsError('to_pandas needs pandas: pip install "agnncert[data]".') from None
+        except ModuleNotFoundError as error:
+            raise missing(error.name, "to_pandas") from None
         names = ("file", "line", "name", "score", "edited", "inserted", "deleted", "statements", "partial")
         columns: dict[str, Any] = {name: [getattr(function, name) for function in self.functions] for name in names}
         columns["label"] = [self.name_of(function.label) for function in self.functions]

@@ -132,6 +132,6 @@ def visible(text: str) -> str:
 
 def _prior(scan: Scan) -> str:
     """Votes that classes start with, in words; empty if there are none."""
-    vote: Any = scan.certificates[0].vote if scan.certificates else None
+    vote: Any = scan.certificates[0].voting_rule if scan.certificates else None
     given = [] if vote is None else [(scan.name_of(k), votes) for k, votes in enumerate(vote.class_prior) if votes]
     return ", ".join(f"“{name}” starts with {votes:,} votes" for name, votes in given)

@@ -258,12 +258,20 @@ def source_files(
                 continue
             if not path.is_symlink():
                 files.append(path)
-            elif not path.resolve().is_relative_to(home):
-                skipped[str(path)] = "is a link that leads out of the folder"
+            elif why := _leads_astray(path, home):
+                skipped[str(path)] = why
     if not files and not skipped:
         but = f", except {', '.join(exclude)}" if exclude else ""
         raise DatasetError(f"there is no C or C++ file below {folder} (looked for {' '.join(suffixes)}{but}).")
     return sorted(files), skipped
+
+
+def _leads_astray(link: Path, home: Path) -> str:
+    """Why a link leads nowhere in the folder; empty if it leads to something inside."""
+    try:
+        return "" if link.resolve().is_relative_to(home) else "is a link that leads out of the folder"
+    except (OSError, RuntimeError):
+        return "is a link that leads to itself"
 
 
 def _fits(path: Path, patterns: Sequence[str]) -> bool:

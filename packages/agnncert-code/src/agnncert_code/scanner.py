@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
+from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import Votes
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.certifier import certify
 from agnncert.cli.folder import RunFolder
 from agnncert.cli.inputs import file_name

@@ -23,13 +23,13 @@ from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool
 
+from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import IntArray
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.graphs.targets import graph_classes
 from agnncert.models.io import load_description, load_model
-from agnncert.training.rule_search import BallotTable, Constants, best_constants, certified_accuracy, window
+from agnncert.training.rule_search import BallotTable, best_class_prior, certified_accuracy, window
 from agnncert.training.setup import checked_labels, part_rows
 from agnncert_code.features import LONGEST, PIECES
 
@@ -206,14 +206,13 @@ class Learnt:
     def for_size(self, size: int) -> StatementFit:
         """The limits and the prior that do best at a size."""
         candidates = _candidates(self.known, self.above, size)
-        shares, constants, table = max(candidates, key=lambda found: found[1].score)
-        prior: Any = constants.prior
+        shares, rule, table = max(candidates, key=lambda one: certified_accuracy(one[2], one[1], *window(size)))
         return StatementFit(
             self._model(shares),
-            VotingRule(empty="abstain", prior=(*prior, NEVER)),
+            VotingRule(empty="abstain", prior=(*rule.class_prior, NEVER)),
             size,
-            certified_accuracy(table, constants, 0),
-            certified_accuracy(table, constants, size),
+            certified_accuracy(table, rule, 0),
+            certified_accuracy(table, rule, size),
             (float(SHARES[shares[0]]), float(SHARES[shares[1]])),
         )
 
@@ -295,7 +294,7 @@ def _held_out(known: _Statements, seed: int) -> IntArray:
 
 def _candidates(
     known: _Statements, above: IntArray, size: int
-) -> Iterator[tuple[tuple[int, int], Constants, BallotTable]]:
+) -> Iterator[tuple[tuple[int, int], VotingRule, BallotTable]]:
     """Every pair of limits with the best prior for it; the first is the vote by size alone."""
     functions, last = len(known.truth), len(SHARES) - 1
     for low in range(last + 1):
@@ -305,4 +304,4 @@ def _candidates(
             ballot = np.where(above <= low, 0, np.where(above > high, 1, 2))
             counts = np.bincount(3 * known.owner + ballot, minlength=3 * functions).reshape(functions, 3)[:, :2]
             table = BallotTable.of_graphs(_UNBOUNDED, counts, known.truth)
-            yield (low, high), best_constants(table, window(size), ["abstain"]), table
+            yield (low, high), best_class_prior(table, window(size), ["abstain"]), table

@@ -9,14 +9,14 @@ from torch_geometric.data import Data
 
 from agnncert.certificates.ids import INT64, Id
 from agnncert.certificates.votes import Votes
+from agnncert.engine.casting import cast, structure
 from agnncert.engine.cover import Cover
 from agnncert.engine.features import Features, SparseRows
-from agnncert.engine.ranges import cast, structure
 from agnncert.graphs.graph import CanonicalGraph, Task, exact_ids
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
 from agnncert_live.casting import CopyVotes
 from agnncert_live.core import Core
-from agnncert_live.nodes import OUTSIDE, Cells, Nodes, Union
+from agnncert_live.nodes import Cells, Nodes, Union
 from agnncert_live.store import Store
 
 Array = npt.NDArray[Any]
@@ -69,51 +69,52 @@ def data_of(store: Store, task: Task, y: Array | None, given: Any, rows: Array) 
         given: Graph task: the data that it began with; graphs that are not in ``rows`` are as they were.
         rows: Graph task: rows of the graphs in the store.
     """
-    order = store.nodes.in_order()
-    ends, values = _arcs(store)
-    if task == "node":
-        return _one(store, 0, order, ends, values, y)
-    graphs = [given[k] for k in range(len(given))]
-    of_node, of_arc = store.nodes.graph[order], store.nodes.graph[ends[0]]
-    for number, row in enumerate(rows.tolist()):
-        mine = of_arc == number
-        carried = {name: value[mine] for name, value in values.items()}
-        one = _one(store, number, order[of_node == number], ends[:, mine], carried, None)
-        if getattr(graphs[row], "y", None) is not None:
-            one.y = graphs[row].y
-        graphs[row] = one
-    return graphs
+    return read(*written(store, y), task, given, rows)
 
 
-def _one(store: Store, graph: int, order: Array, ends: Array, values: dict[str, Array], y: Array | None) -> Data:
-    row = np.zeros(store.nodes.count, dtype=np.int64)
+Arrays = dict[str, Array]
+
+
+def written(store: Store, y: Array | None) -> tuple[dict[str, Any], Arrays]:
+    """The graph, or graphs, in JSON's terms and arrays: nodes in the order of rows, one graph after the other."""
+    nodes, order = store.nodes, store.nodes.in_order()
+    row = np.zeros(nodes.count, dtype=np.int64)
     row[order] = np.arange(len(order))
-    data = Data(x=torch.from_numpy(store.nodes.x[order]), edge_index=torch.from_numpy(row[ends]))
-    for name, value in values.items():
-        data[name] = torch.from_numpy(value)
-    if store.nodes.with_ids[graph]:
-        names: list[Any] = [store.nodes.name[slot] for slot in order.tolist()]
-        whole = all(isinstance(name, int) and name in INT64 for name in names)
-        data.node_id = torch.tensor(names, dtype=torch.int64) if whole else names
+    ends, values = store.all_arcs()
+    arrays = {"x": nodes.x[order], "ends": row[ends], **{f"value/{name}": value for name, value in values.items()}}
     if y is not None:
-        data.y = torch.from_numpy(y[order])
-    return data
+        arrays["y"] = y[order]
+    header = {
+        "names": [nodes.name[slot] for slot in order.tolist()],
+        "sizes": [len(slots) for slots in nodes.slot_of],
+        "with_ids": nodes.with_ids,
+        "kinds": {name: str(kind).removeprefix("torch.") for name, kind in store.kinds.items()},
+    }
+    return header, arrays
 
 
-def _arcs(store: Store) -> tuple[Array, dict[str, Array]]:
-    """The nodes that every arc joins and what it carries, self-loops that the division drops included."""
-    union = store.union
-    live = union.live_arcs()
-    ends = union.node[np.stack([union.source[live], union.head[live]])].astype(np.int64)
-    loops = [(node, carried) for node, listed in store.loops.items() for carried in listed]
-    at = np.array([node for node, _ in loops], dtype=np.int64)
-    values = {}
-    for name, value in union.values.items():
-        more = np.zeros((len(loops), *value.shape[1:]), dtype=value.dtype)
-        for k, (_, carried) in enumerate(loops):
-            more[k] = carried[name]
-        values[name] = np.concatenate([value[live], more])
-    return np.concatenate([ends, np.stack([at, at])], axis=1), values
+def read(header: dict[str, Any], arrays: Arrays, task: Task, given: Any, rows: Array) -> Any:
+    """The data that :func:`written` described."""
+    first = np.cumsum([0, *header["sizes"]])
+    of_arc = np.searchsorted(first, arrays["ends"][0], side="right") - 1
+    graphs = [given[k] for k in range(len(given))] if task == "graph" else [None]
+    for number, place in enumerate(rows.tolist() if task == "graph" else [0]):
+        nodes, mine = slice(first[number], first[number + 1]), of_arc == number
+        ends = torch.from_numpy(arrays["ends"][:, mine] - first[number])
+        one = Data(x=torch.from_numpy(arrays["x"][nodes].copy()), edge_index=ends)
+        for name, value in arrays.items():
+            if name.startswith("value/"):
+                one[name.removeprefix("value/")] = torch.from_numpy(value[mine])
+        if header["with_ids"][number]:
+            names = header["names"][nodes]
+            whole = all(isinstance(name, int) and name in INT64 for name in names)
+            one.node_id = torch.tensor(names, dtype=torch.int64) if whole else names
+        if task == "graph" and getattr(graphs[place], "y", None) is not None:
+            one.y = graphs[place].y
+        elif task == "node" and "y" in arrays:
+            one.y = torch.from_numpy(arrays["y"].copy())
+        graphs[place] = one
+    return graphs if task == "graph" else graphs[0]
 
 
 def _listed(ids: Any) -> list[Id]:
@@ -198,71 +199,3 @@ def _of_whole_cells(store: Store, listed: CopyVotes) -> CopyVotes:
     same = np.append(cells[by_cell], -2)[place] == store.union.cell[live]
     source = by_cell[place[same]]
     return CopyVotes(live[same], listed.ballot[source], listed.stable[source], listed.close[source])
-
-
-Arrays = dict[str, Array]
-
-_OF_NODES = ("key", "home", "graph", "x")
-_OF_COPIES = ("cast", "ballot", "stable", "close")
-_OF_TARGETS = ("edgeless", "edgeless_stable", "edgeless_close")
-
-
-def written(store: Store) -> tuple[dict[str, Any], Arrays, Array]:
-    """The store in JSON's terms and arrays, nodes in the order of rows, and the slot of each.
-
-    Slots, copies and arcs that are free are left out, so what is read back is as compact as at the beginning.
-    """
-    nodes, union = store.nodes, store.union
-    order = nodes.in_order()
-    row = np.zeros(nodes.count, dtype=np.int64)
-    row[order] = np.arange(len(order))
-    copies, arcs = union.live_copies(), union.live_arcs()
-    place = np.zeros(union.num_copies, dtype=np.int64)
-    place[copies] = np.arange(len(copies))
-    arrays = {name: getattr(nodes, name)[order] for name in _OF_NODES}
-    arrays |= {name: getattr(store, name)[order] for name in _OF_TARGETS}
-    arrays |= {name: getattr(store, name)[copies] for name in _OF_COPIES}
-    arrays["cell"], arrays["node"] = _renumbered(store.cells, union.cell[copies], row), row[union.node[copies]]
-    arrays["ends"] = place[np.stack([union.source[arcs], union.head[arcs]])]
-    arrays |= {f"value/{name}": value[arcs] for name, value in union.values.items()}
-    loops = [(int(row[slot]), one) for slot, carried in store.loops.items() for one in carried]
-    header = {
-        "names": [nodes.name[slot] for slot in order.tolist()],
-        "sizes": [len(slots) for slots in nodes.slot_of],
-        "with_ids": nodes.with_ids,
-        "kinds": {name: str(kind).removeprefix("torch.") for name, kind in store.kinds.items()},
-        "loops": [[at, {name: np.asarray(value).tolist() for name, value in one.items()}] for at, one in loops],
-    }
-    return header, arrays, order
-
-
-def read(header: dict[str, Any], arrays: Arrays, cells: Cells) -> Store:
-    """The store that :func:`written` described."""
-    cuts = np.cumsum(header["sizes"])[:-1].tolist()
-    names = [header["names"][start:stop] for start, stop in zip([0, *cuts], [*cuts, None], strict=True)]
-    nodes = Nodes(names, arrays["key"], arrays["x"].copy(), list(header["with_ids"]))
-    nodes.home[:] = arrays["home"]
-    values = {name.removeprefix("value/"): array for name, array in arrays.items() if name.startswith("value/")}
-    fixed = cells.on_graphs and not cells.own_groups
-    num_cells = len(names) * int(cells.division.num_groups) if fixed else 0
-    union = Union(arrays["cell"], arrays["node"], arrays["ends"], values, nodes.count, num_cells)
-    store = Store(cells, nodes, union, {name: getattr(torch, kind) for name, kind in header["kinds"].items()})
-    for name in (*_OF_COPIES, *_OF_TARGETS):
-        setattr(store, name, arrays[name].copy())
-    for at, carried in header["loops"]:
-        numbers = {name: np.asarray(value, dtype=values[name].dtype) for name, value in carried.items()}
-        store.loops.setdefault(at, []).append(numbers)
-    return store
-
-
-def _renumbered(cells: Cells, cell: Array, row: Array) -> Array:
-    """Cells under the new numbers of nodes, where these number them."""
-    if not cells.own_groups:
-        return cell
-    inside = cell != OUTSIDE
-    renumbered = cell.copy()
-    if cells.by_pair:
-        low, high = np.sort(np.stack([row[cell >> 32], row[cell & 0xFFFFFFFF]]), axis=0)
-        return np.asarray((low << 32) | high)
-    renumbered[inside] = row[cell[inside]]
-    return renumbered

@@ -12,7 +12,7 @@ from agnncert.certificates.ids import Id, id_array
 from agnncert.certificates.votes import under_vote
 from agnncert.errors import AgnncertError
 from agnncert.graphs.graph import Task
-from agnncert.proving.certificate import Certificate, Decision, decision_of
+from agnncert.proving.certificate import Certificate, Decision
 from agnncert_live.casting import Caster, CopyVotes
 from agnncert_live.counting import Counter, Tallies
 from agnncert_live.events import Event, Moved, Refused
@@ -231,22 +231,11 @@ class Core:
     def decision(self, target: int, locality: str, tolerance: float) -> Decision:
         """What is proved about one target."""
         evidence = self.counter.evidence(np.array([target]), with_cover=True)
-        division = self.store.cells.division
-        claim = make_claim(
-            rule=self.counter.rule,
-            division=str(division),
-            num_groups=evidence.votes.num_groups,
-            ids=self.counter.ids,
-            tolerance=tolerance,
-            digests={},
-            parameters={},
-            locality=locality,
-            vote=self.counter.vote,
-        )
+        claim = make_claim(evidence, str(self.store.cells.division), tolerance=tolerance, locality=locality)
         row, truth = self._row_and_truth(target)
         known = np.array([row]), None if truth is None else np.array([truth]), np.array([self.degree(target)])
         ids = id_array([self.id_of(target)])
-        return decision_of(Certificate(claim, evidence, ids, *known), self.id_of(target))
+        return Certificate(claim, evidence, ids, *known)[self.id_of(target)]
 
     def revise(self, listed: CopyVotes, edgeless: CopyVotes) -> None:
         """Puts other ballots in the place of some, the graph being as it was."""

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.rules import RULES
+from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.certificates.votes import ABSTAIN, MOST_PER_NEIGHBOUR, Votes, under_vote
-from agnncert.certificates.voting_rule import VotingRule
 from agnncert.engine.cover import sums_of_largest
 from agnncert.proving.evidence import BallotEvidence, radius_of
 from agnncert.proving.theorems import REACHED, UNLISTED, UNREACHED, Facts, Prior, weighed

@@ -130,9 +130,9 @@ def _events_of_perturbation(change: Perturbation, graph: int | None) -> Iterator
         yield Event("add_edge", u, v, directed=change.directed, graph=graph)
 
 
-def _is_numbers(value: Any) -> bool:
+def _is_numbers(value: Any, levels: int = 4) -> bool:
     if isinstance(value, list):
-        return all(_is_numbers(entry) for entry in value)
+        return levels > 0 and all(_is_numbers(entry, levels - 1) for entry in value)
     return isinstance(value, Real) and not isinstance(value, bool)
 
 

@@ -14,19 +14,19 @@ import torch
 
 from agnncert.auditing.model_audit import audit
 from agnncert.certificates.ids import Id, encode_id, id_array
-from agnncert.certificates.voting_rule import VotingRule
+from agnncert.certificates.rules import VotingRule
 from agnncert.certifier import assemble
 from agnncert.engine.call import bind, require_order
-from agnncert.engine.digest import model_digest
 from agnncert.errors import AgnncertError, GraphError, IdError, ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData, Targets, prepared
+from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate, Decision
 from agnncert_live.casting import Caster, CopyVotes, hops_of
 from agnncert_live.conversion import data_of, read, store_of, write_out, written
 from agnncert_live.core import Answers, Core
 from agnncert_live.counting import Counter
 from agnncert_live.events import Applied, Event, Moved, events_of
-from agnncert_live.journal import REMEMBERED, Journal, JournalError
+from agnncert_live.journal import NOW, REMEMBERED, UNREADABLE, Journal, JournalError, Kept
 from agnncert_live.nodes import Cells
 from agnncert_live.spent import Reference, Spent, dense_ballots, spent_by
 from agnncert_live.store import Store
@@ -37,7 +37,7 @@ Array = npt.NDArray[Any]
 
 SNAPSHOT_EVERY = 20_000  # events
 _REPLAYED = 2_000  # events that are applied together when a journal is read
-_LONGEST_ID = 200
+_LONGEST_ID = 250
 
 
 class LiveGraph:
@@ -93,7 +93,7 @@ class LiveGraph:
         self._lock = threading.RLock()
         self._listeners: list[Callable[[Applied], None]] = []
         self._references: dict[str, Reference] = {}  # by digest of the graph
-        self._acknowledged: dict[str, int] = {}  # without a journal: events of each batch, by its id
+        self._acknowledged: dict[str, int] = {}  # events of each batch, by its id
         self._snapshot_every = snapshot_every
         self._journal: Journal | None = None
         self.number = 0  # events that have been applied
@@ -111,7 +111,7 @@ class LiveGraph:
                 self._journal = Journal(journal, about)
                 kept = self._journal.load()
             if kept is not None:
-                self._resume(*kept, rule, tolerance)
+                self._resume(kept, rule, tolerance)
             elif ready is None or chosen is None:
                 raise GraphError("the journal holds no graph yet: pass data.")
             else:
@@ -145,14 +145,24 @@ class LiveGraph:
         return about
 
     def _start(
-        self, ready: CanonicalData, chosen: Targets, targets: Any, vote: VotingRule | None, tolerance: float | None
+        self,
+        ready: CanonicalData,
+        chosen: Targets,
+        targets: Any,
+        vote: VotingRule | None,
+        tolerance: float | None,
+        stated: dict[str, Any] | None = None,
     ) -> None:
+        """Begins with a graph; ``stated`` is what a journal says about it beside what the data holds."""
         store = store_of(ready, chosen, targets, Cells(self.division, ready.task))
         y = getattr(ready.data, "y", None) if ready.task == "node" else None
         y = None if y is None else torch.as_tensor(y).detach().cpu().numpy().copy()
         size = len(store.nodes.alive) if ready.task == "node" else len(chosen.places)
         answers = Answers.of(size, chosen.places)
-        self._core = self._wired(store, ready, chosen, vote, tolerance, answers, chosen.rows, y, targets is None)
+        all_nodes = targets is None
+        if stated is not None:
+            store.kinds, all_nodes = stated["kinds"], stated["all"]
+        self._core = self._wired(store, ready, chosen, vote, tolerance, answers, chosen.rows, y, all_nodes)
         self._core.cast_all()
 
     def _wired(
@@ -186,52 +196,65 @@ class LiveGraph:
         self._graph_of_row = {int(row): number for number, row in enumerate(rows)}
         return Core(store, caster, counter, answers, rows, y, all_nodes)
 
-    def _snapshot(self) -> None:
-        if self._journal is None:
-            return
+    def _written(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The graph as a journal keeps it."""
         core = self._core
-        header, arrays, order = written(core.store)
-        header |= {"task": self.task, "number": self.number, "all": core.all_nodes}
-        places = order if self.task == "node" else np.arange(len(core.rows))
-        arrays |= {name: getattr(core.answers, name)[places] for name in ("label", "radius", "since")}
-        arrays["rows"] = core.rows
-        if core.y is not None:
-            arrays["y"] = core.y[order]
-        header["references"] = []
-        for place, reference in enumerate(self._references.values()):
-            stated, rows = reference.written()
-            header["references"].append(stated)
-            arrays |= {f"reference/{place}/{name}": array for name, array in rows.items()}
-        self._journal.save(header, arrays)
+        header, arrays = written(core.store, core.y if self.task == "node" else None)
+        row = np.zeros(core.store.nodes.count, dtype=np.int64)
+        living = core.store.nodes.in_order()
+        row[living] = np.arange(len(living))
+        arrays["rows"] = core.rows if self.task == "graph" else row[core.order()]
+        return header | {"task": self.task, "number": self.number, "all": core.all_nodes}, arrays
 
-    def _resume(
-        self, header: dict[str, Any], arrays: dict[str, Array], vote: VotingRule | None, tolerance: float | None
-    ) -> None:
-        assert self._journal is not None
-        if header["task"] == "graph" and self._given is None:
+    def _snapshot(self) -> None:
+        if self._journal is not None:
+            self._journal.save(*self._written())
+
+    def _resume(self, kept: Kept, vote: VotingRule | None, tolerance: float | None) -> None:
+        """Goes on where a journal stopped: its graph is taken, and what is proved about it is computed again."""
+        header, arrays = kept.graphs[NOW]
+        if header.get("task") == "graph" and self._given is None:
             raise GraphError("the journal is about a set of graphs: pass the data that it was begun with.")
-        store = read(header, arrays, Cells(self.division, header["task"]))
-        answers = Answers(*(arrays[name].copy() for name in ("label", "radius", "since")))
-        y, rows = arrays.get("y"), arrays["rows"]
-        ready = prepared(
-            data_of(store, header["task"], y, self._given, rows), rows if header["task"] == "graph" else None
-        )
-        chosen = ready.targets(rows if header["task"] == "graph" else None, store.cells.keeps_loops)
-        self._core = self._wired(store, ready, chosen, vote, tolerance, answers, rows, y, header["all"])
-        self.number = int(header["number"])
-        for place, stated in enumerate(header["references"]):
-            reference = Reference.read(stated, {"x": arrays[f"reference/{place}/x"]}, store)
-            self._references[reference.digest] = reference
+        ready, chosen, stated = self._read(header, arrays)
+        self._start(ready, chosen, chosen.rows, vote, tolerance, stated)
+        self.number = stated["number"]
+        for digest in kept.graphs.keys() - {NOW}:
+            old_ready, old, old_stated = self._read(*kept.graphs[digest])
+            others = ready.task == "graph" and not np.array_equal(old.rows, chosen.rows)
+            if old.digest != digest or others:
+                raise JournalError("a reference in the journal is another graph than its digest says.")
+            then = store_of(old_ready, old, old.rows, self._core.store.cells)
+            self._references[digest] = Reference.between(digest, old_stated["number"], then, self._core.store)
+        self._acknowledged = dict(kept.acknowledged)
         waiting: list[Event] = []
-        for number, events in [*self._journal.batches(), (-1, [])]:
-            if number >= 0:
-                waiting += events
-                self._journal.since_snapshot += len(events)
-            if len(waiting) >= _REPLAYED or (number < 0 and waiting):
+        for _, events in kept.batches:
+            waiting += events
+            if len(waiting) >= _REPLAYED:
                 self._replay(waiting)
                 waiting = []
-        if self._journal.since_snapshot >= self._snapshot_every:
+        if waiting:
+            self._replay(waiting)
+        if self._journal is not None and self._journal.since_snapshot >= self._snapshot_every:
             self._snapshot()
+
+    def _read(self, header: Any, arrays: Any) -> tuple[CanonicalData, Targets, dict[str, Any]]:
+        """A graph of a journal, which is not trusted, checked like a user's data.
+
+        Returns:
+            The graph in canonical form, its targets, and the other statements about it.
+        """
+        try:
+            task, rows, number = header["task"], arrays["rows"], header["number"]
+            kinds = {name: getattr(torch, kind) for name, kind in header["kinds"].items()}
+            expected = {"x"} | {name.removeprefix("value/") for name in arrays if name.startswith("value/")}
+            sound = task in ("node", "graph") and type(number) is int and number >= 0 and kinds.keys() == expected
+            if not sound or not all(isinstance(kind, torch.dtype) for kind in kinds.values()):
+                raise ValueError("its statements about the graph make no sense")
+            ready = prepared(read(header, arrays, task, self._given, rows), rows if task == "graph" else None)
+            chosen = ready.targets(rows, Cells(self.division, task).keeps_loops)  # refuses odd rows
+            return ready, chosen, {"kinds": kinds, "all": header["all"] is True, "number": number}
+        except UNREADABLE as error:
+            raise JournalError(f"the journal holds a graph that cannot be used: {error!s:.200}") from error
 
     def _replay(self, events: list[Event]) -> None:
         try:
@@ -357,16 +380,19 @@ class LiveGraph:
             certificate = self.certificate()
             digest = certificate.claim.digests["graph"]
             if digest not in self._references:
+                if self._journal is not None:
+                    self._journal.save(*self._written(), digest)
                 self._references[digest] = Reference(digest, self.number, self._core.store)
-                self._snapshot()
             return certificate
 
     def forget(self, since: Certificate) -> None:
         """No longer compares with a reference."""
         with self._lock:
-            self._reference(since).stop()
-            del self._references[since.claim.digests["graph"]]
-            self._snapshot()
+            reference = self._reference(since)
+            if self._journal is not None:
+                self._journal.drop(reference.digest)
+            reference.stop()
+            del self._references[reference.digest]
 
     def spent(self, target: Any, since: Certificate) -> Spent:
         """What has happened to a target since a reference, beside what that is proof against.
@@ -391,15 +417,18 @@ class LiveGraph:
                 ballots = dense_ballots(since, since.place[name]), core.ballots(slot)
             return spent_by(reference, since, node, name, int(core.answers.label[slot]), ballots)
 
-    def _reference(self, since: Certificate) -> Reference:
+    def follows(self, since: Certificate) -> bool:
+        """Whether a certificate is one of the references of this live graph."""
         stated = since.claim.digests
-        known = self._references.get(stated.get("graph", ""))
-        same = (stated.get("model"), since.claim.division, since.vote) == (self._digest, str(self.division), self.vote)
-        if known is None or not same:
+        theirs = stated.get("model"), since.claim.division, since.voting_rule
+        return theirs == (self._digest, str(self.division), self.vote) and stated.get("graph") in self._references
+
+    def _reference(self, since: Certificate) -> Reference:
+        if not self.follows(since):
             raise SettingsError(
                 "this certificate is no reference of this live graph: pass one that live.reference() returned."
             )
-        return known
+        return self._references[since.claim.digests["graph"]]
 
     # What happens.
 
@@ -426,9 +455,9 @@ class LiveGraph:
             JournalError: The batch cannot be written. Nothing has changed.
         """
         with self._lock:
-            if id is not None and (not isinstance(id, str) or not 0 < len(id) <= _LONGEST_ID):
-                raise SettingsError(f"id={id!r:.60}: expected a text of at most {_LONGEST_ID} characters.")
-            before = None if id is None else self._seen(id)
+            if id is not None and (not isinstance(id, str) or not 0 < len(id) <= _LONGEST_ID or not id.isprintable()):
+                raise SettingsError(f"id={id!r:.60}: expected a printable text of at most {_LONGEST_ID} characters.")
+            before = None if id is None else self._acknowledged.get(id)
             if before is not None:
                 return Applied(self.number, before, repeated=True)
             events = list(events_of(changes, graph))
@@ -464,12 +493,8 @@ class LiveGraph:
         for reference in self._references.values():
             reference.settle()
 
-    def _seen(self, batch_id: str) -> int | None:
-        """How many events a batch of this id had, if it was acknowledged."""
-        return self._acknowledged.get(batch_id) if self._journal is None else self._journal.seen(batch_id)
-
     def _remember(self, batch_id: str | None, events: int) -> None:
-        if batch_id is not None and self._journal is None:
+        if batch_id is not None:
             self._acknowledged[batch_id] = events
             if len(self._acknowledged) > REMEMBERED:
                 del self._acknowledged[next(iter(self._acknowledged))]

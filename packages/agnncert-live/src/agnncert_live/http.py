@@ -3,21 +3,24 @@
 import asyncio
 import hmac
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jinja2
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import agnncert
-from agnncert.errors import AgnncertError, IdError, ModelContractError
+from agnncert.errors import AgnncertError, IdError, ModelContractError, SettingsError
 from agnncert.report.page import content_policy, font_faces, style_sheet
 from agnncert_live.journal import JournalError
 from agnncert_live.service import Service, Unreadable
@@ -27,6 +30,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
+_LOCAL_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
+MOST_CONNECTIONS = 200  # beyond that, whoever has been idle for longest is hung up on
+MOST_AT_WORK = 100  # requests that are answered at a time, of clients that have shown the token
 OPEN_PATHS = ("/", "/health")  # the page holds no data: its script asks for a token and sends it
 CLIENTS = 10_000  # whose rate is remembered
 
@@ -101,6 +107,7 @@ class Guard:
     def __init__(self, app: Any, token: str | None, limits: Limits) -> None:
         self.app, self.token, self.limits = app, token, limits
         self._allowance: dict[str, tuple[float, float]] = {}  # by client: requests that it may make, and when
+        self._at_work = 0
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """As ASGI asks."""
@@ -116,9 +123,17 @@ class Guard:
             length = headers.get("content-length", "0")
             if not length.isdigit() or int(length) > most:
                 raise Refusal(413, f"a request has at most {most:,} bytes.")
-            await self.app(scope, self._counted(receive, most), send)
+            if self._at_work >= MOST_AT_WORK:
+                raise Refusal(503, f"{MOST_AT_WORK} requests are being answered: wait a moment.")
+            self._at_work += 1
+            try:
+                await self.app(scope, self._counted(receive, most), send)
+            finally:
+                self._at_work -= 1
         except Refusal as refusal:
             await _refuse(send, refusal)
+        except ClientDisconnect:
+            pass  # nobody is there to answer; batches of a stream that were applied stay applied
 
     def _check_rate(self, client: str) -> None:
         now, most = time.monotonic(), 3 * self.limits.rate
@@ -132,8 +147,7 @@ class Guard:
 
     def _check_who(self, path: str, headers: dict[str, str]) -> None:
         if self.token is None:
-            host = headers.get("host", "").rsplit(":", 1)[0].strip("[]") if "host" in headers else ""
-            if host not in LOCAL:
+            if _LOCAL_HOST.fullmatch(headers.get("host", "")) is None:
                 raise Refusal(403, "this service answers to its own machine alone.")
             return
         if path in OPEN_PATHS:
@@ -167,14 +181,18 @@ async def _refuse(send: Send, refusal: Refusal) -> None:
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     if refusal.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    if refusal.status == 429:
+    if refusal.status in (429, 503):
         headers.append((b"retry-after", b"1"))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
 class Impatient(H11Protocol):
-    """HTTP that hangs up on clients that never finish the head of a request, which uvicorn waits for without end."""
+    """HTTP that hangs up on idle clients: after a while, and when there are too many connections.
+
+    uvicorn waits without end for the head of a request, and its limit of connections turns everybody away. A connection
+    is idle until the head of a request is there, so a client needs the token for one that is not.
+    """
 
     patience = 15.0
 
@@ -183,12 +201,18 @@ class Impatient(H11Protocol):
         super().connection_made(transport)
         self._look_again = self.loop.call_later(self.patience, self._look)
         self._idle_since = self.loop.time()
+        if len(self.connections) > MOST_CONNECTIONS:
+            idle = [one for one in self.connections if one is not self and one._is_idle()]  # type: ignore[union-attr]
+            longest = min(idle, key=lambda one: one._idle_since, default=self)  # type: ignore[union-attr]
+            longest.transport.abort()
+
+    def _is_idle(self) -> bool:
+        return not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete)
 
     def _look(self) -> None:
         if self.transport.is_closing():
             return
-        idle = self.cycle is None or self.cycle.response_complete
-        if not idle:
+        if not self._is_idle():
             self._idle_since = self.loop.time()
         elif self.loop.time() - self._idle_since >= self.patience:
             self.transport.close()
@@ -201,6 +225,14 @@ class Impatient(H11Protocol):
         super().connection_lost(exc)
 
 
+class PlainJSON(JSONResponse):
+    """JSON in ASCII: any text can be written so, also one that is no valid Unicode."""
+
+    def render(self, content: Any) -> bytes:
+        """The bytes of the answer."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
 def make_app(service: Service, token: str | None = None, limits: Limits | None = None) -> Any:
     """The application that answers for a service.
 
@@ -211,24 +243,33 @@ def make_app(service: Service, token: str | None = None, limits: Limits | None =
     """
     limits = limits or Limits()
     # Nothing is loaded from elsewhere: FastAPI's own pages of the interface would be, so there is a page of ours.
-    app = FastAPI(title="agnncert live graph", version=agnncert.__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="agnncert live graph", version=agnncert.__version__, docs_url=None, redoc_url=None,
+        default_response_class=PlainJSON,
+    )  # fmt: skip
 
     @app.exception_handler(AgnncertError)
     async def explain(_: Request, error: AgnncertError) -> JSONResponse:
-        kinds = ((IdError, 404), (JournalError, 503), (ModelContractError, 500))
+        kinds = ((IdError, 404), (SettingsError, 422), (JournalError, 503), (ModelContractError, 500))
         status = next((status for kind, status in kinds if isinstance(error, kind)), 400)
-        return JSONResponse({"error": str(error)}, status)
+        return PlainJSON({"error": str(error)}, status)
+
+    @app.exception_handler(RequestValidationError)
+    async def explain_field(_: Request, error: RequestValidationError) -> JSONResponse:
+        words = [f"{one['loc'][-1]}: {one['msg']}" for one in error.errors()]
+        return PlainJSON({"error": "; ".join(words)[:500]}, 422)
 
     @app.exception_handler(Refusal)
     async def refuse(_: Request, refusal: Refusal) -> JSONResponse:
-        return JSONResponse({"error": refusal.reason}, refusal.status, {"connection": "close"})
+        return PlainJSON({"error": refusal.reason}, refusal.status, {"connection": "close"})
 
     @app.post("/events", openapi_extra={"requestBody": _BODY})
     async def events(request: Request, id: str | None = None) -> dict[str, Any]:
         """Applies events. JSON: ``{"events": [...], "id": "..."}``; or one event per line, as application/x-ndjson.
 
-        Events that make no sense are refused one by one. When the answer comes, everything applied is on disk. With an
-        id (in the JSON, or ``?id=`` for a stream), a request that is sent again is not applied again.
+        Events that make no sense are refused one by one; a body that is no JSON is refused as a whole. When the answer
+        comes, everything applied is on disk. With an id (in the JSON, or ``?id=`` for a stream), a request that is sent
+        again is not applied again.
         """
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == LINES_OF_JSON:
@@ -247,17 +288,20 @@ def make_app(service: Service, token: str | None = None, limits: Limits | None =
     @app.get("/decision")
     def decision(request: Request, target: str) -> dict[str, Any]:
         """What is proved about a target now. Fields of a budget (``&add_edges=3``) ask whether it withstands that."""
-        budget = {name: value for name, value in request.query_params.items() if name != "target"}
-        return service.decision(target, budget)
+        asked = _fields(request)
+        asked.pop("target")
+        return service.decision(target, asked)
 
     @app.get("/closest")
-    def closest(limit: int = 50) -> list[dict[str, Any]]:
+    def closest(request: Request, limit: Annotated[int, Query(ge=0)] = 50) -> list[dict[str, Any]]:
         """The decisions closest to falling."""
+        _fields(request, "limit")
         return service.closest(min(limit, 1_000))
 
     @app.get("/changes")
-    def changes(since: int = 0) -> list[dict[str, Any]]:
+    def changes(request: Request, since: Annotated[int, Query(ge=0)] = 0) -> list[dict[str, Any]]:
         """Labels that flipped, and radii that fell below 3, after so many events."""
+        _fields(request, "since")
         return service.changes(since)
 
     @app.get("/certificate")
@@ -293,6 +337,16 @@ def make_app(service: Service, token: str | None = None, limits: Limits | None =
 
 
 _SAFE = {"x-frame-options": "DENY", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
+
+
+def _fields(request: Request, *known: str) -> dict[str, str]:
+    """The fields of a question by name, each given once; with ``known``, no others."""
+    fields: dict[str, str] = {}
+    for name, text in request.query_params.multi_items():
+        if name in fields or (known and name not in known):
+            raise SettingsError(f"{name!r:.60} is {'given twice' if name in fields else 'no field of this question'}.")
+        fields[name] = text
+    return fields
 
 
 def _parsed(text: bytes) -> Any:
@@ -331,8 +385,7 @@ async def _take_stream(service: Service, lines: AsyncIterator[bytes], id: str | 
 
     async def send() -> None:
         nonlocal waiting, first
-        name = None if id is None else f"{id}#{answer['batches']}"
-        part = await run_in_threadpool(service.post, waiting, name, first)
+        part = await run_in_threadpool(service.post, waiting, id, first, answer["batches"])
         for count in ("applied", "repeated", "refused_in_all"):
             answer[count] += part[count]
         for listed in ("refused", "flipped"):

@@ -1,40 +1,72 @@
 """The journal of a live graph: every batch is on disk before it is acknowledged, and a restart restores all batches.
 
-A journal is one SQLite file with a write-ahead log; every commit is flushed to disk. The file holds the identity of the
-live graph, one snapshot, the batches since the snapshot, and the ids of acknowledged batches. A snapshot replaces the
-batches before it in one transaction, so the file is complete whenever the process ends.
+A journal is one SQLite file. It holds the identity of the live graph, the graph at the last snapshot, the graphs of
+references, the batches since the snapshot, and the ids of acknowledged batches. It holds no votes: what is proved is
+computed again from graph and model when a journal is opened, so nobody can write a label or a radius into it.
+
+*Durability.* A commit is in the file itself when it returns, not in a write-ahead log: one damaged byte in such a log
+drops all later commits without an error.
+
+*Damage.* The row ``state`` states the number of events, the digest of every graph, a chained digest of all batches and
+a sum of digests of all ids. What the file holds must match it, so lost or altered rows are noticed. The digests have no
+key: whoever can write the file can write events.
 """
 
 import hashlib
 import json
 import sqlite3
+import stat
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
+from safetensors import SafetensorError
 
 from agnncert.errors import AgnncertError
 from agnncert_live.events import Event
 
-FORMAT = 1
+FORMAT = 2
 REMEMBERED = 200_000  # ids of so many batches are kept, so that a client can send one again
-PART = 2**25  # bytes of a snapshot in one row: SQLite's rows have a limit
+PART = 2**25  # bytes of a graph in one row: SQLite's rows have a limit
+NOW = "now"  # the name of the snapshot; other graphs are named by their digest
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS batch (number INTEGER PRIMARY KEY, events TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS acknowledged (place INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, events INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS snapshot (part INTEGER PRIMARY KEY, content BLOB NOT NULL);
-"""
+_TABLES = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE batch (number INTEGER PRIMARY KEY, events TEXT NOT NULL)",
+    "CREATE TABLE acknowledged (place INTEGER PRIMARY KEY, id TEXT NOT NULL, events INTEGER NOT NULL)",
+    "CREATE TABLE graph (place INTEGER PRIMARY KEY, name TEXT NOT NULL, content BLOB NOT NULL)",
+)
 
 Arrays = dict[str, npt.NDArray[Any]]
+Graph = tuple[dict[str, Any], Arrays]  # what is said about it in JSON, and its arrays
+# What reading a hostile file can raise. The digests are compared first, so chance damage does not come this far.
+UNREADABLE = (
+    AgnncertError, ArithmeticError, AttributeError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError,
+)  # fmt: skip
 
 
 class JournalError(AgnncertError):
     """The journal of a live graph is damaged, in use, or belongs to another graph, model or division."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a journal holds.
+
+    Attributes:
+        graphs: The snapshot under ``NOW``, and the graphs of references under their digests.
+        batches: The batches since the snapshot, in order: how many events there had been then, and the events.
+        acknowledged: How many events each acknowledged batch had, by its id; the oldest first.
+    """
+
+    graphs: dict[str, Graph]
+    batches: list[tuple[int, list[Event]]]
+    acknowledged: dict[str, int]
 
 
 class Journal:
@@ -45,51 +77,120 @@ class Journal:
         identity: What the live graph is made of, by name. A journal of another one is refused.
 
     Raises:
-        JournalError: It is something else, belongs to another live graph, or is in use.
+        JournalError: It is something else, damaged, belongs to another live graph, or is in use.
     """
 
     def __init__(self, path: str | Path, identity: dict[str, str]) -> None:
         self.path = Path(path)
         self.since_snapshot = 0  # events
-        try:
+        self._state: dict[str, Any] = {"number": 0, "chain": "", "acknowledged": 0, "graphs": {}}
+        exists = self._exists()
+        with self._explained():
             self._database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=1.0)
-            self._database.execute("PRAGMA locking_mode=EXCLUSIVE")
-            self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute("PRAGMA synchronous=FULL")
-            self._database.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
-            self._check(identity)
-        except sqlite3.DatabaseError as error:
-            raise JournalError(self._words(error)) from error
+        try:
+            with self._explained():
+                for setting in ("locking_mode=EXCLUSIVE", "journal_mode=PERSIST", "synchronous=FULL",
+                                "journal_size_limit=1000000", "trusted_schema=OFF", "cell_size_check=ON"):  # fmt: skip
+                    self._database.execute(f"PRAGMA {setting}")
+                self._database.execute("BEGIN EXCLUSIVE")
+                if exists:
+                    self._check(identity)
+                else:
+                    self._begin(identity)
+                self._database.execute("COMMIT")
         except BaseException:
             self._database.close()
             raise
 
-    def _words(self, error: sqlite3.Error) -> str:
+    def _exists(self) -> bool:
+        """Whether there is a journal already. An empty file is none, and is not taken for a new one either."""
+        beside = self.path.with_name(self.path.name + "-journal")
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            if beside.exists():
+                raise JournalError(
+                    f"the journal {self.path} is missing, but {beside.name} shows that there was one: put it back, or "
+                    f"delete {beside.name} to begin anew."
+                ) from None
+            return False
+        except (OSError, ValueError) as error:
+            raise JournalError(f"the journal {self.path} cannot be used: {error}.") from error
+        if not stat.S_ISREG(found.st_mode):
+            raise JournalError(f"{self.path} is no journal: it is not a file.")
+        if found.st_size == 0:
+            raise JournalError(
+                f"the journal {self.path} is empty, which a journal never is: put back what was in it, or delete it to "
+                "begin anew."
+            )
+        return True
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Errors of SQLite become ours, and what was begun is undone."""
+        try:
+            yield
+        except BaseException as error:
+            self._abandon()
+            if isinstance(error, (sqlite3.Error, MemoryError)):
+                raise JournalError(self._words(error)) from error
+            raise
+
+    def _words(self, error: BaseException) -> str:
         if "locked" in str(error) or "busy" in str(error):
             return f"the journal {self.path} is in use by another process: only one live graph can write it."
-        if "not a database" in str(error) or "malformed" in str(error):
-            return f"{self.path} is no journal, or was damaged: {error}."
-        return f"the journal {self.path} cannot be used: {error}."
+        if isinstance(error, sqlite3.OperationalError | sqlite3.ProgrammingError) and "decode" not in str(error):
+            return f"the journal {self.path} cannot be used: {error}."
+        return self._damaged(str(error))
+
+    def _damaged(self, how: str) -> str:
+        return f"{self.path} is no journal, or was damaged: {how.rstrip('.')}. Put back a copy, or begin anew."
+
+    def _begin(self, identity: dict[str, str]) -> None:
+        for table in _TABLES:
+            self._database.execute(table)
+        rows = {"format": str(FORMAT), **identity}.items()
+        self._database.executemany("INSERT INTO about VALUES (?, ?)", rows)
+        self._write_state(self._state)
 
     def _check(self, identity: dict[str, str]) -> None:
+        found = self._database.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != ("ok",):
+            raise JournalError(self._damaged(str(found and found[0])))
+        schema = {sql for (sql,) in self._database.execute("SELECT sql FROM sqlite_schema") if sql is not None}
+        if schema != set(_TABLES):  # a trigger or a view would be somebody else's code
+            raise JournalError(self._damaged("its tables are others than those of a journal"))
         stored = dict(self._database.execute("SELECT name, value FROM about"))
-        if not stored:
-            rows = {"format": str(FORMAT), **identity}.items()
-            self._database.executemany("INSERT INTO about VALUES (?, ?)", rows)
-            return
         if stored.pop("format", None) != str(FORMAT):
             raise JournalError(f"the journal {self.path} is of another version of this library's format.")
         for name, value in identity.items():
             if stored.get(name) != value:
                 raise JournalError(
-                    f"the journal {self.path} belongs to another {name}: it says {stored.get(name, 'nothing'):.99}, "
+                    f"the journal {self.path} belongs to another {name}: it says {stored.get(name, 'nothing')!s:.99}, "
                     f"here it is {value:.100}. Use another file, or what it was begun with."
                 )
+        try:
+            state = json.loads(stored["state"])
+            numbers = state["number"], state["acknowledged"], len(state["graphs"]), len(state["chain"])
+            if not all(type(number) is int for number in numbers):
+                raise TypeError
+        except UNREADABLE as error:
+            raise JournalError(self._damaged("its state cannot be read")) from error
+        self._state = state
 
-    def seen(self, batch_id: str) -> int | None:
-        """How many events a batch of this id had, if it was acknowledged."""
-        found = self._database.execute("SELECT events FROM acknowledged WHERE id = ?", [batch_id]).fetchone()
-        return None if found is None else int(found[0])
+    def _write_state(self, state: dict[str, Any]) -> None:
+        self._database.execute("INSERT OR REPLACE INTO about VALUES ('state', ?)", [json.dumps(state)])
+
+    @contextmanager
+    def _committed(self) -> Iterator[dict[str, Any]]:
+        """A transaction, given the state to change. When it ends, everything is on disk; if it fails, nothing is."""
+        state = {**self._state, "graphs": dict(self._state["graphs"])}
+        with self._explained():
+            self._database.execute("BEGIN IMMEDIATE")
+            yield state
+            self._write_state(state)
+            self._database.execute("COMMIT")
+        self._state = state
 
     def write(self, number: int, events: list[Event], batch_id: str | None) -> None:
         """Writes a batch to disk; it is flushed when this method returns.
@@ -100,64 +201,121 @@ class Journal:
             batch_id: Under which the client may send the batch again.
         """
         text = json.dumps([event.to_json() for event in events], separators=(",", ":"))
-        try:
-            self._database.execute("BEGIN IMMEDIATE")
+        with self._committed() as state:
             if events:
                 self._database.execute("INSERT INTO batch VALUES (?, ?)", [number, text])
+                state["number"], state["chain"] = number, _linked(state["chain"], number, text)
             if batch_id is not None:
-                cursor = self._database.execute(
-                    "INSERT INTO acknowledged (id, events) VALUES (?, ?)", [batch_id, len(events)]
+                row = batch_id, len(events)
+                place = (
+                    self._database.execute("INSERT INTO acknowledged (id, events) VALUES (?, ?)", row).lastrowid or 0
                 )
-                last = cursor.lastrowid or 0
-                if last % 1000 == 0:
-                    self._database.execute("DELETE FROM acknowledged WHERE place <= ?", [last - REMEMBERED])
-            self._database.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._abandon()
-            raise JournalError(self._words(error)) from error
+                state["acknowledged"] = _summed(state["acknowledged"], 1, [(place, *row)])
+                if place % 1000 == 0:
+                    old = "FROM acknowledged WHERE place <= ?", [place - REMEMBERED]
+                    gone = self._database.execute(f"SELECT place, id, events {old[0]}", old[1]).fetchall()
+                    state["acknowledged"] = _summed(state["acknowledged"], -1, gone)
+                    self._database.execute(f"DELETE {old[0]}", old[1])
         self.since_snapshot += len(events)
 
-    def save(self, header: dict[str, Any], arrays: Arrays) -> None:
-        """Replaces the snapshot, and forgets the batches that are in it."""
-        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    def save(self, header: dict[str, Any], arrays: Arrays, name: str = NOW) -> None:
+        """Writes a graph. The snapshot replaces the one before it, and the batches that are in it."""
+        contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
         blob = safetensors.numpy.save(contiguous, {"header": json.dumps(header)})
-        digest = hashlib.sha256(blob).hexdigest()
+        with self._committed() as state:
+            self._database.execute("DELETE FROM graph WHERE name = ?", [name])
+            for start in range(0, len(blob), PART):
+                part = [name, blob[start : start + PART]]
+                self._database.execute("INSERT INTO graph (name, content) VALUES (?, ?)", part)
+            state["graphs"][name] = hashlib.sha256(blob).hexdigest()
+            if name == NOW:
+                self._database.execute("DELETE FROM batch")
+                state["number"], state["chain"] = header["number"], state["graphs"][NOW]
+        if name == NOW:
+            self.since_snapshot = 0
+
+    def drop(self, name: str) -> None:
+        """Forgets the graph of a reference."""
+        with self._committed() as state:
+            self._database.execute("DELETE FROM graph WHERE name = ?", [name])
+            state["graphs"].pop(name, None)
+
+    def load(self) -> Kept | None:
+        """Everything in the journal, compared with its digests; None if it holds no graph yet.
+
+        Raises:
+            JournalError: Something is missing or damaged.
+        """
+        blobs: dict[str, list[bytes]] = {}
+        with self._explained():
+            for name, content in self._database.execute("SELECT name, content FROM graph ORDER BY place"):
+                blobs.setdefault(name, []).append(content)
+            rows = self._database.execute("SELECT number, events FROM batch ORDER BY number").fetchall()
+            ids = self._database.execute("SELECT place, id, events FROM acknowledged ORDER BY place").fetchall()
         try:
-            self._database.execute("BEGIN IMMEDIATE")
-            self._database.execute("DELETE FROM snapshot")
-            for part, start in enumerate(range(0, len(blob), PART)):
-                self._database.execute("INSERT INTO snapshot VALUES (?, ?)", [part, blob[start : start + PART]])
-            self._database.execute("INSERT OR REPLACE INTO about VALUES ('snapshot', ?)", [digest])
-            self._database.execute("DELETE FROM batch")
-            self._database.execute("COMMIT")
-            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.Error as error:
-            self._abandon()
-            raise JournalError(self._words(error)) from error
-        self.since_snapshot = 0
+            found = {name: b"".join(parts) for name, parts in blobs.items()}
+            digests = {name: hashlib.sha256(blob).hexdigest() for name, blob in found.items()}
+            if digests != self._state["graphs"] or (found and NOW not in found):
+                raise JournalError(self._damaged("a graph in it does not match its digest"))
+            if _summed(0, 1, ids) != self._state["acknowledged"]:
+                raise JournalError(self._damaged("the ids of acknowledged batches do not match their digest"))
+            if not found:
+                return None
+            graphs = {name: _parsed(blob) for name, blob in found.items()}
+            return Kept(
+                graphs,
+                self._batches(rows, graphs[NOW][0]["number"], digests[NOW]),
+                {str(name): int(count) for _, name, count in ids},
+            )
+        except JournalError:
+            raise
+        except UNREADABLE as error:
+            raise JournalError(self._damaged(f"its content cannot be read ({error!s:.100})")) from error
 
-    def load(self) -> tuple[dict[str, Any], Arrays] | None:
-        """The snapshot, if there is one."""
-        parts = [content for (content,) in self._database.execute("SELECT content FROM snapshot ORDER BY part")]
-        if not parts:
-            return None
-        blob = b"".join(parts)
-        stated = self._database.execute("SELECT value FROM about WHERE name = 'snapshot'").fetchone()
-        if stated is None or hashlib.sha256(blob).hexdigest() != stated[0]:
-            raise JournalError(f"the snapshot in {self.path} was damaged: its content does not match its digest.")
-        length = int.from_bytes(blob[:8], "little")
-        header = json.loads(json.loads(blob[8 : 8 + length])["__metadata__"]["header"])
-        return header, safetensors.numpy.load(blob)
-
-    def batches(self) -> Iterator[tuple[int, list[Event]]]:
-        """The batches since the snapshot, in order: how many events there had been then, and the events."""
-        for number, text in self._database.execute("SELECT number, events FROM batch ORDER BY number").fetchall():
-            yield int(number), [Event.from_json(stated) for stated in json.loads(text)]
+    def _batches(self, rows: list[tuple[int, str]], number: int, chain: str) -> list[tuple[int, list[Event]]]:
+        """The batches, each of which must begin where the one before it ended."""
+        batches = []
+        for stated, text in rows:
+            events = [Event.from_json(one) for one in json.loads(text)]
+            number, chain = number + len(events), _linked(chain, stated, text)
+            if number != stated:
+                raise JournalError(
+                    self._damaged(f"batch {stated} does not follow the one before it: events are missing")
+                )
+            batches.append((number, events))
+        if (number, chain) != (self._state["number"], self._state["chain"]):
+            raise JournalError(
+                self._damaged(f"{self._state['number']:,} events were acknowledged, and it holds {number:,} of them")
+                if number != self._state["number"]
+                else self._damaged("its batches do not match their digest")
+            )
+        self.since_snapshot = sum(len(events) for _, events in batches)
+        return batches
 
     def close(self) -> None:
         """Lets go of the file."""
         self._database.close()
 
     def _abandon(self) -> None:
-        if self._database.in_transaction:
-            self._database.execute("ROLLBACK")
+        with suppress(sqlite3.Error, AttributeError):  # it may be closed, or not open yet
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+
+
+def _parsed(blob: bytes) -> Graph:
+    length = int.from_bytes(blob[:8], "little")
+    header = json.loads(json.loads(blob[8 : 8 + length])["__metadata__"]["header"])
+    if not isinstance(header, dict):
+        raise TypeError("no statements about a graph")
+    return header, safetensors.numpy.load(blob)
+
+
+def _linked(chain: str, number: int, text: str) -> str:
+    return hashlib.sha256(f"{chain}:{number}:{text}".encode()).hexdigest()
+
+
+def _summed(total: int, sign: int, rows: list[tuple[int, str, int]]) -> int:
+    """A digest of rows in any number, to which one can be added, or removed, without reading the others."""
+    for place, name, events in rows:
+        total += sign * int.from_bytes(hashlib.sha256(f"{place}:{events}:{name}".encode()).digest(), "little")
+    return total % 2**256

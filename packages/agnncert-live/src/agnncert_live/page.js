@@ -86,7 +86,7 @@
       at("live-name").textContent = `${health.data} · ${health.division}`;
       for (const name of ["events", "nodes", "edges", "targets"]) at(`live-${name}`).textContent = health[name].toLocaleString("en");
       showRows(rows);
-      showChanges(await ask(`/changes?since=${seen}`));
+      showChanges(await ask(`/changes?since=${Math.max(seen, 0)}`));
       if (health.events !== seen) await showOne();
       seen = health.events;
       at("live-status").textContent = `Current as of ${new Date().toLocaleTimeString("en")}.`;

@@ -10,12 +10,13 @@ from typing import Any
 
 import uvicorn
 
-from agnncert.cli.folder import RunFolder, find_run
+from agnncert.certifier import certify
+from agnncert.cli.folder import find_run
 from agnncert.cli.inputs import study_of_run, who_votes
 from agnncert.cli.settings import CertifySettings
 from agnncert.divisions.named import parse_division
-from agnncert.engine.digest import model_digest
 from agnncert.errors import SettingsError
+from agnncert.models.digest import model_digest
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.evidence import BallotEvidence
 from agnncert_live.graph import LiveGraph
@@ -24,7 +25,7 @@ from agnncert_live.service import Service
 
 log = logging.getLogger(__name__)
 
-JOURNAL, REFERENCE = "live.journal", "live-reference.cert"
+JOURNAL = "live.journal"
 SHORTEST_TOKEN = 16
 
 
@@ -54,24 +55,23 @@ def service_of_run(
     division = parse_division(certificate.claim.division)
     place = Path(journal) if journal is not None else folder.path / JOURNAL
     live = LiveGraph(voter, study.data, division, rule=certificate.evidence.vote, journal=place)
+    reference = _reference(live, study.data)
     about = folder.data
-    return Service(live, _reference(live, folder), str(about.get("name") or "graph"), about.get("class_names"))
+    return Service(live, reference, str(about.get("name") or "graph"), about.get("class_names"))
 
 
-def _reference(live: LiveGraph, folder: RunFolder) -> Certificate:
-    """The certificate that decisions are compared with: the first one, which is kept beside the journal."""
-    file = folder.path / REFERENCE
-    if file.is_file():
-        kept = load_certificate(file)
-        try:
-            live.spent(kept.target[:1].tolist()[0], kept)
-        except SettingsError:
-            log.info("%s belongs to another journal: the graph as it is becomes the reference", file)
-        else:
-            return kept
-    reference = live.reference()
-    reference.save(file)
-    return reference
+def _reference(live: LiveGraph, data: Any) -> Certificate:
+    """The certificate that decisions are compared with: that of the run's graph, certified again.
+
+    It is not read from the folder, which may be somebody else's: no file can prove what a model votes.
+    """
+    if live.number == 0:
+        return live.reference()
+    reference = certify(live.model, data, live.division, rule=live.vote)
+    if live.follows(reference):
+        return reference
+    log.warning("the journal does not begin with the run's graph: the graph as it is becomes the reference")
+    return live.reference()
 
 
 def serve_run(
@@ -133,7 +133,7 @@ def _run_until(
     """Answers until the process is told to end, or ``stop`` is set."""
     config = uvicorn.Config(
         app, http=Impatient, ws="none", lifespan="off", log_level="warning", access_log=False, server_header=False,
-        limit_concurrency=200, timeout_keep_alive=10, timeout_graceful_shutdown=10,
+        timeout_keep_alive=10, timeout_graceful_shutdown=10,
     )  # fmt: skip
     server = _Server(config)
     server.told, server.stop = ready, stop

@@ -20,6 +20,7 @@ from agnncert_live.events import Applied, Event
 from agnncert_live.graph import LiveGraph
 
 MOST_EVENTS = 10_000  # of one batch
+LONGEST_ID = 200  # characters
 MOST_LISTED = 1_000  # refused events, or moved targets, that one answer lists
 REMEMBERED_CHANGES = 500
 WATCHED = 3  # a radius that falls below this is worth telling
@@ -61,23 +62,26 @@ class Service:
     name: str = "graph"
     class_names: Sequence[str] | None = None
     counts: Counts = field(default_factory=Counts)
-    began: float = field(default_factory=time.time)
+    began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self._changes: deque[dict[str, Any]] = deque(maxlen=REMEMBERED_CHANGES)
         self._lock = threading.Lock()
         self._targets: tuple[int, list[Any]] = (-1, [])
 
-    def post(self, stated: Sequence[Any], id: str | None = None, first: int = 0) -> dict[str, Any]:
+    def post(
+        self, stated: Sequence[Any], id: str | None = None, first: int = 0, part: int | None = None
+    ) -> dict[str, Any]:
         """Applies events; those that make no sense are refused, one by one, and change nothing.
 
         Args:
             stated: Events as JSON objects, which are not trusted.
             id: Names the batch: sent again, it is not applied again.
             first: Number of the first of them, for what is said about refused ones.
+            part: Number of the batch in the stream that ``id`` names.
 
         Raises:
-            SettingsError: There are too many.
+            SettingsError: There are too many, or the id is no text of at most 200 characters.
             JournalError: They cannot be written; nothing has changed.
         """
         if len(stated) > MOST_EVENTS:
@@ -91,9 +95,11 @@ class Service:
                     raise GraphError(one.reason)
                 events.append(Event.from_json(one))
                 places.append(place)
+            except RecursionError:
+                refused.append({"event": first + place, "reason": "the event is nested too deeply."})
             except (AgnncertError, TypeError, ValueError, OverflowError) as error:
                 refused.append({"event": first + place, "reason": str(error)})
-        applied = self.live.apply(events, id=id, skip_bad=True)
+        applied = self.live.apply(events, id=_batch_name(id, part), skip_bad=True)
         refused += [{"event": first + places[one.index], "reason": one.reason} for one in applied.refused]
         self._note(applied, len(refused), time.perf_counter() - begin)
         return {
@@ -218,7 +224,7 @@ class Service:
             "targets_radius_below_3": int((radius < WATCHED).sum()),
             "radius_median": float(np.median(radius)) if len(radius) else math.nan,
             "memory_bytes": _memory(),
-            "uptime_seconds": round(time.time() - self.began, 3),
+            "uptime_seconds": round(time.monotonic() - self.began, 3),
         }
         totals = {f"{entry.name}_total": getattr(counts, entry.name) for entry in fields(counts)}
         totals["events_total"] = self.live.number
@@ -229,6 +235,18 @@ class Service:
         return "\n".join(lines) + "\n"
 
 
+def _batch_name(id: Any, part: int | None) -> str | None:
+    """Under which a batch is remembered: no batch has the name of a part of a stream, whatever clients call them."""
+    if id is None:
+        return None
+    if not isinstance(id, str) or not 0 < len(id) <= LONGEST_ID:
+        raise SettingsError(f"id={id!r:.60}: expected a text of at most {LONGEST_ID} characters.")
+    return f"batch {id}" if part is None else f"part {part} of {id}"
+
+
+_YES_OR_NO = {"true": True, "1": True, "false": False, "0": False}
+
+
 def _budget(stated: dict[str, str]) -> Budget:
     known = {entry.name for entry in fields(Budget)}
     values: dict[str, Any] = {}
@@ -236,7 +254,9 @@ def _budget(stated: dict[str, str]) -> Budget:
         if name not in known:
             raise SettingsError(f"a budget has no {name!r:.60}: it has {', '.join(sorted(known))}.")
         if name == "target_features":
-            values[name] = text.lower() in ("1", "true", "yes")
+            if text.lower() not in _YES_OR_NO:
+                raise SettingsError(f"{name}={text!r:.60}: expected true or false.")
+            values[name] = _YES_OR_NO[text.lower()]
         elif text == "inf" or (text.isascii() and text.isdigit() and len(text) <= 15):
             values[name] = math.inf if text == "inf" else int(text)
         else:

@@ -18,7 +18,7 @@ from agnncert.certificates.rules import RULES
 from agnncert.graphs.perturbation import least_load
 from agnncert.proving.certificate import Certificate, everything_but_additions
 from agnncert.proving.evidence import BallotEvidence
-from agnncert_live.store import Store
+from agnncert_live.store import Store, plain
 
 Array = npt.NDArray[Any]
 Node = tuple[int, Id]  # a graph and an id in it
@@ -209,37 +209,38 @@ class Reference:
         """Whether a node has other features than then."""
         return node in self.nodes
 
-    # How it is kept.
-
-    def written(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """The reference in JSON's terms and arrays."""
-        known = [(node, row) for node, row in self.nodes.items() if row is not None]
-        header = {
-            "digest": self.digest,
-            "number": self.number,
-            "pairs": [[*pair, [[way, list(carried)] for way, carried in arcs]] for pair, arcs in self.pairs.items()],
-            "new": [node for node, row in self.nodes.items() if row is None],
-            "known": [node for node, _ in known],
-        }
-        rows = np.frombuffer(b"".join(row for _, row in known), dtype=self.store.nodes.x.dtype)
-        return header, {"x": rows.reshape(len(known), self.store.nodes.x.shape[1])}
-
     @classmethod
-    def read(cls, header: dict[str, Any], arrays: dict[str, Array], store: Store) -> "Reference":
-        """The reference that :meth:`written` described."""
-        reference = cls(header["digest"], header["number"], store)
-        for graph, first, second, arcs in header["pairs"]:
-            then = tuple((way, tuple(_frozen(value) for value in carried)) for way, carried in arcs)
-            reference._put((graph, first, second), then)
-        for graph, name in header["new"]:
-            reference.nodes[graph, name] = None
-        for (graph, name), row in zip(header["known"], arrays["x"], strict=True):
-            reference.nodes[graph, name] = row.tobytes()
+    def between(cls, digest: str, number: int, then: Store, store: Store) -> "Reference":
+        """The reference to a graph that is given, as it was then, in a store of its own."""
+        reference = cls(digest, number, store)
+        old, new = _all_arcs(then), _all_arcs(store)
+        for pair in old.keys() | new.keys():
+            if old.get(pair, ()) != new.get(pair, ()):
+                reference._put(pair, old.get(pair, ()))
+        rows = _all_features(then)
+        for node in rows.keys() | _all_features(store).keys():
+            if reference._features(node) != rows.get(node):
+                reference.nodes[node] = rows.get(node)
         return reference
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(entry) for entry in value) if isinstance(value, list) else value
+def _all_arcs(store: Store) -> dict[Pair, Arcs]:
+    """The arcs between all pairs of joined nodes, as ``Reference._arcs`` gives them for one."""
+    ends, values = store.all_arcs()
+    columns = [[plain(row) for row in value] for value in values.values()]
+    found: dict[Pair, list[tuple[bool, tuple[Any, ...]]]] = {}
+    for k, (source, head) in enumerate(ends.T.tolist()):
+        first, second = store.nodes.name[source], store.nodes.name[head]
+        up = order_of(first) <= order_of(second)
+        names = (first, second) if up else (second, first)
+        pair = int(store.nodes.graph[source]), *names
+        found.setdefault(pair, []).append((up, tuple(column[k] for column in columns)))
+    return {pair: tuple(sorted(arcs)) for pair, arcs in found.items()}
+
+
+def _all_features(store: Store) -> dict[Node, bytes]:
+    slots = store.nodes.in_order().tolist()
+    return {(int(store.nodes.graph[k]), store.nodes.name[k]): store.nodes.x[k].tobytes() for k in slots}
 
 
 def _kinds(then: Arcs, now: Arcs) -> set[str]:
@@ -283,7 +284,7 @@ def spent_by(
             proved.append("radius")
     if rule.by_neighbours:
         near = everything_but_additions(certificate.claim.ids).but(add_edges=len(new), target_features=renewed)
-        if rule.own_groups:  # a ballot depends on the target and one neighbour, so what happens elsewhere is nothing
+        if rule.per_neighbour:  # a ballot depends on the target and one neighbour, so what happens elsewhere is nothing
             near = near.but(delete_edges=len(lost), change_edges=len(changed), change_features=0, delete_nodes=0)
         if bool(one.holds(near)[0]):
             proved.append("new neighbours")

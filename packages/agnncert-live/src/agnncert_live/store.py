@@ -18,6 +18,9 @@ from agnncert_live.nodes import Cells, Nodes, Union, grown
 
 Array = npt.NDArray[Any]
 
+MOST_COPIES = 1_000  # of one edge that an event can ask for
+MOST_ARCS = 50_000  # that events of one batch can make by asking for copies: no batch holds up others for long
+
 
 @dataclass
 class Touched:
@@ -30,6 +33,7 @@ class Touched:
         born: Nodes that were added.
         died: Nodes that were added or deleted, so that they may be dead in the end.
         undo: How to undo it, step by step, the first step first.
+        joined: How many arcs were made.
     """
 
     heads: set[int] = field(default_factory=set)
@@ -38,6 +42,8 @@ class Touched:
     born: dict[int, None] = field(default_factory=dict)
     died: dict[int, None] = field(default_factory=dict)
     undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = field(default_factory=list)
+
+    joined: int = 0
 
     def undoes(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Notes how to undo the step that is taken next."""
@@ -157,11 +163,26 @@ class Store:
         """The arcs between two nodes: whether each leads from the smaller id to the larger, and what it carries."""
         first = order_of(self.nodes.name[u]) <= order_of(self.nodes.name[v])  # type: ignore[arg-type]
         if u == v and not self.cells.keeps_loops:
-            yield from ((first, tuple(_plain(value) for value in one.values())) for one in self.loops.get(u, ()))
+            yield from ((first, tuple(plain(value) for value in one.values())) for one in self.loops.get(u, ()))
             return
         for source, head in dict.fromkeys([(u, v), (v, u)]):
             for arc in self.arcs(source, head).tolist():
-                yield (source == u) == first, tuple(_plain(value[arc]) for value in self.union.values.values())
+                yield (source == u) == first, tuple(plain(value[arc]) for value in self.union.values.values())
+
+    def all_arcs(self) -> tuple[Array, dict[str, Array]]:
+        """The nodes that every arc joins, shape ``[2, m]``, and what it carries; dropped self-loops included."""
+        union = self.union
+        live = union.live_arcs()
+        ends = union.node[np.stack([union.source[live], union.head[live]])].astype(np.int64)
+        loops = [(node, carried) for node, listed in self.loops.items() for carried in listed]
+        at = np.array([node for node, _ in loops], dtype=np.int64)
+        values = {}
+        for name, value in union.values.items():
+            more = np.zeros((len(loops), *value.shape[1:]), dtype=value.dtype)
+            for k, (_, carried) in enumerate(loops):
+                more[k] = carried[name]
+            values[name] = np.concatenate([value[live], more])
+        return np.concatenate([ends, np.stack([at, at])], axis=1), values
 
     def _has(self, source: int, head: int) -> bool:
         if source == head and not self.cells.keeps_loops:
@@ -208,8 +229,10 @@ class Store:
                 f"cannot give the edge ({event.node!r:.60}, {event.other!r:.60}) {event.value!r:.60} copies: expected "
                 "a whole number from 1 on."
             )
-        if int(number) > 1_000_000:
-            raise GraphError(f"{int(number):,} copies of an edge are more than a million.")
+        if int(number) > MOST_COPIES:
+            raise GraphError(f"{int(number):,} copies of an edge are more than {MOST_COPIES:,}.")
+        if self.now.joined + 2 * int(number) > MOST_ARCS:
+            raise GraphError(f"a batch makes at most {MOST_ARCS:,} arcs: send the rest in another one.")
         self._tell(u, v)
         for source, head in sorted({ends for ends, _ in self._separate(u, v)}):
             for _ in range(int(number)):
@@ -308,6 +331,7 @@ class Store:
             copy = self.union.find(cell, node)
             ends.append(self._open(cell, node) if copy < 0 else copy)
         arc = self.union.join(ends[0], ends[1], carried)
+        self.now.joined += 1
         self.now.undoes(self.union.part, arc)  # undone last to first, arcs find back into their slots
         self.now.ends.update(ends)
         self.now.heads.add(ends[1])
@@ -384,7 +408,7 @@ _DOES: dict[str, Callable[[Store, Event, int], None]] = {
 }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value in Python's own numbers, rows as tuples, so that values of all types can be compared."""
     listed = np.asarray(value).tolist()
     return tuple(np.asarray(value).ravel().tolist()) if isinstance(listed, list) else listed

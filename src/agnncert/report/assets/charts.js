@@ -1,4 +1,4 @@
-// The two curves. Observable Plot draws SVG whose colours are the page's CSS variables, so dark mode and print follow.
+// The curves. Observable Plot draws SVG whose colours are the page's CSS variables, so dark mode and print follow.
 
 const SERIES = {
   certified: { dash: null, width: 2.6 },
@@ -107,15 +107,14 @@ function curveLabel(chart, yAt, lines) {
   return { x, y: Math.max(0.03, 1 - (yAt(end.y) + dy - yAt(1)) / (yAt(0) - yAt(1))), text: chart.y_word };
 }
 
-function legendSwatch(key) {
-  const look = SERIES[key];
+function legendSwatch(key, look = SERIES[key]) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 35 14");
   svg.setAttribute("aria-hidden", "true");
   const line = document.createElementNS(SVG, "line");
   for (const [k, v] of Object.entries({ x1: 0, x2: 35, y1: 7, y2: 7, "stroke-width": look.width })) line.setAttribute(k, v);
   if (look.dash) line.setAttribute("stroke-dasharray", look.dash);
-  line.style.stroke = colour(key);
+  line.style.stroke = look.stroke ?? colour(key);
   svg.append(line);
   if (look.marker) {
     const dot = document.createElementNS(SVG, "path");
@@ -136,6 +135,32 @@ function drawLegend(list, chart, wide) {
   for (const r of wide ? [] : chart.references) items.push({ key: r.key, text: `${r.name} ${percent(r.value)}` });
   list.replaceChildren(...items.map((item) => make("li", {}, legendSwatch(item.key), item.text)));
   list.hidden = items.length < 2;
+}
+
+// One curve per class, each with its colour and dash; the rarest class is the strongest line.
+const CLASS_DASHES = [null, "7 3", "2 3", "10 3 2 3", "4 2", "1 4", "12 4", "6 2 1 2 1 2"];
+
+function curveLook(i) { return { stroke: `var(--k${i})`, width: i ? 2 : 3, dash: CLASS_DASHES[i] }; }
+
+function drawClasses(chart, width) {
+  const at = (curve, x) => curve.points.filter((point) => point.x <= x).at(-1).y;
+  const sizes = [...new Set(chart.curves.flatMap((curve) => curve.points.map((point) => point.x)))];
+  const told = (x) => [`size ${x}`, ...chart.curves.map((curve) => `${percent(at(curve, x))} recall of ${curve.name}`)].join("\n");
+  return Plot.plot({
+    width, height: Math.round(Math.min(360, Math.max(240, width * 0.42))), marginTop: 24, marginBottom: 44, marginLeft: 46, marginRight: 16,
+    x: { domain: [0, chart.max_size] }, y: { domain: [0, 1] }, style: { background: "transparent", fontSize: "12px" },
+    ariaLabel: chart.summary,
+    marks: [
+      Plot.axisY({ tickFormat: (v) => `${Math.round(100 * v)}\u00a0%`, ticks: 5, tickSize: 0, label: null, fontSize: 12 }),
+      Plot.axisX({ label: chart.x_label, labelAnchor: "center", labelArrow: "none", tickSize: 4, ticks: Math.max(3, Math.round(width / 110)), tickFormat: (v) => (Number.isInteger(v) ? WHOLE.format(v) : ""), fontSize: 12, labelOffset: 40 }),
+      Plot.gridY({ ticks: 5, stroke: "var(--line)", strokeOpacity: 1 }),
+      ...chart.curves.map((curve, i) => {
+        const { stroke, width: strokeWidth, dash } = curveLook(i);
+        return Plot.line(curve.points, { x: "x", y: "y", curve: "step-after", stroke, strokeWidth, strokeDasharray: dash });
+      }).reverse(),
+      Plot.tip(sizes.map((x) => ({ x, y: at(chart.curves[0], x) })), Plot.pointerX({ x: "x", y: "y", title: (d) => told(d.x), fill: "var(--paper)", stroke: "var(--strong-line)", fontSize: 12.5 })),
+    ],
+  });
 }
 
 function drawDegree(chart, width) {
@@ -167,5 +192,11 @@ function startCharts(charts) {
     drawLegend(byId("accuracy-legend"), charts.accuracy, width >= WIDE);
     return drawAccuracy(charts.accuracy, width);
   });
+  if (charts.classes) {
+    redrawOnResize(byId("classes-chart"), (width) => drawClasses(charts.classes, width));
+    byId("classes-legend").replaceChildren(...charts.classes.curves.map((curve, i) =>
+      make("li", {}, legendSwatch("", curveLook(i)), `recall of ${curve.name}`)));
+    byId("classes-legend").hidden = false;
+  }
   if (charts.degree) redrawOnResize(byId("degree-chart"), (width) => drawDegree(charts.degree, width));
 }

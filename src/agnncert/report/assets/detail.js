@@ -29,7 +29,7 @@ function sourcesOf(report, v, k, ballots) {
   const { meta } = report;
   if (!meta.rule) return [];
   const given = givenTo(report, v, k);
-  const taken = meta.own_groups && k === meta.vote.absent;
+  const taken = meta.per_neighbour && k === meta.vote.absent;
   const rest = report.counts(v)[k] - given;
   if (!ballots) return [{ votes: rest, look: "", words: meta.ballot_word }, { votes: given, look: "given", words: "given in advance" }];
   const listed = ballots.reduce((sum, { ballot }) => sum + (ballot === k ? 1 : 0), 0);
@@ -62,7 +62,7 @@ function classBars(report, v, ballots) {
 // All ballots in order of their subgraphs; where neighbours have groups of their own, those that are cast.
 function ballotCells(report, v, ballots) {
   const { meta, arrays } = report;
-  if (meta.own_groups) return ballots;
+  if (meta.per_neighbour) return ballots;
   const byGroup = new Map(ballots.map((b) => [b.group, b]));
   const away = { ballot: arrays.default[v], stable: arrays.default_stable[v] === 1, away: true };
   return Array.from({ length: meta.num_groups }, (_, group) => byGroup.get(group) ?? { ...away, group });
@@ -70,9 +70,9 @@ function ballotCells(report, v, ballots) {
 
 function ballotGrid(report, v, ballots) {
   const { meta } = report;
-  if ((meta.own_groups ? ballots.length : meta.num_groups) > MOST_CELLS) return null;
+  if ((meta.per_neighbour ? ballots.length : meta.num_groups) > MOST_CELLS) return null;
   const cells = ballotCells(report, v, ballots).map(({ group, ballot, stable, reached, away }) => {
-    const look = [away ? "away" : reached && !meta.own_groups ? "reached" : "", stable ? "" : "shaky"].join(" ").trim();
+    const look = [away ? "away" : reached && !meta.per_neighbour ? "reached" : "", stable ? "" : "shaky"].join(" ").trim();
     const title = `${meta.group_title.toLowerCase()} ${group}: ${ballotName(report, ballot)}${away ? " (default)" : ""}${stable ? "" : ", too close to call"}`;
     return make("span", { class: look || null, style: classLook(ballot), title }, ballot === ABSTAIN ? "–" : `${ballot}`);
   });
@@ -83,7 +83,7 @@ function ballotGrid(report, v, ballots) {
 function ballotTable(report, ballots) {
   const { meta } = report;
   const columns = [[meta.group_title, (b) => `${b.group}`], ["Ballot", (b) => ballotName(report, b.ballot)]];
-  if (!meta.own_groups) columns.push([meta.reached_title, (b) => (b.reached ? "yes" : "no")]);
+  if (!meta.per_neighbour) columns.push([meta.reached_title, (b) => (b.reached ? "yes" : "no")]);
   if (meta.one_way) columns.push(["One direction only", (b) => (b.oneWay ? "yes" : "no")]);
   columns.push(["Clear of rounding", (b) => (b.stable ? "yes" : make("span", { class: "wrong" }, "no, conceded to the attacker"))]);
   const look = (i) => ({ class: i ? null : "num" });
@@ -118,7 +118,7 @@ function detailSentences(report, v, ballots) {
   if (ballots) {
     const names = ballots.slice(0, 24).map((b) => b.group).join(", ") + (ballots.length > 24 ? ", …" : "");
     sentences.push(ballots.length ? `${meta.listed_sentence.replace("{count}", whole(ballots.length)).replace("{groups}", names)}` : meta.none_listed_sentence);
-    const others = meta.own_groups ? 0 : meta.num_groups - ballots.length;
+    const others = meta.per_neighbour ? 0 : meta.num_groups - ballots.length;
     if (others) sentences.push(meta.default_sentence.replace("{count}", whole(others)).replace("{ballot}", ballotName(report, arrays.default[v])));
   } else if (meta.has_ballots) {
     sentences.push("Its single ballots are not in this page, to keep the file small; they are in the certificate file.");
@@ -137,7 +137,7 @@ function drawTarget(report, v) {
     detailSentences(report, v, ballots),
     classBars(report, v, ballots),
     ...(ballots ? [
-      make("p", { class: "small quiet" }, meta.own_groups ? meta.grid_sentence
+      make("p", { class: "small quiet" }, meta.per_neighbour ? meta.grid_sentence
         : `One square for each subgraph, from 0 to ${meta.num_groups - 1}; the number is the class voted for. ${meta.grid_sentence}`),
       ballotGrid(report, v, ballots) ?? make("p", { class: "small quiet" }, "There are too many ballots to draw each one."),
       ballots.length ? ballotTable(report, ballots) : null,

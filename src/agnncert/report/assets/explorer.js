@@ -61,12 +61,14 @@ function startExplorer(report) {
   let speaking = 0;
 
   function summarise(holds) {
-    let kept = 0, right = 0;
+    let kept = 0, right = 0, rare = 0;
     for (let v = 0; v < n; v++) {
       kept += holds[v];
-      if (meta.has_truth) right += holds[v] && arrays.truth[v] === arrays.label[v] ? 1 : 0;
+      const correct = meta.has_truth && holds[v] && arrays.truth[v] === arrays.label[v];
+      right += correct ? 1 : 0;
+      rare += correct && arrays.truth[v] === meta.rare ? 1 : 0;
     }
-    return { kept, right };
+    return { kept, right, rare };
   }
 
   function drawList() {
@@ -85,7 +87,7 @@ function startExplorer(report) {
   }
 
   function drawAnswer(budget) {
-    const { kept, right } = summarise(state.holds);
+    const { kept, right, rare } = summarise(state.holds);
     const accuracy = (meta.has_truth ? right : kept) / meta.num_judged;
     const broken = rules.brokenAtMost(budget);
     const why = rules.whyNothing(budget);
@@ -95,6 +97,9 @@ function startExplorer(report) {
     byId("answer-count").textContent = meta.has_truth
       ? `${whole(kept)} of ${plural(n, "target")} keep their label, ${whole(right)} of them the correct one.`
       : `${whole(kept)} of ${plural(n, "target")} keep their label.`;
+    const detected = meta.rare === null ? "" : `Of ${plural(meta.num_rare, "target")} of class ${meta.class_names?.[meta.rare] ?? meta.rare}, ${percent(rare / meta.num_rare)} stay detected. `;
+    const low = meta.majority !== null && accuracy < meta.majority ? `The most frequent class alone is right for ${percent(meta.majority)}, which is more.` : "";
+    byId("answer-classes").textContent = detected + low;
     byId("answer-collective").hidden = meta.task !== "node";
     byId("answer-collective").textContent = broken === 0
       ? "One attacked graph, all targets together: no label can change."

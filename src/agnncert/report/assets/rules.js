@@ -1,6 +1,6 @@
-// The theorems of the library (proof/rules.py and proof/theorems.py), once more, for the explorer. The browser tests hold both to the
+// The theorems of the library (certificates/rules.py and proving/theorems.py), once more, for the explorer. The browser tests hold both to the
 // same answers. A budget is turned into three nested limits on the ballots that can move: in all, beyond the reached
-// ones, and among the unlisted ones. Where every neighbour has a group of its own, see own_groups.js.
+// ones, and among the unlisted ones. Where every neighbour has a group of its own, see per_neighbour.js.
 
 const MOST = 2 ** 31;
 
@@ -88,7 +88,7 @@ function givenTo({ meta, arrays }, v, k) {
 // The same without those that follow a prediction too close to call: these are handed to the attacker.
 function surelyGivenTo(report, v, k) {
   const { meta, arrays } = report;
-  const beyondNumber = meta.own_groups && k === meta.vote.absent ? meta.num_groups : 0; // what counts is how many empty groups are not
+  const beyondNumber = meta.per_neighbour && k === meta.vote.absent ? meta.num_groups : 0; // what counts is how many empty groups are not
   return (arrays.edgeless && !arrays.edgeless_stable[v] ? meta.vote.class_prior[k] ?? 0 : givenTo(report, v, k)) - beyondNumber;
 }
 
@@ -181,7 +181,7 @@ function judgeByReach(report, tally) {
 function makeRules(report) {
   const { meta, arrays } = report;
   const n = meta.num_targets;
-  const judge = (meta.own_groups ? judgeByTouches : judgeByReach)(report, tallyOf(report));
+  const judge = (meta.per_neighbour ? judgeByTouches : judgeByReach)(report, tallyOf(report));
 
   function holds(budget) {
     const within = judge(budget);

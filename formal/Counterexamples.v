@@ -1,0 +1,92 @@
+(** Clauses that cannot be dropped: without them the theorem is false, shown by a graph of two nodes. *)
+From Coq Require Import List Arith ZArith Lia Bool.
+From Agnncert Require Import Vote Graph NodeCentric.
+Import ListNotations.
+Open Scope Z_scope.
+
+Definition none : budget := Budget (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 0).
+
+(** A. A changed pair that gets a second direction. G has the arc 0 -> 1 only, G' both; the budget has one changed edge.
+    Every other clause of [leads] holds, the test says yes, and the label of 0 flips. *)
+Definition one_way_graph : graph nat unit unit :=
+  Graph (fun x => if Nat.ltb x 2 then Some tt else None) (fun x y => if Nat.eqb x 0 && Nat.eqb y 1 then Some tt else None).
+Definition two_way_graph : graph nat unit unit :=
+  Graph (node one_way_graph) (fun x y => if (Nat.eqb x 0 && Nat.eqb y 1) || (Nat.eqb x 1 && Nat.eqb y 0) then Some tt else None).
+
+(** Class 1 if the node hears anybody, class 0 otherwise. *)
+Definition hears_any : model nat unit unit := fun G v y => (hears G v /\ y = Some 1%nat) \/ (~ hears G v /\ y = Some 0%nat).
+Definition all_in_group_0 (_ : nat) : nat := 0.
+Definition votes_before : votes := Votes 1 (fun _ => Some 0%nat) (fun _ => true) (fun _ => Unlisted).
+
+Lemma hears_any_local : local hears_any.
+Proof.
+  intros G G' v K y w w' Kv h h' [_ s]. unfold hears_any.
+  assert (Q : hears G v <-> hears G' v).
+  { split; intros [x a].
+    - assert (Kx : K x) by (apply (h x v); auto). exists x; rewrite s; auto.
+    - assert (Kx : K x) by (apply (h' x v); auto). exists x; rewrite <- s; auto. }
+  tauto.
+Qed.
+
+Lemma deaf i : ~ hears (sub nat unit unit all_in_group_0 i one_way_graph) 0%nat.
+Proof.
+  intros [x a]; apply a; unfold sub, keep, one_way_graph; cbn [arc].
+  destruct (Nat.eqb (all_in_group_0 x) i); auto. destruct (Nat.eqb x 0); auto.
+Qed.
+
+Theorem changed_pairs_must_not_turn :
+  let B := Budget (Some 0) (Some 0) (Some 1) (Some 0) (Some 0) (Some 0) (Some 0) in
+  let A := Attack nat [] [] [(0, 1)%nat] [] [] [] [] in
+  local hears_any
+  /\ faithful nat unit unit 1 all_in_group_0 hears_any 0%nat votes_before one_way_graph
+  /\ withstands votes_before 2 (fun _ => 0) 0 0 (node_reach votes_before B)
+  /\ affords Nat.eq_dec B A /\ spares A 0%nat
+  /\ well_formed one_way_graph /\ well_formed two_way_graph
+  /\ (forall x, node two_way_graph x = node one_way_graph x)
+  /\ (forall x y, arc two_way_graph x y = arc one_way_graph x y \/ listed x y (changed A))
+  /\ reading nat unit unit 1 all_in_group_0 hears_any 0%nat two_way_graph (fun _ => Some 1%nat)
+  /\ voted 2 1 (fun _ => 0) (fun _ => Some 1%nat) = 1%nat.
+Proof.
+  intros B A. repeat match goal with |- _ /\ _ => split end.
+  - exact hears_any_local.
+  - split; auto.
+    + intros i Hi _ y [[H _]|[_ ->]]; auto. exfalso; apply (deaf i H).
+    + intros i Hi _ H; apply (deaf i H).
+  - split; [lia|]; intros k Hk N. assert (k = 1%nat) by lia; subst. vm_compute; congruence.
+  - split; vm_compute; congruence.
+  - repeat split; auto.
+  - intros x y; simpl. destruct (Nat.eqb_spec x 0), (Nat.eqb_spec y 1); simpl; try congruence. subst; simpl; split; congruence.
+  - intros x y; simpl. destruct (Nat.eqb_spec x 0), (Nat.eqb_spec y 1), (Nat.eqb_spec x 1), (Nat.eqb_spec y 0); simpl;
+      subst; simpl; try congruence; split; congruence.
+  - auto.
+  - intros x y. destruct (Nat.eqb x 1 && Nat.eqb y 0) eqn:E.
+    + apply andb_prop in E; destruct E as [Ex Ey]; apply Nat.eqb_eq in Ex, Ey; subst.
+      right; right; simpl; auto.
+    + left; unfold two_way_graph, one_way_graph; cbn [arc]; rewrite E, orb_false_r; auto.
+  - intros i Hi; left; split; auto. exists 1%nat. assert (i = 0)%nat by lia; subst; simpl; congruence.
+  - reflexivity.
+Qed.
+
+(** B. The paper's Theorems 7 and 8 without "the target is spared": one node, no edge, three groups; the model reads the
+    node's own features. One altered node, M = 1, and all three ballots change. *)
+Definition lone (c : nat) : graph nat nat unit := Graph (fun x => if Nat.eqb x 0 then Some c else None) (fun _ _ => None).
+Definition own_features (G : graph nat nat unit) (v : nat) : ballot := node G v.
+
+Theorem target_must_be_spared :
+  let A := Attack nat [] [] [] [] [] [] [0%nat] in
+  local (fun G v y => y = own_features G v)
+  /\ leads A (lone 0) (lone 1) /\ affords Nat.eq_dec (Budget (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 0) (Some 1)) A
+  /\ radius_ok 2 3 (fun i => own_features (sub nat nat unit all_in_group_0 i (lone 0)) 0) 0 1
+  /\ voted 2 3 (fun _ => 0) (fun i => own_features (sub nat nat unit all_in_group_0 i (lone 0)) 0%nat) = 0%nat
+  /\ voted 2 3 (fun _ => 0) (fun i => own_features (sub nat nat unit all_in_group_0 i (lone 1)) 0%nat) = 1%nat.
+Proof.
+  intros A. repeat match goal with |- _ /\ _ => split end.
+  - intros G G' v K y _ _ Kv _ _ [n _]. unfold own_features; rewrite (n v Kv); tauto.
+  - split; simpl; try tauto; try (intros x y H; exfalso; simpl in H; congruence).
+    + intro x; destruct (Nat.eqb_spec x 0); auto.
+    + intros x y; left; reflexivity.
+  - split; vm_compute; congruence.
+  - intros k Hk N. assert (k = 1%nat) by lia; subst. vm_compute; congruence.
+  - reflexivity.
+  - reflexivity.
+Qed.

@@ -1,0 +1,258 @@
+(** Graphs, attacks, budgets, local models (docs/proofs.md, section 1). *)
+From Coq Require Import List Arith ZArith Lia Bool.
+From Agnncert Require Import Vote.
+Import ListNotations.
+Open Scope Z_scope.
+
+(** Arithmetic of limits; None is infinite, and 0 times infinite is 0. *)
+Definition ladd (x y : lim) : lim := match x, y with Some a, Some b => Some (a + b) | _, _ => None end.
+Definition lmin (x y : lim) : lim :=
+  match x, y with Some a, Some b => Some (Z.min a b) | Some a, None | None, Some a => Some a | None, None => None end.
+Definition lmul (x y : lim) : lim :=
+  match x, y with
+  | Some a, Some b => Some (a * b)
+  | Some a, None | None, Some a => if a <=? 0 then Some 0 else None
+  | None, None => None
+  end.
+
+Record budget := Budget {
+  add_edges : lim; delete_edges : lim; change_edges : lim;
+  inject_nodes : lim; edges_per_injected : lim;
+  delete_nodes : lim; change_features : lim
+}.
+
+Definition injected_edges (B : budget) : lim := lmul (inject_nodes B) (edges_per_injected B).   (* A tau *)
+Definition joined_nodes (B : budget) : lim := lmin (inject_nodes B) (injected_edges B).          (* A' *)
+Definition touched_edges (B : budget) : lim := ladd (add_edges B) (ladd (delete_edges B) (change_edges B)).
+Definition touched_nodes (B : budget) : lim := ladd (delete_nodes B) (change_features B).
+
+Definition few {A} (l : list A) (n : lim) : Prop := within (Z.of_nat (length l)) n.
+
+Section Graphs.
+  Variables (id F W : Type).
+  Hypothesis id_eq : forall x y : id, {x = y} + {x <> y}.
+
+  (** A node has features, an arc a value; None: it is not there. The value W of an arc stands for its weight, its
+      attributes and its copies. *)
+  Record graph := Graph { node : id -> option F; arc : id -> id -> option W }.
+
+  Definition well_formed (G : graph) : Prop :=
+    forall x y, arc G x y <> None -> node G x <> None /\ node G y <> None.
+
+  (** An unordered pair is in a list. *)
+  Definition listed (x y : id) (l : list (id * id)) : Prop := In (x, y) l \/ In (y, x) l.
+
+  (** What an attacker does. Of a pair in [brought] the first node is the injected one that brings it. *)
+  Record attack := Attack {
+    added : list (id * id); deleted : list (id * id); changed : list (id * id);
+    injected : list id; brought : list (id * id);
+    removed : list id; altered : list id
+  }.
+
+  (** Why an arc of G' may differ from that of G. The last clause is for weights computed from the features of both ends. *)
+  Definition arcs_by (A : attack) (G G' : graph) : Prop := forall x y, arc G' x y = arc G x y
+      \/ listed x y (added A)
+      \/ (listed x y (deleted A) /\ arc G' x y = None)
+      \/ (listed x y (changed A) /\ arc G x y <> None)   (* a changed pair gets no new direction *)
+      \/ listed x y (brought A)
+      \/ ((In x (removed A) \/ In y (removed A)) /\ arc G' x y = None)
+      \/ ((In x (altered A) \/ In y (altered A)) /\ arc G x y <> None).
+
+  (** G' arises from G by the attack A. *)
+  Record leads (A : attack) (G G' : graph) : Prop := {
+    before_ok : well_formed G;
+    after_ok : well_formed G';
+    nodes_ok : forall x, node G' x = node G x \/ In x (injected A) \/ In x (removed A) \/ In x (altered A);
+    fresh_ok : forall x, In x (injected A) -> node G x = None \/ In x (removed A);
+    brings_ok : forall x y, In (x, y) (brought A) -> In x (injected A);
+    arcs_ok : arcs_by A G G'
+  }.
+
+  Definition brings (A : attack) (w : id) : list (id * id) :=
+    filter (fun p => if id_eq w (fst p) then true else false) (brought A).
+
+  Record affords (B : budget) (A : attack) : Prop := {
+    few_added : few (added A) (add_edges B);
+    few_deleted : few (deleted A) (delete_edges B);
+    few_changed : few (changed A) (change_edges B);
+    few_injected : few (injected A) (inject_nodes B);
+    few_brought : forall w, few (brings A w) (edges_per_injected B);
+    few_removed : few (removed A) (delete_nodes B);
+    few_altered : few (altered A) (change_features B)
+  }.
+
+  (** The target stays and keeps its features. *)
+  Definition spares (A : attack) (v : id) : Prop :=
+    ~ In v (injected A) /\ ~ In v (removed A) /\ ~ In v (altered A).
+
+  Definition attacked (B : budget) (v : id) (G G' : graph) : Prop :=
+    exists A, leads A G G' /\ affords B A /\ spares A v.
+
+  (** A model, on all machines at once: [reads G v y] if some machine may read its ballot for v as y.
+      A deterministic function f is the model fun G v y => y = f G v. *)
+  Definition model := graph -> id -> ballot -> Prop.
+
+  Definition same_on (K : id -> Prop) (G G' : graph) : Prop :=
+    (forall x, K x -> node G' x = node G x) /\ (forall x y, K x -> K y -> arc G' x y = arc G x y).
+  Definition hearing (K : id -> Prop) (G : graph) : Prop := forall x y, K y -> arc G x y <> None -> K x.
+  Definition touching (K : id -> Prop) (G : graph) : Prop :=
+    forall x y, arc G x y <> None -> K x \/ K y -> K x /\ K y.
+
+  (** Local along arcs: what v reads depends on any set around v that is closed under in-neighbours. *)
+  Definition local (f : model) : Prop :=
+    forall G G' v (K : id -> Prop) y, well_formed G -> well_formed G' ->
+      K v -> hearing K G -> hearing K G' -> same_on K G G' -> (f G v y <-> f G' v y).
+  (** Local along edges, whichever way they point: a weaker demand on the model. *)
+  Definition local_undirected (f : model) : Prop :=
+    forall G G' v (K : id -> Prop) y, well_formed G -> well_formed G' ->
+      K v -> touching K G -> touching K G' -> same_on K G G' -> (f G v y <-> f G' v y).
+
+  Definition keep (p : id -> id -> bool) (G : graph) : graph :=
+    Graph (node G) (fun x y => if p x y then arc G x y else None).
+  Definition edgeless (G : graph) : graph := keep (fun _ _ => false) G.
+
+  (** v has an incoming arc; v has an edge. *)
+  Definition hears (G : graph) (v : id) : Prop := exists x, arc G x v <> None.
+  Definition has_edge (G : graph) (v : id) : Prop := exists x, arc G x v <> None \/ arc G v x <> None.
+
+  (** Theorem 8: a group that is empty for the target casts a constant. *)
+  Definition constant_if_unheard (c : ballot) (f : model) : model :=
+    fun G v y => (hears G v /\ f G v y) \/ (~ hears G v /\ y = c).
+  Definition constant_if_edgeless (c : ballot) (f : model) : model :=
+    fun G v y => (has_edge G v /\ f G v y) \/ (~ has_edge G v /\ y = c).
+
+  (** ---- Proofs ---- *)
+
+  Lemma local_weaker f : local f -> local_undirected f.
+  Proof.
+    intros L G G' v K y w w' Kv t t' s; apply (L G G' v K); auto.
+    - intros x z Kz a; destruct (t x z a); auto.
+    - intros x z Kz a; destruct (t' x z a); auto.
+  Qed.
+
+  Lemma keep_well_formed p G : well_formed G -> well_formed (keep p G).
+  Proof. intros H x y; simpl; destruct (p x y); [apply H|congruence]. Qed.
+
+  Lemma constant_local c f : local f -> local (constant_if_unheard c f).
+  Proof.
+    intros L G G' v K y w w' Kv h h' s.
+    assert (Q : hears G v <-> hears G' v).
+    { destruct s as [_ s]; split; intros [x a].
+      - assert (Kx : K x) by (apply (h x v); auto). exists x; rewrite s; auto.
+      - assert (Kx : K x) by (apply (h' x v); auto). exists x; rewrite <- s; auto. }
+    assert (E : f G v y <-> f G' v y) by (apply (L G G' v K); auto).
+    unfold constant_if_unheard, constant_if_edgeless; tauto.
+  Qed.
+
+  Lemma constant_local_undirected c f : local_undirected f -> local_undirected (constant_if_edgeless c f).
+  Proof.
+    intros L G G' v K y w w' Kv h h' s.
+    assert (Q : has_edge G v <-> has_edge G' v).
+    { destruct s as [_ s]; split; intros [x [a|a]]; exists x.
+      - destruct (h x v); auto. left; rewrite s; auto.
+      - destruct (h v x); auto. right; rewrite s; auto.
+      - destruct (h' x v); auto. left; rewrite <- s; auto.
+      - destruct (h' v x); auto. right; rewrite <- s; auto. }
+    assert (E : f G v y <-> f G' v y) by (apply (L G G' v K); auto).
+    unfold constant_if_unheard, constant_if_edgeless; tauto.
+  Qed.
+
+  (** The edgeless prediction depends on the target's own features alone. *)
+  Lemma edgeless_same f G G' v y : local_undirected f -> well_formed G -> well_formed G' ->
+    node G' v = node G v -> (f (edgeless G) v y <-> f (edgeless G') v y).
+  Proof.
+    intros L w w' n.
+    apply (L (edgeless G) (edgeless G') v (fun u => u = v)); try apply keep_well_formed; auto.
+    - intros x z a; simpl in a; congruence.
+    - intros x z a; simpl in a; congruence.
+    - split; [intros x E; rewrite E; exact n|intros; reflexivity].
+  Qed.
+
+  Lemma spared_node A G G' v : leads A G G' -> spares A v -> node G' v = node G v.
+  Proof. intros L [a [b c]]; destruct (nodes_ok _ _ _ L v) as [|[|[|]]]; auto; contradiction. Qed.
+
+  (** No more edges are brought than A tau. *)
+  Lemma brought_sum (l : list (id * id)) (ws : list id) (t : nat) :
+    (forall x y, In (x, y) l -> In x ws) ->
+    (forall w, (length (filter (fun p => if id_eq w (fst p) then true else false) l) <= t)%nat) ->
+    (length l <= length ws * t)%nat.
+  Proof.
+    revert l; induction ws as [|w ws IH]; intros l H1 H2.
+    - destruct l as [|[x y] l]; simpl; [lia|]. destruct (H1 x y); left; auto.
+    - set (q := fun p : id * id => if id_eq w (fst p) then true else false) in *.
+      assert (E : (length l = length (filter q l) + length (filter (fun p => negb (q p)) l))%nat).
+      { clear; induction l as [|p l IH]; simpl; auto; destruct (q p); simpl; lia. }
+      assert (R : (length (filter (fun p => negb (q p)) l) <= length ws * t)%nat).
+      { apply IH.
+        - intros x y Hi; apply filter_In in Hi; destruct Hi as [Hi Hq]; unfold q in Hq; simpl in Hq.
+          destruct (id_eq w x); [discriminate|]; destruct (H1 x y Hi); [congruence|auto].
+        - intro u; transitivity (length (filter (fun p => if id_eq u (fst p) then true else false) l)); [|apply H2].
+          clear; induction l as [|p l IH]; simpl; auto.
+          destruct (q p), (id_eq u (fst p)) eqn:Eu; simpl; rewrite ?Eu; simpl; lia. }
+      specialize (H2 w); fold q in H2; simpl; lia.
+  Qed.
+
+  Lemma few_brought_all A B G G' (v : id) : leads A G G' -> affords B A -> few (brought A) (injected_edges B).
+  Proof.
+    intros L F0; pose proof (brings_ok _ _ _ L) as Hb; pose proof (few_injected _ _ F0) as Hi;
+      pose proof (few_brought _ _ F0) as Ht; unfold few, injected_edges, within, brings in *.
+    assert (E : injected A = [] -> brought A = []).
+    { intro E; destruct (brought A) as [|[x y] l]; auto.
+      specialize (Hb x y (or_introl eq_refl)); rewrite E in Hb; contradiction. }
+    destruct (inject_nodes B) as [a|], (edges_per_injected B) as [t|]; simpl in *; auto.
+    - pose proof (brought_sum (brought A) (injected A) (Z.to_nat t) Hb) as S.
+      assert (0 <= t) by (specialize (Ht v); lia).
+      assert (Q : forall u, (length (filter (fun p => if id_eq u (fst p) then true else false) (brought A)) <= Z.to_nat t)%nat)
+        by (intro u; specialize (Ht u); lia).
+      specialize (S Q). nia.
+    - destruct (Z.leb_spec a 0); auto. rewrite E; simpl; [lia|]. destruct (injected A); simpl in *; auto; lia.
+    - destruct (Z.leb_spec t 0); auto.
+      destruct (brought A) as [|[x y] l] eqn:Eb; simpl; [lia|].
+      specialize (Ht x); simpl in Ht; destruct (id_eq x x); [simpl in Ht; lia|congruence].
+  Qed.
+
+  (** The injected nodes that have an edge: all of them, or none if nothing is brought. *)
+  Definition joined (A : attack) : list id := match brought A with [] => [] | _ => injected A end.
+
+  Lemma few_joined A B G G' (v : id) : leads A G G' -> affords B A -> few (joined A) (joined_nodes B).
+  Proof.
+    intros L F0; pose proof (few_brought_all A B G G' v L F0) as Hb; pose proof (few_injected _ _ F0) as Hi.
+    pose proof (few_brought _ _ F0) as Ht.
+    unfold few, joined_nodes, injected_edges, within, joined in *.
+    destruct (brought A) as [|[x y] l] eqn:Eb; simpl in Hb |- *.
+    - destruct (inject_nodes B) as [a|], (edges_per_injected B) as [t|]; simpl in *; auto; try lia;
+        repeat match goal with |- context [if ?c then _ else _] => destruct c end; simpl; try lia; auto.
+    - specialize (Ht x); unfold brings in Ht; rewrite Eb in Ht; simpl in Ht; destruct (id_eq x x); [|congruence].
+      destruct (inject_nodes B) as [a|], (edges_per_injected B) as [t|]; simpl in *; auto; try nia.
+      + destruct (Z.leb_spec a 0); simpl in *; lia.
+      + destruct (Z.leb_spec t 0); simpl in *; try lia.
+  Qed.
+
+  Lemma joined_in A G G' x y : leads A G G' -> In (x, y) (brought A) -> In x (joined A).
+  Proof.
+    intros L H; pose proof (brings_ok _ _ _ L x y H); unfold joined.
+    destruct (brought A); [contradiction|auto].
+  Qed.
+End Graphs.
+
+Lemma few_app {A} (l l' : list A) n n' : few l n -> few l' n' -> few (l ++ l') (ladd n n').
+Proof. unfold few, within; rewrite app_length; destruct n, n'; simpl; lia. Qed.
+
+Lemma few_map {A B} (g : A -> B) l n : few l n -> few (map g l) n.
+Proof. unfold few; rewrite map_length; auto. Qed.
+
+Arguments Graph {id F W}.
+Arguments node {id F W}.
+Arguments arc {id F W}.
+Arguments keep {id F W}.
+Arguments edgeless {id F W}.
+Arguments well_formed {id F W}.
+Arguments hears {id F W}.
+Arguments has_edge {id F W}.
+Arguments listed {id}.
+Arguments added {id}. Arguments deleted {id}. Arguments changed {id}. Arguments injected {id}.
+Arguments brought {id}. Arguments removed {id}. Arguments altered {id}. Arguments joined {id}.
+Arguments same_on {id F W}. Arguments hearing {id F W}. Arguments touching {id F W}.
+Arguments local {id F W}. Arguments local_undirected {id F W}.
+Arguments leads {id F W}. Arguments affords {id}. Arguments spares {id}. Arguments attacked {id F W}.
+Arguments brings {id}. Arguments arcs_by {id F W}.

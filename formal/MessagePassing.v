@@ -1,0 +1,37 @@
+(** Networks that pass messages along incoming arcs are local: the hypothesis of all certificates, by construction. *)
+From Coq Require Import List Arith ZArith Lia Bool.
+From Agnncert Require Import Vote Graph.
+Section MessagePassing.
+  Variables (id F W S M : Type).
+  Notation graph := (graph id F W).
+
+  (** What a node hears: of each sender the value of the arc and the sender's state. Any aggregation whatever, as long as
+      it sees nothing else; degrees of senders (GCN) are states of an earlier layer. *)
+  Definition inbox := id -> option (W * S).
+  Variable start : option F -> S.
+  Variable gather : nat -> inbox -> M.
+  Hypothesis gather_ext : forall t b b', (forall y, b y = b' y) -> gather t b = gather t b'.
+  Variable update : nat -> S -> M -> S.
+  Variable readout : S -> ballot.
+
+  Fixpoint state (G : graph) (t : nat) (x : id) : S :=
+    match t with
+    | O => start (node G x)
+    | Datatypes.S t' => update t' (state G t' x)
+        (gather t' (fun y => match arc G y x with None => None | Some w => Some (w, state G t' y) end))
+    end.
+  Definition network (layers : nat) : model id F W := fun G v y => y = readout (state G layers v).
+
+  Theorem message_passing_local layers : local (network layers).
+  Proof.
+    intros G G' v K y _ _ Kv k k' [n s].
+    assert (E : forall t x, K x -> state G' t x = state G t x).
+    { induction t as [|t IH]; intros x Kx; simpl; [rewrite n; auto|].
+      rewrite IH by auto. f_equal. apply gather_ext; intro z.
+      destruct (arc G z x) eqn:Ea.
+      - assert (Kz : K z) by (apply (k z x); [auto|congruence]). rewrite s, Ea, IH; auto.
+      - destruct (arc G' z x) eqn:Ea'; auto.
+        assert (Kz : K z) by (apply (k' z x); [auto|congruence]). rewrite s in Ea'; auto; congruence. }
+    unfold network; rewrite E; auto; tauto.
+  Qed.
+End MessagePassing.

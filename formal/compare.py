@@ -1,0 +1,245 @@
+"""Compares three derivations of the same statements: the prover's, the verifier's recount, and the extracted checker's.
+
+    python -m formal.compare [--answers 1000000] [--seed 0] [FILE ...]
+
+First every file (by default the golden ones and the corpus of false certificates), with the budgets that it states and with random
+ones; then random ballots of every rule, until enough answers were compared. In random ballots some statements are made
+false, which verifier and checker must both notice. Any difference is printed, and the exit status is 1.
+"""
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.file import read_contents
+from agnncert.certificates.rules import EDGES_ONLY, RULES, VotingRule
+from agnncert.certificates.votes import Ballots, Votes
+from agnncert.errors import AgnncertError
+from agnncert.proving.evidence import BallotEvidence
+from agnncert.verdict import verify
+from agnncert.verifier import recount
+from agnncert.verifier.extracted import Answer, ask_checker
+
+PROJECT = Path(__file__).resolve().parents[1]
+AMOUNTS = [0, 0, 0, 0, 1, 2, 3, 5, 7, 20, 400, 10**12, math.inf]
+
+
+def random_budgets(rng: np.random.Generator, number: int) -> list[Budget]:
+    """Budgets with most fields zero, some small, some huge or infinite."""
+    drawn = []
+    for _ in range(number):
+        counts = {name: float(rng.choice(AMOUNTS)) for name in COUNTS if rng.random() < rng.choice([0.15, 0.5, 1.0])}
+        drawn.append(Budget(**counts, target_features=bool(rng.random() < 0.2)))
+    return drawn
+
+
+def random_ballots(rng: np.random.Generator, rule: str, n: int) -> Ballots:
+    """Ballots that the rule allows: any classes, tiers, flags, priors, cover tables and hubs."""
+    facts, division = RULES[rule], rule.partition("/")[0]
+    groups = int(rng.choice([1, 2, 5, 12, 40])) if division != "gnncert-en" else 12
+    classes = int(rng.choice([1, 2, 3, 7]))
+    sizes = rng.integers(0, groups + 1, n)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    group = np.concatenate([np.zeros(0, int), *(np.sort(rng.choice(groups, size, False)) for size in sizes)])
+    m, favourite = len(group), np.repeat(rng.integers(-1, classes, n), sizes)
+    ballot = np.where(rng.random(m) < rng.choice([0.3, 0.8]), favourite, rng.integers(-1, classes, m))
+    stable = rng.random(m) < rng.choice([0.7, 1.0])
+    reached = np.ones(m, bool) if facts.most_unreached == 0 else rng.random(m) < 0.6
+    if facts.most_unreached == 1:  # a target has one group of its own
+        reached[:] = True
+        reached[indptr[:-1][sizes > 0]] = rng.random((sizes > 0).sum()) < 0.5
+    kinds = [kind for kind in facts.empty for _ in range(2)]
+    empty: Any = kinds[rng.integers(len(kinds))]
+    empty = int(rng.integers(classes)) if empty == "class" else empty
+    prior: Any = 0
+    if rng.random() < 0.5:
+        spread = int(rng.choice([2, 10, 2**30]))
+        prior = [int(x) for x in rng.integers(-spread, spread + 1, classes)]
+        prior = int(prior[0]) if facts.edgeless_prior and rng.random() < 0.5 else prior
+    vote = VotingRule(empty=empty, prior=prior).under(rule, classes)
+    default, default_stable = rng.integers(-1, classes, n), rng.random(n) < 0.8
+    extra: dict[str, Any] = {}
+    if vote.edgeless_prior:
+        default = rng.integers(0, classes, n)
+        extra = {"edgeless": default.astype(np.int16), "edgeless_stable": default_stable}
+    if vote.constant is not None:
+        default, default_stable = np.full(n, vote.constant), np.ones(n, bool)
+    if facts.one_way:
+        extra["one_way"] = rng.random(m) < 0.4
+    if facts.hubs:
+        extra["hubs"] = np.sort(rng.integers(1, 6, int(rng.integers(0, 8))))[::-1].astype(np.int32)
+    parameters: dict[str, int] = {"edge_groups": 3, "feature_groups": 4} if facts.parameters else {}
+    if facts.prices:
+        stated = {name: int(rng.choice([0, 1, 2, 9, 2**40])) for name in facts.prices if rng.random() < 0.7}
+        parameters = EDGES_ONLY if rng.random() < 0.2 else stated
+    cover_ptr, cover = np.zeros(n + 1, np.int64), np.zeros(0, np.int32)
+    if facts.uses_cover:
+        rows = [_cover_row(rng, int(reached[indptr[j] : indptr[j + 1]].sum())) for j in range(n)]
+        cover_ptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+        cover = np.array([x for row in rows for x in row], dtype=np.int32)
+    votes = Votes(
+        groups, classes, default.astype(np.int16), default_stable, indptr, group.astype(np.int32),
+        ballot.astype(np.int16), stable, reached,
+    )  # fmt: skip
+    ids = "row" if rng.random() < 0.2 else "node_id"
+    return Ballots(votes, rule, cover_ptr, cover, ids, parameters, vote, **extra)
+
+
+def _cover_row(rng: np.random.Generator, reached: int) -> list[int]:
+    if reached == 0:
+        return []
+    below = np.sort(rng.integers(0, reached, int(rng.integers(0, 4)))).tolist()
+    return [*below, reached]
+
+
+def prove(ballots: Ballots, budgets: list[Budget]) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """What the prover states about ballots."""
+    evidence = BallotEvidence(**{name: getattr(ballots, name) for name in ballots.__dataclass_fields__})
+    label, radius = evidence.label_and_radius()
+    every = math.inf
+    rest = Budget(
+        delete_edges=every, change_edges=every, delete_nodes=every if ballots.ids == "node_id" else 0,
+        change_features=every,
+    )  # fmt: skip
+    holds, broken, neighbours = evidence.answers(budgets, rest)
+    if ballots.task == "graph":
+        neighbours = np.full(len(label), -1.0)
+    stated = {"label": label, "radius": radius, "new_neighbours": neighbours, "holds": holds}
+    alone = evidence.structure_radius()
+    return stated | ({} if alone is None else {"structure_radius": alone}), broken
+
+
+def recounted(ballots: Ballots, stated: dict[str, Any], budgets: list[Budget]) -> Answer:
+    """What the verifier's recount says about the same statements."""
+    wrong, shape = (
+        dict.fromkeys(("label", "radius", "new_neighbours", "structure_radius"), 0),
+        (len(budgets), ballots.num_targets),
+    )
+    prices, touches, fails = np.zeros(shape), np.zeros(shape), np.zeros(shape, bool)
+    for part in recount.parts_of(ballots):
+        piles = recount.sort_part(ballots, part)
+        wrong["label"] += int((stated["label"][part] != piles.label).sum())
+        wrong["radius"] += int((stated["radius"][part] != piles.radius()).sum())
+        wrong["new_neighbours"] += int((~recount.right_neighbours(piles, stated["new_neighbours"][part])).sum())
+        alone = piles.structure_radius()
+        if alone is not None:
+            wrong["structure_radius"] += int((stated["structure_radius"][part] != alone).sum())
+        for i, budget in enumerate(budgets):
+            holds, prices[i, part], touched = recount.statements(piles, budget)
+            fails[i, part] = ~holds
+            if touched is not None:
+                touches[i, part] = touched
+    broken = [recount.broken(ballots, b, prices[i], fails[i], touches[i]) for i, b in enumerate(budgets)]
+    return Answer(wrong, [int((stated["holds"][i] == fails[i]).sum()) for i in range(len(budgets))], broken)
+
+
+def falsify(rng: np.random.Generator, stated: dict[str, Any]) -> dict[str, Any]:
+    """The statements, some of them altered."""
+    altered = {}
+    for name, values in stated.items():
+        hit = rng.random(values.shape) < 0.1
+        other = ~values if values.dtype == bool else values + rng.choice([-2, -1, 1, 3], values.shape)
+        altered[name] = np.where(hit, other, values)
+    return altered
+
+
+class Comparison:
+    """Counts answers, and tells where two derivations differ."""
+
+    def __init__(self) -> None:
+        self.answers = self.differ = 0
+
+    def add(
+        self, what: str, ballots: Ballots, stated: dict[str, Any], budgets: list[Budget], broken: Any = None
+    ) -> None:
+        """Compares recount and extracted checker about these statements, and ``broken`` with both if it is given."""
+        extracted, again = ask_checker(ballots, stated, budgets), recounted(ballots, stated, budgets)
+        self.answers += ballots.num_targets * (len(stated) - 1 + len(budgets)) + len(budgets)
+        for name, number in again.wrong.items():
+            if extracted.wrong[name] != number:
+                self.report(
+                    f"{what}: {name} wrong {number} times by the recount, {extracted.wrong[name]} by the checker"
+                )
+        for i, budget in enumerate(budgets):
+            if extracted.wrong_budgets[i] != again.wrong_budgets[i]:
+                self.report(f"{what}: {budget} wrong {again.wrong_budgets[i]} and {extracted.wrong_budgets[i]} times")
+            numbers = {extracted.broken[i], again.broken[i], *([] if broken is None else [broken[i]])}
+            if len(numbers) > 1:
+                self.report(
+                    f"{what}: {budget} breaks {again.broken[i]} and {extracted.broken[i]}, or {broken and broken[i]}"
+                )
+
+    def report(self, text: str) -> None:
+        """Notes a difference."""
+        self.differ += 1
+        print("DIFFERS", text)
+
+
+def compare_files(files: list[Path], rng: np.random.Generator, found: Comparison) -> Iterator[str]:
+    """Compares what files state, and answers to random budgets about their ballots."""
+    for file in files:
+        try:
+            contents = read_contents(file)
+            if contents.kind != "ballots":
+                continue
+            ballots = Ballots.load(contents.evidence, contents.settings)
+        except (AgnncertError, ArithmeticError, LookupError, TypeError, ValueError):
+            yield f"{file.name}: refused before anything is derived from it"
+            continue
+        if len(contents.arrays["target"]) != ballots.num_targets:
+            yield f"{file.name}: refused, it is not about the targets that it names"
+            continue
+        stated = {name: contents.arrays[name] for name in ("label", "radius", "new_neighbours")}
+        if ballots.rule.startswith("per-"):
+            if "structure_radius" not in contents.arrays:
+                yield f"{file.name}: refused, a radius is missing"
+                continue
+            stated["structure_radius"] = contents.arrays["structure_radius"]
+        found.add(file.name, ballots, stated | {"holds": contents.arrays["holds"]}, list(contents.budgets))
+        budgets = random_budgets(rng, 40)
+        proved, broken = prove(ballots, budgets)
+        found.add(f"{file.name}, random budgets", ballots, proved, budgets, broken)
+        yield f"{file.name}: {'accepted' if verify(file).holds else 'refused'}"
+
+
+def main() -> int:
+    """Runs the comparison, and prints what was compared."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--answers", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    begin, rng, found = time.perf_counter(), np.random.default_rng(asked.seed), Comparison()
+    files = asked.files or sorted(PROJECT.glob("tests/golden/v*/*.cert")) + sorted(
+        PROJECT.glob("tests/corpus/**/*.cert")
+    )
+    lines = list(compare_files(files, rng, found))
+    refused = sum("refused" in line for line in lines)
+    print(f"{len(lines)} files of ballots, {refused} refused by the verifier: {found.answers:,} answers")
+    rounds, by_rule = 0, dict.fromkeys(RULES, 0)
+    while found.answers < asked.answers:
+        rule, before = list(RULES)[rounds % len(RULES)], found.answers
+        ballots, budgets = random_ballots(rng, rule, int(rng.choice([1, 5, 60, 200]))), random_budgets(rng, 25)
+        stated, broken = prove(ballots, budgets)
+        what = f"seed {asked.seed}, round {rounds}, {rule}"
+        if rng.random() < 0.3:
+            found.add(f"{what}, falsified", ballots, falsify(rng, stated), budgets)
+        else:
+            found.add(what, ballots, stated, budgets, broken)
+        by_rule[rule] += found.answers - before
+        rounds += 1
+    for rule, number in by_rule.items():
+        print(f"  {rule}: {number:,}")
+    print(f"{found.answers:,} answers compared, {found.differ} differ, {time.perf_counter() - begin:.0f} s")
+    return 1 if found.differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+(* Reads the numbers of a certificate from standard input (agnncert/verifier/extracted.py writes them: 64-bit integers, little-endian),
+   asks the extracted checker about every statement, and prints how many are wrong. Not verified, and without arithmetic of its own
+   but for [first_too_dear], a hint that the checker does not rely on. *)
+open Checker
+
+let block n = let b = Bytes.create (8 * n) in really_input stdin b 0 (8 * n); fun i -> Int64.to_int (Bytes.get_int64_le b (8 * i))
+let int () = block 1 0
+let many n read = List.init n (fun _ -> read ())
+let flag () = int () = 1
+let lim_of n = if n < 0 then None else Some n
+let lim () = lim_of (int ())
+let ballots = Array.init 65536 (fun k -> if k = 0 then None else Some (k - 1))  (* 0 is an abstention *)
+let ballot () = ballots.(int () + 1)
+
+let budget () =
+  let add_edges = lim () in let delete_edges = lim () in let change_edges = lim () in
+  let inject_nodes = lim () in let edges_per_injected = lim () in
+  let delete_nodes = lim () in let change_features = lim () in
+  { add_edges; delete_edges; change_edges; inject_nodes; edges_per_injected; delete_nodes; change_features }
+
+let divisions = [| ByEdge; ByNode; ByGatedNode; GnncertE; GnncertN; GnncertEN; ByNeighbour; ByPair; AsStated |]
+
+let settings () =
+  let rule = divisions.(int ()) in let of_graphs = flag () in let keeps_ids = flag () in
+  let num_groups = int () in let num_classes = int () in
+  let class_prior = many (int ()) int in let edgeless_prior = int () in let empty_casts = ballot () in
+  let edge_groups = int () in let feature_groups = int () in
+  let price = budget () in let own_price = lim () in
+  { rule; of_graphs; keeps_ids; num_groups; num_classes; class_prior; edgeless_prior; empty_casts; edge_groups;
+    feature_groups; price; own_price }
+
+(* One entry for each class and three flags, made when it is first met. *)
+let entries = Array.make (1 lsl 20) None
+let entry code = match entries.(code) with
+  | Some e -> e
+  | None ->
+      let e = { choice = ballots.(code lsr 4); is_stable = code land 1 = 1;
+                its_tier = (if code land 2 = 2 then Reached else Unreached); has_one_way = code land 4 = 4 } in
+      entries.(code) <- Some e; e
+
+(* Growing rows of limits, -1 for infinite. *)
+type rows = { mutable used : int; mutable room : int array }
+let append r n =
+  if r.used = Array.length r.room then r.room <- Array.append r.room (Array.make (max 1024 r.used) 0);
+  r.room.(r.used) <- (match n with Some x -> x | None -> -1); r.used <- r.used + 1
+let to_list r = let l = ref [] in for i = r.used - 1 downto 0 do l := lim_of r.room.(i) :: !l done; !l
+
+(* The first need, in ascending order, that does not fit any more; 0 if all fit. *)
+let first_too_dear r left = match left with
+  | None -> 0
+  | Some left ->
+      let prices = Array.sub r.room 0 r.used in
+      Array.sort compare prices;
+      let rec go i left = if i = r.used then 0 else if prices.(i) < 0 then go (i + 1) left
+        else if prices.(i) > left then prices.(i) else go (i + 1) (left - prices.(i)) in
+      go 0 left
+
+let () =
+  set_binary_mode_in stdin true;
+  let s = settings () in
+  let queries = Array.of_list (many (int ()) (fun () -> let b = budget () in let own = flag () in (b, own))) in
+  let structure = flag () in
+  let hubs = many (int ()) int in
+  let m = Array.length queries in
+  let fresh () = Array.init m (fun _ -> { used = 0; room = [||] }) in
+  let needs = fresh () and touch_needs = fresh () and fails = Array.make m 0 and wrong_budget = Array.make m 0 in
+  let wrong = Array.make 4 0 and targets = ref 0 in
+  let touches = own_groups s && not s.of_graphs in
+  let rec chunks () =
+    let n = int () in
+    if n > 0 then begin
+      let default = block n in let edgeless = block n in let stated_label = block n in let radius = block n in
+      let neighbours = block n in let structure_radius = block n in let num_listed = block n in let num_cover = block n in
+      let listed = block (int ()) in let cover = block (int ()) in let stated = block (n * m) in
+      let next = ref 0 and next_row = ref 0 in
+      for j = 0 to n - 1 do
+        let rec take i l = if i < !next then l else
+          let code = listed i in take (i - 1) ((code asr 20, entry (code land 0xfffff)) :: l) in
+        let last = !next + num_listed j in
+        let listed_ballots = take (last - 1) [] in
+        next := last;
+        let cover_row = List.init (num_cover j) (fun i -> cover (!next_row + i)) in
+        next_row := !next_row + num_cover j;
+        let d = default j and e = edgeless j in
+        let t = { listed_ballots; cover_row; edgeless_choice = ballots.(e asr 1); edgeless_stable = e land 1 = 1;
+                  default_ballot = { choice = ballots.(d asr 1); is_stable = d land 1 = 1; its_tier = Unlisted; has_one_way = false } } in
+        let c = count_target s t in
+        let note i right = if not right then wrong.(i) <- wrong.(i) + 1 in
+        note 0 (c.made && c.label = stated_label j);
+        note 1 (right_radius s c (radius j));
+        note 2 (right_new_neighbours s c (let x = neighbours j in if x = -10 then None else Some x));
+        if structure then note 3 (right_structure_radius s c (structure_radius j));
+        Array.iteri (fun i q ->
+          let h = holds s c q in
+          if not h then fails.(i) <- fails.(i) + 1;
+          if h <> (stated (i * n + j) = 1) then wrong_budget.(i) <- wrong_budget.(i) + 1;
+          if not s.of_graphs then append needs.(i) (need s c q);
+          if touches then append touch_needs.(i) (touch_need s c q)) queries
+      done;
+      targets := !targets + n;
+      chunks ()
+    end in
+  chunks ();
+  Array.iteri (fun i name -> Printf.printf "%s %d\n" name wrong.(i)) [| "label"; "radius"; "new_neighbours"; "structure_radius" |];
+  Array.iteri (fun i q ->
+    let p = first_too_dear needs.(i) (left_for_new q) and p2 = first_too_dear touch_needs.(i) (left_for_touches hubs q) in
+    let broken = broken_at_most s q !targets fails.(i) (to_list needs.(i)) p hubs (to_list touch_needs.(i)) p2 in
+    Printf.printf "budget %d %d\n" wrong_budget.(i) broken) queries;
+  Printf.printf "targets %d\n" !targets

@@ -1,0 +1,89 @@
+"""Weakens one definition or statement at a time, and demands that a proof breaks: `python formal/weaken.py`, results in weakened.md."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+# What is weakened, in which file, the text and what replaces it, and the files that are compiled then; one of them must fail.
+WEAKENED = [
+    ("a tie is won by the label", "Vote", "- conceded - doubt - tie k a.", "- conceded - doubt.", ["Vote"]),
+    ("unstable ballots are not conceded", "Vote", "- standing k - conceded - doubt", "- standing k - doubt", ["Vote"]),
+    ("a prior in doubt counts", "Vote", "- conceded - doubt - tie", "- conceded - tie", ["Vote"]),
+    ("the limit forgets unlisted ballots", "Vote", "cap (beyond n) (x Unreached + cap (unlisted n) (x Unlisted))", "cap (beyond n) (x Unreached)", ["Vote"]),
+    ("the radius ignores ties", "Vote", "num T (fun i => beq (b i) (Some k)) - tie k a.", "num T (fun i => beq (b i) (Some k)).", ["Vote"]),
+    ("the radius holds for one ballot more", "Vote", "num T (fun i => negb (beq (b i) (b' i))) <= M ->", "num T (fun i => negb (beq (b i) (b' i))) <= M + 1 ->", ["Vote"]),
+    ("added edges are no new neighbours", "NodeCentric", "let new := ladd (joined_nodes B) (add_edges B) in", "let new := joined_nodes B in", ["NodeCentric"]),
+    ("changed edges are free", "NodeCentric", "Reach (ladd (joined_nodes B) (ladd (touched_edges B)", "Reach (ladd (joined_nodes B) (ladd (ladd (add_edges B) (delete_edges B))", ["NodeCentric"]),
+    ("deleted and altered nodes are free", "NodeCentric", "(lmin (touched_nodes B) (Some reached))", "(Some 0)", ["NodeCentric"]),
+    ("the target may be altered", "Graph", "~ In v (removed A) /\\ ~ In v (altered A).", "~ In v (removed A) /\\ ~ In v (removed A).", ["Graph", "NodeCentric"]),
+    ("a changed pair may turn", "Graph", "(listed x y (changed A) /\\ arc G x y <> None)", "(listed x y (changed A) /\\ x = x)", ["Graph", "NodeCentric"]),
+    ("injected ids may be taken", "Graph", "In x (injected A) -> node G x = None \\/ In x (removed A);", "In x (injected A) -> True;", ["Graph", "NodeCentric"]),
+    ("ballots may be marked unreached wrongly", "NodeCentric", "tier_of V i <> Reached -> ~ reached G i\n", "tier_of V i <> Reached -> True\n", ["NodeCentric"]),
+    ("injected edges cost their node", "EdgeCentric", "Reach (ladd (injected_edges B)", "Reach (ladd (joined_nodes B)", ["EdgeCentric"]),
+    ("the cover table is not charged", "EdgeCentric", "(cover (touched_nodes B))", "(Some 0)", ["EdgeCentric"]),
+    ("the hash need not be symmetric", "EdgeCentric", "forall x y, h x y = h y x.", "forall x y, h x y = h x y.", ["EdgeCentric"]),
+    ("own features are free", "Gated", "(if own then 1 else 0) in", "0 in", ["Gated"]),
+    ("gated weights may follow own features", "Gated", "leads A G G' /\\ arcs_by (but_target A) G G' /\\", "leads A G G' /\\ arcs_by A G G' /\\", ["Gated"]),
+    ("graphs: edges touch no group", "GraphTask", "Reach (ladd nodes (touched_edges B)) nodes", "Reach nodes nodes", ["GraphTask"]),
+    ("graphs: loops are allowed", "GraphTask", "Definition loopless (G : graph) : Prop := forall x, arc G x x = None.", "Definition loopless (G : graph) : Prop := forall x, arc G x x = arc G x x.", ["GraphTask"]),
+    ("GNNCert-EN: rows and columns overlap twice", "Gnncert", "Some (H * W - rest H e * rest W c).", "Some (H * W - rest H e * W).", ["Gnncert"]),
+    ("GNNCert-E: deleted edges are free", "Gnncert", "(Reach (touched_edges B) (touched_edges B) (touched_edges B))", "(Reach (add_edges B) (add_edges B) (add_edges B))", ["Gnncert"]),
+    ("per neighbour: a new ballot counts nothing", "PerNeighbourVote", "+ cap (t_altered n) (o_not k))) (t_new n).", "+ cap (t_altered n) (o_not k))) (Some 0).", ["PerNeighbourVote"]),
+    ("per neighbour: empty groups that cast the label count once", "PerNeighbourVote", "(lmul (Some 2) (t_new n))\n", "(t_new n)\n", ["PerNeighbourVote"]),
+    ("per neighbour: altered ones are not touched", "PerNeighbour", "(ladd (ladd (delete_nodes B) (delete_edges B)) (ladd (change_features B) (change_edges B)))", "(ladd (delete_nodes B) (delete_edges B))", ["PerNeighbour"]),
+    ("per pair: nothing is turned", "PerPair", "(t_altered n) (add_edges B).", "(t_altered n) (Some 0).", ["PerPair"]),
+    ("per pair, graphs: altered nodes cost one ballot", "OwnGroupsOfGraphs", "(ladd (change_edges B) (degrees (change_features B))) (add_edges B).", "(ladd (change_edges B) (change_features B)) (add_edges B).", ["OwnGroupsOfGraphs"]),
+    ("many targets: an added edge counts once", "Collective", "(ladd (lmul (Some 2) (add_edges B)) (injected_edges B)).", "(ladd (add_edges B) (injected_edges B)).", ["Collective"]),
+    ("many targets: needs are one too large", "Broken", "k <= Z.of_nat (length g).\nProof.", "k < Z.of_nat (length g).\nProof.", ["Broken"]),
+    ("many targets: altered ones are not added", "Checker", "lmin (ladd (change_features B) (Some 1)) (Some fails)", "lmin (change_features B) (Some fails)", ["Checker", "CheckerProofs", "CheckedCertificates", "Broken"]),
+    ("checker: any order of listed groups", "Checker", "(low <=? g) && ascends (g + 1) high l'", "ascends (g + 1) high l'", ["Checker", "CheckerProofs"]),
+    ("checker: unlisted ballots may be listed", "Checker", "negb (teq (its_tier (snd p)) Unlisted)", "true", ["Checker", "CheckerProofs"]),
+    ("checker: one class need not be beaten", "Checker", "made c && forallb (fun k => lost + limit3", "made c && existsb (fun k => lost + limit3", ["Checker", "CheckerProofs"]),
+    ("checker: target_features is ignored", "Checker", "if of_graphs s then when (ids_ok && negb own) (gnode_reach B)\n      else when (ids_ok && negb own)", "if of_graphs s then when (ids_ok && negb own) (gnode_reach B)\n      else when ids_ok", ["Checker", "CheckerProofs", "CheckedCertificates"]),
+    ("checker: a doubtful prior counts", "Checker", "if edgeless_stable t then 0 else Z.abs (edgeless_prior s).", "0.", ["Checker", "CheckerProofs", "CheckedCertificates"]),
+    ("checker: a clipped number becomes 0", "Checker", "if huge <=? a then None else n", "if huge <=? a then Some 0 else n", ["Checker", "CheckerProofs", "CheckedCertificates"]),
+    ("cover table: the k smallest reaches", "CoverTable", "(forall y, In y l' -> y <= x) /\\ descends l'", "(forall y, In y l' -> x <= y) /\\ descends l'", ["CoverTable"]),
+    ("stacked votes: a ballot may exceed one vote", "StackedVote", "b j + b k <= unit)", "b j + b k <= 2 * unit)", ["StackedVote"]),
+]  # fmt: skip
+
+
+def survives(folder: Path, file: str, old: str, new: str, build: list[str]) -> bool:
+    """Whether all of ``build`` compile after the replacement."""
+    text = (HERE / f"{file}.v").read_text()
+    assert text.count(old) >= 1, f"{file}.v no longer says {old!r}"
+    for path in (*HERE.glob("*.v"), *HERE.glob("*.vo")):
+        shutil.copy2(path, folder)
+    (folder / f"{file}.v").write_text(text.replace(old, new))
+    for name in build:
+        command = ["timeout", "120", "coqc", "-q", "-Q", str(folder), "Agnncert", str(folder / f"{name}.v")]
+        if subprocess.run(command, capture_output=True).returncode:
+            return False
+    return True
+
+
+def main() -> int:
+    begin, lines, bad = time.perf_counter(), [], 0
+    with tempfile.TemporaryDirectory() as name:
+        for what, file, old, new, build in WEAKENED:
+            lives = survives(Path(name), file, old, new, build)
+            bad += lives
+            lines.append(f"| {what} | `{file}.v` | {'**survives**' if lives else 'a proof breaks'} |")
+            print(lines[-1], flush=True)
+    page = [
+        "# Weakened definitions",
+        "",
+        "`python formal/weaken.py` replaces one text at a time. Each must break a proof.",
+        "",
+    ]
+    page += ["| weakened | file | outcome |", "|---|---|---|", *lines, "", f"{len(lines)} weakened, {bad} survive."]
+    (HERE / "weakened.md").write_text("\n".join(page) + "\n")
+    print(f"{len(lines)} weakened, {bad} survive, {time.perf_counter() - begin:.0f} s")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,225 @@
+"""What a certificate of stacked votes counts: a score and a list of votes for each target, in whole numbers.
+
+A score is in steps of ``1 / STEPS`` of a vote, so that counting is exact. :class:`StackedCounts` only holds data and
+checks that it makes sense: ``proving.stacked`` proves with it, ``verifier.recount_stacked`` counts again.
+"""
+
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert import __version__
+from agnncert.certificates.claim import LOCALITY, Claim, about_ids, all_changes
+from agnncert.certificates.rules import RULES
+from agnncert.errors import CertificateError
+
+IntArray = npt.NDArray[np.int64]
+
+STEPS = 2**16
+LARGEST_SECOND = STEPS - 16  # rounding of the votes of both ends of an edge fits into the rest
+LARGEST_GATE = 2**8 * STEPS
+LARGEST_SCORE = 2**14 * STEPS
+MOST_NEW = 2**16  # more new neighbours than this count as any number
+LARGEST_SUM = 2**61  # every number that is computed stays below, so that int64 is exact
+DTYPES = {"prior": np.int64, "gate": np.int64, "indptr": np.int64, "which": np.int64, "table": np.int32,
+          "hubs": np.int32}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StackedCounts:
+    """Scores and votes of ``n`` targets with ``m`` neighbours in all; ``C`` classes. Checked on construction.
+
+    With S = ``STEPS``, the score of class k for a target with d neighbours is ``prior_k + gate_k * votes_k / S``, or
+    with a pseudo-count ``prior_k + gate_k * (pseudo_votes_k + votes_k) / (pseudo + S * d)``, where ``votes_k`` is the
+    sum of its neighbours' votes for k. The largest score wins, the smaller class on a tie.
+
+    Attributes:
+        prior: Score of the target's own features, shape ``[n, C]``.
+        gate: Factor of the votes for each class, not negative, shape ``[n, C]``.
+        indptr: Neighbours of target ``j`` are ``indptr[j]:indptr[j + 1]``, shape ``[n + 1]``.
+        which: Row of ``table`` with the vote of each neighbour, shape ``[m]``.
+        table: Different votes, not negative, at most S in a row, shape ``[u, C]``.
+        hubs: How many targets each node is a neighbour of, largest first; nodes with none are left out.
+        gated: Whether gates are computed, so that another machine may round them differently. If not, all are S or 0.
+        by_edge: Whether votes read values of the edge, so that an edge with other values votes differently.
+        pseudo: Pseudo-count of a mean; 0 for a sum.
+        pseudo_votes: Votes of the pseudo-count, shape ``[C]``; empty for a sum.
+        second: Factor of the neighbours' neighbours in steps; 0 if votes do not depend on them.
+        slack: Steps by which another machine may compute a prior, a gate or a vote differently.
+        trusted: Column of the edges' values that marks trusted edges; -1 if there is none.
+        ids: ``"node_id"`` if nodes keep their identity through changes, ``"row"`` if row numbers stand in.
+    """
+
+    prior: IntArray
+    gate: IntArray
+    indptr: IntArray
+    which: IntArray
+    table: npt.NDArray[np.int32]
+    hubs: npt.NDArray[np.int32]
+    gated: bool = False
+    by_edge: bool = False
+    pseudo: int = 0
+    pseudo_votes: tuple[int, ...] = field(default=())
+    second: int = 0
+    slack: int = 1
+    trusted: int = -1
+    ids: str = "node_id"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pseudo_votes", tuple(self.pseudo_votes))
+        wrong = self._wrong()
+        if wrong:
+            raise CertificateError(f"the stacked votes make no sense: {wrong}.")
+
+    def _wrong(self) -> str:
+        for name, dtype in DTYPES.items():
+            if getattr(self, name).dtype != dtype:
+                return f"{name} is of type {getattr(self, name).dtype}, expected {np.dtype(dtype)}"
+        shapes = self.prior.ndim == self.table.ndim == 2 and self.prior.shape == self.gate.shape
+        flat = self.indptr.ndim == self.which.ndim == self.hubs.ndim == 1
+        if not shapes or not flat or self.table.shape[1:] != self.prior.shape[1:] or self.num_classes < 2:
+            return "arrays have shapes that do not belong together"
+        ends = self.indptr
+        if len(ends) != len(self.prior) + 1 or ends[0] != 0 or ends[-1] != len(self.which) or (np.diff(ends) < 0).any():
+            return "the lists of neighbours do not fit together"
+        if len(self.which) and not 0 <= self.which.min() <= self.which.max() < len(self.table):
+            return "a neighbour has a vote that is not there"
+        if len(self.table) and (self.table.min() < 0 or self.table.sum(axis=1, dtype=np.int64).max() > STEPS):
+            return "a vote has a negative part, or more than one vote in all"
+        if np.abs(self.prior).max(initial=0) > LARGEST_SCORE or not self.gate.min(initial=0) >= 0:
+            return "a score is out of range"
+        if self.gate.max(initial=0) > LARGEST_GATE:
+            return "a gate is out of range"
+        hubs = self.hubs
+        if hubs.sum(dtype=np.int64) != len(self.which) or hubs.min(initial=1) < 1 or (np.diff(hubs) > 0).any():
+            return "the numbers of targets that nodes are neighbours of do not fit the lists of neighbours"
+        return self._wrong_settings()
+
+    def _wrong_settings(self) -> str:
+        whole = (self.pseudo, self.second, self.slack, self.trusted, *self.pseudo_votes)
+        if any(type(number) is not int for number in whole) or {type(self.by_edge), type(self.gated)} != {bool}:
+            return "a setting is not a whole number"
+        if self.ids not in ("node_id", "row"):
+            return f"ids are {self.ids!r:.60}"
+        if not 1 <= self.slack <= STEPS or not -1 <= self.trusted < 2**31 or not 0 <= self.second <= LARGEST_SECOND:
+            return "a setting is out of range"
+        if not 0 <= self.pseudo <= LARGEST_SCORE or (len(self.pseudo_votes) != self.num_classes) != (self.pseudo == 0):
+            return "the pseudo-count and its votes do not belong together"
+        if self.pseudo and (min(self.pseudo_votes) < 0 or max(self.pseudo_votes) > LARGEST_SCORE):
+            return "the votes of the pseudo-count are out of range"
+        if not self.gated and not (self.gate == (self.gate.flat[0] and STEPS if self.gate.size else 0)).all():
+            return "gates are not computed, and are neither all one vote nor all zero"
+        plain = self.gate.size == 0 or bool((self.gate == STEPS).all())
+        if self.second and (self.pseudo or self.by_edge or self.gated or not (plain or not self.gate.any())):
+            return "two levels go with a plain sum of votes that read no edge values"
+        if (self.pseudo or self.by_edge) and not (self.gate == self.gate[:, :1]).all():
+            return "gates of classes may differ only in a sum of votes that read no edge values"
+        most = int(np.diff(self.indptr).max(initial=0)) + MOST_NEW  # in all, after an attack
+        divisor = self.pseudo + STEPS * most if self.pseudo else STEPS
+        score, gate = int(np.abs(self.prior).max(initial=0)) + self.slack, int(self.gate.max(initial=0)) + self.slack
+        bound = 4 * (score * divisor + gate * (STEPS * most + self.pseudo))
+        return "a target has too many neighbours for exact counting" if bound > LARGEST_SUM else ""
+
+    @cached_property
+    def num_targets(self) -> int:
+        """Number of targets."""
+        return len(self.prior)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return int(self.prior.shape[1])
+
+    def part(self, part: slice) -> "StackedCounts":
+        """The counts of consecutive targets, with the numbers of hubs that belong to them in any order."""
+        listed = slice(self.indptr[part.start], self.indptr[part.stop])
+        hubs = np.ones(listed.stop - listed.start, dtype=np.int32)  # only their sum is checked, and none is used
+        return replace(
+            self, prior=self.prior[part], gate=self.gate[part], which=self.which[listed], hubs=hubs,
+            indptr=self.indptr[part.start : part.stop + 1] - listed.start,
+        )  # fmt: skip
+
+    @property
+    def degree(self) -> IntArray:
+        """Number of neighbours of each target, shape ``[n]``."""
+        return np.diff(self.indptr)
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """Every array that :meth:`load` needs, by name."""
+        return {name: getattr(self, name) for name in DTYPES}
+
+    def settings(self) -> dict[str, Any]:
+        """Everything else that :meth:`load` needs, in JSON's terms."""
+        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in DTYPES}
+        return {**rest, "pseudo_votes": list(self.pseudo_votes)}
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Counts from :meth:`tensors` and :meth:`settings`; they come from a file and are not trusted.
+
+        Raises:
+            CertificateError: They are not what such counts consist of.
+        """
+        names = {f.name for f in fields(cls)} - set(DTYPES)
+        if set(tensors) != set(DTYPES) or set(settings) != names or not isinstance(settings["pseudo_votes"], list):
+            given = reprlib.repr((sorted(tensors), sorted(settings)))
+            raise CertificateError(f"stacked votes consist of {sorted(DTYPES)} and {sorted(names)}, not of {given}.")
+        stored: dict[str, Any] = {**tensors, **settings}
+        return cls(**stored)
+
+
+def make_stacked_claim(
+    counts: StackedCounts, *, digests: Mapping[str, str] | None = None, locality: str = "", notes: tuple[str, ...] = ()
+) -> Claim:
+    """The claim that belongs to stacked votes; arguments as in :func:`make_claim`."""
+    digests = dict(digests or {})
+    by_row, before = counts.ids == "row", []
+    if counts.trusted >= 0:
+        before.append(
+            f"Edges that are marked as trusted (column {counts.trusted} of edge_attr is positive) are not changed, "
+            "their ends keep their features and are not deleted, and an attacker cannot mark an edge as trusted."
+        )
+    mean = f"the mean, with a pseudo-count of {counts.pseudo / STEPS:g}, of" if counts.pseudo else "the sum of"
+    reads = "the features of the neighbour" + (" and the values of the edge" if counts.by_edge else "")
+    if counts.second:
+        reads += f" and, with a factor of {counts.second / STEPS:g}, the votes of its neighbours"
+    named = f" with SHA-256 {digests['model']}" if "model" in digests else ""
+    score = (
+        f"The score of a class is a number that depends on the target's own features, plus {mean} one vote for each "
+        f"neighbour, in either direction. A vote depends on {reads}; it is not negative, and at most 1 for all classes."
+    )
+    return Claim(
+        task="node",
+        method="stacked-votes",
+        division="",
+        num_groups=0,
+        guarantee="deterministic",
+        unit=RULES["per-neighbour/node"].division.unit,
+        covers=tuple(all_changes(by_row, keeps_nodes=False)),
+        assumes=(
+            *before,
+            "The target is not deleted and keeps its id.",
+            "The target's own features are unchanged.",
+            *about_ids(by_row, keeps_nodes=False),
+            f"The model{named} is the one that computed these scores and votes, in evaluation mode.",
+            score,
+            f"The models without edges classify a node by its own features alone{LOCALITY[locality]}.",
+            f"Computing a score, a factor or a vote again on any machine changes it by at most {counts.slack} of "
+            f"{STEPS:,} steps of one vote.",
+        ),
+        not_proved=(
+            "That the label is correct: only that it stays the same.",
+            "Robustness against attacks on the training data: the model is taken as given.",
+            "Robustness against changes of the target's own features.",
+        ),
+        ids=counts.ids,
+        digests=digests,
+        notes=notes,
+        library_version=__version__,
+        locality=locality,
+    )

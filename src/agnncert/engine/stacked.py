@@ -1,0 +1,61 @@
+"""What stacked votes count on a graph: one pass over the nodes and one sum over the edges, in whole numbers."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from agnncert.certificates.stacked import LARGEST_GATE, LARGEST_SCORE, STEPS
+from agnncert.errors import ModelContractError
+from agnncert.graphs.targets import Targets
+from agnncert.models.stacked import StackedModel, StackedVotes
+
+SLACK = 1  # steps; networks run in float64, so that only a value at the edge of a step may be rounded differently
+
+
+def stacked_counts(model: StackedModel, chosen: Targets) -> dict[str, Any]:
+    """The fields of ``StackedCounts`` for some targets, counted again from the graph and the model."""
+    graph, rows = chosen.graph, torch.from_numpy(chosen.places)
+    values = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr}
+    counted = model.counted(graph.x, graph.edge_index, values, rows)
+    prior, gate = counted.prior, counted.gate
+    if prior.abs().max() > LARGEST_SCORE or gate.max() > LARGEST_GATE:
+        raise ModelContractError(
+            f"a score of {float(prior.abs().max()) / STEPS:g} votes is beyond {LARGEST_SCORE // STEPS}: train "
+            "the model again with more weight decay."
+        )
+    second = round(float(model.weight_of_second.detach()) * STEPS) + SLACK if model.defence.levels == 2 else 0
+    pseudo, pseudo_votes = model.pseudo_counts
+    joined = np.bincount(counted.pairs.neighbour.numpy(), minlength=1)
+    return {
+        "prior": prior.numpy(),
+        "gate": gate.numpy(),
+        "indptr": counted.pairs.indptr.numpy(),
+        "which": counted.which.numpy(),
+        "table": counted.table.numpy().astype(np.int32),
+        "hubs": np.sort(joined[joined > 0])[::-1].astype(np.int32),
+        "gated": model.defence.gated or model.defence.combine == "mean",
+        "by_edge": bool(model.edge_channels),
+        "pseudo": pseudo,
+        "pseudo_votes": pseudo_votes,
+        "second": second,
+        "slack": SLACK,
+        "trusted": -1 if model.defence.trusted is None else model.defence.trusted,
+        "ids": chosen.id_kind,
+    }
+
+
+def require_stacked(model: Any, defence: StackedVotes) -> None:
+    """Refuses a model that is not made of stacked votes in the way that the defence says.
+
+    Raises:
+        ModelContractError: It is another kind of model, or was altered.
+    """
+    if type(model) is not StackedModel:
+        raise ModelContractError(
+            f"StackedVotes certifies models that fit(model, data, StackedVotes(…)) returns, got {type(model).__name__}."
+        )
+    if str(model.defence) != str(defence):
+        raise ModelContractError(f"the model was made for {model.defence}, got {defence}: pass model.defence.")
+    if model.training:
+        raise ModelContractError("the model is in training mode: call model.eval() first.")

@@ -1,0 +1,177 @@
+"""Measures per class that no attack can push further: recall, precision, false positive rate, balanced accuracy.
+
+Accuracy says little where one class is rare: the constant answer "fine" is right for 97 % of all accounts if 3 % are
+fraud. Here every target has a set of *possible* labels: those that some attack within a budget may give it. Without
+further knowledge these are its own label if it is certified, and all classes if it is not. Of each class c are counted
+
+    support            targets whose true class is c
+    true positives     of these, the ones with no other possible label than c
+    false positives    targets of other classes for which c is possible
+
+Recall is then at least true positives / support, the false positive rate at most false positives / targets of other
+classes, and precision at least true positives / (true positives + false positives). An attacker who chooses a possible
+label for each target by itself reaches all of these bounds at once (``docs/proofs.md``, "Measures per class").
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
+from agnncert.errors import SettingsError
+
+MEASURES = ("accuracy", "balanced")
+RARE = 0.15  # of an equal share: a class is rare below 7.5 % of two classes, or 1.5 % of ten
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """What no attack within a budget can push further, for each of C classes; ``print`` shows it as a table.
+
+    Attributes:
+        support: Targets of each class, shape ``[C]``.
+        true_positives: Targets of each class that keep this label, at least, shape ``[C]``.
+        false_positives: Targets of other classes that may get this label, at most, shape ``[C]``.
+        correct: Targets of all classes that keep their correct label, at least.
+    """
+
+    support: IntArray
+    true_positives: IntArray
+    false_positives: IntArray
+    correct: int
+
+    @property
+    def num_targets(self) -> int:
+        """Number of targets with a true class."""
+        return int(self.support.sum())
+
+    @cached_property
+    def recall(self) -> FloatArray:
+        """Share of each class that keeps its label, at least, shape ``[C]``; NaN for a class without targets."""
+        return _share(self.true_positives, self.support)
+
+    @cached_property
+    def precision(self) -> FloatArray:
+        """Share of each label that is correct, at least, shape ``[C]``; NaN if no target may get this label."""
+        return _share(self.true_positives, self.true_positives + self.false_positives)
+
+    @cached_property
+    def false_positive_rate(self) -> FloatArray:
+        """Share of all other classes that may get this label, at most, ``[C]``; NaN if there are no others."""
+        return _share(self.false_positives, self.num_targets - self.support)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of targets that keep their correct label, at least."""
+        return self.correct / self.num_targets
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean recall of the classes that have targets, at least: every class counts the same."""
+        return float(np.nanmean(self.recall))
+
+    @property
+    def majority_share(self) -> float:
+        """Share of the most frequent class: the accuracy of a constant answer, which no attack changes."""
+        return float(self.support.max() / self.num_targets)
+
+    @property
+    def rarest(self) -> int:
+        """The class with the fewest targets, at least one; ties go to the smaller number."""
+        return int(np.where(self.support > 0, self.support, self.num_targets + 1).argmin())
+
+    @property
+    def warning(self) -> str:
+        """A sentence if the accuracy is below that of the most frequent class; else empty."""
+        if self.correct >= self.support.max():
+            return ""
+        return f"below the most frequent class alone ({self.majority_share:.1%})"
+
+    def __str__(self) -> str:
+        lines = [f"{'class':>5} {'targets':>9} {'recall':>9} {'precision':>10} {'false positives':>16}"]
+        for k in np.flatnonzero(self.support):
+            shares = (self.recall[k], self.precision[k], self.false_positive_rate[k])
+            recall, precision, false = ("–" if np.isnan(share) else f"{share:.1%}" for share in shares)
+            lines.append(f"{k:>5} {self.support[k]:>9,} {recall:>9} {precision:>10} {false:>16}")
+        lines.append(f"balanced accuracy {self.balanced_accuracy:.1%}, accuracy {self.accuracy:.1%}")
+        if self.warning:
+            lines[-1] += f": {self.warning}"
+        return "\n".join(lines)
+
+
+def _share(part: IntArray, whole: IntArray) -> FloatArray:
+    return np.asarray(np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0))
+
+
+def possible_labels(label: IntArray, holds: BoolArray, num_classes: int) -> BoolArray:
+    """Which labels some attack may give each target, shape ``[n, num_classes]``: its own if it holds, else all."""
+    return np.asarray(~holds[:, None] | (label[:, None] == np.arange(num_classes)))
+
+
+def measured(possible: BoolArray, truth: IntArray) -> Measures:
+    """The measures of targets from their possible labels; targets without a true class (negative) do not count.
+
+    Args:
+        possible: Which labels some attack may give each target, shape ``[n, C]``.
+        truth: True classes, shape ``[n]``.
+
+    Raises:
+        SettingsError: No target has a true class, or one is C or larger.
+
+    Example:
+        >>> found = measured(np.array([[1, 0], [1, 1], [0, 1], [1, 0]], dtype=bool), np.array([0, 0, 1, 1]))
+        >>> found.recall, found.precision, found.false_positive_rate
+        (array([0.5, 0.5]), array([0.5, 0.5]), array([0.5, 0.5]))
+    """
+    possible, truth = possible[truth >= 0], truth[truth >= 0]
+    num_classes = possible.shape[1]
+    if not len(truth):
+        raise SettingsError("none of the targets has a true class: nothing can be correct.")
+    if truth.max() >= num_classes:
+        raise SettingsError(f"a target has the true class {truth.max():g}, but there are only {num_classes} classes.")
+    is_class = truth[:, None] == np.arange(num_classes)
+    keeps = (possible & is_class).any(axis=1) & (possible.sum(axis=1) == 1)
+    kept = is_class & keeps[:, None]
+    return Measures(is_class.sum(axis=0), kept.sum(axis=0), (possible & ~is_class).sum(axis=0), int(keeps.sum()))
+
+
+def rare_class(count: IntArray) -> int | None:
+    """The rarest class if it has less than ``RARE`` of an equal share, else ``None``; classes without any do not count.
+
+    Example:
+        >>> rare_class(np.array([93, 7])), rare_class(np.array([92, 8]))
+        (1, None)
+    """
+    there = np.flatnonzero(count)
+    rarest = int(there[count[there].argmin()]) if len(there) else -1
+    return rarest if rarest >= 0 and count[rarest] * len(there) < RARE * count.sum() else None
+
+
+def target_weights(truth: IntArray, measure: str) -> FloatArray:
+    """Weight of each target in a measure: equal for the accuracy, equal for each class if balanced; the sum is 1.
+
+    Example:
+        >>> target_weights(np.array([0, 0, 0, 1]), "balanced").tolist()
+        [0.16666666666666666, 0.16666666666666666, 0.16666666666666666, 0.5]
+    """
+    if measure == "accuracy" or not len(truth):
+        return np.full(len(truth), 1 / max(1, len(truth)))
+    count = np.bincount(truth)
+    return np.asarray(1 / (np.count_nonzero(count) * count[truth]))
+
+
+def rate_of(measure: str) -> float | None:
+    """The false positive rate of a measure such as ``"recall@0.01"``; ``None`` for ``"accuracy"`` and ``"balanced"``.
+
+    Raises:
+        SettingsError: It is no measure.
+    """
+    found = re.fullmatch(r"recall@(0?\.\d+)", measure)
+    if measure not in MEASURES and found is None:
+        raise SettingsError(
+            f'measure="{measure}": expected "accuracy", "balanced", or "recall@0.01": the recall of the rarer of two '
+            "classes at this false positive rate."
+        )
+    return None if found is None else float(found[1])

@@ -1,0 +1,333 @@
+"""Stacked votes: what follows from a score and a list of bounded votes (Theorems 10 and 11). Pure functions.
+
+For a target with label a and a rival k, let delta_j = gate_a vote_a(j) - gate_k vote_k(j) be what neighbour j gives a
+over k, and cap = gate_k S the most that any neighbour can give k over a. All numbers are whole, in 1/S^2 votes.
+A neighbour that is new costs the label at most ``cap``, one that is lost ``delta_j``, one that is altered
+``cap + delta_j``. With i new, l lost and m altered neighbours the lead of a over k, times the divisor D of the votes,
+is at least
+
+    (prior_a - prior_k) D' + gate (pseudo_a - pseudo_k) + sum delta - (i + m) cap - (the m + l largest delta)
+
+where D' = S in a sum and pseudo + S (d + i - l) in a mean. This is linear in i, so only no new neighbour and all of
+them have to be looked at; every l is looked at. The label holds if the lead stays positive (or zero, if a wins ties),
+also after ``slack`` steps of rounding on another machine are taken from every number that was computed.
+
+``recount_stacked`` does the same a second time, in code that imports nothing from here.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.stacked import MOST_NEW, STEPS, StackedCounts
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
+from agnncert.proving.evidence import Evidence
+from agnncert.proving.theorems import largest_amount, most_affordable
+
+MOST_STATED = 9_999  # largest radius that is stated; answers about budgets can be larger
+BLOCK = 2**20  # listed votes times classes that are looked at together
+
+
+@dataclass(frozen=True)
+class Touched:
+    """How many neighbours of each target an attacker can touch; each is a number or an array of shape ``[n]``.
+
+    Attributes:
+        new: New neighbours.
+        lost: Lost neighbours.
+        altered: Neighbours whose vote changes.
+        shared: Whether ``new`` is what all three have in common: each lost neighbour leaves one new one less.
+    """
+
+    new: Any
+    lost: Any
+    altered: Any = 0
+    shared: bool = False
+
+
+class Rival(NamedTuple):
+    """What a class k lacks to win instead of the label, for ``n`` targets.
+
+    Attributes:
+        k: The class.
+        prior: Lead of the label in the prior, shape ``[n]``.
+        votes: Lead of the label in the votes, shape ``[n]``.
+        cap: The most that a neighbour gives k over the label, shape ``[n]``.
+        running: Sum of the x largest delta of target j, at ``indptr[j] + j + x``.
+        positive: How many delta are positive, shape ``[n]``.
+    """
+
+    k: int
+    prior: IntArray
+    votes: IntArray
+    cap: IntArray
+    running: IntArray
+    positive: IntArray
+
+
+class Leads:
+    """The votes of some targets, sorted so that the worst attack can be read off; ``n`` targets, ``C`` classes."""
+
+    def __init__(self, counts: StackedCounts) -> None:
+        self.counts, n = counts, counts.num_targets
+        self.everyone, self.degree = np.arange(n), counts.degree
+        self.owner = np.repeat(self.everyone, self.degree)
+        self.cast = counts.table[counts.which].astype(np.int64)
+        sums = np.zeros((n, counts.num_classes), dtype=np.int64)
+        np.add.at(sums, self.owner, self.cast)
+        pseudo = np.array(counts.pseudo_votes or [0] * counts.num_classes, dtype=np.int64)
+        self.numerator = counts.gate * (sums + pseudo)
+        self.score = counts.prior * self.divisor(self.degree)[:, None] + self.numerator
+        self.label = self.score.argmax(axis=1)  # ties go to the smaller class
+
+    def divisor(self, degree: IntArray) -> IntArray:
+        """What the sum of votes is divided by, given the number of neighbours."""
+        if self.counts.pseudo:
+            return self.counts.pseudo + STEPS * degree
+        return np.full_like(degree, STEPS)
+
+    @cached_property
+    def rivals(self) -> "list[Rival]":
+        """What each class lacks to win, for all targets."""
+        counts, mine = self.counts, self.label[:, None]
+        own_prior, own_votes = (np.take_along_axis(a, mine, axis=1)[:, 0] for a in (counts.prior, self.numerator))
+        own_gate = np.take_along_axis(counts.gate, mine, axis=1)[:, 0]
+        own_cast = own_gate[self.owner] * self.cast[np.arange(len(self.owner)), self.label[self.owner]]
+        found = []
+        for k in range(counts.num_classes):
+            delta = own_cast - counts.gate[self.owner, k] * self.cast[:, k]
+            delta = delta[np.lexsort((-delta, self.owner))]  # owners stay where they are
+            positive = np.bincount(self.owner[delta > 0], minlength=counts.num_targets)
+            lead, cap = own_votes - self.numerator[:, k], counts.gate[:, k] * STEPS
+            found.append(Rival(k, own_prior - counts.prior[:, k], lead, cap, self._running(delta), positive))
+        return found
+
+    def _running(self, delta: IntArray) -> IntArray:
+        first = self.counts.indptr[:-1]
+        padded = np.insert(delta, first, 0)  # a zero before those of each target
+        total = np.cumsum(padded)
+        starts = first + self.everyone
+        return np.asarray(total - np.repeat(total[starts] if len(total) else total, self.degree + 1))
+
+    def withstands(self, touched: Touched) -> BoolArray:
+        """Whether each target keeps its label whatever is done to so many neighbours, shape ``[n]``."""
+        counts, n = self.counts, self.counts.num_targets
+        new, lost, altered = (np.broadcast_to(np.asarray(v, dtype=np.float64), (n,)) for v in
+                              (touched.new, touched.lost, touched.altered))  # fmt: skip
+        most = np.minimum(lost, self.degree).astype(np.int64)
+        owner = np.repeat(self.everyone, most + 1)
+        gone = np.arange(len(owner)) - np.repeat(np.cumsum(most + 1) - most - 1, most + 1)  # 0 to most, each target
+        come = np.maximum(new[owner] - gone, 0) if touched.shared else new[owner]
+        many = come > MOST_NEW
+        arriving: IntArray = np.where(many, 0, come).astype(np.int64)
+        other = np.minimum(altered[owner], self.degree[owner] - gone).astype(np.int64)
+        place = counts.indptr[owner] + owner + gone + other
+        good = np.ones(n, dtype=bool)
+        for k, prior, votes, cap, running, _ in self.rivals:
+            slack = self._slack(k)[owner] + (arriving + other) * (counts.slack * STEPS * counts.gated)
+            base = votes[owner] - running[place] - slack
+            ties = (self.label <= k)[owner]  # the label wins a tie against larger classes
+            for growth, price in self._growths(arriving):
+                safe = prior[owner] - 2 * counts.slack
+                lead = safe * self.divisor(self.degree[owner] - gone + growth) + base - (price + other) * cap[owner]
+                held = (lead > 0) | ((lead == 0) & ties)
+                good[owner[~held & (self.label[owner] != k)]] = False
+            slope = self._slope(prior - 2 * counts.slack, cap + counts.slack * STEPS * counts.gated)[owner]
+            good[owner[many & (slope < 0) & (self.label[owner] != k)]] = False
+        return good
+
+    def _growths(self, come: IntArray) -> list[tuple[IntArray, IntArray]]:
+        """How many neighbours a target gains, and for how many of them the attacker pays: the cases to look at."""
+        none = np.zeros_like(come)
+        if not self.counts.pseudo:
+            return [(none, come)]
+        cases = [(none, none), (come, come)]
+        # A new edge in the other direction of an old pair changes a vote by at most cap, and adds no neighbour.
+        return [*cases, (none, come)] if self.counts.by_edge else cases
+
+    def _slope(self, prior: IntArray, cap: IntArray) -> IntArray:
+        """What one more new neighbour adds to the lead."""
+        grown = prior * STEPS - cap if self.counts.pseudo else -cap
+        return np.minimum(grown, -cap) if self.counts.by_edge else grown
+
+    def _slack(self, k: int) -> IntArray:
+        """What rounding on another machine may take from the votes of a target, shape ``[n]``."""
+        counts, s = self.counts, self.counts.slack
+        gates = np.take_along_axis(counts.gate, self.label[:, None], axis=1)[:, 0] + counts.gate[:, k]
+        gate_slack = 2 * (STEPS * s + s * s) * counts.gated
+        pseudo = sum(counts.pseudo_votes) * s * 2 * counts.gated
+        return np.asarray(self.degree * (gates * s + gate_slack) + pseudo)
+
+    def any_radius(self) -> IntArray:
+        """How many changes of neighbours, of whatever kind, each target withstands, shape ``[n]``.
+
+        A change costs at most ``cap`` and, for different neighbours, the largest positive delta. In a mean the divisor
+        may be anything from that of no old neighbour to that of all new ones, so the bound need not be exact.
+        """
+        return self._search(self._withstands_any)
+
+    def structure_radius(self) -> IntArray:
+        """How many neighbours may come and go, shape ``[n]``."""
+        return self._search(lambda size: self.withstands(Touched(size, size, shared=True)))
+
+    def _search(self, holds: Any) -> IntArray:
+        return np.minimum(largest_amount(holds, self.counts.num_targets), MOST_STATED).astype(np.int64)
+
+    def _withstands_any(self, size: FloatArray) -> BoolArray:
+        counts = self.counts
+        many = size > MOST_NEW
+        number = np.where(many, 0, size).astype(np.int64)
+        touched = np.minimum(np.where(many, self.degree, number), self.degree)
+        good = np.ones(counts.num_targets, dtype=bool)
+        for k, prior, votes, cap, running, positive in self.rivals:
+            top = running[counts.indptr[:-1] + self.everyone + np.minimum(touched, positive)]
+            step = cap + counts.slack * STEPS * counts.gated
+            base, safe = votes - top - self._slack(k) - number * step, prior - 2 * counts.slack
+            held = np.ones_like(good)
+            for degree in (self.degree - touched, self.degree + number):
+                lead = safe * self.divisor(degree) + base
+                held &= (lead > 0) | ((lead == 0) & (self.label <= k))
+            held &= ~(many & (np.minimum(self._slope(safe, step), -step) < 0))
+            good &= held | (self.label == k)
+        return good
+
+    def withstands_second(self, edges: FloatArray, nodes: float) -> BoolArray:
+        """With two levels: whether each target keeps its label against edges anywhere and nodes, shape ``[n]``.
+
+        An edge anywhere costs at most one vote. A node that comes or goes costs one vote and what it moves the votes of
+        all neighbours; see :func:`moved_by_nodes`.
+        """
+        counts = self.counts
+        edges = np.broadcast_to(edges, (counts.num_targets,))
+        many = (edges > MOST_NEW) | (nodes > MOST_NEW)
+        price = (np.where(many, 0, edges).astype(np.int64) + (0 if nodes > MOST_NEW else int(nodes))) * STEPS**2
+        good = np.ones(counts.num_targets, dtype=bool)
+        used = bool(counts.gate.any())
+        mine = self.cast[np.arange(len(self.owner)), self.label[self.owner]]
+        for k, prior, votes, *_ in self.rivals:
+            lead = (prior - 2 * counts.slack) * STEPS + votes - self._slack(k) - price * used
+            if nodes and used and nodes <= MOST_NEW:
+                loss = moved_by_nodes(mine, self.cast[:, k], counts.second, int(nodes), counts.slack)
+                np.subtract.at(lead, self.owner, loss * STEPS)
+            held = ((lead > 0) | ((lead == 0) & (self.label <= k))) & ~(many & used)
+            good &= held | (self.label == k)
+        return good
+
+
+def moved_by_nodes(own: IntArray, rival: IntArray, second: int, nodes: int, slack: int) -> IntArray:
+    """Steps by which ``nodes`` nodes that come or go can move votes from the label to a rival, shape ``[m]``.
+
+    They multiply the odds p / (1 - p) of each class by at most exp(second * nodes), or divide it. Rounding is upwards:
+    a vote may lie anywhere within ``slack + 1`` steps, and two steps cover the arithmetic here.
+    """
+    factor = math.exp(min(second / STEPS * nodes, 700.0))
+    worst = np.zeros(len(own))
+    for shift in (-slack, 0, slack + 1):
+        lower, upper = (np.clip((votes + shift) / STEPS, 0.0, 1.0) for votes in (own, rival))
+        fall = lower - lower / (lower + factor * (1 - lower))
+        rise = factor * upper / (factor * upper + (1 - upper)) - upper
+        worst = np.maximum(worst, fall + rise)
+    return np.asarray(np.minimum(np.ceil(worst * STEPS) + 2 + 2 * (slack + 1), 2 * STEPS), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class StackedEvidence(StackedCounts, Evidence):
+    """Stacked votes, and the answers that follow from them; fields as in :class:`StackedCounts`."""
+
+    kind: ClassVar[str] = "stacked"
+
+    @property
+    def counts(self) -> IntArray:
+        """Score of each class in steps, rounded down, shape ``[n, C]``."""
+        scores = np.zeros(self.prior.shape, dtype=np.int64)
+        for part, leads in self._leads:
+            scores[part] = leads.score // leads.divisor(leads.degree)[:, None]
+        return scores
+
+    def label_and_radius(self) -> tuple[IntArray, IntArray]:
+        """Class with the largest score, and how many changes of any kind it withstands."""
+        label, radius = (np.zeros(self.num_targets, dtype=np.int64) for _ in range(2))
+        for part, leads in self._leads:
+            label[part] = leads.label
+            radius[part] = self._second_radius(leads, 2) if self.second else leads.any_radius()
+        return label, radius
+
+    def structure_radius(self) -> IntArray:
+        """How many edges and nodes may be added or deleted in all, shape ``[n]``."""
+        radius = np.zeros(self.num_targets, dtype=np.int64)
+        for part, leads in self._leads:
+            radius[part] = self._second_radius(leads, 1) if self.second else leads.structure_radius()
+        return radius
+
+    def _second_radius(self, leads: Leads, nodes_each: int) -> IntArray:
+        """As a search, with so many nodes that come or go for each change: altering one is deleting and injecting."""
+        radius = np.full(leads.counts.num_targets, -1, dtype=np.int64)
+        size, going = 0, np.ones(len(radius), dtype=bool)
+        while going.any() and size <= MOST_STATED:
+            going &= leads.withstands_second(np.zeros(1), nodes_each * size)
+            radius[going] = size
+            if going.any() and bool(leads.withstands_second(np.full(1, np.inf), np.inf)[going].all()):
+                radius[going] = MOST_STATED
+                break
+            size += 1
+        return radius
+
+    def holds(self, budget: Budget) -> BoolArray:
+        """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``."""
+        answer = np.zeros(self.num_targets, dtype=bool)
+        if budget.target_features:
+            return answer
+        for part, leads in self._leads:
+            answer[part] = self._withstands(leads, budget)
+        return answer
+
+    def holds_each(self, rest: Budget, field: str, amounts: FloatArray) -> BoolArray:
+        """As :meth:`holds`, but ``field`` of the budget differs by target, ``amounts`` of shape ``[n]``."""
+        if rest.target_features:
+            return np.zeros(self.num_targets, dtype=bool)
+        if self.second or field == "edges_per_injected":
+            return super().holds_each(rest, field, amounts)
+        answer = np.zeros(self.num_targets, dtype=bool)
+        for part, leads in self._leads:
+            each = {name: getattr(rest, name) for name in COUNTS} | {field: amounts[part]}
+            answer[part] = self._withstands(leads, SimpleNamespace(**each))
+        return answer
+
+    def _withstands(self, leads: Leads, budget: Any) -> BoolArray:
+        joined = budget.inject_nodes if budget.edges_per_injected else 0
+        if self.second:
+            # Copies and values of edges are not read. A node without edges is no neighbour of anybody.
+            nodes = joined + budget.delete_nodes + 2 * budget.change_features
+            return leads.withstands_second(np.array([budget.add_edges + budget.delete_edges]), nodes)
+        altered = budget.change_features + (budget.change_edges if self.by_edge else 0)
+        return leads.withstands(Touched(budget.add_edges + joined, budget.delete_edges + budget.delete_nodes, altered))
+
+    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
+        """How many targets one attacked graph can break at most.
+
+        A change at one pair touches its two ends, a node that is deleted or altered touches its neighbours. A target
+        breaks only if as many of its neighbours are touched as its radius says, and one more.
+        """
+        fails = ~self.holds(budget)
+        fails &= True if among is None else among
+        if self.second or budget.target_features:
+            return int(fails.sum())
+        altered = budget.change_features + (budget.change_edges if self.by_edge else 0)
+        prices = (self.label_and_radius()[1] if altered else self.structure_radius())[fails] + 1
+        pairs = budget.add_edges + budget.delete_edges + (budget.change_edges if self.by_edge else 0)
+        hubs = self.hubs[: int(min(len(self.hubs), budget.delete_nodes + budget.change_features))]
+        touches = 2 * pairs + budget.injected_edges + float(hubs.sum(dtype=np.int64))
+        return most_affordable(prices.astype(np.float64), touches)
+
+    @cached_property
+    def _leads(self) -> list[tuple[slice, Leads]]:
+        ends = np.searchsorted(self.indptr, np.arange(0, len(self.which) + BLOCK, BLOCK // self.num_classes))
+        cuts = np.unique(np.concatenate([[0], np.minimum(ends, self.num_targets), [self.num_targets]])).tolist()
+        parts = [slice(first, last) for first, last in pairwise(cuts)]
+        return [(part, Leads(self.part(part))) for part in parts]

@@ -1,0 +1,284 @@
+"""Training of stacked votes: cross-fitted models without edges, then small networks on their out-of-fold logits.
+
+A model is overconfident on the nodes that it was trained with. So the training nodes are divided into folds, one model
+is trained without each fold, and the small networks see, for each training node, the logits of the model that has not
+seen it. Without this the small networks learn to ignore the neighbours.
+"""
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from agnncert.certificates.stacked import LARGEST_SCORE, STEPS
+from agnncert.errors import DatasetError, SettingsError
+from agnncert.models.build import build_from_config, count_classes
+from agnncert.models.stacked import GraphFree, Pairs, StackedModel, StackedVotes, pairs_of
+
+SEEN = 0.4  # share of training nodes that vote as neighbours with the logits of all models, as at test time
+LEARNING_RATE, RATE_OF_SCALES = 0.01, 0.03
+LOOK_EVERY = 10  # epochs
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the small networks are trained and chosen on.
+
+    Attributes:
+        own: Own logits of every node: out of fold for training nodes, shape ``[num_nodes, C]``.
+        near: The same as neighbours see them: some training nodes have the logits of all models.
+        edge_index: The edges that may be seen in training.
+        values: Values of these edges, by name.
+        y: True classes.
+        train: Rows of the training nodes.
+        val: Rows of the validation nodes.
+        share: Share of all nodes that may be seen in training.
+    """
+
+    own: Tensor
+    near: Tensor
+    edge_index: Tensor
+    values: dict[str, Tensor | None]
+    y: Tensor
+    train: Tensor
+    val: Tensor
+    share: float
+
+
+def fit_stacked(
+    model: nn.Module | None,
+    data: Data,
+    defence: StackedVotes,
+    fit_one: Callable[[nn.Module, Data, int], nn.Module],
+    *,
+    seed: int = 0,
+    inductive: bool = False,
+    report_progress: Callable[[str, float], None] = lambda step, done: None,
+) -> StackedModel:
+    """Trains stacked votes and returns the model that certifies most validation nodes at the target size.
+
+    A model without edges is always among the candidates. It is chosen unless another one certifies more validation and
+    training nodes (the latter with out-of-fold logits), by more than the standard error of the difference. If test
+    nodes are hidden, nodes have fewer neighbours than they will have, so sizes count in proportion.
+
+    Args:
+        model: An untrained model on features; None if features say nothing and only edges vote.
+        data: A graph with ``y``, ``train_mask`` and ``val_mask``.
+        defence: How votes are combined and trained.
+        fit_one: Trains one model without edges: called with an untrained model, rows without edges, and a seed.
+        seed: Seed of the folds and of the small networks.
+        inductive: Whether test nodes and their edges are hidden.
+        report_progress: Called with what is done and which share of it is finished.
+    """
+    if data.y is None or getattr(data, "train_mask", None) is None or getattr(data, "val_mask", None) is None:
+        raise DatasetError("stacked votes are trained on y, train_mask and val_mask: the data lacks one of them.")
+    classes = count_classes(data)
+    own, out_of_fold = _cross_fit(model, data, defence, fit_one, seed, report_progress)
+    channels = _edge_channels(data, defence)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        defence = defence.for_rows(int(data.train_mask.sum()))
+        first = StackedModel(own, classes, channels, defence).eval()
+        stage = _stage(first, data, out_of_fold, inductive)
+        _scale_edges(first, stage)
+        alone = copy.deepcopy(first)
+        with torch.no_grad():
+            alone.use_votes.zero_()
+            alone.own_scale.fill_(math.log(LARGEST_SCORE / STEPS / 16))
+            alone.constant.copy_(torch.bincount(stage.y[stage.train], minlength=classes).double().log1p() * 1e-6)
+        size, rows = defence.size * stage.share, torch.cat([stage.train, stage.val])
+        candidates = []
+        for design in (size, 1.5 * size) if size else (size,):
+            torch.manual_seed(seed)
+            candidates.append(_train(copy.deepcopy(first), stage, defence, design, report_progress))
+        certified = [_certified(one, stage, rows, size) for one in (alone, *candidates)]
+        k = max(range(len(candidates)), key=lambda number: float(certified[number + 1].mean()))
+        gain = certified[k + 1] - certified[0]
+        best = candidates[k] if gain.mean() > gain.std() / math.sqrt(len(rows)) else alone
+        best_share = float(certified[k + 1 if best is not alone else 0].mean())
+    best.training_record = {  # type: ignore[assignment]
+        "defence": str(defence), "size": defence.size, "seed": seed, "inductive": inductive, "score": best_share,
+        "uses_edges": bool(best.use_votes), "folds": len(own),
+    }  # fmt: skip
+    return best.eval()
+
+
+def _cross_fit(
+    model: nn.Module | None,
+    data: Data,
+    defence: StackedVotes,
+    fit_one: Callable[[nn.Module, Data, int], nn.Module],
+    seed: int,
+    report_progress: Callable[[str, float], None],
+) -> tuple[list[nn.Module], Tensor | None]:
+    """One model for each fold, and the logits of each training node by the model that has not seen it."""
+    if model is None:
+        return [], None
+    rows = data.train_mask.nonzero().view(-1)
+    if len(rows) < 2 * defence.folds:
+        raise DatasetError(f"{len(rows)} training nodes are too few for {defence.folds} folds.")
+    random = np.random.default_rng(seed)
+    fold = torch.from_numpy(random.permutation(len(rows)) % defence.folds)
+    models, out_of_fold = [], torch.zeros(0)
+    for k in range(defence.folds):
+        report_progress("models without edges", k / defence.folds)
+        part = Data(
+            x=data.x, edge_index=torch.zeros((2, 0), dtype=torch.int64), y=data.y, val_mask=data.val_mask,
+            train_mask=data.train_mask.clone(),
+        )  # fmt: skip
+        part.train_mask[rows[fold == k]] = False
+        keep = (part.train_mask | part.val_mask).nonzero().view(-1)
+        part = Data(x=part.x[keep], edge_index=part.edge_index, y=part.y[keep], train_mask=part.train_mask[keep],
+                    val_mask=part.val_mask[keep])  # fmt: skip
+        number = seed * defence.folds + k
+        one = fit_one(GraphFree(_fresh(model, number)), part, number).eval()
+        single = StackedModel([one], count_classes(data), 0, StackedVotes())
+        with torch.no_grad():
+            logits = single.own_logits(data.x[rows[fold == k]])
+        if not len(out_of_fold):
+            out_of_fold = logits.new_zeros((data.num_nodes, logits.size(1)))
+        out_of_fold[rows[fold == k]] = logits
+        models.append(one)
+    return models, out_of_fold
+
+
+def _fresh(model: nn.Module, seed: int) -> nn.Module:
+    """The same model with other initial weights where that is known how; else a copy."""
+    config = getattr(model, "config", None)
+    if not config:
+        return copy.deepcopy(model)
+    fresh = build_from_config({**config, "seed": seed})
+    for name in ("scaling",):
+        if getattr(model, name, None) is not None:
+            setattr(fresh, name, copy.deepcopy(getattr(model, name)))
+    return fresh
+
+
+def _edge_channels(data: Data, defence: StackedVotes) -> int:
+    if not defence.edge_values:
+        return 0
+    width = sum(v.reshape(len(v), -1).size(1) for v in _edge_values(data).values() if v is not None)
+    width -= defence.trusted is not None
+    if width < 1:
+        raise SettingsError("StackedVotes(edge_values=True): the data has neither edge_weight nor edge_attr.")
+    return width
+
+
+def _edge_values(data: Data) -> dict[str, Tensor | None]:
+    return {name: getattr(data, name, None) for name in ("edge_weight", "edge_attr")}
+
+
+def _stage(model: StackedModel, data: Data, out_of_fold: Tensor | None, inductive: bool) -> Stage:
+    """What the small networks may see; in the inductive protocol nothing of the test nodes."""
+    src, dst = data.edge_index
+    seen = torch.ones(data.num_nodes, dtype=torch.bool)
+    if inductive:
+        seen = data.train_mask | data.val_mask
+    edges = seen[src] & seen[dst] & (src != dst)
+    with torch.no_grad():
+        every = model.own_logits(data.x)
+    own = near = every
+    if out_of_fold is not None:
+        honest = torch.where(data.train_mask[:, None], out_of_fold, every)
+        as_seen = torch.rand(data.num_nodes) < SEEN
+        own, near = honest, torch.where(as_seen[:, None], every, honest)
+    values = {name: None if v is None else v[edges] for name, v in _edge_values(data).items()}
+    train, val = (mask.nonzero().view(-1) for mask in (data.train_mask, data.val_mask))
+    return Stage(own, near, data.edge_index[:, edges], values, data.y, train, val, float(seen.float().mean()))
+
+
+@torch.no_grad()
+def _scale_edges(model: StackedModel, stage: Stage) -> None:
+    table, _ = model.edge_table(stage.values)
+    if table is not None and len(table) > 1:
+        model.edge_center.copy_(table.double().mean(dim=0))
+        spread = table.double().std(dim=0)
+        model.edge_spread.copy_(torch.where(spread > 0, spread, 1.0))
+
+
+def _train(
+    model: StackedModel, stage: Stage, defence: StackedVotes, size: float, report_progress: Callable[[str, float], None]
+) -> StackedModel:
+    """Trains the small networks for a size; the models without edges stay as they are."""
+    for parameter in model.own.parameters():
+        parameter.requires_grad_(False)
+    scales = [p for p in model.parameters() if p.requires_grad and p.dim() == 0]
+    tables = [p for p in model.parameters() if p.requires_grad and p.dim() > 0]
+    groups: list[dict[str, Any]] = [
+        {"params": tables, "weight_decay": defence.weight_decay},
+        {"params": scales, "lr": RATE_OF_SCALES},
+    ]
+    optimizer = torch.optim.Adam(groups, lr=LEARNING_RATE)
+    look = _Look(model, stage, stage.train)
+    truth = stage.y[stage.train]
+    best, best_share = copy.deepcopy(model.state_dict()), -1.0
+    for epoch in range(defence.epochs):
+        worst = look.worst(truth, size)
+        soft = epoch < defence.epochs // 2
+        loss = F.softplus(-worst).mean() if soft else 2 * torch.sigmoid(-worst).mean()
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        if (epoch + 1) % LOOK_EVERY == 0 or epoch + 1 == defence.epochs:
+            report_progress(f"votes for {size:g} changes", (epoch + 1) / defence.epochs)
+            share = float(_certified(model, stage, stage.val, defence.size * stage.share).mean())
+            if share >= best_share:
+                best, best_share = copy.deepcopy(model.state_dict()), share
+    model.load_state_dict(best)
+    return model
+
+
+class _Look:
+    """Scores of some nodes in the graph of a stage, and how they stand an attack; differentiable."""
+
+    def __init__(self, model: StackedModel, stage: Stage, rows: Tensor) -> None:
+        self.model, self.own, self.near, self.edge_index = model, stage.own[rows], stage.near, stage.edge_index
+        self.table, trusted = model.edge_table(stage.values)
+        self.pairs: Pairs = pairs_of(stage.edge_index, rows, len(stage.near), trusted)
+
+    def worst(self, truth: Tensor, size: float) -> Tensor:
+        """A smooth lower bound of the margin of the true class after ``size`` changes, shape ``[n]``."""
+        margin = self.margins(truth, size)
+        return -torch.logsumexp(-margin, dim=1)
+
+    def margins(self, truth: Tensor, size: float) -> Tensor:
+        """By how much the true class leads each other class after ``size`` neighbours came or went, ``[n, C]``."""
+        model = self.model
+        votes = model.votes(self.near, self.pairs, self.edge_index, self.table)
+        prior, total, divisor = model.parts(self.own, votes, self.pairs)
+        gate, true = model.gate(self.own), truth[:, None]
+
+        def lead(values: Tensor) -> Tensor:
+            return values.gather(1, true) - values
+
+        price = torch.maximum(gate, gate.gather(1, true))
+        added = lead(prior) + (lead(gate * total) - size * price) / (divisor + size * self._is_mean)
+        margin = added
+        if self._is_mean:
+            lost = torch.clamp(divisor - size, min=0.5 * float(model.pseudo.detach().exp()))
+            margin = torch.minimum(added, lead(prior) + (lead(gate * total) - size * price) / lost)
+        return margin.scatter(1, true, math.inf)
+
+    @property
+    def _is_mean(self) -> bool:
+        return self.model.defence.combine == "mean"
+
+
+@torch.no_grad()
+def _certified(model: StackedModel, stage: Stage, rows: Tensor, size: float) -> Tensor:
+    """Whether the true class of each node leads after ``size`` changes, averaged with some less and some more."""
+    look, truth = _Look(model.eval(), stage, rows), stage.y[rows]
+    around = (0.5 * size, size, 1.5 * size) if size else (size,)
+    return torch.stack([(look.margins(truth, one).amin(dim=1) > 0).double() for one in around]).mean(dim=0)
+
+
+def edge_marks(values: Any, before: float) -> Tensor:
+    """A column that marks edges whose value (a time, for example) is smaller than ``before``, for ``trusted=``."""
+    return (torch.as_tensor(values).reshape(-1) < before).float()

@@ -1,0 +1,150 @@
+"""The third derivation: a checker whose code is extracted from the proofs in Coq (``make formal`` builds it).
+
+This module hands the numbers of a file to that program and reads its answer. It decides nothing itself.
+"""
+
+import math
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.file import Contents
+from agnncert.certificates.votes import Ballots
+from agnncert.errors import SettingsError
+from agnncert.verifier.recount import parts_of
+
+Numbers = npt.NDArray[Any]
+
+DIVISIONS = (
+    *("edge-centric", "node-centric", "gated"), *("gnncert-e", "gnncert-n", "gnncert-en"),
+    *("per-neighbour", "per-pair"), "custom",
+)  # fmt: skip
+STATEMENTS = ("label", "radius", "new_neighbours", "structure_radius")
+ANY_NUMBER, SENSELESS = -10, -3  # infinitely many new neighbours; a number that is not whole, which is never right
+LARGEST = 2**40  # the checker treats all numbers from 2**30 on as infinite
+
+
+@dataclass(frozen=True)
+class Answer:
+    """For how many targets a statement, or the answer for a budget, is wrong; how many targets each budget breaks."""
+
+    wrong: dict[str, int]
+    wrong_budgets: list[int]
+    broken: list[int]
+
+
+def find_checker() -> Path:
+    """The program: in ``formal`` beside the sources, or on the search path; an error if it is in neither place."""
+    built = Path(__file__).resolve().parents[3] / "formal" / "agnncheck"
+    found = str(built) if built.is_file() else shutil.which("agnncheck")
+    if found is None:
+        raise SettingsError(
+            "the checker that is extracted from the proofs is not built: run `make formal` in a clone (needs Debian's "
+            "coq and ocaml-findlib), or put formal/agnncheck on the search path."
+        )
+    return Path(found)
+
+
+def check_extracted(contents: Contents, wrong: list[str], checked: list[str]) -> tuple[list[str], list[str]]:
+    """What is wrong and what was checked, with what the extracted checker says and which derivations agree."""
+    if contents.kind != "ballots":
+        return wrong, [*checked, "nothing by the extracted checker: its proofs do not speak of random samples"]
+    ballots = Ballots.load(contents.evidence, contents.settings)
+    if len(contents.arrays["label"]) != ballots.num_targets:
+        return wrong, [*checked, "nothing by the extracted checker: the file is not about the targets that it names"]
+    stated = {name: contents.arrays[name] for name in (*STATEMENTS, "holds") if name in contents.arrays}
+    answer = ask_checker(ballots, stated, contents.budgets)
+    numbers = {f"the {name.replace('_', ' ')}": number for name, number in answer.wrong.items()}
+    numbers |= {f"the answer for {b}": n for b, n in zip(contents.budgets, answer.wrong_budgets, strict=True)}
+    reasons = [f"the extracted checker does not derive {what} of {n:,} targets" for what, n in numbers.items() if n]
+    for budget, said, derived in zip(contents.budgets, contents.broken_at_most, answer.broken, strict=True):
+        if said != derived:
+            reasons.append(f"the extracted checker derives that {budget} can break {derived} targets, not {said}")
+    outcome = {
+        (False, False): "all three agree",
+        (True, True): "recount and extracted checker both refuse the file",
+        (True, False): "the recount refuses the file, the extracted checker accepts its numbers",
+        (False, True): "the recount accepts the file, the extracted checker refuses its numbers",
+    }[bool(wrong), bool(reasons)]
+    agreed = f"stored numbers, recount, and checker extracted from the Coq proofs: {outcome}"
+    return [*wrong, *reasons], [*checked, agreed]
+
+
+def ask_checker(ballots: Ballots, stated: dict[str, Numbers], budgets: Sequence[Budget]) -> Answer:
+    """Has the extracted checker derive every statement again: those of STATEMENTS, and ``holds`` for each budget."""
+    with subprocess.Popen([find_checker()], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as checker:
+        assert checker.stdin  # both are pipes
+        assert checker.stdout
+        _write(checker.stdin, _header(ballots, budgets, "structure_radius" in stated))
+        for part in parts_of(ballots):
+            for column in _columns(ballots, stated, part):
+                _write(checker.stdin, column)
+        _write(checker.stdin, [0])
+        checker.stdin.close()
+        lines = checker.stdout.read().decode().splitlines()
+    if checker.returncode or not lines or lines[-1] != f"targets {ballots.num_targets}":
+        raise SettingsError(f"the extracted checker stopped with status {checker.returncode}: run `make formal` again.")
+    rows = [line.split() for line in lines]
+    answers = [row for row in rows if row[0] == "budget"]
+    wrong = {row[0]: int(row[1]) for row in rows if row[0] in STATEMENTS}
+    return Answer(wrong, [int(row[1]) for row in answers], [int(row[2]) for row in answers])
+
+
+def _write(pipe: IO[bytes], numbers: Any) -> None:
+    pipe.write(np.ascontiguousarray(numbers, dtype="<i8").tobytes())
+
+
+def _amount(number: float) -> int:
+    return -1 if math.isinf(number) else min(int(number), LARGEST)
+
+
+def _header(ballots: Ballots, budgets: Sequence[Budget], structure: bool) -> list[int]:
+    votes, vote, stated = ballots.votes, ballots.vote, ballots.parameters
+    division, task = ballots.rule.split("/")
+    prices = [stated.get(name, -1) for name in (*COUNTS, "target_features")]
+    settings = [
+        *(DIVISIONS.index(division), task == "graph", ballots.ids == "node_id", votes.num_groups, votes.num_classes),
+        *(
+            len(vote.class_prior),
+            *vote.class_prior,
+            vote.edgeless_prior,
+            -1 if vote.constant is None else vote.constant,
+        ),
+        *(stated.get("edge_groups", 0), stated.get("feature_groups", 0), *prices),
+    ]
+    asked = [[*(_amount(getattr(budget, name)) for name in COUNTS), budget.target_features] for budget in budgets]
+    hubs = [] if ballots.hubs is None else ballots.hubs.tolist()
+    return [int(x) for x in (*settings, len(asked), *(x for row in asked for x in row), structure, len(hubs), *hubs)]
+
+
+def _columns(ballots: Ballots, stated: dict[str, Numbers], part: slice) -> Iterator[Any]:
+    """The numbers of some targets, column by column; a class comes as one more, so that 0 is an abstention."""
+    votes, n = ballots.votes, part.stop - part.start
+    ends, rows = votes.indptr[part.start : part.stop + 1], ballots.cover_ptr[part.start : part.stop + 1]
+    listed = slice(ends[0], ends[-1])
+    yield [n]
+    yield (votes.default[part].astype(np.int64) + 1) * 2 + votes.default_stable[part]
+    known = ballots.edgeless is not None and ballots.edgeless_stable is not None
+    yield (ballots.edgeless[part].astype(np.int64) + 1) * 2 + ballots.edgeless_stable[part] if known else np.ones(n)  # type: ignore[index]
+    yield stated["label"][part]
+    yield stated["radius"][part]
+    neighbours = stated["new_neighbours"][part].astype(np.float64)
+    whole = np.isfinite(neighbours) & (neighbours == np.floor(neighbours)) & (neighbours >= -1) & (neighbours < LARGEST)
+    yield np.where(whole, neighbours, np.where(neighbours == np.inf, ANY_NUMBER, SENSELESS))
+    yield stated.get("structure_radius", stated["radius"])[part]
+    yield np.diff(ends)
+    yield np.diff(rows)
+    one_way = 0 if ballots.one_way is None else ballots.one_way[listed]
+    code = (votes.group[listed].astype(np.int64) << 16) + votes.ballot[listed] + 1
+    yield [ends[-1] - ends[0]]
+    yield (code << 4) + votes.stable[listed] + 2 * votes.reached[listed] + 4 * np.asarray(one_way)
+    yield [rows[-1] - rows[0]]
+    yield ballots.cover[rows[0] : rows[-1]]
+    yield stated["holds"][:, part]

@@ -1,0 +1,289 @@
+"""Stacked votes counted again: every statement of a file about them, derived in code of its own.
+
+Targets with the same number of neighbours are looked at together, as one table with an axis for the neighbours. A
+stated radius is not searched for: it is right if the label holds at that size and not at the next one.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.file import Contents
+from agnncert.certificates.stacked import MOST_NEW, STEPS, StackedCounts, make_stacked_claim
+from agnncert.verifier.check import check_claim, check_targets, of_targets
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+LARGEST_STATED = 9_999
+
+
+@dataclass(frozen=True)
+class Table:
+    """Targets with d neighbours each: ``n`` of them, with ``C`` classes.
+
+    Attributes:
+        counts: All counts.
+        rows: Which targets these are, shape ``[n]``.
+        label: Winner of each, shape ``[n]``.
+        ahead: Lead of the label's prior over that of each class, shape ``[n, C]``.
+        given: What the neighbours give the label over each class, largest first, shape ``[n, C, d]``.
+        extra: The same for the pseudo-count, shape ``[n, C]``.
+        most: The most that one neighbour can give each class over the label, shape ``[n, C]``.
+        doubt: What other machines may take from votes by rounding, shape ``[n, C]``.
+    """
+
+    counts: StackedCounts
+    rows: Ints
+    label: Ints
+    ahead: Ints
+    given: Ints
+    extra: Ints
+    most: Ints
+    doubt: Ints
+    own: Ints
+    cast: Ints
+
+    @property
+    def size(self) -> int:
+        """Number of neighbours of each."""
+        return int(self.given.shape[2])
+
+    def divided_by(self, neighbours: Ints | int) -> Any:
+        """The divisor of a mean, times ``STEPS``; of a sum, ``STEPS``."""
+        return self.counts.pseudo + STEPS * neighbours if self.counts.pseudo else STEPS
+
+    def stays(self, lead: Ints) -> Bools:
+        """Whether no rival wins, given the lead of the label over each class, shape ``[n]``."""
+        classes = np.arange(lead.shape[1])
+        needed = (classes < self.label[:, None]).astype(np.int64)  # smaller classes win ties
+        return np.asarray(((lead >= needed) | (classes == self.label[:, None])).all(axis=1))
+
+    def survives(self, new: Any, lost: Any, altered: Any, together: bool = False) -> Bools:
+        """Whether each label survives so many new, lost and altered neighbours, arrays of shape ``[n]`` or numbers.
+
+        Args:
+            new: New neighbours; with ``together``, new and lost ones in all.
+            lost: Lost neighbours.
+            altered: Neighbours with another vote.
+            together: Whether each lost neighbour leaves one new one less.
+        """
+        n, d, wobbly = len(self.rows), self.size, self.counts.slack * STEPS * self.counts.gated
+        new, lost, altered = (np.broadcast_to(np.asarray(v, dtype=np.float64), (n,)) for v in (new, lost, altered))
+        alive = np.ones(n, dtype=bool)
+        first = np.concatenate([_zero(self.given), np.cumsum(self.given, axis=2)], axis=2)
+        for gone in range(int(min(lost.max(initial=0), d)) + 1):
+            here = lost >= gone
+            turned = np.minimum(altered, d - gone).astype(np.int64)
+            come = new - gone if together else new
+            endless = come > MOST_NEW
+            come = np.where(endless | (come < 0), 0, come).astype(np.int64)
+            taken = np.take_along_axis(
+                first, np.broadcast_to((gone + turned)[:, None, None], (n, self.ahead.shape[1], 1)), axis=2
+            )
+            kept = self.extra + self.given.sum(axis=2) - taken[:, :, 0] - self.doubt
+            for grows, pays in _cases(self.counts):
+                by, paid = (come * grows)[:, None], (come * pays)[:, None]
+                changed = (turned + (come if pays else 0))[:, None]
+                lead = (self.ahead - 2 * self.counts.slack) * self.divided_by(d - gone + by) + kept
+                lead = lead - (paid + turned[:, None]) * self.most - changed * wobbly
+                alive &= self.stays(lead) | ~here
+                # One more new neighbour must not help the rival if there may be any number of them.
+                step = (self.ahead - 2 * self.counts.slack) * STEPS * (grows if self.counts.pseudo else 0)
+                falls = (step - pays * (self.most + wobbly) < 0) & (np.arange(lead.shape[1]) != self.label[:, None])
+                alive &= ~(falls.any(axis=1) & endless & here)
+        return alive
+
+    def survives_any(self, size: Ints) -> Bools:
+        """Whether each label survives ``size`` changes of neighbours of whatever kind, shape ``[n]``."""
+        d, wobbly = self.size, self.counts.slack * STEPS * self.counts.gated
+        gain = np.cumsum(np.maximum(self.given, 0), axis=2)
+        gain = np.concatenate([_zero(self.given), gain], axis=2)
+        at = np.minimum(size, d)
+        best = np.take_along_axis(gain, np.broadcast_to(at[:, None, None], (*gain.shape[:2], 1)), axis=2)[:, :, 0]
+        rest = self.extra + self.given.sum(axis=2) - best - self.doubt - size[:, None] * (self.most + wobbly)
+        ahead = self.ahead - 2 * self.counts.slack
+        return self.stays(
+            np.minimum(ahead * self.divided_by((d - at)[:, None]), ahead * self.divided_by((d + size)[:, None])) + rest
+        )
+
+    def survives_second(self, edges: Any, nodes: int | float) -> Bools:
+        """With two levels: whether each label survives edges anywhere and nodes that come or go, shape ``[n]``."""
+        edges = np.broadcast_to(np.asarray(edges, dtype=np.float64), (len(self.rows),))
+        used = bool(self.counts.gate.any())
+        lead = (self.ahead - 2 * self.counts.slack) * STEPS + self.given.sum(axis=2) - self.doubt
+        if not used:
+            return self.stays(lead)
+        endless = (edges > MOST_NEW) | (nodes > MOST_NEW)
+        nodes = 0 if nodes > MOST_NEW else int(nodes)
+        lead = lead - ((np.where(endless, 0, edges).astype(np.int64) + nodes) * STEPS * STEPS)[:, None]
+        if nodes:
+            lead = lead - STEPS * self._pulled(nodes).sum(axis=2)
+        return np.asarray(self.stays(lead) & ~endless)
+
+    def _pulled(self, nodes: int) -> Ints:
+        """Steps that nodes can move in the vote of each neighbour from the label to each class, ``[n, C, d]``."""
+        grown = math.exp(min(self.counts.second * nodes / STEPS, 700.0))
+        spare, most = self.counts.slack, np.zeros(self.cast.shape)
+        for shift in (-spare, 0, spare + 1):
+            mine = np.clip((self.own[:, None, :] + shift) / STEPS, 0.0, 1.0)
+            theirs = np.clip((self.cast + shift) / STEPS, 0.0, 1.0)
+            drop = mine - mine / (mine + grown * (1 - mine))
+            lift = grown * theirs / (grown * theirs + (1 - theirs)) - theirs
+            most = np.maximum(most, drop + lift)
+        return np.asarray(np.minimum(np.ceil(most * STEPS) + 2 + 2 * (spare + 1), 2 * STEPS), dtype=np.int64)
+
+
+def _zero(given: Ints) -> Ints:
+    return np.zeros((*given.shape[:2], 1), dtype=np.int64)
+
+
+def _cases(counts: StackedCounts) -> list[tuple[int, int]]:
+    """Whether new edges bring neighbours, and whether they cost: what an attacker may choose."""
+    if not counts.pseudo:
+        return [(0, 1)]
+    return [(0, 0), (1, 1), (0, 1)] if counts.by_edge else [(0, 0), (1, 1)]
+
+
+def tables_of(counts: StackedCounts) -> list[Table]:
+    """The targets, by their number of neighbours."""
+    degree = np.diff(counts.indptr)
+    return [_table(counts, np.flatnonzero(degree == d), int(d)) for d in np.unique(degree)]
+
+
+def _table(counts: StackedCounts, rows: Ints, d: int) -> Table:
+    listed = counts.indptr[rows][:, None] + np.arange(d)
+    cast = np.moveaxis(counts.table[counts.which[listed]].astype(np.int64), 1, 2)  # [n, C, d]
+    prior, gate, slack = counts.prior[rows], counts.gate[rows], counts.slack
+    pseudo = (
+        np.array(counts.pseudo_votes, dtype=np.int64) if counts.pseudo else np.zeros(prior.shape[1], dtype=np.int64)
+    )
+    divisor = counts.pseudo + STEPS * d if counts.pseudo else STEPS
+    score = prior * divisor + gate * (pseudo + cast.sum(axis=2))
+    label = np.asarray(score.argmax(axis=1))
+    each = np.arange(len(rows))
+    weighed = gate[:, :, None] * cast
+    given = -np.sort(weighed - weighed[each, label][:, None, :], axis=2)  # ascending there, largest first here
+    extra = gate * pseudo
+    mine = gate[each, label][:, None]
+    doubt = d * ((mine + gate) * slack + 2 * (STEPS * slack + slack * slack) * counts.gated)
+    doubt = doubt + 2 * slack * int(pseudo.sum()) * counts.gated
+    return Table(
+        counts, rows, label, prior[each, label][:, None] - prior, given, extra[each, label][:, None] - extra,
+        gate * STEPS, doubt, cast[each, label], cast,
+    )  # fmt: skip
+
+
+def label_is(counts: StackedCounts, tables: list[Table]) -> Ints:
+    """The winner of each target, shape ``[n]``."""
+    label = np.zeros(counts.num_targets, dtype=np.int64)
+    for table in tables:
+        label[table.rows] = table.label
+    return label
+
+
+def right_radius(tables: list[Table], stated: Ints, structure: bool) -> Bools:
+    """Whether each stated radius, or structure radius, is the largest size that the label survives, shape ``[n]``."""
+    right = np.zeros(len(stated), dtype=bool)
+    for table in tables:
+        radius = stated[table.rows]
+
+        def survives(size: Ints, table: Table = table) -> Bools:
+            if table.counts.second:
+                each = {
+                    int(one): table.survives_second(0, (1 if structure else 2) * int(one)) for one in np.unique(size)
+                }
+                return np.array([each[int(one)][k] for k, one in enumerate(size)], dtype=bool)
+            return table.survives(size, size, 0, together=True) if structure else table.survives_any(size)
+
+        fits = (radius >= -1) & (radius <= LARGEST_STATED)
+        at, beyond = survives(np.clip(radius, 0, LARGEST_STATED)), survives(np.clip(radius + 1, 0, LARGEST_STATED + 1))
+        right[table.rows] = fits & ((radius < 0) | at) & ((radius >= LARGEST_STATED) | ~beyond)
+    return right
+
+
+def holds(counts: StackedCounts, tables: list[Table], budget: Budget, added: Any = None) -> Bools:
+    """Whether each target survives a budget; ``added`` replaces its added edges, one number for each target."""
+    answer = np.zeros(counts.num_targets, dtype=bool)
+    if budget.target_features:
+        return answer
+    nodes = budget.inject_nodes if budget.edges_per_injected > 0 else 0
+    for table in tables:
+        edges = budget.add_edges if added is None else added[table.rows]
+        if counts.second:
+            touched = nodes + budget.delete_nodes + 2 * budget.change_features
+            answer[table.rows] = table.survives_second(edges + budget.delete_edges, touched)
+        else:
+            altered = budget.change_features + (budget.change_edges if counts.by_edge else 0)
+            lost = budget.delete_edges + budget.delete_nodes
+            answer[table.rows] = table.survives(edges + nodes, lost, altered)
+    return answer
+
+
+def but_additions(counts: StackedCounts) -> Budget:
+    """Any number of deletions and changes, and nothing added; no deleted node where row numbers are ids."""
+    return Budget(0, math.inf, math.inf, 0, 0, math.inf if counts.ids == "node_id" else 0, math.inf)
+
+
+def right_neighbours(counts: StackedCounts, tables: list[Table], rest: Budget, stated: npt.NDArray[Any]) -> Bools:
+    """Whether each stated number of added edges is the largest that is survived on top of ``rest``, shape ``[n]``."""
+    whole = (stated == np.inf) | ((stated >= -1) & (stated == np.floor(stated)) & (stated <= 2**31))
+    sane = np.where(whole, stated, -1)
+    at = holds(counts, tables, rest, np.maximum(sane, 0))
+    beyond = holds(counts, tables, rest, np.maximum(sane + 1, 0))
+    return np.asarray(whole & ((sane < 0) | at) & ((sane == np.inf) | ~beyond))
+
+
+def broken(counts: StackedCounts, budget: Budget, fails: Bools, radius: Ints, structure: Ints) -> int:
+    """How many targets one attacked graph breaks at most, given which fail one by one."""
+    if counts.second or budget.target_features:
+        return int(fails.sum())
+    by_values = budget.change_edges if counts.by_edge else 0
+    needed = np.sort((radius if budget.change_features + by_values else structure)[fails]) + 1
+    nodes = budget.delete_nodes + budget.change_features
+    reach = int(counts.hubs[: len(counts.hubs) if nodes >= len(counts.hubs) else int(nodes)].sum(dtype=np.int64))
+    injected = [budget.inject_nodes, budget.edges_per_injected]
+    touched = 2 * (budget.add_edges + budget.delete_edges + by_values) + reach
+    touched += 0 if 0 in injected else math.prod(injected)
+    spent, number = 0, 0
+    for price in needed.tolist():
+        spent += price
+        if spent > touched:
+            break
+        number += 1
+    return number
+
+
+def check_stacked_file(contents: Contents) -> list[str]:
+    """What is wrong with the statements of a file that holds stacked votes.
+
+    Raises:
+        CertificateError: The votes are damaged or contradict themselves, so that nothing can be derived from them.
+    """
+    counts, claim, arrays = StackedCounts.load(contents.evidence, contents.settings), contents.claim, contents.arrays
+    expected = make_stacked_claim(counts, digests=claim.digests, locality=claim.locality)
+    wrong = [*check_targets(contents, counts.num_targets), *check_claim(claim, expected, {"graph", "model"})]
+    if "structure_radius" not in arrays:
+        wrong.append("the radius against structure alone is missing")
+    if wrong:
+        return wrong
+    tables = tables_of(counts)
+    radius, structure, rest = arrays["radius"], arrays["structure_radius"], but_additions(counts)
+    bad = {
+        "label": arrays["label"] != label_is(counts, tables),
+        "radius": ~right_radius(tables, radius, structure=False),
+        "structure radius": ~right_radius(tables, structure, structure=True),
+        "number of new neighbours": ~right_neighbours(counts, tables, rest, arrays["new_neighbours"]),
+    }
+    answers = [holds(counts, tables, budget) for budget in contents.budgets]
+    for i, budget in enumerate(contents.budgets):
+        bad[f"answer for {budget}"] = arrays["holds"][i] != answers[i]
+    reasons = [of_targets(name, int(where.sum()), "votes") for name, where in bad.items() if where.any()]
+    for budget, stated, holding in zip(contents.budgets, contents.broken_at_most, answers, strict=True):
+        if not reasons and stated != broken(counts, budget, ~holding, radius, structure):
+            reasons.append(f"the stated number of targets that {budget} can break does not follow from the votes")
+    return reasons

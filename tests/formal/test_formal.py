@@ -1,0 +1,94 @@
+"""The proofs in Coq: they compile, rest on no axiom, and nothing is admitted."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agnncert.certificates.rules import RULES
+from agnncert.errors import SettingsError
+from agnncert.verdict import verify
+from agnncert.verifier import extracted
+from formal.compare import Comparison, compare_files, falsify, prove, random_ballots, random_budgets
+
+FORMAL = Path(__file__).resolve().parents[2] / "formal"
+without_coq = pytest.mark.skipif(
+    shutil.which("coqc") is None or shutil.which("ocamlfind") is None,
+    reason="coqc or ocamlfind is missing (Debian: apt-get install coq ocaml-findlib)",
+)
+
+
+@without_coq
+def test_every_proof_is_accepted_and_rests_on_no_axiom():
+    done = subprocess.run(["make", "-j2", "all"], cwd=FORMAL, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    lines = (FORMAL / "assumptions.txt").read_text().splitlines()
+    assert lines
+    assert all(line.endswith(": Closed under the global context") for line in lines)
+
+
+@pytest.fixture(scope="module")
+def checker():
+    """The program, built; without Coq there is none."""
+    if shutil.which("coqc") is None or shutil.which("ocamlfind") is None:
+        pytest.skip("coqc or ocamlfind is missing (Debian: apt-get install coq ocaml-findlib)")
+    subprocess.run(["make", "-j2", "agnncheck"], cwd=FORMAL, capture_output=True, check=True)
+    return extracted.find_checker()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_checker_and_verifier_agree_on_random_ballots(rule, checker):
+    rng, found = np.random.default_rng(7), Comparison()
+    for _ in range(4):
+        ballots, budgets = random_ballots(rng, rule, 40), random_budgets(rng, 12)
+        stated, broken = prove(ballots, budgets)
+        found.add(rule, ballots, stated, budgets, broken)
+        found.add(f"{rule}, falsified", ballots, falsify(rng, stated), budgets)
+    assert found.answers > 4000
+    assert not found.differ
+
+
+def test_checker_and_verifier_agree_on_stored_certificates(checker):
+    found, files = Comparison(), sorted(FORMAL.parent.glob("tests/golden/v*/*.cert"))
+    lines = list(compare_files(files, np.random.default_rng(0), found))
+    assert len(lines) > 20
+    assert all(line.endswith("accepted") for line in lines)
+    assert not found.differ
+
+
+def test_a_comparison_sees_a_difference(checker):
+    rng, found = np.random.default_rng(1), Comparison()
+    ballots, budgets = random_ballots(rng, "node-centric/node", 40), random_budgets(rng, 12)
+    stated, broken = prove(ballots, budgets)
+    found.add("as it is", ballots, stated, budgets, broken)
+    assert not found.differ
+    found.add("one target more", ballots, stated, budgets, [number + 1 for number in broken])
+    assert found.differ == len(budgets)
+
+
+def test_verify_says_which_derivations_agree(checker):
+    verdict = verify(FORMAL.parent / "tests/golden/v1/node-centric-node.cert", extracted=True)
+    assert verdict.holds
+    assert any(line.endswith("all three agree") for line in verdict.checked)
+    samples = verify(FORMAL.parent / "tests/golden/v1/rs.cert", extracted=True)
+    assert samples.holds
+    assert any("random samples" in line for line in samples.checked)
+
+
+def test_without_the_checker_the_error_says_how_to_build_it(monkeypatch):
+    monkeypatch.setattr(extracted, "__file__", "/elsewhere/a/b/c/d.py")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(SettingsError, match="make formal"):
+        verify(FORMAL.parent / "tests/golden/v1/node-centric-node.cert", extracted=True)
+
+
+def test_nothing_is_admitted_and_every_statement_is_listed():
+    sources = {path.stem: path.read_text() for path in FORMAL.glob("*.v")}
+    for name, text in sources.items():
+        assert not re.search(r"\b(Admitted|admit|Axiom|Parameter|Conjecture)\b", text), name
+    listed = set(re.findall(r"Print Assumptions (\w+)\.", sources["Assumptions"]))
+    stated = {theorem for text in sources.values() for theorem in re.findall(r"^ *Theorem (\w+)", text, re.MULTILINE)}
+    assert stated <= listed, f"not in formal/Assumptions.v: {sorted(stated - listed)}"

@@ -1,0 +1,168 @@
+"""Theorems 10 and 11 on graphs: models of stacked votes with random weights, every attack on graphs of four nodes."""
+
+import itertools
+import math
+import random
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import agnncert as ac
+from agnncert.certificates.stacked import STEPS
+from agnncert.engine.stacked import stacked_counts
+from agnncert.graphs.targets import prepared
+from agnncert.models.stacked import StackedModel, StackedVotes
+from agnncert.proving.stacked import Leads, StackedEvidence
+
+NODES, KINDS, CLASSES = 4, 3, 3
+PAIRS = list(itertools.combinations(range(NODES), 2))
+RULES = {
+    "sum": StackedVotes(),
+    "gated": StackedVotes(gated=True),
+    "mean": StackedVotes(combine="mean"),
+    "two levels": StackedVotes(levels=2),
+    "edge values": StackedVotes(edge_values=True),
+    "mean of edge values": StackedVotes(combine="mean", edge_values=True),
+    "trusted": StackedVotes(trusted=0),
+}
+
+
+class Table(torch.nn.Module):
+    """Logits from a table, by the kind of a node."""
+
+    def __init__(self, rows):
+        super().__init__()
+        self.rows = torch.nn.Parameter(rows)
+
+    def forward(self, x):
+        return x @ self.rows
+
+
+def random_model(defence, seed):
+    rng = torch.Generator().manual_seed(seed)
+    own = Table(torch.randn(KINDS, CLASSES, generator=rng) * 3)
+    model = StackedModel([own], CLASSES, 1 if defence.edge_values else 0, defence.for_rows(10))
+    for name, parameter in model.named_parameters():
+        if not name.startswith("own.") and parameter.dim():
+            parameter.data = torch.randn(parameter.shape, generator=rng) * random.Random(seed).choice((0.5, 3.0))
+    model.second.data = torch.tensor(random.Random(seed).choice((-2.0, 0.0, 30.0)))
+    model.own_scale.data = torch.tensor(math.log(random.Random(seed + 1).choice((0.2, 0.6, 1.0))))
+    model.mean_scale.data = torch.tensor(math.log(random.Random(seed + 2).choice((1.0, 4.0))))
+    return model.eval()
+
+
+def graph(kinds, pairs, trusted=()):
+    """A graph from the kind of each node and, for each pair, the values of its edges by direction."""
+    arcs = [(a, b, value) for (a, b), both in sorted(pairs.items()) for (a, b), value in _arcs(a, b, both)]
+    index = torch.tensor([[a for a, _, _ in arcs], [b for _, b, _ in arcs]], dtype=torch.int64).reshape(2, -1)
+    marks = [[float((min(a, b), max(a, b)) in trusted), value] for a, b, value in arcs]
+    return Data(
+        x=torch.eye(KINDS)[list(kinds.values())], edge_index=index, node_id=list(kinds),
+        edge_attr=torch.tensor(marks, dtype=torch.float32).reshape(-1, 2),
+    )  # fmt: skip
+
+
+def _arcs(a, b, both):
+    there, back = both
+    return [arc for arc in (((a, b), there), ((b, a), back)) if arc[1] is not None]
+
+
+def counted(model, kinds, pairs, trusted):
+    row = {node: k for k, node in enumerate(kinds)}
+    data = graph(kinds, {(row[a], row[b]): v for (a, b), v in pairs.items()}, {(row[a], row[b]) for a, b in trusted})
+    if not model.defence.edge_values and model.defence.trusted is None:
+        data.edge_attr = None
+    elif model.defence.trusted is None:
+        data.edge_attr = data.edge_attr[:, 1:]
+    return StackedEvidence(**stacked_counts(model, prepared(data).targets([0])))
+
+
+def edited(pairs, trusted, number, nodes):
+    """All ways to add or delete up to ``number`` pairs that are not trusted, or to add a direction."""
+    free = [pair for pair in itertools.combinations(nodes, 2) if pair not in trusted]
+    for chosen in itertools.chain.from_iterable(itertools.combinations(free, k) for k in range(number + 1)):
+        options = []
+        for pair in chosen:
+            old = pairs.get(pair)
+            new = [(1.0, 1.0), (-1.0, None), (None, 1.0)] if old is None else [None]
+            if old is not None and None in old:
+                new += [(old[0] if old[0] is not None else v, old[1] if old[1] is not None else v) for v in (-1.0, 1.0)]
+            options.append([(pair, value) for value in new])
+        for values in itertools.product(*options):
+            after = dict(pairs)
+            for pair, value in values:
+                after.pop(pair, None)
+                if value is not None:
+                    after[pair] = value
+            added = sum(value is not None for _, value in values)
+            yield after, added, len(values) - added
+
+
+def cases(rule, numbers):
+    for seed in numbers:
+        rng = random.Random(f"{rule} {seed}")
+        kinds = {node: rng.randrange(KINDS) for node in range(NODES)}
+        ways = ((1.0, 1.0), (1.0, None), (None, -1.0), (0.0, 0.5))
+        pairs = {pair: rng.choice(ways) for pair in PAIRS if rng.random() < 0.6}
+        # Node 0 is the target. Ends of trusted edges must keep their features.
+        trusted = {pair for pair in pairs if rng.random() < 0.4} if rule == "trusted" else set()
+        model = random_model(RULES[rule], seed)
+        leads = Leads(counted(model, kinds, pairs, trusted))
+        scores = leads.score[0] / leads.divisor(leads.degree)[0] / STEPS
+        label, best, second = int(scores.argmax()), *sorted(scores)[:-3:-1]
+        model.constant.data[label] += rng.uniform(0.2, 2.8) - (best - second)  # else most are far from any change
+        yield model, kinds, pairs, trusted
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_edges_within_the_budget_change_a_certified_label(rule):
+    certified = 0
+    for model, kinds, pairs, trusted in cases(rule, range(5)):
+        evidence = counted(model, kinds, pairs, trusted)
+        label = int(evidence.label_and_radius()[0][0])
+        held = {
+            (new, lost): bool(evidence.holds(ac.Budget(add_edges=new, delete_edges=lost))[0])
+            for new in range(3)
+            for lost in range(3 - new)
+        }
+        certified += held[1, 0]
+        structure = int(evidence.structure_radius()[0])
+        for after, added, deleted in edited(pairs, trusted, 2, range(NODES)):
+            moved = int(Leads(counted(model, kinds, after, trusted)).label[0]) != label
+            assert not (moved and held[added, deleted])
+            assert not (moved and structure >= added + deleted)
+    assert certified
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "trusted"])
+def test_no_nodes_within_the_budget_change_a_certified_label(rule):
+    inject = ac.Budget(inject_nodes=1, edges_per_injected=math.inf)
+    certified = 0
+    for model, kinds, pairs, _ in cases(rule, (100, 101, 120)):
+        evidence = counted(model, kinds, pairs, ())
+        label = int(evidence.label_and_radius()[0][0])
+        holds = {name: bool(evidence.holds(budget)[0]) for name, budget in (
+            ("inject", inject), ("delete", ac.Budget(delete_nodes=1)), ("alter", ac.Budget(change_features=1)),
+            ("both", ac.Budget(change_features=1, add_edges=1)),
+        )}  # fmt: skip
+        certified += holds["inject"]
+
+        def wins(kinds_after, pairs_after, model=model, label=label):
+            return int(Leads(counted(model, kinds_after, pairs_after, ())).label[0]) == label
+
+        for kind, size in itertools.product(range(KINDS), range(NODES + 1)):
+            for joined in itertools.combinations(range(NODES), size):
+                brought = {(node, NODES): (1.0, -1.0) for node in joined}
+                assert wins({**kinds, NODES: kind}, {**pairs, **brought}) or not holds["inject"]
+        for gone in range(1, NODES):
+            left = {node: kind for node, kind in kinds.items() if node != gone}
+            kept = {pair: value for pair, value in pairs.items() if gone not in pair}
+            assert wins(left, kept) or not holds["delete"]
+            for kind in range(KINDS):
+                other = {**kinds, gone: kind}
+                assert wins(other, pairs) or not holds["alter"]
+                for after, added, deleted in edited(pairs, (), 1, range(NODES)):
+                    if added and not deleted:
+                        assert wins(other, after) or not holds["both"]
+    assert certified

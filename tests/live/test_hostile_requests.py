@@ -1,0 +1,260 @@
+"""What hostile clients send: it is refused with a reason, nothing else suffers, and no traceback is left behind."""
+
+import json
+import logging
+import socket
+import time
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+import agnncert as ac
+import agnncert_live
+from agnncert_live import Event
+from agnncert_live.http import MOST_CONNECTIONS, Limits
+from agnncert_live.service import Service
+
+from ..support.live import assert_current
+from ..support.serving import a_service, served
+from .test_http import TOKEN, sent
+
+JSON = {"Content-Type": "application/json"}
+GOOD = [
+    {"kind": "add_edge", "node": "user-3", "other": "user-9"},
+    {"kind": "add_edge", "node": "user-4", "other": "user-8"},
+]
+
+
+class Complaints(logging.Handler):
+    """What a server logs while it is listened to, tracebacks included."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.heard.append(logging.Formatter().format(record))
+
+
+@pytest.fixture
+def running() -> Iterator[tuple[Service, str]]:
+    """A service that must not complain about anything that a test sends."""
+    service, complaints = a_service(), Complaints()
+    loggers = [logging.getLogger(name) for name in ("uvicorn.error", "asyncio")]
+    with served(service) as address:
+        for logger in loggers:  # now: starting a server takes handlers away
+            logger.addHandler(complaints)
+        yield service, address
+    for logger in loggers:
+        logger.removeHandler(complaints)
+    assert complaints.heard == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["target_features=on", "target_features=maybe", "target_features=", "target_features=2", "target_features=None",
+     "target_features=true&target_features=false", "add_edges=", "add_edges=+1", "add_edges=1e3", "add_edges=-1",
+     "add_edges=%D9%A3", "add_edges=NaN", "add_edges=Infinity", "add_edges=1&add_edges=9", "add_edges=true",
+     "delete_nodes=0x10", "spells=3", "target=user-2"],
+)  # fmt: skip
+def test_a_strange_value_of_a_budget_is_refused(running, query) -> None:
+    status, text = sent(running[1], f"/decision?target=user-1&{query}")
+    assert status == 422, text
+    assert json.loads(text)["error"]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"), [("true", True), ("True", True), ("1", True), ("false", False), ("0", False)]
+)
+def test_whether_the_target_itself_may_change_is_read_as_it_is_meant(running, text, meant) -> None:
+    service, address = running
+    status, answer = sent(address, f"/decision?target=user-1&target_features={text}")
+    assert status == 200
+    assert json.loads(answer)["holds"] == service.live["user-1"].holds_against(ac.Budget(target_features=meant))
+
+
+@pytest.mark.parametrize(
+    "path", ["/closest?limit=-1", "/closest?limit=x", "/closest?limt=5", "/changes?since=-1", "/changes?since=1.5",
+             "/closest?limit=1&limit=2", "/decision", "/decision?traget=user-1"],
+)  # fmt: skip
+def test_a_strange_question_is_refused_with_our_words(running, path) -> None:
+    status, text = sent(running[1], path)
+    assert status == 422
+    assert json.loads(text)["error"]
+
+
+def deep(levels: int) -> str:
+    return "[" * levels + "1" + "]" * levels
+
+
+def event(**fields: str) -> str:
+    """An event whose fields are given in JSON."""
+    usual = {"kind": '"add_node"', "node": '"n"', "value": "[1, 1, 1, 1]"}
+    return "{" + ", ".join(f'"{name}": {text}' for name, text in {**usual, **fields}.items()) + "}"
+
+
+BAD = {
+    "nested value": event(value=deep(400)),
+    "very nested value": event(value=deep(900)),
+    "nested weight": event(kind='"change_edge"', node='"user-1"', other='"user-2"', value=deep(400)),
+    "nested node": event(node=deep(400)),
+    "nested kind": event(kind=deep(400)),
+    "nested field": event(more=deep(400)),
+    "lone surrogate": r'{"kind": "add_node", "node": "\ud800", "value": [1, 1, 1, 1]}',
+    "lone surrogate at the other end": r'{"kind": "add_edge", "node": "user-1", "other": "x\udfff"}',
+    "lone surrogate as a field": r'{"kind": "add_node", "node": "n", "\ud800": 1}',
+    "lone surrogate as a kind": r'{"kind": "\ud800", "node": "n"}',
+    "huge number": event(value="[1, 1, 1, 1" + "0" * 400 + "]"),
+    "huge id": event(node="1" + "0" * 4_000),
+    "a million copies": '{"kind": "change_edge", "node": "user-3", "other": "user-9", "value": 1000000}',
+    "a list": "[]",
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("form", ["json", "stream"])
+def test_a_hostile_event_is_refused_alone(running, bad, form) -> None:
+    service, address = running
+    lines = [json.dumps(GOOD[0]), bad, json.dumps(GOOD[1])]
+    body, kind = f'{{"events": [{", ".join(lines)}]}}', "application/json"
+    if form == "stream":
+        body, kind = "\n".join(lines), "application/x-ndjson"
+    begin = time.perf_counter()
+    status, text = sent(address, "/events", body.encode(), {"Content-Type": kind})
+    answer = json.loads(text)
+    assert (status, answer["applied"], answer["refused_in_all"]) == (200, 2, 1), answer
+    assert answer["refused"][0]["event"] == 1
+    assert answer["refused"][0]["reason"]
+    assert service.live.number == 2
+    assert time.perf_counter() - begin < 5
+
+
+@pytest.mark.parametrize("batch_id", ['"\\ud800"', '"a\\u0000b"', '""', "[]", '"' + "x" * 300 + '"'])
+def test_a_hostile_batch_id_refuses_the_batch(running, batch_id) -> None:
+    status, text = sent(running[1], "/events", f'{{"events": [], "id": {batch_id}}}'.encode(), JSON)
+    assert status in (400, 422)
+    assert "id=" in json.loads(text)["error"]
+
+
+def test_copies_of_edges_in_one_batch_are_bounded() -> None:
+    """Each event alone is allowed; all of them together would take minutes."""
+    service = a_service()
+    service.live.apply(
+        [Event("add_edge", f"user-{u}", f"user-{v}") for u in range(30) for v in range(u)], skip_bad=True
+    )
+    many = [Event("change_edge", f"user-{u}", f"user-{v}", 1_000) for u in range(30) for v in range(u)]
+    begin = time.perf_counter()
+    done = service.live.apply(many, skip_bad=True)
+    assert time.perf_counter() - begin < 20
+    assert 0 < done.events < 200
+    assert "arcs" in done.refused[0].reason
+    assert service.live.num_edges < 300_000
+
+
+def test_what_was_refused_for_its_size_left_nothing_behind() -> None:
+    service = a_service()
+    before = service.live.num_edges
+    done = service.live.apply(
+        [Event("add_edge", "user-3", "user-9"), Event("change_edge", "user-3", "user-9", 1_001)], skip_bad=True
+    )
+    assert "1,000" in done.refused[0].reason
+    assert service.live.num_edges == before + 2
+    service.live.apply(Event("change_edge", "user-3", "user-9", 1_000))
+    assert_current(service.live)
+
+
+def test_ids_of_batches_do_not_collide_with_those_of_streams(running) -> None:
+    service, address = running
+    client = agnncert_live.LiveClient(address)
+    assert client.apply([GOOD[0]], id="a#0")["applied"] == 1
+    for name in ("part 0 of a", "batch a", "stream a 0", "a:0"):
+        client.apply([], id=name)
+    assert client.stream([GOOD[1]], id="a")["applied"] == 1
+    assert client.stream([GOOD[1]], id="a")["repeated"] == 1
+    assert client.apply([GOOD[0]], id="a#0")["repeated"]
+    assert client.apply([], id="a")["repeated"] is False
+    assert service.live.number == 2
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost:80@evil.com", "evil.com", "localhost.evil.com", "127.0.0.1.evil.com", "evil.com:localhost",
+             "localhost:80:80", "[::1]evil.com", "localhost@evil.com", "", "localhost:", "localhost:x", "[localhost]"],
+)  # fmt: skip
+def test_a_host_of_another_name_is_refused(running, host) -> None:
+    assert sent(running[1], "/health", headers={"Host": host})[0] in (400, 403)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:1", "[::1]", "[::1]:8470"])
+def test_a_host_of_this_machine_is_answered(running, host) -> None:
+    assert sent(running[1], "/health", headers={"Host": host})[0] == 200
+
+
+def connected(address: str) -> socket.socket:
+    host, port = address.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+def test_idle_connections_shut_nobody_out() -> None:
+    service = a_service()
+    with served(service, TOKEN, Limits(rate=10_000)) as address, ExitStack() as stack:
+        opened = []
+        for number in range(2 * MOST_CONNECTIONS + 20):
+            idle = stack.enter_context(connected(address))
+            opened.append(idle)
+            if number % 2:
+                idle.sendall(b"GET /closest HTTP/1.1\r\nHost: x\r\n")  # a head that does not end
+            if number % 50 == 49:
+                assert agnncert_live.LiveClient(address, TOKEN, timeout=5, tries=1).closest(1)
+        begin = time.perf_counter()
+        assert agnncert_live.LiveClient(address, TOKEN, timeout=5, tries=1).closest(1)
+        assert time.perf_counter() - begin < 5
+        assert sum(map(is_closed, opened[:MOST_CONNECTIONS])) >= MOST_CONNECTIONS - 20  # the oldest ones went
+        assert not any(map(is_closed, opened[-20:]))
+
+
+def is_closed(one: socket.socket) -> bool:
+    one.setblocking(False)
+    try:
+        return one.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_connections_without_a_token_that_send_bodies_shut_nobody_out() -> None:
+    service = a_service()
+    head = b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+    with served(service, TOKEN, Limits(rate=10_000)) as address, ExitStack() as stack:
+        for _ in range(MOST_CONNECTIONS + 50):
+            stack.enter_context(connected(address)).sendall(head)
+        assert agnncert_live.LiveClient(address, TOKEN, timeout=5, tries=1).closest(1)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson"])
+def test_a_client_that_hangs_up_leaves_no_traceback(running, kind) -> None:
+    address = running[1]
+    head = f"POST /events HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: 1000\r\n\r\n"
+    for rest in ("", '{"events": [', json.dumps(GOOD[0]) + "\n{"):
+        with connected(address) as gone:
+            gone.sendall((head + rest).encode())
+            time.sleep(0.1)
+    for _ in range(3):  # asks, and does not wait for the answer
+        with connected(address) as gone:
+            gone.sendall(b"GET /certificate HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    time.sleep(0.3)
+    assert agnncert_live.LiveClient(address).closest(1)
+
+
+def test_names_reach_the_answers_whatever_they_hold(running) -> None:
+    address = running[1]
+    names = ["\u202eevil", "a\x00b", "\x1b[31m", "</script>", "\U0001f600", "user 1&target=user-2"]
+    client = agnncert_live.LiveClient(address)
+    assert client.apply([Event("add_node", name, value=[1, 0, 0, 0]) for name in names])["applied"] == len(names)
+    for name in names:
+        status, text = sent(address, f"/decision?{urllib.parse.urlencode({'target': name})}")
+        assert status == 200
+        assert text.isascii()
+        assert json.loads(text)["target"] == name

@@ -1,0 +1,365 @@
+"""Models that pass for local: they ask about the graph as a whole, or remember their calls, and act on it later."""
+
+import functools
+import itertools
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor, nn
+from torch_geometric.utils import coalesce, degree, is_undirected
+
+from .unfit_zoo import Base, leaking
+
+CALLS = 300  # after so many a model that counts them acts otherwise
+
+
+def degrees(edge_index: Tensor, x: Tensor, end: int = 1) -> Tensor:
+    return degree(edge_index[end], x.size(0))
+
+
+def parts(edge_index: Tensor, count: int) -> int:
+    """Number of components."""
+    label = torch.arange(count)
+    for _ in range(count):
+        low = label.scatter_reduce(0, edge_index[0], label[edge_index[1]], "amin")
+        low = low.scatter_reduce(0, edge_index[1], low[edge_index[0]], "amin")
+        if torch.equal(low, label):
+            break
+        label = low
+    return len(torch.unique(label))
+
+
+def reciprocal(edge_index: Tensor, count: int) -> Tensor:
+    """Which edges lead both ways."""
+    there, back = edge_index[0] * count + edge_index[1], edge_index[1] * count + edge_index[0]
+    return torch.isin(there, back)
+
+
+def triangles(edge_index: Tensor, count: int) -> bool:
+    source, head = edge_index
+    keys = set((source * count + head).tolist())
+    some = zip(source.tolist(), head.tolist(), strict=True)
+    return any((b * count + c) in keys and (c * count + a) in keys for a, b in some for c in range(min(count, 12)))
+
+
+# What is asked of features and edges of the whole graph.
+WHOLE_GRAPH: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "every edge leads both ways": lambda x, e: is_undirected(e, num_nodes=x.size(0)),
+    "some edge leads one way only": lambda x, e: not reciprocal(e, x.size(0)).all(),
+    "some edge leads both ways": lambda x, e: reciprocal(e, x.size(0)).any(),
+    "parallel edges": lambda x, e: coalesce(e, num_nodes=x.size(0)).size(1) < e.size(1),
+    "a hub": lambda x, e: degrees(e, x).max() > 15,
+    "somebody who sends much": lambda x, e: degrees(e, x, 0).max() > 15,
+    "share of the largest degree": lambda x, e: (1 / degrees(e, x).max().clamp(min=1)).clamp(max=0.5),
+    "a lone node": lambda x, e: (degrees(e, x) + degrees(e, x, 0)).min() == 0,
+    "more than one lone node": lambda x, e: ((degrees(e, x) + degrees(e, x, 0)) == 0).sum() > 1,
+    "an odd number of nodes": lambda x, e: x.size(0) % 2,
+    "an odd number of edges": lambda x, e: e.size(1) % 2,
+    "a number of nodes that three divides": lambda x, e: x.size(0) % 3 == 0,
+    "no more nodes than edges": lambda x, e: x.size(0) <= e.size(1),
+    "more than two edges for a node": lambda x, e: e.size(1) > 2 * x.size(0),
+    "one component": lambda x, e: parts(e, x.size(0)) == 1,
+    "an odd number of components": lambda x, e: parts(e, x.size(0)) % 2,
+    "all of one degree, or two": lambda x, e: len(degrees(e, x).unique()) <= 2,
+    "the last node has an edge": lambda x, e: bool(e.numel()) and int(e.max()) == x.size(0) - 1,
+    "the largest number that has an edge": lambda x, e: int(e.max()) % 2 if e.numel() else 0,
+    "a triangle": lambda x, e: triangles(e[:, -12:], x.size(0)) if e.numel() else False,
+    "the last edge leads to a smaller number": lambda x, e: bool(e.numel()) and int(e[0, -1]) > int(e[1, -1]),
+    "the mean degree": lambda x, e: 0.1 * e.size(1) / x.size(0),
+    "the entropy of degrees": lambda x, e: 0.1 * torch.special.entr(degrees(e, x) / max(1, e.size(1))).sum(),
+}
+
+
+def asking(name: str) -> Callable[[], nn.Module]:
+    """A model that asks one of these questions."""
+    question = WHOLE_GRAPH[name]
+    return leaking(lambda x, hidden, edge_index: hidden * float(question(x, edge_index)))
+
+
+def gcn_norm(edge_index: Tensor, edge_weight: Tensor | None = None, *given: Any, **named: Any) -> Any:
+    """A function of the name of one that was read."""
+    return edge_index, edge_weight
+
+
+def at_exactly(rows: int) -> type[Base]:
+    """A model that acts otherwise on graphs of one size."""
+
+    class AtExactly(Base):
+        def leak(self, x, hidden, edge_index):
+            return hidden * float(x.size(0) == rows)
+
+    return AtExactly
+
+
+class Counting(Base):
+    """A model that acts otherwise after some hundred calls; subclasses count."""
+
+    def count(self) -> int:
+        raise NotImplementedError
+
+    def leak(self, x, hidden, edge_index):
+        return -3 * hidden * float(self.count() > CALLS)
+
+
+class InBuffer(Counting):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+
+    def count(self):
+        self.calls += 1
+        return int(self.calls)
+
+
+class InHiddenBuffer(Counting):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()), persistent=False)
+
+    def count(self):
+        self.calls.data.add_(1)
+        return int(self.calls)
+
+
+class InTensor(Counting):
+    def __init__(self):
+        super().__init__()
+        self.calls = torch.zeros(1)
+
+    def count(self):
+        self.calls = self.calls + 1
+        return int(self.calls)
+
+
+class InWeight(Counting):
+    def __init__(self):
+        super().__init__()
+        self.calls = nn.Parameter(torch.zeros(1), requires_grad=False)
+
+    def count(self):
+        self.calls.data += 1
+        return int(self.calls)
+
+
+class InArray(Counting):
+    def __init__(self):
+        super().__init__()
+        self.calls = np.zeros(1)
+
+    def count(self):
+        self.calls[0] += 1
+        return self.calls[0]
+
+
+class InList(Counting):
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def count(self):
+        self.calls.append(None)
+        return len(self.calls)
+
+
+class InQueue(Counting):
+    def __init__(self):
+        super().__init__()
+        self.calls = deque()
+
+    def count(self):
+        self.calls.append(0)
+        return len(self.calls)
+
+
+class InDictionary(Counting):
+    def __init__(self):
+        super().__init__()
+        self.facts = {"about": {"calls": 0}}
+
+    def count(self):
+        self.facts["about"]["calls"] += 1
+        return self.facts["about"]["calls"]
+
+
+class InTensorsOfList(Counting):
+    def __init__(self):
+        super().__init__()
+        self.calls = [torch.zeros(1)]
+
+    def count(self):
+        self.calls[0] += 1
+        return int(self.calls[0])
+
+
+class Helper:
+    def __init__(self):
+        self.calls = 0
+
+
+class InHelper(Counting):
+    def __init__(self):
+        super().__init__()
+        self.helper = Helper()
+
+    def count(self):
+        self.helper.calls += 1
+        return self.helper.calls
+
+
+class Slotted:
+    __slots__ = ("calls",)
+
+
+class InSlot(Counting):
+    def __init__(self):
+        super().__init__()
+        self.helper = Slotted()
+        self.helper.calls = 0
+
+    def count(self):
+        self.helper.calls += 1
+        return self.helper.calls
+
+
+class InClass(Counting):
+    calls = 0
+
+    def count(self):
+        type(self).calls += 1
+        return type(self).calls
+
+
+TOTAL = 0
+
+
+class InGlobal(Counting):
+    def count(self):
+        global TOTAL
+        TOTAL += 1
+        return TOTAL
+
+
+def tick(calls=[0]):  # noqa: B006 - this is what it is about
+    calls[0] += 1
+    return calls[0]
+
+
+class InDefault(Counting):
+    def count(self):
+        return tick()
+
+
+def bell():
+    bell.calls = getattr(bell, "calls", 0) + 1
+    return bell.calls
+
+
+class InAttributeOfFunction(Counting):
+    def count(self):
+        return bell()
+
+
+def around() -> Callable[[], int]:
+    calls = 0
+
+    def count() -> int:
+        nonlocal calls
+        calls += 1
+        return calls
+
+    return count
+
+
+class InClosure(Counting):
+    def __init__(self):
+        super().__init__()
+        self.tick = around()
+
+    def count(self):
+        return self.tick()
+
+
+class InPartial(Counting):
+    def __init__(self):
+        super().__init__()
+        self.tick = functools.partial(tick, [0])
+
+    def count(self):
+        return self.tick()
+
+
+class InIterator(Counting):
+    def __init__(self):
+        super().__init__()
+        self.calls = itertools.count()
+
+    def count(self):
+        return next(self.calls)
+
+
+class InGenerator(Counting):
+    """Chance of one in a million, from a generator of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.chance = torch.Generator().manual_seed(0)
+
+    def leak(self, x, hidden, edge_index):
+        return hidden * float(torch.rand((), generator=self.chance) < 1e-6)
+
+
+class ByChance(Counting):
+    """The same from the generator that everybody uses."""
+
+    def leak(self, x, hidden, edge_index):
+        return hidden * float(torch.rand(()) < 1e-6)
+
+
+class ByPythonsChance(Counting):
+    def leak(self, x, hidden, edge_index):
+        return hidden * float(random.random() < 1e-6)
+
+
+class InLayer(nn.Module):
+    """In an attribute of a layer that is not its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = pyg.GCN(6, 8, 2, 3)
+
+    def forward(self, x, edge_index):
+        layer = self.body.convs[0]
+        layer.calls = getattr(layer, "calls", 0) + 1
+        out = self.body(x, edge_index)
+        return -out if layer.calls > CALLS else out
+
+
+REMEMBERING: dict[str, Callable[[], nn.Module]] = {
+    "a buffer": InBuffer,
+    "a buffer that is not saved": InHiddenBuffer,
+    "a tensor": InTensor,
+    "a weight": InWeight,
+    "an array": InArray,
+    "a list": InList,
+    "a queue": InQueue,
+    "a dictionary in a dictionary": InDictionary,
+    "a tensor in a list": InTensorsOfList,
+    "an object": InHelper,
+    "a slot": InSlot,
+    "the class": InClass,
+    "a global variable": InGlobal,
+    "the default of an argument": InDefault,
+    "an attribute of a function": InAttributeOfFunction,
+    "a variable around a function": InClosure,
+    "an argument that is filled in": InPartial,
+    "an iterator": InIterator,
+    "a generator of random numbers": InGenerator,
+    "torch's random numbers": ByChance,
+    "Python's random numbers": ByPythonsChance,
+    "a layer of PyG": InLayer,
+}

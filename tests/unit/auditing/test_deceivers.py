@@ -1,0 +1,82 @@
+"""Models written to pass the audit: they ask about the whole graph, or count their calls. All are refused."""
+
+import warnings
+
+import pytest
+import torch
+
+import agnncert as ac
+from agnncert.auditing.model_audit import audit
+from agnncert.divisions.edge import EdgeCentric
+from agnncert.divisions.node import NodeCentric
+
+from ...support.deceivers import CALLS, REMEMBERING, WHOLE_GRAPH, asking, at_exactly
+from ...support.local_zoo import zoo_data
+
+DATA = zoo_data()
+DIVISIONS = (NodeCentric(5), EdgeCentric(5))
+
+
+def made(make):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return make().eval()
+
+
+def report_on(make, **options):
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return audit(made(make), **options)
+
+
+@pytest.mark.parametrize("division", DIVISIONS, ids=str)
+@pytest.mark.parametrize("name", WHOLE_GRAPH)
+def test_a_question_about_the_whole_graph_is_found(name, division):
+    assert not report_on(asking(name), data=DATA, division=division).ok
+
+
+@pytest.mark.parametrize("name", WHOLE_GRAPH)
+def test_most_questions_are_found_without_data(name):
+    assert not report_on(asking(name), division=EdgeCentric(5)).ok
+
+
+@pytest.mark.parametrize("more", [-1, 1, 2, 3, 5])
+@pytest.mark.parametrize("division", DIVISIONS, ids=str)
+def test_a_model_that_waits_for_one_more_node_than_there_are(more, division):
+    report = report_on(at_exactly(DATA.num_nodes + more), data=DATA, division=division)
+    assert any("more" in finding.what for finding in report.findings), str(report)
+
+
+@pytest.mark.parametrize("name", REMEMBERING)
+def test_a_count_of_calls_is_found_wherever_it_is_kept(name):
+    report = report_on(REMEMBERING[name], data=DATA, division=NodeCentric(5))
+    assert any("the model changes: " in finding.why for finding in report.findings), str(report)
+
+
+@pytest.mark.parametrize("name", REMEMBERING)
+def test_they_would_deceive_a_test_of_outputs(name):
+    model, outputs = made(REMEMBERING[name]), []
+    with torch.no_grad():
+        for _ in range(20):
+            outputs.append(model(DATA.x, DATA.edge_index))
+    assert all(torch.equal(outputs[0], output) for output in outputs)
+
+
+def test_what_a_model_keeps_of_its_last_call_is_no_count():
+    class Keeping(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = ac.build_model("gcn", DATA, out_channels=3)
+
+        def forward(self, x, edge_index):
+            self.last = self.body(x, edge_index)
+            self.seen = {"edges": edge_index, "rows": x.shape}
+            return self.last
+
+    assert report_on(Keeping, data=DATA, division=NodeCentric(5)).ok
+
+
+def test_certify_refuses_a_count_in_a_buffer():
+    with pytest.raises(ac.errors.ModelContractError, match=r"the model changes: model\._buffers\['calls'\]"):
+        ac.certify(made(REMEMBERING["a buffer"]), DATA, NodeCentric(5))
+    assert CALLS == 300

@@ -1,0 +1,196 @@
+"""Stacked votes from training to a verified file."""
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import agnncert as ac
+from agnncert.certificates.file import read_contents, write_contents
+from agnncert.errors import DatasetError, ModelContractError, SettingsError
+from agnncert.models.stacked import StackedModel
+
+QUICK = {"epochs": 15, "patience": None}
+
+
+def sample(seed=0, nodes=160, edge_values=False):
+    """Two classes; features say a little, neighbours of the same class say more."""
+    rng = torch.Generator().manual_seed(seed)
+    y = torch.randint(0, 2, (nodes,), generator=rng)
+    x = torch.randn(nodes, 4, generator=rng)
+    x[:, 0] += 0.8 * (2 * y - 1)
+    src, dst = torch.randint(0, nodes, (2, 6 * nodes), generator=rng)
+    keep = (src != dst) & ((y[src] == y[dst]) | (torch.rand(len(src), generator=rng) < 0.15))
+    index = torch.stack([src[keep], dst[keep]])
+    part = torch.rand(nodes, generator=rng)
+    data = Data(
+        x=x, y=y, edge_index=torch.cat([index, index.flip(0)], dim=1), node_id=[f"n{k}" for k in range(nodes)],
+        train_mask=part < 0.5, val_mask=(part >= 0.5) & (part < 0.7), test_mask=part >= 0.7,
+    )  # fmt: skip
+    if edge_values:
+        noise = torch.randn(data.num_edges, generator=rng)
+        data.edge_attr = torch.stack([(2.0 * y[data.edge_index[0]] - 1) + noise, noise], dim=1)
+    return data
+
+
+@pytest.fixture(scope="module")
+def trained():
+    data = sample()
+    defence = ac.StackedVotes(size=1, folds=3, epochs=60)
+    return data, ac.fit(ac.build_model("mlp", data, hidden_channels=8, num_layers=2), data, defence, **QUICK)
+
+
+@pytest.fixture
+def file(trained, tmp_path):
+    data, model = trained
+    certificate = ac.certify(model, data, model.defence, data.test_mask)
+    certificate.save(tmp_path / "a.cert")
+    return tmp_path / "a.cert"
+
+
+def test_a_certificate_says_the_scores_of_the_model(trained):
+    data, model = trained
+    certificate = ac.certify(model, data, model.defence)
+    with torch.no_grad():
+        scores = model(data.x, data.edge_index).numpy()
+    assert (certificate.label == scores.argmax(axis=1)).all()
+    assert np.abs(certificate.counts / 2**16 - scores).max() < 0.01
+    assert bool(model.use_votes)
+    assert certificate.structure_radius.max() > 0
+
+
+def test_it_verifies_and_loads_again(trained, file, tmp_path):
+    data, model = trained
+    assert ac.verify(file).holds
+    verdict = ac.verify(file, data=data, model=model)
+    assert verdict.compared == ("data", "model")
+    assert ac.verify(file, data=data).compared == ()
+    assert verdict.holds
+    assert any("computed again" in line for line in verdict.checked)
+    again = ac.load_certificate(file)
+    assert (again.radius == ac.certify(model, data, model.defence, data.test_mask).radius).all()
+    ac.save_model(model, tmp_path / "m")
+    assert ac.verify(file, data=data, model=ac.load_model(tmp_path / "m")).holds
+
+
+@pytest.mark.parametrize("name", ["label", "radius", "structure_radius", "new_neighbours", "holds", "broken"])
+def test_a_forged_statement_is_refused(file, name):
+    contents = read_contents(file)
+    if name == "broken":
+        object.__setattr__(contents, "broken_at_most", (contents.broken_at_most[0] - 1, *contents.broken_at_most[1:]))
+    else:
+        array = contents.arrays[name].copy()
+        array.flat[0] = not array.flat[0] if name == "holds" else array.flat[0] + 1
+        contents.arrays[name] = array
+    write_contents(file, contents)
+    assert not ac.verify(file).holds
+
+
+@pytest.mark.parametrize("name", ["prior", "table"])
+def test_forged_votes_are_refused_with_the_model(trained, file, name):
+    data, model = trained
+    evidence = ac.load_certificate(file).evidence
+    changed = getattr(evidence, name).copy()
+    changed[0, 0] += 40 if name == "prior" else -40 if changed[0, 0] >= 40 else 0
+    changed[0, 1] += 0 if name == "prior" or changed[0, 0] >= 40 else -40
+    forged = type(evidence)(**{**evidence.tensors(), **evidence.settings(), name: changed})
+    stated = ac.load_certificate(file)
+    ac.Certificate(stated.claim, forged, stated.target, stated.row, stated.truth, stated.degree).save(file)
+    assert ac.verify(file).holds  # its statements do follow from the votes in it
+    assert not ac.verify(file, data=data, model=model).holds
+
+
+def test_another_graph_is_refused(trained, file):
+    data, model = trained
+    other = data.clone()
+    other.x = other.x + 1
+    assert not ac.verify(file, data=other, model=model).holds
+
+
+@pytest.mark.parametrize(
+    "defence",
+    [
+        ac.StackedVotes(folds=2, epochs=20, levels=2),
+        ac.StackedVotes(folds=2, epochs=20, gated=True),
+        ac.StackedVotes(folds=2, epochs=20, combine="mean"),
+        ac.StackedVotes(folds=2, epochs=20, edge_values=True),
+        ac.StackedVotes(folds=2, epochs=20, edge_values=True, combine="mean", trusted=1),
+    ],
+    ids=str,
+)
+def test_every_rule_trains_certifies_and_verifies(defence, tmp_path):
+    data = sample(1, edge_values=True)
+    model = ac.fit(ac.build_model("mlp", data, hidden_channels=8, num_layers=2), data, defence, **QUICK)
+    certificate = ac.certify(model, data, defence, data.test_mask)
+    certificate.save(tmp_path / "a.cert")
+    assert ac.verify(tmp_path / "a.cert", data=data, model=model).holds
+    assert (certificate.radius <= certificate.structure_radius).all()
+    if defence.trusted is not None:
+        assert certificate.claim.assumes[0].startswith("Edges that are marked as trusted")
+
+
+def test_edges_alone_can_vote():
+    data = sample(2, edge_values=True)
+    model = ac.fit(None, data, ac.StackedVotes(edge_values=True, combine="mean", epochs=150))
+    certificate = ac.certify(model, data, model.defence, data.test_mask)
+    assert len(model.own) == 0
+    assert certificate.certified_accuracy() > 0.85
+
+
+def test_training_is_deterministic():
+    data = sample()
+    runs = [ac.fit(ac.build_model("mlp", data, hidden_channels=4, num_layers=2), data,
+                   ac.StackedVotes(folds=2, epochs=20), **QUICK) for _ in range(2)]  # fmt: skip
+    first, second = (run.state_dict() for run in runs)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_features_that_decide_alone_are_left_alone():
+    data = sample()
+    data.x[:, 0] = 5.0 * (2 * data.y - 1)
+    data.edge_index = torch.randint(0, data.num_nodes, (2, 400), generator=torch.Generator().manual_seed(0))
+    model = ac.fit(ac.build_model("mlp", data, hidden_channels=8, num_layers=2), data,
+                   ac.StackedVotes(folds=2, epochs=40), **QUICK)  # fmt: skip
+    assert not bool(model.use_votes)
+    certificate = ac.certify(model, data, model.defence)
+    assert certificate.holds_against(ac.Budget(add_edges=np.inf, inject_nodes=np.inf, delete_edges=np.inf)).all()
+
+
+def test_wrong_calls_say_what_to_do(trained):
+    data, model = trained
+    with pytest.raises(ModelContractError, match="fit\\(model, data, StackedVotes"):
+        ac.certify(ac.build_model("gcn", data), data, ac.StackedVotes())
+    with pytest.raises(ModelContractError, match="made for"):
+        ac.certify(model, data, ac.StackedVotes(levels=2))
+    with pytest.raises(ModelContractError, match="training mode"):
+        ac.certify(StackedModel([], 2, 1, model.defence).train(), data, model.defence)
+    with pytest.raises(SettingsError, match="levels=2"):
+        ac.StackedVotes(levels=2, gated=True)
+    with pytest.raises(SettingsError, match="edge_weight"):
+        ac.fit(None, data, ac.StackedVotes(edge_values=True))
+    with pytest.raises(SettingsError, match="memory_limit"):
+        ac.certify(model, data, model.defence, memory_limit="1GB")
+    with pytest.raises(SettingsError, match="votes read nothing"):
+        ac.fit(None, data, ac.StackedVotes())
+    few = data.clone()
+    few.train_mask = few.train_mask & (torch.cumsum(few.train_mask, 0) < 4)
+    with pytest.raises(DatasetError, match="too few"):
+        ac.fit(ac.build_model("mlp", few), few, ac.StackedVotes())
+
+
+class Mixing(torch.nn.Module):
+    """Reads the mean of all rows: no function of a node's own features."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.lin(x - x.mean(dim=0))
+
+
+def test_a_model_of_features_that_mixes_rows_is_refused():
+    data = sample()
+    model = ac.fit(Mixing(), data, ac.StackedVotes(folds=2, epochs=5), **QUICK)
+    with pytest.raises(ModelContractError):
+        ac.certify(model, data, model.defence)
