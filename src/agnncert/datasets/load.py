@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import logging
 import os
+import re
 import urllib.request
 from collections.abc import Iterable
 from http.client import HTTPException
@@ -27,7 +28,14 @@ from torch_geometric.utils import remove_self_loops, to_undirected
 from agnncert.addons import addons
 from agnncert.datasets.catalog import FRAUD, SHA256, SOURCES, DatasetInfo, Source, dataset_info, default_root
 from agnncert.datasets.fraud import assemble_cresci, read_fraud
-from agnncert.datasets.splits import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
+from agnncert.datasets.splits import (
+    GRAPH_FRACTIONS,
+    NODE_FRACTIONS,
+    GraphSet,
+    per_class_split,
+    set_masks,
+    stratified_split,
+)
 from agnncert.datasets.tables import read_tu, tu_files
 from agnncert.errors import DatasetError, MissingPackage, missing
 
@@ -44,7 +52,9 @@ LIT = 4  # a pixel of intensity 4 to 16 is lit in digits-grid
 SIDE = 8
 
 
-def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: int = 0) -> Data | GraphSet:
+def load_dataset(
+    name: str, root: str | os.PathLike[str] | None = None, seed: int = 0, split: str | None = None
+) -> Data | GraphSet:
     """Loads a dataset by name; ``agnncert.datasets.DATASETS`` lists them.
 
     Edges are undirected: each pair once in both directions, sorted, without self-loops. Direction, sign and amounts are
@@ -59,6 +69,9 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
         seed: Seed of the split: stratified, 30/10/60 % of the nodes or 50/20/30 % of the graphs. ``"tolokers"`` has ten
             splits, and ``"ethereum-phishing"`` a test part of its own. For ``"big-vul"`` 80/10/10 %, and the seed of
             the sampled functions.
+        split: Node task: ``"20-per-class"`` for 20 training and 20 validation nodes of each class and a tenth of the
+            others to test, as other certified defences are measured (any number). The rest is in no part. Meant for
+            ``fit(..., protocol="held-out")``, which sees the rest without labels.
 
     Returns:
         A ``Data`` with ``train_mask``, ``val_mask``, ``test_mask``, ``node_id``, ``num_classes`` and ``name``, or a
@@ -73,7 +86,7 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
         >>> data.num_nodes, data.num_classes, int(data.train_mask.sum())
         (1797, 10, 539)
     """
-    info = dataset_info(name)
+    info, per_class = dataset_info(name), _per_class(name, split)
     folder = default_root() if root is None else Path(root)
     if info.addon:
         point = addons("agnncert.datasets").get(name)
@@ -91,10 +104,26 @@ def load_dataset(name: str, root: str | os.PathLike[str] | None = None, seed: in
         data.name, data.num_classes = info.name, info.classes
         if name in FRAUD:  # with a split of its own
             return data
+        if per_class:
+            return set_masks(data, per_class_split(data.y, per_class, seed))
         return set_masks(data, stratified_split(data.y, NODE_FRACTIONS, seed))
     y = torch.tensor([int(graph.y) for graph in graphs])
     train, val, test = stratified_split(y, GRAPH_FRACTIONS, seed)
     return GraphSet(graphs, train, val, test, num_classes=info.classes, name=info.name)
+
+
+def _per_class(name: str, split: str | None) -> int:
+    """Training nodes of each class that a split names, 0 for the usual split; raises DatasetError for other names."""
+    if split is None:
+        return 0
+    found, info = re.fullmatch(r"([1-9]\d*)-per-class", split), dataset_info(name)
+    if found is None:
+        raise DatasetError(f'no split is called "{split}": expected "20-per-class", or another number.')
+    if info.task == "graph" or info.addon or name in FRAUD:
+        raise DatasetError(
+            f'{name} has no split "{split}": it is for node classification on a graph without own parts.'
+        )
+    return int(found[1])
 
 
 def _public(info: DatasetInfo, root: Path, seed: int) -> list[Data]:

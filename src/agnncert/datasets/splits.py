@@ -116,6 +116,43 @@ def stratified_split(y: Tensor, fractions: Sequence[float], seed: int) -> tuple[
     return tuple(torch.from_numpy(np.sort(np.concatenate([*part, np.empty(0, int)]))) for part in parts)
 
 
+def per_class_split(y: Tensor, per_class: int, seed: int) -> tuple[Tensor, ...]:
+    """Few labels: as many training as validation nodes of each class, and a tenth of the others to test.
+
+    The remaining nodes are in no part. Their labels are not used; in inductive training they are seen, without labels.
+
+    Args:
+        y: Classes, shape ``[n]``; negative entries are unlabelled and in no part.
+        per_class: Training nodes of each class, and validation nodes of each class.
+        seed: Seed of the split, which is the same on every machine.
+
+    Returns:
+        Positions of training, validation and test nodes, ascending.
+
+    Raises:
+        DatasetError: A class has too few nodes.
+
+    Example:
+        >>> train, val, test = per_class_split(torch.arange(100) % 2, 10, seed=0)
+        >>> len(train), len(val), len(test)
+        (20, 20, 6)
+    """
+    rng = np.random.default_rng(seed)
+    labels, chosen = y.numpy(), [np.empty((2, 0), dtype=np.int64)]
+    for label in np.unique(labels[labels >= 0]):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        if len(members) <= 2 * per_class:
+            raise DatasetError(
+                f"class {label} has {len(members)} nodes: {per_class} to train and {per_class} to validate leave none "
+                "to test. Choose fewer per class."
+            )
+        chosen.append(members[: 2 * per_class].reshape(2, per_class))
+    train, val = np.concatenate(chosen, axis=1)
+    others = rng.permutation(np.setdiff1d(np.flatnonzero(labels >= 0), np.concatenate([train, val])))
+    parts = train, val, others[: max(1, round(len(others) / 10))]
+    return tuple(torch.from_numpy(np.sort(part)) for part in parts)
+
+
 def set_masks(data: Data, parts: Sequence[Tensor]) -> Data:
     """Gives ``data`` its ``train_mask``, ``val_mask`` and ``test_mask`` from the positions of each part."""
     for name, part in zip(MASKS, parts, strict=True):
@@ -123,8 +160,15 @@ def set_masks(data: Data, parts: Sequence[Tensor]) -> Data:
     return data
 
 
+def seen_nodes(data: Data) -> Tensor:
+    """Which nodes inductive training may see: all but test nodes, shape ``[num_nodes]``."""
+    hidden: Tensor | None = getattr(data, "test_mask", None)
+    parts: Tensor = data.train_mask | data.val_mask
+    return parts if hidden is None else ~hidden.bool()
+
+
 def inductive_view(data: Data, validation: bool = True) -> Data:
-    """The graph without its test nodes, for inductive training.
+    """The graph without its test nodes, for inductive training. Nodes in no part stay, without their labels.
 
     In transductive training the test nodes are part of the training graph (without their labels), so the model can
     memorise them. In inductive training it cannot: train on this view, certify on ``data``.
@@ -135,14 +179,15 @@ def inductive_view(data: Data, validation: bool = True) -> Data:
             on them suits them better than the test nodes. ``fit(..., protocol="held-out")`` trains without them.
 
     Returns:
-        The subgraph of training and validation nodes. Nodes keep their ``node_id``, hence their groups.
+        The subgraph without test nodes; without a ``test_mask``, that of training and validation nodes. Nodes keep
+        their ``node_id``, hence their groups.
     """
     if not isinstance(data, Data):
         raise DatasetError("an inductive view is for node classification: graphs of a graph task are separate already.")
     missing = [name for name in ("train_mask", "val_mask") if name not in data]
     if missing:
         raise DatasetError(f"the data has no {' and no '.join(missing)}: without a split there is no training part.")
-    seen = data.train_mask | data.val_mask if validation else data.train_mask
+    seen = seen_nodes(data) if validation else seen_nodes(data) & ~data.val_mask.bool()
     ids = getattr(data, "node_id", None)
     if ids is None or isinstance(ids, Tensor):
         return data.subgraph(seen)

@@ -146,8 +146,9 @@ def _on_nodes(
     settings = _with_measure(settings, y[torch.from_numpy(train)], call.num_classes)
     seen, labels, rows = graph, y, torch.from_numpy(train)
     if settings["protocol"] == "held-out":  # validation nodes come in when weights are scored, not before
-        seen, labels = canonical(inductive_view(data, validation=False), loops), y[rows]
-        rows = torch.arange(len(rows))
+        keep = ~data.val_mask.bool()  # test nodes are gone already
+        seen, labels = canonical(inductive_view(data, validation=False), loops), y[keep]
+        rows = data.train_mask[keep].nonzero().view(-1)
     objective = _node_objective(call, seen, labels, rows, division, settings)
     part = Validation(call, graph, "node", val, y.numpy()[val], settings["measure"], _rarest(labels[rows]))
     large = graph.num_edges > LAID_OUT_EDGES

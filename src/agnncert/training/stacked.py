@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from agnncert.certificates.stacked import LARGEST_SCORE, STEPS
+from agnncert.datasets.splits import seen_nodes
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.models.build import build_from_config, count_classes
 from agnncert.models.stacked import GraphFree, Pairs, StackedModel, StackedVotes, pairs_of
@@ -180,7 +181,7 @@ def _stage(model: StackedModel, data: Data, out_of_fold: Tensor | None, inductiv
     src, dst = data.edge_index
     seen = torch.ones(data.num_nodes, dtype=torch.bool)
     if inductive:
-        seen = data.train_mask | data.val_mask
+        seen = seen_nodes(data)
     edges = seen[src] & seen[dst] & (src != dst)
     with torch.no_grad():
         every = model.own_logits(data.x)

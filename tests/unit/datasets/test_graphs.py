@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.datasets.load import load_dataset
-from agnncert.datasets.splits import GraphSet, dataset_digest, inductive_view, stratified_split
+from agnncert.datasets.splits import GraphSet, dataset_digest, inductive_view, per_class_split, stratified_split
 from agnncert.errors import DatasetError
 
 # Splits
@@ -96,6 +96,46 @@ def test_an_inductive_view_has_neither_test_nodes_nor_their_edges(knn) -> None:
     inside = seen[knn.edge_index].all(0)
     assert torch.equal(view.node_id[view.edge_index], knn.edge_index[:, inside])
     assert view.num_classes == 10
+
+
+def test_few_labels_of_each_class_and_a_tenth_of_the_others_to_test() -> None:
+    data = load_dataset("digits-knn", split="20-per-class", seed=3)
+    parts = torch.stack([data.train_mask, data.val_mask, data.test_mask])
+    assert int(parts.sum(0).max()) == 1
+    assert torch.equal(torch.bincount(data.y[data.train_mask]), torch.full((10,), 20))
+    assert torch.equal(torch.bincount(data.y[data.val_mask]), torch.full((10,), 20))
+    assert int(data.test_mask.sum()) == round((1797 - 400) / 10)
+    again, other = (load_dataset("digits-knn", split="20-per-class", seed=seed) for seed in (3, 4))
+    assert torch.equal(again.test_mask, data.test_mask)
+    assert not torch.equal(other.test_mask, data.test_mask)
+
+
+def test_nodes_in_no_part_are_seen_in_inductive_training_and_test_nodes_are_not() -> None:
+    data = load_dataset("digits-knn", split="20-per-class")
+    assert inductive_view(data).num_nodes == 1797 - int(data.test_mask.sum())
+    without = inductive_view(data, validation=False)
+    assert without.num_nodes == 1797 - int(data.test_mask.sum()) - 200
+    assert int(without.train_mask.sum()) == 200
+
+
+def test_a_class_without_enough_nodes_has_no_such_split() -> None:
+    with pytest.raises(DatasetError, match="class 1 has 4 nodes"):
+        per_class_split(torch.tensor([0] * 9 + [1] * 4 + [-1]), 2, seed=0)
+    train, val, test = per_class_split(torch.tensor([0] * 9 + [1] * 5 + [-1] * 20), 2, seed=0)
+    assert max(torch.cat([train, val, test]).tolist()) < 14
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "words"),
+    [
+        ("digits-knn", "twenty", "no split is called"),
+        ("digits-knn", "0-per-class", "no split is called"),
+        ("digits-grid", "20-per-class", "it is for node classification"),
+    ],
+)
+def test_a_split_that_does_not_fit_is_refused(name: str, split: str, words: str) -> None:
+    with pytest.raises(DatasetError, match=words):
+        load_dataset(name, split=split)
 
 
 def test_an_inductive_view_keeps_ids_that_are_text() -> None:

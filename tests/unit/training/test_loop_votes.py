@@ -133,6 +133,23 @@ def test_held_out_nodes_are_there_when_weights_are_scored(nodes):
     assert model.training_record["score"] == pytest.approx(cert.certified_accuracy(seen.y))
 
 
+def test_nodes_in_no_part_take_part_in_training_without_their_labels(nodes):
+    once = {"epochs": 3, "evaluate_every": 3, "protocol": "held-out"}
+    some = nodes.train_mask.nonzero().view(-1)[::2]
+    nodes.train_mask[some] = False  # in no part now
+    first = ac.fit(small(nodes), nodes, ac.NodeCentric(9), **once)
+    nodes.y[some] = -1
+    unlabelled = ac.fit(small(nodes), nodes, ac.NodeCentric(9), **once)
+    nodes.x[some] += 3
+    moved = ac.fit(small(nodes), nodes, ac.NodeCentric(9), **once)
+
+    def same(one, other):
+        return all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+    assert same(first, unlabelled)
+    assert not same(first, moved)
+
+
 def test_a_view_without_validation_nodes_is_the_training_part(nodes):
     view = ac.inductive_view(nodes, validation=False)
     assert view.num_nodes == int(nodes.train_mask.sum())
