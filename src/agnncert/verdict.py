@@ -6,6 +6,7 @@ and the model, ``recompute`` casts ballots again.
 
 import logging
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ class Verdict:
         checked: What was checked.
         not_checked: What was not, and had to be taken as it stands; ``docs/trust.md`` explains each of these.
         compared: What the file was compared with in full: nothing, ``"data"``, or ``"data"`` and ``"model"``.
+        warnings: What is no error but should be known: the file is used after the last day that it states, or before
+            the first.
     """
 
     holds: bool
@@ -39,13 +42,19 @@ class Verdict:
     checked: tuple[str, ...]
     not_checked: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.holds
 
     def __str__(self) -> str:
         head = _CONCLUSION[len(self.compared)] if self.holds else "The certificate is refused."
-        lists = {"wrong": self.reasons, "checked": self.checked, "not checked": self.not_checked}
+        lists = {
+            "warning": self.warnings,
+            "wrong": self.reasons,
+            "checked": self.checked,
+            "not checked": self.not_checked,
+        }
         return "\n".join([head, *(f"  {name}: {what}" for name, entries in lists.items() for what in entries)])
 
 
@@ -128,8 +137,15 @@ def verify(
         return Verdict(False, (f"{file} makes no sense: {type(error).__name__}: {error}.",), ())
     remarks = contents.claim.notes and (contents.kind != "samples" or data is None)
     not_checked += ["the notes that the author added to the claim"] if remarks else []
+    not_checked += ["who issued the file: verify a signature of it"] if contents.issued else []
     not_checked += ["which version of the library made the file", _ASSUMED]
-    verdict = Verdict(not wrong, tuple(wrong), tuple(checked), tuple(not_checked), compared)
+    today, dates = datetime.now(UTC).date().isoformat(), contents.issued  # the days of a file are those of UTC
+    warnings: tuple[str, ...] = ()
+    if dates.get("until", "9999") < today:
+        warnings = (f"it was issued until {dates['until']}, which has passed",)
+    elif dates.get("on", "") > today:
+        warnings = (f"it is issued on {dates['on']}, which has not come yet",)
+    verdict = Verdict(not wrong, tuple(wrong), tuple(checked), tuple(not_checked), compared, warnings)
     log.info("%s: %s", file, "refused" if wrong else _CONCLUSION[len(compared)])
     return verdict
 

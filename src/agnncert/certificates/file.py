@@ -9,7 +9,9 @@ import json
 import math
 import re
 import reprlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ VERSION = 1
 KINDS = ("ballots", "samples", "stacked")
 
 _FIELDS = ("format", "version", "file_sha256", "kind", "settings", "claim", "statements")
+ISSUED = ("by", "on", "system", "until")  # what may be stated about the hand-over, as "issued" in the header
 PER_TARGET = {"row": np.int64, "label": np.int64, "radius": np.int64, "new_neighbours": np.float64}
 KNOWN = {"truth": np.int64, "degree": np.int64}
 OPTIONAL = KNOWN | {"structure_radius": np.int64}
@@ -39,6 +42,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 LONGEST_HEADER = 2**20  # bytes
 MOST_STATEMENTS = 250
 LONGEST_TEXT = 20_000  # characters
+LONGEST_STATEMENT = 200  # characters of each entry of "issued"
 LARGEST_NUMBER = 2**128
 DEEPEST = 8  # lists and objects within each other
 ROOM_FOR_IDS = 2**25  # characters
@@ -58,6 +62,8 @@ class Contents:
         evidence: Arrays of the evidence.
         arrays: ``target``, ``row``, ``label``, ``radius``, ``new_neighbours``, ``holds`` (one row for each
             budget), ``truth`` and ``degree`` if known, and ``structure_radius`` if the rule has its own.
+        issued: Who issued it (``by``), when (``on``), for which ``system`` and ``until`` when; what is not stated is
+            absent.
     """
 
     kind: str
@@ -67,6 +73,33 @@ class Contents:
     broken_at_most: tuple[int, ...]
     evidence: Arrays
     arrays: Arrays
+    issued: dict[str, str] = field(default_factory=dict)
+
+
+def checked_issue(issued: Any) -> dict[str, str]:
+    """What is stated about the hand-over, with dates as YYYY-MM-DD.
+
+    Raises:
+        CertificateError: A key is unknown, a text is empty, too long or has several lines, or a date is none.
+    """
+    if not isinstance(issued, Mapping) or not set() < set(issued) <= set(ISSUED):
+        raise CertificateError(f"issued={reprlib.repr(issued)}: expected some of {', '.join(ISSUED)}.")
+    for name, value in issued.items():
+        if not isinstance(value, str) or not 0 < len(value) <= LONGEST_STATEMENT or not value.isprintable():
+            raise CertificateError(
+                f'issued: "{name}" is {reprlib.repr(value)}: expected a line of 1 to {LONGEST_STATEMENT} characters.'
+            )
+    dates = {name: issued[name] for name in ("on", "until") if name in issued}
+    for name, value in dates.items():
+        try:
+            good = date.fromisoformat(value).isoformat() == value
+        except ValueError:
+            good = False
+        if not good:
+            raise CertificateError(f'issued: "{name}" is {value!r}: expected a date such as 2027-12-31.')
+    if dates.get("until", "9999") < dates.get("on", "0"):
+        raise CertificateError(f"issued: it ends on {dates['until']}, before it begins on {dates['on']}.")
+    return dict(issued)
 
 
 def write_contents(path: str | Path, contents: Contents) -> None:
@@ -86,6 +119,7 @@ def write_contents(path: str | Path, contents: Contents) -> None:
             for budget, broken in zip(contents.budgets, contents.broken_at_most, strict=True)
         ],
     }
+    header |= {"issued": checked_issue(contents.issued)} if contents.issued else {}
     arrays = {name: array for name, array in contents.arrays.items() if name != "target"}
     arrays |= _ids_to_arrays(contents.arrays["target"])
     arrays |= {_PREFIX + name: array for name, array in contents.evidence.items()}
@@ -107,6 +141,7 @@ def read_contents(path: str | Path) -> Contents:
 
 def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
     _check_plain(header)
+    issued = checked_issue(header.pop("issued")) if "issued" in header else {}
     if sorted(header) != sorted(_FIELDS):
         given = reprlib.repr(sorted(header))
         raise CertificateError(f"the header has the fields {given}: expected {sorted(_FIELDS)}.")
@@ -130,6 +165,7 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
         broken_at_most=broken,
         evidence=evidence,
         arrays=_checked(_arrays_to_ids(rest), len(budgets)),
+        issued=issued,
     )
 
 

@@ -235,8 +235,15 @@ def verify(
         typer.Option(metavar="N", help="Predictions to recompute, chosen at random, or all. Needs data and model."),
     ] = "0",
     require: Annotated[
-        str, typer.Option(metavar="data,model", help="What must have been compared; else the exit status is 3.")
+        str,
+        typer.Option(
+            metavar="data,model,date",
+            help="What must have been compared, or that the file is within its dates; else the exit status is 3.",
+        ),
     ] = "",
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the outcome as JUnit XML too, for a pipeline.")
+    ] = None,
     extracted: Annotated[
         bool, typer.Option("--extracted", help="Check with the program extracted from the Coq proofs as well.")
     ] = False,
@@ -261,8 +268,8 @@ def verify(
         ModelSettings, "verify", settings, set_ or (), data=data, model=model, weights=weights, seed=seed, root=root
     )
     required = [name.strip() for name in require.split(",") if name.strip()]
-    if not set(required) <= {"data", "model"}:
-        raise SettingsError(f'--require {require}: expected data, model, or "data,model".')
+    if not set(required) <= {"data", "model", "date"}:
+        raise SettingsError(f"--require {require}: expected some of data, model and date, with commas between them.")
     certificate, amount = _certificate_in(file), math.inf if recheck == "all" else int(recheck)
     screen = Screen(json)
     if not (amount or named.data or named.model or named.weights or _is_run(file)):
@@ -272,11 +279,22 @@ def verify(
 
         with screen.following() as on_progress:
             verdict = verify_named(certificate, named, amount, on_progress, extracted)
-    names = ("holds", "reasons", "checked", "not_checked", "compared")
-    missing = [name for name in required if verdict.holds and name not in verdict.compared]
-    lines = [str(verdict), *(f"  required, but not checked: the {name}" for name in missing)]
+    names = ("holds", "reasons", "warnings", "checked", "not_checked", "compared")
+    there = {*verdict.compared, *(() if verdict.warnings else ("date",))}
+    missing = [_MISSING[name] for name in required if verdict.holds and name not in there]
+    lines = [str(verdict), *(f"  {reason}" for reason in missing)]
+    if junit is not None:
+        from agnncert.cli.handover import write_junit
+
+        write_junit(junit, certificate, verdict, missing)
     screen.result({"file": certificate} | {name: getattr(verdict, name) for name in names}, "\n".join(lines))
     raise typer.Exit(1 if not verdict.holds else 3 if missing else 0)
+
+
+_MISSING = {
+    **{name: f"required, but not checked: the {name}" for name in ("data", "model")},
+    "date": "required, but not so: that the file is used within its dates",
+}
 
 
 def _is_run(place: Path) -> bool:
@@ -297,8 +315,43 @@ def show(file: CertificateFile, json: options.Json = False) -> None:
     reported = report_run(file, write=False)
     claim = reported.claim
     text = f"{claim.division or claim.method}, {claim.guarantee}, {claim.task}s\n{claim}"
-    shown = [text, *reported.sentences[:2], *([f"\n{reported.table}"] if reported.table else [])]
-    Screen(json).result({**claim.to_json(), "classes": reported.classes}, "\n".join(shown))
+    issued = [f"Issued {name}: {value}" for name, value in reported.issued.items()]
+    shown = [text, *issued, *reported.sentences[:2], *([f"\n{reported.table}"] if reported.table else [])]
+    outcome = {**claim.to_json(), "issued": reported.issued, "classes": reported.classes}
+    Screen(json).result(outcome, "\n".join(shown))
+
+
+@app.command()
+def issue(
+    file: CertificateFile,
+    by: Annotated[str, typer.Option(help="Who issues it.")] = "",
+    system: Annotated[str, typer.Option(help="The system, with its version, that it is issued for.")] = "",
+    until: Annotated[str, typer.Option(metavar="YYYY-MM-DD", help="The last day of its use.")] = "",
+    on: Annotated[
+        str, typer.Option(metavar="YYYY-MM-DD", help="The first day of its use.", show_default="today")
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where to write.", show_default="issued, beside the certificate"),
+    ] = None,
+    json: options.Json = False,
+) -> None:  # fmt: skip
+    """Verify a certificate, and write what to hand over: the file, a statement to sign, and a redacted form.
+
+    The file states who issued it, when, for which system and until when. The statement is an in-toto test result about
+    it, to be signed with a tool of yours. The redacted form has curves and digests, but names no target. A run folder
+    brings data and model, so that both are verified; from a file alone only the arithmetic is.
+    """
+    from agnncert.cli.handover import issue_files
+
+    issued = {name: text for name, text in (("by", by), ("on", on), ("system", system), ("until", until)) if text}
+    screen = Screen(json)
+    with screen.following() as on_progress:
+        files = issue_files(_certificate_in(file), issued, out, _is_run(file), on_progress)
+    lines = [f"{name.replace('_', ' ').capitalize() + ':':<15} {path}" for name, path in files.items()]
+    screen.result(
+        files, "\n".join([*lines, "Sign the statement with a tool of yours, as in docs/guides/hand-over.md."])
+    )
 
 
 @app.command()

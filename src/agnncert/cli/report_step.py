@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class Reported:
     """A report."""
 
     claim: Claim
+    issued: Mapping[str, str]  # who issued it, when, for which system and until when, as far as stated
     page: Path | None  # None if none was to be written
     files: tuple[Path, ...]  # figures and tables for papers, if they were asked for
     sentences: tuple[str, str, str]  # what is proved, what must be read with it, how to verify it
@@ -84,7 +86,7 @@ def report_certificate(
         words.replace("\u00a0", " ") for words in (f"{headline(summary)}.", "\n".join(beside(summary)), table)
     )
     classes = class_records(summary, [-1, *few_sizes(summary)])
-    return Reported(certificate.claim, page, files, (proved, read_with, check), table, classes)
+    return Reported(certificate.claim, certificate.issued, page, files, (proved, read_with, check), table, classes)
 
 
 def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:

@@ -6,7 +6,7 @@ Beside it: :class:`Decision`, about one target; how a certificate is read from a
 import html
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -99,6 +99,7 @@ class Certificate:
         row: Row of each target in the data it was made from; defaults to the position, shape ``[n]``.
         truth: True class of each target, negative where it is unknown, shape ``[n]``; None if none was given.
         degree: Neighbours of each target node, or edges of each target graph, if known, shape ``[n]``.
+        issued: Who issued it (``by``), when (``on``), for which ``system`` and ``until`` when, as far as it is stated.
         label: The proved label, shape ``[n]``.
         radius: The largest attack, in steps of ``claim.unit``, that cannot change it; -1 if nothing is proved.
     """
@@ -109,6 +110,7 @@ class Certificate:
     row: IntArray = None  # type: ignore[assignment]
     truth: IntArray | None = None
     degree: IntArray | None = None
+    issued: Mapping[str, str] = field(default_factory=dict)
     label: IntArray = field(init=False, repr=False)
     radius: IntArray = field(init=False, repr=False)
 
@@ -312,16 +314,20 @@ class Certificate:
             return np.full(self.num_targets, -1.0)
         return self.evidence.max_certified("add_edges", everything_but_additions(self.claim.ids))
 
-    def save(self, path: str | Path, budgets: Iterable[Budget] | None = None) -> None:
+    def save(
+        self, path: str | Path, budgets: Iterable[Budget] | None = None, *, issued: Mapping[str, str] | None = None
+    ) -> None:
         """Writes the certificate to one file, which ``ac.load_certificate`` and ``agnncert verify`` read.
 
         Args:
             path: Where to write; an existing file is replaced once the new one is complete.
             budgets: Budgets for which the file also states which targets are certified and how many can break.
                 Defaults to a few common ones. A loaded certificate answers about any budget.
+            issued: Who issues it (``by``), when (``on``), for which ``system`` and ``until`` when; dates as
+                ``"2027-12-31"``. Any of these may be absent. Defaults to ``certificate.issued``.
 
         Raises:
-            CertificateError: The file cannot be written.
+            CertificateError: The file cannot be written, or ``issued`` makes no sense.
         """
         stated = usual_budgets(self.claim) if budgets is None else tuple(budgets)
         for budget in stated:
@@ -339,6 +345,7 @@ class Certificate:
             broken_at_most=broken,
             evidence=self.evidence.tensors(),
             arrays={name: array for name, array in arrays.items() if array is not None},
+            issued=dict(self.issued if issued is None else issued),
         )
         write_contents(path, contents)
 
@@ -470,7 +477,7 @@ def load_certificate(path: str | Path) -> Certificate:
     try:
         evidence = _evidence_class(contents.kind).load(contents.evidence, contents.settings)
         known: dict[str, Any] = {name: contents.arrays.get(name) for name in ("row", *KNOWN)}
-        certificate = Certificate(contents.claim, evidence, contents.arrays["target"], **known)
+        certificate = Certificate(contents.claim, evidence, contents.arrays["target"], issued=contents.issued, **known)
     except AgnncertError as error:
         raise CertificateError(f"{path}: {error}") from error
     for name in ("label", "radius", "structure_radius"):
