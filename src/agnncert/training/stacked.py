@@ -92,7 +92,8 @@ def fit_stacked(
         alone = copy.deepcopy(first)
         with torch.no_grad():
             alone.use_votes.zero_()
-            alone.own_scale.fill_(math.log(LARGEST_SCORE / STEPS / 16))
+            # A mean multiplies scores by the number of neighbours, and that must stay exact.
+            alone.own_scale.fill_(math.log(LARGEST_SCORE / STEPS / (1024 if defence.combine == "mean" else 16)))
             alone.constant.copy_(torch.bincount(stage.y[stage.train], minlength=classes).double().log1p() * 1e-6)
         size, rows = defence.size * stage.share, torch.cat([stage.train, stage.val])
         candidates = []

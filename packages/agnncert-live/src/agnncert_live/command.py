@@ -36,6 +36,12 @@ def serve(
     body: Annotated[
         int, typer.Option(help="Megabytes that a request may have.", metavar="MB")
     ] = 8,
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            help="Address to which alerts are posted: labels that flip, radii that fall below 3.", metavar="URL",
+        ),
+    ] = None,
     root: Root = None,
     model: ModelOfRun = None,
 ) -> None:  # fmt: skip
@@ -56,4 +62,5 @@ def serve(
         typer.echo(f"{address} answers: a page for people, {address}/api for programs. Ctrl-C ends it.")
 
     limits = Limits(rate=rate, body=body * 1_000_000)
-    serve_run(run, host, port, token_from(token_file), limits, ready, journal=journal, root=root, model=model)
+    where = {"journal": journal, "root": root, "model": model}
+    serve_run(run, host, port, token_from(token_file), limits, ready, webhook=webhook, **where)

@@ -5,6 +5,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.evidence import BallotEvidence
 from agnncert_live.graph import LiveGraph
 from agnncert_live.http import LOCAL, Guard, Impatient, Limits, make_app
-from agnncert_live.service import Service
+from agnncert_live.service import WATCHED, Service
+from agnncert_live.webhook import Webhook
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +83,7 @@ def serve_run(
     token: str | None = None,
     limits: Limits | None = None,
     ready: Callable[[str, Service], None] | None = None,
+    webhook: str | None = None,
     **where: Any,
 ) -> None:
     """Serves a run until it is stopped.
@@ -92,6 +95,7 @@ def serve_run(
         token: What clients must send.
         limits: What one client may do.
         ready: Called with the address once requests are answered.
+        webhook: Address to which alerts are posted, see ``Webhook``; None for nowhere.
         **where: Further arguments of ``service_of_run``.
 
     Raises:
@@ -107,7 +111,7 @@ def serve_run(
     listening = _listen(host, port)
     try:
         service = service_of_run(source, **where)
-        with service.live:
+        with service.live, Webhook(service.live, webhook, below=WATCHED) if webhook else nullcontext():
             address = f"http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}"
             _run_until(
                 make_app(service, token, limits), listening, (lambda: ready(address, service)) if ready else None

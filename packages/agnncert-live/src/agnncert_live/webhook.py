@@ -1,0 +1,153 @@
+"""``Webhook``: sends alerts of a live graph to one address, so that nobody has to ask for them."""
+
+import http.client
+import json
+import logging
+import queue
+import threading
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from agnncert.errors import SettingsError
+from agnncert_live.events import Applied
+from agnncert_live.graph import LiveGraph
+
+log = logging.getLogger(__name__)
+
+MOST_WAITING = 1_000  # batches; the oldest is given up when one more comes
+MOST_TARGETS = 1_000  # that one alert lists
+
+
+class Webhook:
+    """Posts an alert as JSON when a label flips or a radius falls below a threshold.
+
+    Alerts are sent one after another by a thread of their own, so a slow receiver never delays an event. An alert is
+    tried again when the receiver cannot be reached or answers with a status from 500 on, 408 or 429, and given up after
+    some tries; ``failed`` counts these. A receiver may get an alert twice, and knows it by its ``number``.
+
+    Only the given address is ever contacted: redirections are not followed, and neither proxies nor anything in a graph
+    or an event can change it.
+
+    Args:
+        live: The live graph.
+        url: Where to post, ``http://…`` or ``https://…``.
+        below: A radius that falls below this is an alert.
+        token: Sent as ``Authorization: Bearer …``; None for none.
+        tries: How often an alert is tried.
+        timeout: Seconds that the receiver has to answer.
+        pause: Seconds before the second try, doubled before each further one.
+
+    Example:
+        ``with Webhook(live, "https://soc.example/alerts", below=3): …``, and the receiver gets
+        ``{"number": 812, "targets": [{"target": "alice", "label": [0, 1], "radius": [2, 1], "flipped": true}], …}``.
+
+    Raises:
+        SettingsError: The address is not one of HTTP.
+    """
+
+    def __init__(
+        self,
+        live: LiveGraph,
+        url: str,
+        *,
+        below: float = 3,
+        token: str | None = None,
+        tries: int = 4,
+        timeout: float = 5.0,
+        pause: float = 0.5,
+    ) -> None:
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise SettingsError(f"{url!r:.200} is no address: {error}.") from None
+        plain = url.isascii() and url.isprintable() and " " not in url and parts.username is None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment or not plain:
+            raise SettingsError(
+                f"{url!r:.200}: expected an address such as https://host/path, without a user name; a token is sent "
+                "by token=."
+            )
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connect = lambda: kind(parts.hostname or "", port, timeout=timeout)
+        self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._headers = {"content-type": "application/json", "user-agent": "agnncert-live"}
+        if token is not None:
+            self._headers["authorization"] = f"Bearer {token}"
+        self._below, self._tries, self._pause = below, tries, pause
+        self._waiting: queue.Queue[bytes | None] = queue.Queue(MOST_WAITING)
+        self._closing = threading.Event()
+        self.sent = self.failed = 0
+        self._thread = threading.Thread(target=self._work, name="webhook", daemon=True)
+        self._thread.start()
+        self._end = live.subscribe(self._hear, below=below, flips=True)
+
+    def _hear(self, applied: Applied) -> None:
+        told = {one.target: one for one in (*applied.fell_below(self._below), *applied.flipped)}
+        targets = [
+            {"target": one.target, "label": list(one.label), "radius": list(one.radius), "flipped": one.flipped}
+            for one in list(told.values())[:MOST_TARGETS]
+        ]
+        alert = {"number": applied.number, "time": round(time.time(), 3), "in_all": len(told), "targets": targets}
+        body = json.dumps(alert).encode()
+        while True:
+            try:
+                self._waiting.put_nowait(body)
+                return
+            except queue.Full:
+                self._give_up_oldest()
+
+    def _give_up_oldest(self) -> None:
+        try:
+            self._waiting.get_nowait()
+        except queue.Empty:  # it was sent in the meantime
+            return
+        self._gave_up("more alerts came than the receiver took")
+
+    def _gave_up(self, why: str) -> None:
+        self.failed += 1
+        log.warning("an alert was given up: %s", why)
+
+    def _work(self) -> None:
+        while (body := self._waiting.get()) is not None:
+            why = ""
+            for attempt in range(self._tries):
+                if attempt and self._closing.wait(self._pause * 2 ** (attempt - 1)):
+                    break
+                why, again = self._post(body)
+                if not again:
+                    break
+            if why:
+                self._gave_up(why)
+            else:
+                self.sent += 1
+
+    def _post(self, body: bytes) -> tuple[str, bool]:
+        """Why it was not delivered (empty if it was), and whether another try may help."""
+        connection = self._connect()
+        try:
+            connection.request("POST", self._path, body, self._headers)
+            status = connection.getresponse().status
+        except (OSError, http.client.HTTPException) as error:
+            return f"the receiver cannot be reached ({type(error).__name__})", True
+        finally:
+            connection.close()
+        if 200 <= status < 300:
+            return "", False
+        return f"the receiver answered {status}", status >= 500 or status in (408, 429)
+
+    def close(self, patience: float = 10.0) -> None:
+        """Ends it: what waits is still sent, each alert once more at most, for so many seconds."""
+        self._end()
+        self._closing.set()
+        try:
+            self._waiting.put(None, timeout=patience)
+        except queue.Full:
+            return
+        self._thread.join(patience)
+
+    def __enter__(self) -> "Webhook":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
