@@ -145,12 +145,13 @@ def test_training_is_deterministic():
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_features_that_decide_alone_are_left_alone():
+@pytest.mark.parametrize("combine", ["sum", "mean"])
+def test_features_that_decide_alone_are_left_alone(combine):
     data = sample()
     data.x[:, 0] = 5.0 * (2 * data.y - 1)
     data.edge_index = torch.randint(0, data.num_nodes, (2, 400), generator=torch.Generator().manual_seed(0))
     model = ac.fit(ac.build_model("mlp", data, hidden_channels=8, num_layers=2), data,
-                   ac.StackedVotes(folds=2, epochs=40), **QUICK)  # fmt: skip
+                   ac.StackedVotes(combine=combine, folds=2, epochs=40), **QUICK)  # fmt: skip
     assert not bool(model.use_votes)
     certificate = ac.certify(model, data, model.defence)
     assert certificate.holds_against(ac.Budget(add_edges=np.inf, inject_nodes=np.inf, delete_edges=np.inf)).all()

@@ -68,8 +68,9 @@ class Webhook:
                 f"{url!r:.200}: expected an address such as https://host/path, without a user name; a token is sent "
                 "by token=."
             )
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._connect = lambda: kind(parts.hostname or "", port, timeout=timeout)
+        secure = parts.scheme == "https"
+        kind: type[http.client.HTTPConnection] = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        self._kind, self._address, self._timeout = kind, (parts.hostname, port), timeout
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._headers = {"content-type": "application/json", "user-agent": "agnncert-live"}
         if token is not None:
@@ -124,7 +125,7 @@ class Webhook:
 
     def _post(self, body: bytes) -> tuple[str, bool]:
         """Why it was not delivered (empty if it was), and whether another try may help."""
-        connection = self._connect()
+        connection = self._kind(*self._address, timeout=self._timeout)
         try:
             connection.request("POST", self._path, body, self._headers)
             status = connection.getresponse().status
