@@ -77,7 +77,7 @@ def defence_of(evidence: SampleEvidence) -> Smoothing:
     if method == RS.method and isinstance(noise, FlipNoise):
         return RS(1 - noise.p_add, noise.where, **how)
     if method == Interception.method and isinstance(noise, InterceptionNoise):
-        return Interception(noise.p_delete, noise.p_ablate, noise.hops, **how)
+        return Interception(noise.p_delete, noise.p_ablate, noise.hops, noise.skip, **how)
     raise CertificateError(f'no defence called "{method}" has {noise.kind} noise: its samples cannot be drawn again.')
 
 

@@ -115,6 +115,7 @@ class InterceptionSampler:
         self.batch = int(np.clip(_BATCH_WORK / (graph.num_nodes + graph.num_edges), 1, _LARGEST_BATCH))
         self._calls = BatchedCalls(call, graph)
         self._step = 1 if naive else max(1, CHUNK_ROWS // graph.num_nodes)
+        self._own = self._calls.logits_without_edges() if noise.skip else None
 
     def counts(self, rng: np.random.Generator, first: int, last: int) -> IntArray:
         """Class counts of the samples ``first`` to ``last - 1`` of one batch."""
@@ -125,7 +126,8 @@ class InterceptionSampler:
             copy, arc = kept[here].nonzero()
             node = np.tile(np.arange(self.graph.num_nodes), len(hidden[here]))
             ends = self._calls.edge_index[:, arc] + copy * self.graph.num_nodes
-            label = self._calls.labels(node, ends, self._calls.values(arc), hidden=hidden[here].ravel())
+            own = None if self._own is None else self._own.repeat(len(hidden[here]), 1)
+            label = self._calls.labels(node, ends, self._calls.values(arc), hidden=hidden[here].ravel(), added=own)
             label = label.reshape(-1, self.graph.num_nodes)[:, self.rows]
             np.add.at(counts, (np.tile(np.arange(self.num_targets), len(label)), label.ravel()), 1)
         return counts
@@ -152,6 +154,8 @@ class Interception(Smoothing):
         p_ablate: Probability that the features of a node are deleted: they become zeros.
         hops: A prediction depends on features of nodes at most so many edges away; the number of message-passing layers
             of most models. The model is probed for it.
+        skip: Whether the logits of the model without edges and noise are added to those of each noisy graph, in
+            training too: the paper's skip connection. A target then sees its own features, which are not covered.
 
     Example:
         >>> Interception(p_ablate=0.9).noise(1).unit
@@ -163,14 +167,20 @@ class Interception(Smoothing):
     p_delete: float = 0.3
     p_ablate: float = 0.85
     hops: int = 3
+    skip: bool = False
 
     def noise(self, num_features: int) -> InterceptionNoise:
         """The noise; the number of features does not matter to it."""
-        return InterceptionNoise(self.p_delete, self.p_ablate, self.hops)
+        return InterceptionNoise(self.p_delete, self.p_ablate, self.hops, self.skip)
+
+    @property
+    def adds_own_logits(self) -> bool:
+        """Whether there is a skip connection."""
+        return self.skip
 
     def drawn(self) -> dict[str, float]:
         """The settings that samples depend on; paths are counted apart from them."""
-        return {"p_delete": self.p_delete, "p_ablate": self.p_ablate}
+        return {"p_delete": self.p_delete, "p_ablate": self.p_ablate} | ({"skip": True} if self.skip else {})
 
     def sources(self, graph: CanonicalGraph, rows: IntArray) -> Sources:
         """The nodes that reach each target, with their paths."""

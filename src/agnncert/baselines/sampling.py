@@ -193,6 +193,12 @@ class BatchedCalls:
         nodes = np.arange(self._features.x.size(0))
         return self.labels_in_parts(nodes, np.empty((2, 0), dtype=np.int64), np.empty(0, dtype=np.int64), nodes)
 
+    def logits_without_edges(self) -> Tensor:
+        """Logits of every node from its own features, without edges."""
+        none = torch.empty((2, 0), dtype=torch.int64)
+        logits: Tensor = self.call(self._features.x, none, self.values(np.empty(0, dtype=np.int64)))
+        return logits
+
     def values(self, arc: IntArray) -> dict[str, Tensor]:
         """Weights and attributes of some edges of the graph, as far as the model takes them."""
         return {name: value.index_select(0, torch.from_numpy(arc)) for name, value in self._values.items()}
@@ -204,6 +210,7 @@ class BatchedCalls:
         values: dict[str, Tensor],
         batch: IntArray | None = None,
         hidden: npt.NDArray[np.bool_] | None = None,
+        added: Tensor | None = None,
     ) -> IntArray:
         """Predictions on one union: of every copy, or of every graph of ``batch``.
 
@@ -213,16 +220,23 @@ class BatchedCalls:
             values: Edge values, from :meth:`values`.
             batch: Graph task: the graph that each copy belongs to.
             hidden: Which copies have zeros as features; none when not given.
+            added: Logits that are added to those of each copy.
         """
         blank = None if hidden is None else torch.from_numpy(hidden)
-        return self.labels_of(self._features.rows(torch.from_numpy(node), blank), edge_index, values, batch)
+        return self.labels_of(self._features.rows(torch.from_numpy(node), blank), edge_index, values, batch, added)
 
     def labels_of(
-        self, x: Tensor, edge_index: IntArray, values: dict[str, Tensor], batch: IntArray | None = None
+        self,
+        x: Tensor,
+        edge_index: IntArray,
+        values: dict[str, Tensor],
+        batch: IntArray | None = None,
+        added: Tensor | None = None,
     ) -> IntArray:
         """As :meth:`labels`, with other features ``x`` than the graph has."""
         edges = torch.from_numpy(np.ascontiguousarray(edge_index))
         logits = self.call(x, edges, values, None if batch is None else torch.from_numpy(batch))
+        logits = logits if added is None else logits + added
         if not bool(torch.isfinite(logits).all()):
             raise ModelContractError(
                 "the model returned logits that are not finite on a noisy graph: its prediction there is undefined, "

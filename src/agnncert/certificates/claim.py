@@ -413,7 +413,8 @@ def _about_interception(noise: Mapping[str, Any]) -> tuple[list[str], list[str],
         "on those alone (probed, not proved).",
         "The paths to each target are those of the graph (counted again if the graph is given).",
     ]
-    return covers, assumes, ["Edges added or deleted, changed weights of edges, injected and deleted nodes."]
+    own = ["Changed features of the target itself, which the model sees without noise."] if "skip" in noise else []
+    return covers, assumes, [*own, "Edges added or deleted, changed weights of edges, injected and deleted nodes."]
 
 
 def _about_flips(noise: Mapping[str, Any], task: str) -> tuple[list[str], list[str], list[str]]:

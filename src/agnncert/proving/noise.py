@@ -380,6 +380,7 @@ class InterceptionNoise(Noise):
         p_delete: Probability that a directed edge is deleted.
         p_ablate: Probability that the features of a node are deleted.
         hops: A prediction depends on features of nodes at most so many edges away.
+        skip: Whether a prediction also sees the target's own features without noise; then nothing is proved about them.
     """
 
     kind: ClassVar[str] = "interception"
@@ -387,6 +388,7 @@ class InterceptionNoise(Noise):
     p_delete: float
     p_ablate: float
     hops: int
+    skip: bool = False
 
     def __post_init__(self) -> None:
         check_probability("p_delete", self.p_delete, _NO_GRAPH)
@@ -395,6 +397,12 @@ class InterceptionNoise(Noise):
             raise SettingsError("p_delete and p_ablate are both 0: without noise nothing can be certified. Raise one.")
         if isinstance(self.hops, bool) or not isinstance(self.hops, int) or not 1 <= self.hops <= MOST_HOPS:
             raise SettingsError(f"hops={self.hops!r}: expected a whole number from 1 to {MOST_HOPS}.")
+        if not isinstance(self.skip, bool):
+            raise SettingsError(f"skip={self.skip!r}: expected True or False.")
+
+    def settings(self) -> dict[str, Any]:
+        """Kind and parameters; ``skip`` only if it is set."""
+        return {name: value for name, value in super().settings().items() if name != "skip" or value}
 
     def silences(self, paths: IntArray) -> FloatArray:
         """Least probability that noise intercepts all messages of each node, shape ``[num_nodes]``.
@@ -430,7 +438,8 @@ class InterceptionNoise(Noise):
 
     def holds(self, budget: Budget, bounds: ClassBounds) -> BoolArray:
         """Whether each target keeps its label against ``budget``; nothing but changed features is covered."""
-        if goes_beyond(budget, "change_features", "target_features"):
+        own = () if self.skip else ("target_features",)
+        if goes_beyond(budget, "change_features", *own):
             return np.zeros(len(bounds.label), dtype=bool)
         nodes = np.full(len(bounds.label), float(budget.change_features))
         return self.withstands(nodes, budget.target_features, bounds)

@@ -240,6 +240,8 @@ class NodeObjective(OnNodes):
     def _terms(self, graph: CanonicalGraph, features: Features) -> Iterator[Tensor]:
         y = self.y[self.rows]
         logits = self.call(features.rows(torch.arange(graph.num_nodes)), graph.edge_index, self.call.edge_values(graph))
+        if self.noise is not None and self.noise.adds_own_logits:
+            logits = logits + self.call(self.graph.x.to(self.call.dtype), *no_edges(self.graph, self.call.takes))
         yield row_losses(logits[self.rows], y, self.class_weight).mean()
         if self.layout is None:
             return

@@ -95,7 +95,7 @@ def _check_paths(start: Numbers, paths: Numbers, num_targets: int, hops: int) ->
 
 def _check_noise(noise: Any, task: str) -> None:
     _require(isinstance(noise, dict) and noise.get("kind") in list(_PARAMETERS), f"the noise is {reprlib.repr(noise)}")
-    known = _PARAMETERS[noise["kind"]]
+    known = _PARAMETERS[noise["kind"]] | ({"skip"} & set(noise) if noise["kind"] == "interception" else set())
     _require(set(noise) == known, f"{noise['kind']} noise has {reprlib.repr(sorted(noise))}, expected {sorted(known)}")
     rates = {name: value for name, value in noise.items() if name.startswith("p_")}
     _require(
@@ -110,6 +110,7 @@ def _check_noise(noise: Any, task: str) -> None:
     elif noise["kind"] == "interception":
         hops = noise["hops"]
         _require(type(hops) is int and 1 <= hops <= MOST_HOPS, f"hops is {reprlib.repr(hops)}")
+        _require(noise.get("skip", True) is True, f"skip is {reprlib.repr(noise.get('skip'))}")
         _require(task == "node", "noise that intercepts messages proves nothing about whole graphs")
     else:
         on_edges, on_features = _noise_on(noise, ""), _noise_on(noise, "_feature")
@@ -329,7 +330,7 @@ def holds(noise: Noise, bounds: Bounds, budget: Budget) -> Flags:
     if budget.change_edges or budget.delete_nodes:
         return nowhere
     if noise["kind"] == "interception":
-        if any(edges) or injected:
+        if any(edges) or injected or ("skip" in noise and budget.target_features):
             return nowhere
         changed = np.full(len(nowhere), float(budget.change_features))
         return _withstands_changed(noise, bounds, changed, bool(budget.target_features))

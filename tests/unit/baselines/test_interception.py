@@ -105,6 +105,62 @@ def test_counts_are_those_of_the_noisy_graphs_that_were_drawn():
     assert np.array_equal(sampler.counts(stream(0, 1, 0), 0, 40), expected)
 
 
+@torch.no_grad()
+def test_a_skip_connection_adds_the_logits_of_own_features_without_noise():
+    data, model = random_graph(12, 24), node_model()
+    graph, noise = canonical(data), InterceptionNoise(0.3, 0.6, 2, skip=True)
+    sampler = InterceptionSampler(bind(model, graph, "node"), graph, np.arange(12), noise)
+    kept, hidden = _draw(stream(0, 1, 0), graph, noise, sampler.batch)
+    own = model(graph.x, graph.edge_index[:, :0])
+    expected, without = np.zeros((2, 12, sampler.num_classes), dtype=int)
+    for edges, nodes in zip(kept[:40], hidden[:40], strict=True):
+        x = graph.x * torch.from_numpy(~nodes)[:, None]
+        logits = model(x, graph.edge_index[:, torch.from_numpy(edges)])
+        expected[np.arange(12), (logits + own).argmax(1).numpy()] += 1
+        without[np.arange(12), logits.argmax(1).numpy()] += 1
+    assert np.array_equal(sampler.counts(stream(0, 1, 0), 0, 40), expected)
+    assert not np.array_equal(expected, without)
+
+
+def test_with_a_skip_connection_own_features_are_not_covered_and_the_file_says_so(tmp_path):
+    data, model = random_graph(25, 40), node_model()
+    plain, skip = (ac.certify(model, data, Interception(0.5, 0.95, 2, skip=own, **FEW)) for own in (False, True))
+    own = ac.Budget(target_features=True)
+    assert plain.holds_against(own).any()
+    assert not skip.holds_against(own).any()
+    assert skip.holds_against(ac.Budget(change_features=1)).any()
+    assert any("the target itself" in words for words in skip.claim.not_proved)
+    assert not any("the target itself" in words for words in plain.claim.not_proved)
+    skip.save(tmp_path / "skip.cert", budgets=[own, ac.Budget(change_features=1)])
+    assert ac.verify(tmp_path / "skip.cert", data=data, model=model, recheck=1)
+    assert redraw(skip.evidence, model, data, None).counts.tolist() == skip.counts.tolist()
+
+
+def test_a_skip_connection_that_is_struck_from_a_file_is_noticed(tmp_path):
+    skip = ac.certify(node_model(), random_graph(25, 40), Interception(0.5, 0.95, 2, skip=True, **FEW))
+    skip.save(tmp_path / "skip.cert")
+    for told in (None, False, 1):
+        header, arrays = open_up(tmp_path / "skip.cert")
+        if told is None:
+            del header["settings"]["noise"]["skip"]
+        else:
+            header["settings"]["noise"]["skip"] = told
+        write_sealed(tmp_path / "forged.cert", header, arrays)
+        assert not ac.verify(tmp_path / "forged.cert")
+
+
+def test_training_with_a_skip_connection_uses_own_features():
+    data = random_graph(40, 60)
+    data.train_mask = torch.arange(40) < 25
+    data.val_mask, data.y = ~data.train_mask, torch.arange(40) % 3
+    weights = []
+    for skip in (False, True):
+        torch.manual_seed(0)
+        model = ac.fit(ac.build_model("gcn", data, seed=0), data, Interception(0.3, 0.9, 2, skip=skip), epochs=3)
+        weights.append(torch.cat([parameter.flatten() for parameter in model.parameters()]))
+    assert not torch.equal(*weights)
+
+
 def test_noisy_training_data_keeps_the_rest_of_the_graph():
     data = random_graph(40, 100)
     noisy = Interception(0.5, 0.5).noisy(data, torch.Generator().manual_seed(0))
