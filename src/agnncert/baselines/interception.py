@@ -5,7 +5,7 @@ the attack; the paths are counted for the number of hops that the defence states
 features are zeros instead of a learned vector; there is no connection that skips the noise.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -167,7 +167,7 @@ class Interception(Smoothing):
     p_delete: float = 0.3
     p_ablate: float = 0.85
     hops: int = 3
-    skip: bool = False
+    skip: bool = field(default=False, repr=False)  # files of certificates without it stay as they were
 
     def noise(self, num_features: int) -> InterceptionNoise:
         """The noise; the number of features does not matter to it."""
