@@ -224,9 +224,9 @@ def _end_of_header(blob: bytes) -> int:
 
 
 def is_command(character: str) -> bool:
-    """Whether a character is no text: a control character, half of a pair of surrogates, or one that turns the text."""
-    turns = unicodedata.bidirectional(character) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
-    return turns or (unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t")
+    """Whether a character is no text: it controls, hides, turns or breaks the text, or is half of a surrogate pair."""
+    kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")  # joiners are part of words in some scripts, and of emoji
+    return unicodedata.category(character) in kinds and character not in "\n\t\u200c\u200d"
 
 
 def visible(value: Any) -> Any:

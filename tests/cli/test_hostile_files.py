@@ -25,7 +25,7 @@ from agnncert.report.summary import ReportContext
 
 from ..support.synthetic import made_up_certificate
 
-ESCAPES = "\x1b[2J\x9b31m\u202egnitset\u2066\x07"
+ESCAPES = "\x1b[2J\x9b31m\u202egnitset\u2066\x07\u200f\u2028\U000e0041"
 FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "=1"]
 
 
@@ -76,11 +76,11 @@ def test_names_in_a_run_folder_reach_report_and_screen_with_visible_escapes(agnn
     data = json.loads(file.read_text(encoding="utf-8"))
     data["name"], data["class_names"] = f"name{ESCAPES}", [f"cat{ESCAPES}", "dog"]
     file.write_text(json.dumps(data), encoding="utf-8")
-    assert RunFolder(certified).data["class_names"][0] == r"cat\x1b[2J\x9b31m\u202egnitset\u2066\x07"
+    assert RunFolder(certified).data["class_names"][0] == r"cat\x1b[2J\x9b31m\u202egnitset\u2066\x07\u200f\u2028\U000e0041"
     answer = agnncert("report", certified)
     assert answer.status == 0, answer.err
     for text in (shown_by(certified / "report.html"), answer.out, answer.err):
-        assert not re.search("[\x1b\x9b\u202e\u2066\x07]", text)
+        assert not re.search("[\x1b\x9b\u202e\u2066\x07\u200f\u2028\U000e0041]", text)
     assert r"\u202e" in shown_by(certified / "report.html")
 
 
@@ -92,7 +92,7 @@ def test_a_context_is_shown_with_visible_escapes(tmp_path) -> None:
         environment={f"key{ESCAPES}": [ESCAPES]}, choice=ESCAPES, certificate_path=ESCAPES, run_path=ESCAPES,
     )  # fmt: skip
     page = build_report(certificate, tmp_path / "page.html", context=context)
-    assert not re.search("[\x1b\x9b\u202e\u2066\x07]", shown_by(page))
+    assert not re.search("[\x1b\x9b\u202e\u2066\x07\u200f\u2028\U000e0041]", shown_by(page))
 
 
 def test_a_table_holds_no_formula() -> None:

@@ -2,67 +2,107 @@
 
     python -m tests.mutation.random_mutations --number 100 --seed 0
 
-By hand, not part of the test suite: it takes an hour or two. Each mutation is one comparison flipped, one whole number
-off by one, or one term dropped. It is made in a copy of the library, and the tests that belong to the file are run one
-stage after the other until one fails. Survivors are listed in ``experiments/results/random-mutations.md``; those for
-which ``equivalent.json`` has an argument are equivalent: no test could tell them apart.
+By hand, not part of the test suite: it takes about an hour on one core. Each mutation is one comparison flipped, one
+whole number off by one, or one term dropped. This process loads what is slow to import, and forks for each mutation: the
+child imports the mutated text in the place of the file, and runs the tests that belong to the file until one fails. A
+child may use so many seconds of processor time, so that a busy machine changes no outcome. Outcomes are rows of
+``experiments/results/random-mutations.jsonl``, and a mutation that has one is not tried again. Survivors are listed in
+``random-mutations.md`` beside it; those for which ``equivalent.json`` has an argument are equivalent: no test could tell
+them apart.
 """
 
 import argparse
 import ast
 import copy
+import importlib
+import importlib.util
 import json
 import os
 import random
-import shutil
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 SOURCE = PROJECT / "src" / "agnncert"
-TABLE = PROJECT / "experiments" / "results" / "random-mutations.md"
+ROWS = PROJECT / "experiments" / "results" / "random-mutations.jsonl"
+TABLE = ROWS.with_suffix(".md")
 ARGUMENTS = Path(__file__).parent / "equivalent.json"
+SLOW_IMPORTS = (
+    "numpy",
+    "scipy.stats",
+    "scipy.optimize",
+    "safetensors.torch",
+    "torch",
+    "torch_geometric.nn",
+    "torch_geometric.data",
+)
 
+OF_FILES = ("tests/golden", "tests/corpus")
 OF_PROVER = (
-    "tests/golden tests/corpus -k still or true",
     "tests/unit/proving",
-    "tests/unit/verifier tests/unit/baselines/test_smoothing.py",
-    "tests/laws/test_votes.py tests/laws/test_own_groups.py tests/laws/test_collective.py tests/laws/test_exhaustive.py",
+    *OF_FILES,
+    "tests/unit/verifier",
+    "tests/unit/baselines/test_smoothing.py",
+    "tests/laws/test_votes.py",
+    "tests/laws/test_own_groups.py",
+    "tests/laws/test_collective.py",
+    "tests/laws/test_exhaustive.py",
 )
 OF_VERIFIER = (
-    "tests/corpus -k true or alone",
     "tests/unit/verifier",
-    "tests/unit/certificates tests/unit/proving/test_evidence.py tests/unit/test_verdict.py",
-    "tests/forger/test_honest.py tests/forger/test_forgeries.py tests/forger/test_sample_forgeries.py",
+    *OF_FILES,
+    "tests/unit/certificates",
+    "tests/unit/proving/test_evidence.py",
+    "tests/unit/test_verdict.py",
+    "tests/forger/test_forgeries.py",
+    "tests/forger/test_sample_forgeries.py",
 )
 OF_STACKED = (
-    "tests/golden tests/corpus -k still or true",
     "tests/unit/test_stacked.py",
-    "tests/laws/test_stacked_votes.py tests/laws/test_stacked_graphs.py",
+    *OF_FILES,
+    "tests/laws/test_stacked_votes.py",
+    "tests/laws/test_stacked_graphs.py",
 )
 OF_RECOMPUTATION = (
-    "tests/corpus",
-    "tests/unit/test_recompute.py tests/golden tests/mutation/test_structure_broken_on_purpose.py",
-    "tests/mutation/test_verifier_broken_on_purpose.py tests/unit/test_certifier.py",
-    "tests/forger/test_honest.py tests/forger/test_forgeries.py tests/forger/test_sample_forgeries.py",
+    "tests/unit/test_recompute.py",
+    *OF_FILES,
+    "tests/mutation/test_structure_broken_on_purpose.py",
+    "tests/unit/test_certifier.py",
+    "tests/forger/test_honest.py",
+    "tests/forger/test_forgeries.py",
+    "tests/forger/test_sample_forgeries.py",
 )
 OF_GUARD = (
     "tests/unit/engine/test_rounding.py",
-    "tests/unit/engine tests/golden",
-    "tests/forger/test_honest.py tests/oracle/test_engines.py",
+    "tests/unit/engine/test_recheck.py",
+    "tests/golden",
+    "tests/oracle/test_engines.py",
 )
-STAGES = {
+OF_COVER = (
+    "tests/unit/engine/test_cover.py",
+    "tests/golden",
+    "tests/oracle/test_engines.py",
+    "tests/laws/test_exhaustive.py",
+)
+TESTS = {
     "proving/theorems": OF_PROVER,
     "proving/per_neighbour": OF_PROVER,
     "proving/evidence": OF_PROVER,
     "proving/bounds": OF_PROVER,
     "proving/noise": OF_PROVER,
     "proving/samples": OF_PROVER,
+    "proving/measures": ("tests/unit/proving/test_measures.py", "tests/unit/training/test_threshold.py"),
     "proving/stacked": OF_STACKED,
     "certificates/votes": OF_VERIFIER,
     "verifier/check": OF_VERIFIER,
@@ -71,7 +111,9 @@ STAGES = {
     "verifier/recount_samples": OF_VERIFIER,
     "verifier/recount_stacked": OF_STACKED,
     "recompute": OF_RECOMPUTATION,
+    "verdict": OF_RECOMPUTATION,
     "engine/rounding": OF_GUARD,
+    "engine/cover": OF_COVER,
 }
 FLIPPED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -168,32 +210,76 @@ def all_mutations(file: str) -> dict[Mutation, str]:
     return found
 
 
-def judged(mutation: Mutation, text: str, copied: Path, seconds: float) -> str:
-    """Which stage of tests notices the mutation; "survived" if none does."""
-    place = copied / "agnncert" / f"{mutation.file}.py"
-    place.write_text(text, encoding="utf-8")
-    paths = [str(copied), str(PROJECT), *(str(path) for path in sorted(PROJECT.glob("packages/*/src")))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
-    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
-    try:
-        for stage in STAGES[mutation.file]:
-            tests, _, chosen = stage.partition(" -k ")
-            words = [*pytest, *tests.split(), *(["-k", chosen] if chosen else [])]
+class Mutated(SourceFileLoader):
+    """Loads one module from another text; beside it, finds that module for the import system."""
+
+    def __init__(self, file: str, text: str):
+        super().__init__("agnncert." + file.replace("/", "."), str(SOURCE / f"{file}.py"))
+        self.text = text
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """This loader, if it is asked for the mutated module."""
+        return importlib.util.spec_from_file_location(name, self.path, loader=self) if name == self.name else None
+
+    def get_code(self, fullname: str):
+        """The mutated text, compiled; nothing is read from a cache, and nothing written to it."""
+        return compile(self.text, self.path, "exec")
+
+
+class FirstFailure:
+    """Notes in a file which test failed first."""
+
+    def __init__(self, place: Path):
+        self.place = place
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Called by pytest after each part of each test."""
+        if report.failed:
+            self.place.write_text(report.nodeid, encoding="utf-8")
+
+
+def run_tests(file: str, text: str, note: Path, seconds: int) -> int:
+    """In a child process: runs the tests of a file with another text in its place; pytest's exit status."""
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+    os.chdir(PROJECT)
+    nowhere = os.open(note.with_suffix(".out"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    sys.meta_path.insert(0, Mutated(file, text))
+    options = [
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+    ]
+    return int(pytest.main([*options, *TESTS[file]], plugins=[FirstFailure(note)]))
+
+
+def judged(file: str, text: str, seconds: int) -> str:
+    """Which test notices that a file has another text; "survived" if none does."""
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        note = Path(folder) / "failed"
+        child = os.fork()
+        if child == 0:
             try:
-                done = subprocess.run(
-                    words, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False, timeout=seconds
-                )
-            except subprocess.TimeoutExpired:
-                return f"too slow in {tests.split()[0]}"
-            if done.returncode == 1:
-                return next(
-                    (line.split(" ")[1] for line in done.stdout.splitlines() if line.startswith("FAILED")), tests
-                )
-            if done.returncode != 0:
-                return f"the tests cannot even be read: {tests.split()[0]}"
-        return "survived"
-    finally:
-        shutil.copy(SOURCE / f"{mutation.file}.py", place)
+                status = run_tests(file, text, note, seconds)
+            except BaseException:
+                status = 70
+            os._exit(status)
+        _, ended = os.waitpid(child, 0)
+        if os.WIFSIGNALED(ended):
+            limited = os.WTERMSIG(ended) in (signal.SIGXCPU, signal.SIGKILL)
+            return "too slow" if limited else f"ended by signal {os.WTERMSIG(ended)}"
+        status = os.WEXITSTATUS(ended)
+        if status == 0:
+            return "survived"
+        return (
+            note.read_text(encoding="utf-8") if note.is_file() else f"the tests cannot even be read (status {status})"
+        )
 
 
 def write_table(outcomes: dict[Mutation, str], seed: int) -> None:
@@ -219,43 +305,54 @@ def write_table(outcomes: dict[Mutation, str], seed: int) -> None:
             f"| `{m.file}` | {m.line} | `{before}` | `{after}` | {arguments.get(m.key, '**no test notices it**')} |"
         )
     lines += ["", "| file | drawn | survived |", "|---|---|---|"]
-    for file in STAGES:
+    for file in TESTS:
         of_file = [mutation for mutation in outcomes if mutation.file == file]
         lines.append(f"| `{file}` | {len(of_file)} | {sum(mutation in survivors for mutation in of_file)} |")
     TABLE.parent.mkdir(exist_ok=True)
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def commit() -> str:
+    """The commit whose text is mutated."""
+    words = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
+    return subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main() -> None:
-    """Draws mutations, judges them and writes the table; what was judged before, by the same text, is kept."""
+    """Draws mutations, judges those without a row, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--number", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=400, help="time limit of a stage")
-    parser.add_argument("--known", type=Path, help="file with outcomes, read before and written after each mutation")
+    parser.add_argument(
+        "--seconds", type=int, default=300, help="processor time that the tests of one mutation may use"
+    )
+    parser.add_argument("--again", action="store_true", help="judge those that survived once more")
     given = parser.parse_args()
+    known = {row["key"]: row for row in map(json.loads, ROWS.read_text().splitlines())} if ROWS.is_file() else {}
     texts: dict[Mutation, str] = {}
-    for file in STAGES:
+    for file in TESTS:
         texts |= all_mutations(file)
     drawn = random.Random(given.seed).sample(list(texts), given.number)
-    known = json.loads(given.known.read_text()) if given.known and given.known.is_file() else {}
-    outcomes: dict[Mutation, str] = {}
-    with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
-        copied = Path(folder) / "src"
-        shutil.copytree(SOURCE, copied / "agnncert")
-        for file in {stages: file for file, stages in STAGES.items()}.values():  # tests that fail anyway tell nothing
-            plain = judged(Mutation(file, 0, "", ""), (SOURCE / f"{file}.py").read_text(), copied, 3 * given.seconds)
-            print(f"{file} as it is: {plain}", flush=True)
-            if plain != "survived":
-                sys.exit(f"without any mutation: {plain}")
-        for number, mutation in enumerate(drawn):
-            begin, name = time.monotonic(), json.dumps(asdict(mutation))
-            outcomes[mutation] = known.get(name) or judged(mutation, texts[mutation], copied, given.seconds)
-            known[name] = outcomes[mutation]
-            if given.known:
-                given.known.write_text(json.dumps(known, indent=1))
-            print(f"{number:4} {time.monotonic() - begin:5.0f} s  {mutation.key}  =>  {outcomes[mutation]}", flush=True)
-    write_table(outcomes, given.seed)
+    for name in SLOW_IMPORTS:
+        importlib.import_module(name)
+    plain: dict[tuple[str, ...], str] = {}  # tests that fail anyway tell nothing
+    for number, mutation in enumerate(drawn):
+        row = known.get(mutation.key)
+        if row and not (given.again and row["outcome"] == "survived"):
+            continue
+        tests = TESTS[mutation.file]
+        if tests not in plain:
+            plain[tests] = judged(mutation.file, (SOURCE / f"{mutation.file}.py").read_text(), given.seconds)
+            print(f"{mutation.file} as it is: {plain[tests]}", flush=True)
+        if plain[tests] != "survived":
+            sys.exit(f"without any mutation: {plain[tests]}")
+        begin = time.monotonic()
+        outcome = judged(mutation.file, texts[mutation], given.seconds)
+        known[mutation.key] = {"key": mutation.key, **asdict(mutation), "outcome": outcome, "commit": commit()}
+        with ROWS.open("a") as rows:
+            rows.write(json.dumps(known[mutation.key]) + "\n")
+        print(f"{number:4} {time.monotonic() - begin:5.0f} s  {mutation.key}  =>  {outcome}", flush=True)
+    write_table({mutation: known[mutation.key]["outcome"] for mutation in drawn}, given.seed)
 
 
 if __name__ == "__main__":

@@ -199,7 +199,9 @@ def test_python_objects_are_never_unpickled(folder):
 HEADERS = [
     b"{'descr': '<i8', 'fortran_order': False, 'shape': (12,", b"{'descr': '<i8', 'fortran", b"{'descr': \"\"\"",
     b"", b"(", b"{'descr': '<i8', 'fortran_order': False, 'shape': ('a',)}", b"\x00" * 40, b"{'descr': []}", b"1" * 5_000,
-    b"{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}", b"[" * 300,
+    b"{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}", b"[" * 300, b"--" * 3_000 + b"1", b"-" * 9_000 + b"1",
+    b"{'descr': '<i8', 'fortran_order': False, 'shape': (9223372036854775808,)}",
+    b"{'descr': '<i8', 'fortran_order': False, 'shape': (True,)}", b"{'descr': ('<i8',), 'fortran_order': False, 'shape': (1,)}",
 ]  # fmt: skip
 
 
