@@ -48,61 +48,51 @@ SLOW_IMPORTS = (
     "torch_geometric.data",
 )
 
-OF_FILES = ("tests/golden", "tests/corpus")
-OF_PROVER = (
-    "tests/unit/proving",
-    *OF_FILES,
-    "tests/unit/verifier",
-    "tests/unit/baselines/test_smoothing.py",
-    "tests/laws/test_votes.py",
-    "tests/laws/test_own_groups.py",
-    "tests/laws/test_collective.py",
+# One round of tests after the other is run until a test fails: what is quick and close to the file comes first.
+OF_FILES = "tests/golden tests/corpus"
+OF_BALLOTS = (
+    "tests/unit/proving/test_theorems.py tests/unit/proving/test_evidence.py tests/unit/proving/test_certificate.py",
+    f"{OF_FILES} tests/unit/verifier/test_recount.py",
+    "tests/laws/test_votes.py tests/laws/test_own_groups.py tests/laws/test_collective.py",
     "tests/laws/test_exhaustive.py",
+)
+OF_SAMPLES = (
+    "tests/unit/proving/test_bounds.py tests/unit/proving/test_deletions.py tests/unit/proving/test_flips.py "
+    "tests/unit/proving/test_samples.py",
+    f"{OF_FILES} tests/unit/verifier/test_recount_samples.py",
+    "tests/unit/baselines/test_smoothing.py tests/unit/baselines/test_interception.py",
 )
 OF_VERIFIER = (
     "tests/unit/verifier",
-    *OF_FILES,
-    "tests/unit/certificates",
-    "tests/unit/proving/test_evidence.py",
-    "tests/unit/test_verdict.py",
-    "tests/forger/test_forgeries.py",
-    "tests/forger/test_sample_forgeries.py",
+    f"{OF_FILES} tests/unit/certificates tests/unit/proving/test_evidence.py tests/unit/test_verdict.py",
+    "tests/forger/test_sample_forgeries.py tests/forger/test_forgeries.py",
 )
 OF_STACKED = (
     "tests/unit/test_stacked.py",
-    *OF_FILES,
-    "tests/laws/test_stacked_votes.py",
+    f"{OF_FILES} tests/laws/test_stacked_votes.py",
     "tests/laws/test_stacked_graphs.py",
 )
 OF_RECOMPUTATION = (
-    "tests/unit/test_recompute.py",
-    *OF_FILES,
-    "tests/mutation/test_structure_broken_on_purpose.py",
-    "tests/unit/test_certifier.py",
-    "tests/forger/test_honest.py",
+    "tests/unit/test_recompute.py tests/corpus",
+    "tests/golden tests/mutation/test_structure_broken_on_purpose.py tests/unit/test_verdict.py",
+    "tests/unit/test_certifier.py tests/forger/test_honest.py tests/forger/test_sample_forgeries.py "
     "tests/forger/test_forgeries.py",
-    "tests/forger/test_sample_forgeries.py",
 )
 OF_GUARD = (
     "tests/unit/engine/test_rounding.py",
-    "tests/unit/engine/test_recheck.py",
-    "tests/golden",
+    "tests/unit/engine/test_recheck.py tests/golden",
     "tests/oracle/test_engines.py",
 )
-OF_COVER = (
-    "tests/unit/engine/test_cover.py",
-    "tests/golden",
-    "tests/oracle/test_engines.py",
-    "tests/laws/test_exhaustive.py",
-)
+OF_COVER = ("tests/unit/engine/test_cover.py", "tests/golden tests/corpus tests/laws/test_exhaustive.py")
+OF_MEASURES = ("tests/unit/proving/test_measures.py", "tests/unit/training/test_threshold.py")
 TESTS = {
-    "proving/theorems": OF_PROVER,
-    "proving/per_neighbour": OF_PROVER,
-    "proving/evidence": OF_PROVER,
-    "proving/bounds": OF_PROVER,
-    "proving/noise": OF_PROVER,
-    "proving/samples": OF_PROVER,
-    "proving/measures": ("tests/unit/proving/test_measures.py", "tests/unit/training/test_threshold.py"),
+    "proving/theorems": OF_BALLOTS,
+    "proving/per_neighbour": OF_BALLOTS,
+    "proving/evidence": OF_BALLOTS,
+    "proving/bounds": OF_SAMPLES,
+    "proving/noise": OF_SAMPLES,
+    "proving/samples": OF_SAMPLES,
+    "proving/measures": OF_MEASURES,
     "proving/stacked": OF_STACKED,
     "certificates/votes": OF_VERIFIER,
     "verifier/check": OF_VERIFIER,
@@ -129,12 +119,14 @@ class Mutation:
 
     Attributes:
         file: Module, without suffix.
+        function: The function or class that holds the expression; empty at the top level.
         line: Where the expression begins.
         before: The expression.
         after: What stands in its place.
     """
 
     file: str
+    function: str
     line: int
     before: str
     after: str
@@ -142,7 +134,7 @@ class Mutation:
     @property
     def key(self) -> str:
         """By this, ``equivalent.json`` names it."""
-        return f"{self.file}: {self.before} -> {self.after}"
+        return f"{self.file}.{self.function}: {self.before} -> {self.after}"
 
 
 def places(tree: ast.AST) -> Iterator[ast.expr]:
@@ -200,11 +192,14 @@ def all_mutations(file: str) -> dict[Mutation, str]:
     for line in text.encode().splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     found = {}
-    for node in places(ast.parse(text)):  # expressions inside of texts are left out: their places are not known
+    tree = ast.parse(text)
+    holders = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    for node in places(tree):  # expressions inside of texts are left out: their places are not known
         begin, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
         for other in mutations_of(node):
             changed = text.encode()[:begin] + f"({ast.unparse(other)})".encode() + text.encode()[end:]
-            made = Mutation(file, node.lineno, ast.unparse(node), ast.unparse(other))
+            function = ".".join(one.name for one in holders if one.lineno <= node.lineno <= one.end_lineno)
+            made = Mutation(file, function, node.lineno, ast.unparse(node), ast.unparse(other))
             if ast.dump(node) != ast.dump(other):
                 found[made] = changed.decode()
     return found
@@ -238,14 +233,14 @@ class FirstFailure:
             self.place.write_text(report.nodeid, encoding="utf-8")
 
 
-def run_tests(file: str, text: str, note: Path, seconds: int) -> int:
-    """In a child process: runs the tests of a file with another text in its place; pytest's exit status."""
+def run_tests(tests: str, loader: Mutated, note: Path, seconds: int) -> int:
+    """In a child process: runs tests with another text in the place of one module; pytest's exit status."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     os.chdir(PROJECT)
-    nowhere = os.open(note.with_suffix(".out"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    sys.meta_path.insert(0, Mutated(file, text))
+    said = os.open(note.with_suffix(".out"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    sys.meta_path.insert(0, loader)
     options = [
         "-q",
         "-x",
@@ -256,30 +251,33 @@ def run_tests(file: str, text: str, note: Path, seconds: int) -> int:
         "-W",
         "ignore::pytest.PytestAssertRewriteWarning",
     ]
-    return int(pytest.main([*options, *TESTS[file]], plugins=[FirstFailure(note)]))
+    return int(pytest.main([*options, *tests.split()], plugins=[FirstFailure(note)]))
 
 
-def judged(file: str, text: str, seconds: int) -> str:
-    """Which test notices that a file has another text; "survived" if none does."""
+def in_child(tests: str, loader: Mutated, seconds: int) -> str:
+    """Which test fails first, in a process of its own; "survived" if none does."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         note = Path(folder) / "failed"
         child = os.fork()
         if child == 0:
+            status = 70
             try:
-                status = run_tests(file, text, note, seconds)
-            except BaseException:
-                status = 70
-            os._exit(status)
+                status = run_tests(tests, loader, note, seconds)
+            finally:
+                os._exit(status)
         _, ended = os.waitpid(child, 0)
         if os.WIFSIGNALED(ended):
             limited = os.WTERMSIG(ended) in (signal.SIGXCPU, signal.SIGKILL)
-            return "too slow" if limited else f"ended by signal {os.WTERMSIG(ended)}"
-        status = os.WEXITSTATUS(ended)
-        if status == 0:
+            return f"too slow in {tests}" if limited else f"ended by signal {os.WTERMSIG(ended)}"
+        if os.WEXITSTATUS(ended) == 0:
             return "survived"
-        return (
-            note.read_text(encoding="utf-8") if note.is_file() else f"the tests cannot even be read (status {status})"
-        )
+        return note.read_text(encoding="utf-8") if note.is_file() else f"{tests} cannot even be read"
+
+
+def judged(file: str, text: str, seconds: int) -> str:
+    """Which test notices that a file has another text; "survived" if none does."""
+    outcomes = (in_child(tests, Mutated(file, text), seconds) for tests in TESTS[file])
+    return next((outcome for outcome in outcomes if outcome != "survived"), "survived")
 
 
 def write_table(outcomes: dict[Mutation, str], seed: int) -> None:
@@ -328,7 +326,8 @@ def main() -> None:
     )
     parser.add_argument("--again", action="store_true", help="judge those that survived once more")
     given = parser.parse_args()
-    known = {row["key"]: row for row in map(json.loads, ROWS.read_text().splitlines())} if ROWS.is_file() else {}
+    rows = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.is_file() else []
+    known = {Mutation(**row["mutation"]): row["outcome"] for row in rows}
     texts: dict[Mutation, str] = {}
     for file in TESTS:
         texts |= all_mutations(file)
@@ -337,8 +336,7 @@ def main() -> None:
         importlib.import_module(name)
     plain: dict[tuple[str, ...], str] = {}  # tests that fail anyway tell nothing
     for number, mutation in enumerate(drawn):
-        row = known.get(mutation.key)
-        if row and not (given.again and row["outcome"] == "survived"):
+        if mutation in known and not (given.again and known[mutation] == "survived"):
             continue
         tests = TESTS[mutation.file]
         if tests not in plain:
@@ -347,12 +345,12 @@ def main() -> None:
         if plain[tests] != "survived":
             sys.exit(f"without any mutation: {plain[tests]}")
         begin = time.monotonic()
-        outcome = judged(mutation.file, texts[mutation], given.seconds)
-        known[mutation.key] = {"key": mutation.key, **asdict(mutation), "outcome": outcome, "commit": commit()}
-        with ROWS.open("a") as rows:
-            rows.write(json.dumps(known[mutation.key]) + "\n")
-        print(f"{number:4} {time.monotonic() - begin:5.0f} s  {mutation.key}  =>  {outcome}", flush=True)
-    write_table({mutation: known[mutation.key]["outcome"] for mutation in drawn}, given.seed)
+        known[mutation] = judged(mutation.file, texts[mutation], given.seconds)
+        with ROWS.open("a") as file_of_rows:
+            row = {"mutation": asdict(mutation), "outcome": known[mutation], "commit": commit()}
+            file_of_rows.write(json.dumps(row) + "\n")
+        print(f"{number:4} {time.monotonic() - begin:5.0f} s  {mutation.key}  =>  {known[mutation]}", flush=True)
+    write_table({mutation: known[mutation] for mutation in drawn}, given.seed)
 
 
 if __name__ == "__main__":
