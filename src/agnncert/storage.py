@@ -226,7 +226,7 @@ def _end_of_header(blob: bytes) -> int:
 def is_command(character: str) -> bool:
     """Whether a character is no text: it controls, hides, turns or breaks the text, or is half of a surrogate pair."""
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")  # joiners are part of words in some scripts, and of emoji
-    return unicodedata.category(character) in kinds and character not in "\n\t\u200c\u200d"
+    return unicodedata.category(character) in kinds and character not in "\u200c\u200d"
 
 
 def visible(value: Any) -> Any:

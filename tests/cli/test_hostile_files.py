@@ -76,7 +76,9 @@ def test_names_in_a_run_folder_reach_report_and_screen_with_visible_escapes(agnn
     data = json.loads(file.read_text(encoding="utf-8"))
     data["name"], data["class_names"] = f"name{ESCAPES}", [f"cat{ESCAPES}", "dog"]
     file.write_text(json.dumps(data), encoding="utf-8")
-    assert RunFolder(certified).data["class_names"][0] == r"cat\x1b[2J\x9b31m\u202egnitset\u2066\x07\u200f\u2028\U000e0041"
+    assert (
+        RunFolder(certified).data["class_names"][0] == r"cat\x1b[2J\x9b31m\u202egnitset\u2066\x07\u200f\u2028\U000e0041"
+    )
     answer = agnncert("report", certified)
     assert answer.status == 0, answer.err
     for text in (shown_by(certified / "report.html"), answer.out, answer.err):

@@ -26,6 +26,7 @@ from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdErro
 from agnncert.proving.evidence import BallotEvidence, Evidence
 from agnncert.proving.measures import Measures, measured, possible_labels, rare_class
 from agnncert.proving.stacked import StackedEvidence
+from agnncert.storage import visible
 
 SHOWN_ROWS = 8  # in a notebook
 KINDS: dict[str, dict[str, float]] = {  # what `withstands` tells: a field of a budget, and the rest of it
@@ -417,13 +418,15 @@ class Certificate:
             truth = "–" if one.truth is None else f"{one.truth}{'' if one.truth == one.label else ' ✗'}"
             radius = "none" if one.radius < 0 else f"{one.radius:,}"
             shown = {"truth": truth, "radius": radius, "votes": " : ".join(map(str, one.votes.tolist()))}
-            rows.append([str(shown.get(name, getattr(one, name))) for name in names])
+            rows.append([visible(str(shown.get(name, getattr(one, name)))) for name in names])
         rest = self.num_targets - len(rows)
         more = f"<p>… and {rest:,} more: <code>to_pandas()</code>, <code>certificate[id]</code></p>" if rest else ""
         head = "".join(f"<th>{name}</th>" for name in names)
         body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows)
         lines = html.escape(str(self).split("\nOne step")[0]).replace("\n", "<br>")
-        return f"<div><p>{lines}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        no_formulas = 'class="tex2jax_ignore mathjax_ignore"'  # a formula can hold a link
+        return f"<div {no_formulas}><p>{lines}</p>{table}{more}</div>"
 
     def __repr__(self) -> str:
         made_by = self.claim.division or self.claim.method
