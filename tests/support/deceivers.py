@@ -1,10 +1,14 @@
 """Models that pass for local: they ask about the graph as a whole, or remember their calls, and act on it later."""
 
+import array
+import ctypes
 import functools
+import io
 import itertools
 import random
 from collections import deque
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -339,6 +343,78 @@ class InLayer(nn.Module):
         return -out if layer.calls > CALLS else out
 
 
+class Kept(Counting):
+    """In something that is made by the first function, taken one further by the second and read by the third."""
+
+    def __init__(self, kept: Any, further: Callable[[Any], Any], read: Callable[[Any], int]):
+        super().__init__()
+        self.kept = kept
+        self.further, self.read = further, read
+
+    def count(self):
+        self.kept = self.further(self.kept)
+        return self.read(self.kept)
+
+
+def same(act: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Something that is altered in its place."""
+
+    def further(kept: Any) -> Any:
+        act(kept)
+        return kept
+
+    return further
+
+
+class InGradient(Counting):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1))
+
+    def count(self):
+        self.weight.grad = torch.zeros(1) if self.weight.grad is None else self.weight.grad + 1
+        return int(self.weight.grad)
+
+
+# What is kept in neither a number nor a container.
+ELSEWHERE: dict[str, Callable[[], nn.Module]] = {
+    "a gradient": InGradient,
+    "how often a tensor was written": lambda: Kept(
+        torch.zeros(1), same(lambda kept: kept.add_(0)), lambda kept: kept._version
+    ),
+    "where a tensor begins": lambda: Kept(
+        torch.zeros(1000)[:1],
+        lambda kept: kept.as_strided((1,), (1,), kept.storage_offset() + 1),
+        Tensor.storage_offset,
+    ),
+    "the shape of an empty tensor": lambda: Kept(
+        torch.empty(0, 0), lambda kept: torch.empty(0, kept.size(1) + 1), lambda kept: kept.size(1)
+    ),
+    "the shape of an empty array": lambda: Kept(
+        np.empty((0, 0)), lambda kept: np.empty((0, kept.shape[1] + 1)), lambda kept: kept.shape[1]
+    ),
+    "a number of numpy": lambda: Kept(np.int64(0), lambda kept: kept + 1, int),
+    "a stream": lambda: Kept(io.BytesIO(), same(lambda kept: kept.write(b"x")), io.BytesIO.tell),
+    "bytes that can be altered": lambda: Kept(bytearray(), same(lambda kept: kept.append(1)), len),
+    "an array of Python": lambda: Kept(array.array("b"), same(lambda kept: kept.append(1)), len),
+    "the place of an iterator": lambda: Kept(
+        iter(range(10**6)), same(next), lambda kept: 10**6 - kept.__length_hint__()
+    ),
+    "a number of C": lambda: Kept(
+        ctypes.c_long(0), same(lambda kept: setattr(kept, "value", kept.value + 1)), lambda kept: kept.value
+    ),
+    "a cache": lambda: Kept(
+        functools.lru_cache(maxsize=None)(str),
+        same(lambda kept: kept(object())),
+        lambda kept: kept.cache_info().currsize,
+    ),
+    "an exception": lambda: Kept(ValueError(0), lambda kept: ValueError(kept.args[0] + 1), lambda kept: kept.args[0]),
+    "a duration": lambda: Kept(timedelta(0), lambda kept: kept + timedelta(1), lambda kept: kept.days),
+    "a range": lambda: Kept(range(0), lambda kept: range(len(kept) + 1), len),
+    "a slice": lambda: Kept(slice(0), lambda kept: slice(kept.stop + 1), lambda kept: kept.stop),
+    "a class of classes": lambda: Kept(Slotted, lambda kept: type("Next", (kept,), {}), lambda kept: len(kept.__mro__)),
+}
+
 REMEMBERING: dict[str, Callable[[], nn.Module]] = {
     "a buffer": InBuffer,
     "a buffer that is not saved": InHiddenBuffer,
@@ -362,4 +438,5 @@ REMEMBERING: dict[str, Callable[[], nn.Module]] = {
     "torch's random numbers": ByChance,
     "Python's random numbers": ByPythonsChance,
     "a layer of PyG": InLayer,
+    **ELSEWHERE,
 }

@@ -5,11 +5,10 @@ thousandth. No test of its outputs would see that, so what it can remember is co
 """
 
 import hashlib
-import itertools
 import random
 import types
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import _lru_cache_wrapper, partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ def state_of(model: Any) -> dict[str, str]:
         name, value = waiting.pop()
         text = _text(value)
         if text is not None:
-            found[name] = text
+            found[name if name not in found else f"{name} ({len(found)})"] = text
         elif id(value) not in seen:
             seen[id(value)] = value  # kept, so that no other object gets its number
             waiting += [(f"{name}{key}", part) for key, part in _parts(value)]
@@ -40,17 +39,30 @@ def state_of(model: Any) -> dict[str, str]:
 
 def _text(value: Any) -> str | None:
     """A value without parts, written out; ``None`` if it has parts."""
-    if isinstance(value, Tensor | np.ndarray):
-        return _digest(value)
+    if isinstance(value, Tensor):
+        return f"{_digest(value)} {_around(value)}"
+    if isinstance(value, np.ndarray):
+        return f"{_digest(value)} {value.shape} {value.strides}"
     if isinstance(value, torch.Generator):
         return _digest(value.get_state())
     if isinstance(value, random.Random):
         return str(hash(value.getstate()))
     if isinstance(value, np.random.Generator):
         return repr(value.bit_generator.state)
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | itertools.count | torch.dtype):
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic | torch.dtype):
         return repr(value)
     return None
+
+
+def _around(value: Tensor) -> str:
+    """What a tensor is beside its numbers: where they lie, how often they were written, gradient and attributes."""
+    if value.layout != torch.strided:
+        return ""
+    written = "" if value.is_inference() else value._version
+    gradient = value.grad if value.is_leaf else None
+    kept = {name: _text(part) for name, part in vars(value).items()}
+    place = (*value.shape, *value.stride(), value.storage_offset())
+    return f"{place} {written} {kept or ''} {'' if gradient is None else _text(gradient)}"
 
 
 def _digest(value: Any) -> str:
@@ -75,15 +87,28 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, types.FunctionType):
         yield from _of_function(value)
     elif isinstance(value, type):
+        yield ("'s bases", len(value.__mro__))
         if value.__module__.partition(".")[0] not in _OTHERS:
             yield from ((f".{name}", part) for name, part in vars(value).items() if not name.startswith("__w"))
     elif isinstance(value, property | staticmethod | classmethod):
         yield from (("", getattr(value, name, None)) for name in ("fget", "fset", "__func__"))
     elif not isinstance(value, types.ModuleType):
+        yield from _as_copied(value)  # first, since what comes last is looked at, and named, first
         slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]
-        yield from ((f".{name}", part) for name, part in getattr(value, "__dict__", {}).items())
+        yield from ((f".{name}", part) for name, part in dict.items(getattr(value, "__dict__", {})))
         yield from ((f".{name}", getattr(value, name, None)) for name in slots if isinstance(name, str))
         yield from (("", cls) for cls in type(value).__mro__)
+
+
+def _as_copied(value: Any) -> Iterator[tuple[str, Any]]:
+    """What Python itself takes along when it copies an object: the place of an iterator, the bytes of a stream."""
+    if isinstance(value, _lru_cache_wrapper):
+        yield ("'s size", value.cache_info().currsize)
+    try:
+        parts = value.__reduce_ex__(4)
+    except Exception:  # cannot be copied, which ``Caller`` says of a model
+        return
+    yield from ((f"'s copy {k}", part) for k, part in enumerate(parts if isinstance(parts, tuple) else ()))
 
 
 def _of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]:

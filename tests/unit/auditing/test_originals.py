@@ -80,6 +80,27 @@ def with_table_of_ones_own():
     return model
 
 
+class Hiding(dict):
+    """Shows those who look everything but one name, which Python itself finds."""
+
+    def __iter__(self):
+        return (name for name in super().__iter__() if name != "forward")
+
+    def items(self):
+        return [(name, self[name]) for name in self]
+
+    def keys(self):
+        return dict.fromkeys(self).keys()
+
+
+def with_a_name_that_is_hidden():
+    model = gcn()
+    vars(model.convs[0])["forward"] = forward = Odd(model.convs[0].forward, DATA.num_nodes + 1)
+    model.convs[0].__dict__ = Hiding(vars(model.convs[0]))
+    assert model.convs[0].forward is forward
+    return model
+
+
 def with_something_else_in_the_table():
     model = gcn()
     model.convs[0]._modules["lin"] = Odd(model.convs[0].lin, 9)
@@ -101,6 +122,7 @@ STRANGE = {
     "a list with a tensor": lambda: with_attribute("kept", [torch.zeros(1)]),
     "a number with methods of its own": lambda: with_attribute("kept", type("Whole", (int,), {})(3)),
     "a table of its own": with_table_of_ones_own,
+    "a name that is hidden": with_a_name_that_is_hidden,
     "something that is no module": with_something_else_in_the_table,
 }
 
