@@ -2,34 +2,31 @@
 
     python -m tests.mutation.random_mutations --number 100 --seed 0
 
-By hand, not part of the test suite: it takes about an hour on one core. Each mutation is one comparison flipped, one
-whole number off by one, or one term dropped. This process loads what is slow to import, and forks for each mutation: the
-child imports the mutated text in the place of the file, and runs the tests that belong to the file until one fails. A
-child may use so many seconds of processor time, so that a busy machine changes no outcome. Outcomes are rows of
-``experiments/results/random-mutations.jsonl``, and a mutation that has one is not tried again. Survivors are listed in
-``random-mutations.md`` beside it; those for which ``equivalent.json`` has an argument are equivalent: no test could tell
-them apart.
+By hand, not part of the test suite: it takes about 20 minutes of processor time. Each mutation is one comparison flipped,
+one whole number off by one, or one term dropped, inside a function. The tests are collected once; then a process is
+forked for each mutation, which gives the functions of the file their mutated instructions and runs the tests that belong
+to the file until one fails. It may use so many seconds of processor time, so that a busy machine changes no outcome.
+Outcomes are rows of ``experiments/results/random-mutations.jsonl``, and a mutation that has one is not tried again.
+Survivors are listed in ``random-mutations.md`` beside it; those for which ``equivalent.json`` has an argument are
+equivalent: no test could tell them apart. At the end, the tests that noticed something run on the code as it is.
 """
 
 import argparse
 import ast
 import copy
-import importlib
-import importlib.util
+import gc
 import json
 import os
 import random
 import resource
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType
 
 import pytest
 
@@ -38,15 +35,6 @@ SOURCE = PROJECT / "src" / "agnncert"
 ROWS = PROJECT / "experiments" / "results" / "random-mutations.jsonl"
 TABLE = ROWS.with_suffix(".md")
 ARGUMENTS = Path(__file__).parent / "equivalent.json"
-SLOW_IMPORTS = (
-    "numpy",
-    "scipy.stats",
-    "scipy.optimize",
-    "safetensors.torch",
-    "torch",
-    "torch_geometric.nn",
-    "torch_geometric.data",
-)
 
 # One round of tests after the other is run until a test fails: what is quick and close to the file comes first.
 OF_FILES = "tests/golden tests/corpus"
@@ -62,10 +50,19 @@ OF_SAMPLES = (
     f"{OF_FILES} tests/unit/verifier/test_recount_samples.py",
     "tests/unit/baselines/test_smoothing.py tests/unit/baselines/test_interception.py",
 )
-OF_VERIFIER = (
-    "tests/unit/verifier",
-    f"{OF_FILES} tests/unit/certificates tests/unit/proving/test_evidence.py tests/unit/test_verdict.py",
-    "tests/forger/test_sample_forgeries.py tests/forger/test_forgeries.py",
+OF_CHECKS = (
+    "tests/unit/verifier/test_check.py tests/unit/certificates tests/unit/test_verdict.py",
+    f"{OF_FILES} tests/unit/proving/test_evidence.py",
+    "tests/unit/verifier/test_recount.py tests/forger/test_forgeries.py",
+)
+OF_RECOUNT = (
+    f"{OF_FILES} tests/unit/proving/test_evidence.py",
+    "tests/unit/verifier/test_recount.py",
+    "tests/forger/test_forgeries.py",
+)
+OF_RECOUNTED_SAMPLES = (
+    f"{OF_FILES} tests/forger/test_sample_forgeries.py",
+    "tests/unit/verifier/test_recount_samples.py",
 )
 OF_STACKED = (
     "tests/unit/test_stacked.py",
@@ -94,11 +91,11 @@ TESTS = {
     "proving/samples": OF_SAMPLES,
     "proving/measures": OF_MEASURES,
     "proving/stacked": OF_STACKED,
-    "certificates/votes": OF_VERIFIER,
-    "verifier/check": OF_VERIFIER,
-    "verifier/recount": OF_VERIFIER,
-    "verifier/recount_per_neighbour": OF_VERIFIER,
-    "verifier/recount_samples": OF_VERIFIER,
+    "certificates/votes": OF_CHECKS,
+    "verifier/check": OF_CHECKS,
+    "verifier/recount": OF_RECOUNT,
+    "verifier/recount_per_neighbour": OF_RECOUNT,
+    "verifier/recount_samples": OF_RECOUNTED_SAMPLES,
     "verifier/recount_stacked": OF_STACKED,
     "recompute": OF_RECOMPUTATION,
     "verdict": OF_RECOMPUTATION,
@@ -197,87 +194,98 @@ def all_mutations(file: str) -> dict[Mutation, str]:
     for node in places(tree):  # expressions inside of texts are left out: their places are not known
         begin, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
         for other in mutations_of(node):
-            changed = text.encode()[:begin] + f"({ast.unparse(other)})".encode() + text.encode()[end:]
+            lines = "\n" * (node.end_lineno - node.lineno)  # so that all functions begin where they began
+            changed = text.encode()[:begin] + f"({ast.unparse(other)}{lines})".encode() + text.encode()[end:]
             function = ".".join(one.name for one in holders if one.lineno <= node.lineno <= one.end_lineno)
             made = Mutation(file, function, node.lineno, ast.unparse(node), ast.unparse(other))
-            if ast.dump(node) != ast.dump(other):
+            if function and ast.dump(node) != ast.dump(other):
                 found[made] = changed.decode()
     return found
 
 
-class Mutated(SourceFileLoader):
-    """Loads one module from another text; beside it, finds that module for the import system."""
-
-    def __init__(self, file: str, text: str):
-        super().__init__("agnncert." + file.replace("/", "."), str(SOURCE / f"{file}.py"))
-        self.text = text
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """This loader, if it is asked for the mutated module."""
-        return importlib.util.spec_from_file_location(name, self.path, loader=self) if name == self.name else None
-
-    def get_code(self, fullname: str):
-        """The mutated text, compiled; nothing is read from a cache, and nothing written to it."""
-        return compile(self.text, self.path, "exec")
+def give(file: str, text: str) -> None:
+    """Gives all functions of a file that were imported the instructions of another text of the same lines."""
+    path = str(SOURCE / f"{file}.py")
+    codes = {(code.co_qualname, code.co_firstlineno): code for code in _nested(compile(text, path, "exec"))}
+    for function in [thing for thing in gc.get_objects() if isinstance(thing, FunctionType)]:
+        code = codes.get((function.__code__.co_qualname, function.__code__.co_firstlineno))
+        if function.__code__.co_filename == path and code and len(code.co_freevars) == len(function.__closure__ or ()):
+            function.__code__ = code
 
 
-class FirstFailure:
-    """Notes in a file which test failed first."""
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _nested(constant)
 
-    def __init__(self, place: Path):
-        self.place = place
+
+class Judge:
+    """A plugin of pytest that runs the collected tests once for each mutation, in place of once."""
+
+    def __init__(self, drawn: dict[Mutation, str], known: dict[Mutation, str], seconds: int):
+        self.drawn, self.known, self.seconds = drawn, known, seconds
+        self.failed: str | None = None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Called by pytest after each part of each test."""
-        if report.failed:
-            self.place.write_text(report.nodeid, encoding="utf-8")
+        """Notes which test failed first."""
+        if report.failed and self.failed is None:
+            self.failed = report.nodeid
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Judges what has no outcome yet; then runs the tests that noticed something on the code as it is."""
+        this = commit()
+        for number, (mutation, text) in enumerate(self.drawn.items()):
+            if mutation in self.known:
+                continue
+            begin = time.monotonic()
+            items = _items(session, TESTS[mutation.file])
+            outcome = self.known[mutation] = self.run(items, mutation.file, text)
+            with ROWS.open("a") as rows:
+                rows.write(json.dumps({"mutation": asdict(mutation), "outcome": outcome, "commit": this}) + "\n")
+            print(f"{number:4} {time.monotonic() - begin:5.0f} s  {mutation.key}  =>  {outcome}", flush=True)
+        noticed = [item for item in session.items if item.nodeid in {self.known[one] for one in self.drawn}]
+        file = next(iter(TESTS))
+        outcome = self.run(noticed, file, (SOURCE / f"{file}.py").read_text(encoding="utf-8"))
+        print(f"the {len(noticed)} tests that noticed something, on the code as it is: {outcome}", flush=True)
+        assert outcome == "survived"
+        return True
+
+    def run(self, items: Sequence[pytest.Item], file: str, text: str) -> str:
+        """Which of some tests fails first, in a process of its own, if a file has another text; else "survived"."""
+        with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+            note = Path(folder) / "failed"
+            child = os.fork()
+            if child == 0:
+                try:
+                    self._run(items, file, text, note)
+                finally:
+                    os._exit(0)
+            _, ended = os.waitpid(child, 0)
+            if os.WIFSIGNALED(ended):
+                slow = os.WTERMSIG(ended) in (signal.SIGXCPU, signal.SIGKILL)
+                return "too slow" if slow else f"ended by signal {os.WTERMSIG(ended)}"
+            return note.read_text(encoding="utf-8") if note.is_file() else "ended early"
+
+    def _run(self, items: Sequence[pytest.Item], file: str, text: str, note: Path) -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, self.seconds + 5))
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 1)
+        os.dup2(silent, 2)
+        give(file, text)
+        for item, after in zip(items, [*items[1:], None], strict=True):
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=after)
+            if self.failed is not None:
+                break
+        note.write_text(self.failed or "survived", encoding="utf-8")
 
 
-def run_tests(tests: str, loader: Mutated, note: Path, seconds: int) -> int:
-    """In a child process: runs tests with another text in the place of one module; pytest's exit status."""
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-    os.chdir(PROJECT)
-    said = os.open(note.with_suffix(".out"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(said, 1)
-    os.dup2(said, 2)
-    sys.meta_path.insert(0, loader)
-    options = [
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "-W",
-        "ignore::pytest.PytestAssertRewriteWarning",
+def _items(session: pytest.Session, rounds: Sequence[str]) -> list[pytest.Item]:
+    """The tests of a file, round by round."""
+    return [
+        item for tests in rounds for place in tests.split() for item in session.items if item.nodeid.startswith(place)
     ]
-    return int(pytest.main([*options, *tests.split()], plugins=[FirstFailure(note)]))
-
-
-def in_child(tests: str, loader: Mutated, seconds: int) -> str:
-    """Which test fails first, in a process of its own; "survived" if none does."""
-    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-        note = Path(folder) / "failed"
-        child = os.fork()
-        if child == 0:
-            status = 70
-            try:
-                status = run_tests(tests, loader, note, seconds)
-            finally:
-                os._exit(status)
-        _, ended = os.waitpid(child, 0)
-        if os.WIFSIGNALED(ended):
-            limited = os.WTERMSIG(ended) in (signal.SIGXCPU, signal.SIGKILL)
-            return f"too slow in {tests}" if limited else f"ended by signal {os.WTERMSIG(ended)}"
-        if os.WEXITSTATUS(ended) == 0:
-            return "survived"
-        return note.read_text(encoding="utf-8") if note.is_file() else f"{tests} cannot even be read"
-
-
-def judged(file: str, text: str, seconds: int) -> str:
-    """Which test notices that a file has another text; "survived" if none does."""
-    outcomes = (in_child(tests, Mutated(file, text), seconds) for tests in TESTS[file])
-    return next((outcome for outcome in outcomes if outcome != "survived"), "survived")
 
 
 def write_table(outcomes: dict[Mutation, str], seed: int) -> None:
@@ -332,24 +340,12 @@ def main() -> None:
     for file in TESTS:
         texts |= all_mutations(file)
     drawn = random.Random(given.seed).sample(list(texts), given.number)
-    for name in SLOW_IMPORTS:
-        importlib.import_module(name)
-    plain: dict[tuple[str, ...], str] = {}  # tests that fail anyway tell nothing
-    for number, mutation in enumerate(drawn):
-        if mutation in known and not (given.again and known[mutation] == "survived"):
-            continue
-        tests = TESTS[mutation.file]
-        if tests not in plain:
-            plain[tests] = judged(mutation.file, (SOURCE / f"{mutation.file}.py").read_text(), given.seconds)
-            print(f"{mutation.file} as it is: {plain[tests]}", flush=True)
-        if plain[tests] != "survived":
-            sys.exit(f"without any mutation: {plain[tests]}")
-        begin = time.monotonic()
-        known[mutation] = judged(mutation.file, texts[mutation], given.seconds)
-        with ROWS.open("a") as file_of_rows:
-            row = {"mutation": asdict(mutation), "outcome": known[mutation], "commit": commit()}
-            file_of_rows.write(json.dumps(row) + "\n")
-        print(f"{number:4} {time.monotonic() - begin:5.0f} s  {mutation.key}  =>  {known[mutation]}", flush=True)
+    files = dict.fromkeys(place for one in drawn for tests in TESTS[one.file] for place in tests.split())
+    options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    os.chdir(PROJECT)
+    if given.again:
+        known = {one: outcome for one, outcome in known.items() if outcome != "survived"}
+    pytest.main([*options, *files], plugins=[Judge({one: texts[one] for one in drawn}, known, given.seconds)])
     write_table({mutation: known[mutation] for mutation in drawn}, given.seed)
 
 
