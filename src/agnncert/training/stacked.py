@@ -244,6 +244,7 @@ class _Look:
         self.model, self.own, self.near, self.edge_index = model, stage.own[rows], stage.near, stage.edge_index
         self.table, trusted = model.edge_table(stage.values)
         self.pairs: Pairs = pairs_of(stage.edge_index, rows, len(stage.near), trusted)
+        self.free = self.pairs.part(~self.pairs.trusted)  # those that an attacker may change
 
     def worst(self, truth: Tensor, size: float) -> Tensor:
         """A smooth lower bound of the margin of the true class after ``size`` changes, shape ``[n]``."""
@@ -252,25 +253,33 @@ class _Look:
 
     def margins(self, truth: Tensor, size: float) -> Tensor:
         """By how much the true class leads each other class after ``size`` neighbours came or went, ``[n, C]``."""
-        model = self.model
+        model, true = self.model, truth[:, None]
         votes = model.votes(self.near, self.pairs, self.edge_index, self.table)
         prior, total, divisor = model.parts(self.own, votes, self.pairs)
-        gate, true = model.gate(self.own), truth[:, None]
-
-        def lead(values: Tensor) -> Tensor:
-            return values.gather(1, true) - values
-
+        gate = model.gate(self.own)
+        own, votes_lead = (values.gather(1, true) - values for values in (prior, gate * total))
         price = torch.maximum(gate, gate.gather(1, true))
-        added = lead(prior) + (lead(gate * total) - size * price) / (divisor + size * self._is_mean)
-        margin = added
-        if self._is_mean:
-            lost = torch.clamp(divisor - size, min=0.5 * float(model.pseudo.detach().exp()))
-            margin = torch.minimum(added, lead(prior) + (lead(gate * total) - size * price) / lost)
+        if model.defence.combine == "sum":
+            margin = own + votes_lead - size * price
+        else:
+            margin = torch.full_like(own, math.inf)
+            for lost, taken in enumerate(self._taken(votes, truth, int(size))):
+                rest, there = divisor - lost, self.free.degree[:, None] >= lost
+                for new in {0.0, size - lost}:
+                    left = own + (votes_lead - price * (taken + new)) / torch.where(there, rest + new, 1.0)
+                    margin = torch.where(there, torch.minimum(margin, left), margin)
         return margin.scatter(1, true, math.inf)
 
-    @property
-    def _is_mean(self) -> bool:
-        return self.model.defence.combine == "mean"
+    def _taken(self, votes: Tensor, truth: Tensor, most: int) -> list[Tensor]:
+        """What the true class loses to each other class with the 0, 1, … most votes that help it most, ``[n, C]``."""
+        owner, cast = self.free.owner, votes[~self.pairs.trusted]
+        gain = cast.gather(1, truth[owner][:, None]) - cast
+        ranked = gain.gather(0, torch.argsort(4 * owner[:, None] - gain.detach().double(), dim=0))
+        sums = [gain.new_zeros((len(truth), gain.size(1)))]
+        for k in range(most):
+            place = (self.free.indptr[:-1] + k).clamp(max=max(len(owner) - 1, 0))
+            sums.append(sums[-1] + ranked[place] * (self.free.degree > k)[:, None] if len(owner) else sums[-1])
+        return sums
 
 
 @torch.no_grad()
