@@ -7,3 +7,4 @@ from .spent import Spent as Spent
 from .streams import Neo4jChanges as Neo4jChanges
 from .streams import consume as consume
 from .webhook import Webhook as Webhook
+from .stacked import LiveStackedVotes as LiveStackedVotes
