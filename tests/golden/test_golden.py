@@ -7,14 +7,21 @@ from pathlib import Path
 import pytest
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.file import VERSION
-from agnncert.proving.certificate import load_certificate
+from agnncert.certificates.file import VERSION, read_contents
+from agnncert.proving.certificate import load_certificate, usual_budgets
 from agnncert.verdict import verify
+from agnncert.verifier import recount_possible
 
 from .examples import EXAMPLES
 from .make import summary
 
 HERE = Path(__file__).parent
+BUDGETS = (
+    Budget(add_edges=1),
+    Budget(delete_edges=2),
+    Budget(change_features=1),
+    Budget(inject_nodes=1, edges_per_injected=1),
+)
 FILES = sorted(HERE.glob("v*/*.cert"))
 
 
@@ -34,6 +41,15 @@ def test_an_example_certificate_is_what_its_graph_and_model_give(file):
     own = {"division": example.division} if file.stem.startswith("custom") else {}
     verdict = verify(file, data=example.data(), model=example.model(), recheck=math.inf, **own)
     assert verdict.holds, verdict
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_the_verifier_finds_the_same_possible_labels_in_an_example_certificate(file):
+    certificate, contents = load_certificate(file), read_contents(file)
+    for budget in (*usual_budgets(certificate.claim), *BUDGETS):
+        possible = certificate.possible(budget)
+        assert (recount_possible.possible(contents, budget) == possible).all(), budget
+        assert ((possible.sum(axis=1) == 1) == certificate.holds_against(budget)).all()
 
 
 def test_there_is_a_file_of_every_example():

@@ -179,13 +179,24 @@ class Score:
     certified: int = 0
     robust: int = 0  # vote tables that no attack of the cell flips
     false: int = 0
+    escaped: int = 0  # classes that some attack of the cell makes win, though they are said to be impossible
+    won: int = 0  # classes that some attack of the cell makes win, the label included
+    named: int = 0  # classes that are said to be possible
     examples: list = field(default_factory=list)
 
     def __iadd__(self, other: "Score") -> "Score":
-        for name in ("attacks", "cells", "attained", "exceeded", "certified", "robust", "false"):
+        for name in self.__dataclass_fields__.keys() - {"examples"}:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.examples += other.examples
         return self
+
+    def compare(self, won: set[int], possible: np.ndarray, example: tuple) -> None:
+        """Compares the classes that attacks make win with those that are said to be possible."""
+        named = set(np.flatnonzero(possible).tolist())
+        self.won, self.named = self.won + len(won), self.named + len(named)
+        if won - named:
+            self.escaped += len(won - named)
+            self.examples.append((*example, won, named))
 
 
 def run_cell(

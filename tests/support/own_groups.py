@@ -54,12 +54,15 @@ class PairBallots:
 
     def breaks(self, vote: VotingRule, lost: frozenset, altered: frozenset, new: int) -> bool:
         """Whether another class wins if the worst happens to altered, new and unstable ballots, and to the prior."""
-        label = self.label(vote)
+        return self.winners(vote, lost, altered, new) != {self.label(vote)}
+
+    def winners(self, vote: VotingRule, lost: frozenset, altered: frozenset, new: int) -> set[int]:
+        """All classes that win, each with the ballots, and the prior in doubt, that suit it or another class best."""
+        found = set()
         for k in range(CLASSES):
             kept = [k if n in altered or not self.stable[n] else b for n, b in self.cast.items() if n not in lost]
-            if any(winner([*kept, *[k] * new], prior, vote) != label for prior in self.priors(vote)):
-                return True
-        return False
+            found |= {winner([*kept, *[k] * new], prior, vote) for prior in self.priors(vote)}
+        return found
 
 
 def winner(ballots: list[int], prior: list[int], vote: VotingRule) -> int:
@@ -168,8 +171,10 @@ def run_cell(
         tables = [random_ballots(rng, rule, graph, v, unstable) for _ in range(tables_each)]
         proof = make(vote, rule, graph, [v] * tables_each, tables)
         held = proof.holds(budget_of(cell)) if holds is None else holds(proof, cell)
-        for table, certified in zip(tables, held, strict=True):
-            broken = any(table.breaks(vote, *change) for change in seen[v])
+        for table, certified, named in zip(tables, held, proof.possible(budget_of(cell)), strict=True):
+            won = {table.label(vote)}.union(*(table.winners(vote, *change) for change in seen[v]))
+            broken = len(won) > 1
+            score.compare(won, named, (vote, rule, graph, cell, v, table))
             score.certified += bool(certified)
             score.robust += not broken
             if certified and broken:

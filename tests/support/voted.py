@@ -42,12 +42,15 @@ class Table:
 
     def breaks(self, vote: VotingRule, moved: frozenset[int]) -> bool:
         """Whether another class wins if moved and unstable ballots are the worst, and an unstable prior too."""
-        label = self.label(vote)
-        return any(
-            winner([k if i in moved or not self.stable[i] else b for i, b in enumerate(self.ballots)], prior) != label
+        return self.winners(vote, moved) != {self.label(vote)}
+
+    def winners(self, vote: VotingRule, moved: frozenset[int]) -> set[int]:
+        """All classes that win, each with the ballots, and the prior in doubt, that suit it or another class best."""
+        return {
+            winner([k if i in moved or not self.stable[i] else b for i, b in enumerate(self.ballots)], prior)
             for k in range(CLASSES)
             for prior in self.priors(vote)
-        )
+        }
 
 
 def winner(ballots, prior) -> int:
@@ -155,8 +158,11 @@ def run_cell(
         tables = [random_table(rng, vote, kind, graph, v, unstable) for _ in range(tables_each)]
         proof = make(vote, kind, graph, [v] * tables_each, tables)
         worst = {s for s in moved[v] if not any(s < other for other in moved[v])}
-        for table, holds in zip(tables, proof.holds(budget_of(cell)), strict=True):
-            broken = any(table.breaks(vote, which) for which in worst)
+        possible = proof.possible(budget_of(cell))
+        for table, holds, named in zip(tables, proof.holds(budget_of(cell)), possible, strict=True):
+            won = {table.label(vote)}.union(*(table.winners(vote, which) for which in worst))
+            broken = len(won) > 1
+            score.compare(won, named, (vote, kind.rule, graph, cell, v, table))
             score.certified += bool(holds)
             score.robust += not broken
             if holds and broken:

@@ -135,14 +135,14 @@ class StackedCounts:
         """Number of classes."""
         return int(self.prior.shape[1])
 
-    def part(self, part: slice) -> "StackedCounts":
-        """The counts of consecutive targets, with the numbers of hubs that belong to them in any order."""
-        listed = slice(self.indptr[part.start], self.indptr[part.stop])
-        hubs = np.ones(listed.stop - listed.start, dtype=np.int32)  # only their sum is checked, and none is used
+    def part(self, rows: IntArray) -> "StackedCounts":
+        """The counts of some targets, with numbers of hubs that fit them."""
+        ends = np.concatenate([[0], np.cumsum(self.degree[rows])])
+        listed = np.arange(ends[-1]) + np.repeat(self.indptr[rows] - ends[:-1], self.degree[rows])
+        hubs = np.ones(len(listed), dtype=np.int32)  # only their sum is checked, and none is used
         return replace(
-            self, prior=self.prior[part], gate=self.gate[part], which=self.which[listed], hubs=hubs,
-            indptr=self.indptr[part.start : part.stop + 1] - listed.start,
-        )  # fmt: skip
+            self, prior=self.prior[rows], gate=self.gate[rows], which=self.which[listed], hubs=hubs, indptr=ends
+        )
 
     @property
     def degree(self) -> IntArray:

@@ -36,7 +36,7 @@ from agnncert.graphs.targets import CanonicalData
 from agnncert.models.io import save_model
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.measures import measured, possible_labels
+from agnncert.proving.measures import measured, own_or_any
 from agnncert.training.choose_rule import RuleChoice, choose_voting_rule
 from agnncert.training.recipes import advice_if_worse, usual_arguments
 from agnncert.training.settings import SETTINGS, usual_objective
@@ -158,7 +158,7 @@ def _by_class(study: Study, found: Prediction, word: str) -> dict[str, float]:
     if truth is None or not (truth >= 0).any():
         return {}
     holds = np.ones(len(truth), dtype=bool)
-    of_class = measured(possible_labels(found.label, holds, found.logits.shape[1]), truth)
+    of_class = measured(own_or_any(found.label, holds, found.logits.shape[1]), truth)
     shares = {RECALL: of_class.recall, FALSE_POSITIVES: of_class.false_positive_rate}
     return {f"{name} {k}, {word}": float(s) for name, each in shares.items() for k, s in enumerate(each) if s == s}
 

@@ -31,7 +31,7 @@ from agnncert.models.build import build_model
 from agnncert.models.digest import model_digest
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.certificate import Certificate, load_certificate
-from agnncert.proving.measures import Measures, measured, possible_labels, rare_class, target_weights
+from agnncert.proving.measures import Measures, measured, own_or_any, rare_class, target_weights
 from agnncert.storage import write_atomic
 from agnncert.training.choose_rule import choose_voting_rule, prior_text, require_choice
 from agnncert.training.loop import fit
@@ -440,7 +440,7 @@ def row_of(
 
 def measures_of(study: Study, label: IntArray, holds: BoolArray) -> Measures:
     """The measures of labels of the targets, some of which hold against an attack."""
-    return measured(possible_labels(label, holds, int(study.truth.max(initial=0)) + 1), study.truth)
+    return measured(own_or_any(label, holds, int(study.truth.max(initial=0)) + 1), study.truth)
 
 
 def measured_columns(found: Sequence[Measures]) -> Row:

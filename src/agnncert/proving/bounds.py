@@ -13,7 +13,7 @@ so they cannot be improved.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -81,6 +81,7 @@ class ClassBounds:
         label: The class chosen on the selection samples, shape ``[n]``.
         top: Lower bound on the probability of that class under noise, shape ``[n]``.
         other: Upper bound on the probability of every other class, shape ``[n]``.
+        each: The same for each class, shape ``[n, C]``; the chosen one has none, and is given 0.
         silent: Column r: lower bound on the probability that noise intercepts all messages of the r nodes that reach
             each target most often; of more nodes, the last column. Shape ``[n, m]``; only for noise that intercepts.
     """
@@ -89,6 +90,11 @@ class ClassBounds:
     top: FloatArray
     other: FloatArray
     silent: FloatArray | None = None
+    each: FloatArray | None = None
+
+    def against(self, k: int) -> "ClassBounds":
+        """The bounds as if class ``k`` were the only rival."""
+        return self if self.each is None else replace(self, other=self.each[:, k])
 
     @property
     def abstains(self) -> BoolArray:
@@ -117,12 +123,11 @@ def class_bounds(selection: IntArray, estimation: IntArray, alpha: float) -> Cla
     # Two classes need one bound, because their probabilities sum to 1. More need one bound per class.
     share = alpha if num_classes <= 2 else alpha / num_classes
     top = lower_bound(estimation[chosen], trials, share)
-    other = 1.0 - top
+    each = np.where(chosen, 0.0, (1.0 - top)[:, None])
     if num_classes > 2:
         # The rival is the worst of all other classes, not the runner-up of the selection samples.
-        rivals = np.where(chosen, 0.0, upper_bound(estimation, trials, share))
-        other = np.minimum(other, rivals.max(axis=1))
-    return ClassBounds(label, top, other)
+        each = np.minimum(each, upper_bound(estimation, trials, share))
+    return ClassBounds(label, top, each.max(axis=1) if num_classes > 1 else 1.0 - top, each=each)
 
 
 # Larger attacks are not evaluated. Up to this size masses are accurate to 1e-12, and no useful noise withstands it.

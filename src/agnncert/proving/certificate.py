@@ -24,7 +24,7 @@ from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
 from agnncert.proving.evidence import BallotEvidence, Evidence
-from agnncert.proving.measures import Measures, measured, possible_labels, rare_class
+from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.proving.stacked import StackedEvidence
 from agnncert.storage import visible
 
@@ -218,7 +218,7 @@ class Certificate:
         """Certified recall, precision and false positive rate of each class, and certified balanced accuracy.
 
         Recall, precision and accuracy are lower bounds, false positive rates upper bounds: no attack goes beyond them.
-        They are exact if every target is attacked by itself and one that is not certified may get any label.
+        They follow from :meth:`possible`, and are exact if that is and every target is attacked by itself.
 
         Args:
             at: A size, in steps of ``claim.unit``, or a budget.
@@ -231,15 +231,16 @@ class Certificate:
         """
         classes = np.nan_to_num(self._truth_of_targets(truth), nan=-1)
         num_classes = max(self.counts.shape[1], int(classes.max(initial=0)) + 1)
+        possible = np.pad(self.possible(at), ((0, 0), (0, num_classes - self.counts.shape[1])))
         if not together:
-            holds = self.holds_against(at) if isinstance(at, Budget) else self.radius >= at
-            return measured(possible_labels(self.label, holds, num_classes), classes)
+            return measured(possible, classes)
         if not isinstance(at, Budget):
             raise SettingsError(f"together=True counts one attacked graph: pass a Budget, not {at!r:.60}.")
-        clean = measured(possible_labels(self.label, np.ones(self.num_targets, dtype=bool), num_classes), classes)
+        clean = measured(own_or_any(self.label, np.ones(self.num_targets, dtype=bool), num_classes), classes)
         right, known = self.label == classes, classes >= 0
         lost = [self.broken_at_most(at, right & (classes == k)) for k in range(num_classes)]
-        turned = [self.broken_at_most(at, known & (classes != k) & (self.label != k)) for k in range(num_classes)]
+        elsewhere = possible & (self.label[:, None] != np.arange(num_classes)) & known[:, None]
+        turned = [self.broken_at_most(at, elsewhere[:, k] & (classes != k)) for k in range(num_classes)]
         kept, false = clean.true_positives - lost, clean.false_positives + turned
         return Measures(clean.support, kept, false, clean.correct - self.broken_at_most(at, right))
 
@@ -267,6 +268,43 @@ class Certificate:
         """
         _require_budget(budget)
         return self.evidence.holds(budget)
+
+    def possible(self, at: Budget | float) -> BoolArray:
+        """Which labels an attack within a budget could give each target, shape ``[n, num_classes]``.
+
+        No attack makes any other class win. A target's own label is always possible; it is the only one exactly where
+        :meth:`holds_against` is True. A field of the budget that nothing is proved about makes all classes possible.
+        Row sums are the sizes of certified prediction sets.
+
+        For ballots the answer is exact in the votes: some change of ballots within the limits of the division makes
+        each possible class win. For stacked votes and random samples, it is a bound: a class may be named that no
+        attack reaches (``docs/proofs.md``, Theorem 12).
+
+        Args:
+            at: What the attacker may do, or a size in steps of ``claim.unit``.
+
+        Example: ``cert.possible(Budget(add_edges=3)).sum(axis=1).mean()`` is the mean size of a prediction set.
+        """
+        if isinstance(at, bool) or not isinstance(at, (int, float, np.integer, np.floating)):
+            _require_budget(at)
+        return self.evidence.possible(at)
+
+    def excluded(self, label: int, at: Budget | float) -> BoolArray:
+        """Whether no attack within a budget gives a target this label, shape ``[n]``: "fraud cannot become genuine".
+
+        The opposite of a column of :meth:`possible`. False for targets that have this label without an attack.
+
+        Args:
+            label: The class.
+            at: What the attacker may do, or a size in steps of ``claim.unit``.
+
+        Raises:
+            SettingsError: There is no such class.
+        """
+        num_classes = self.counts.shape[1]
+        if isinstance(label, bool) or not isinstance(label, (int, np.integer)) or not 0 <= label < num_classes:
+            raise SettingsError(f"excluded(label={label!r:.60}): the classes are 0 to {num_classes - 1}.")
+        return ~self.possible(at)[:, label]
 
     def max_certified(self, kind: str, **other_fields: Any) -> FloatArray:
         """The most of one kind of change that each target is certified against, shape ``[n]``.

@@ -29,6 +29,7 @@ from agnncert.proving.per_neighbour import (
     touches_needed,
     withstands_touches,
 )
+from agnncert.proving.possible import possible_by_number, possible_classes, possible_touches
 from agnncert.proving.theorems import (
     Amounts,
     Facts,
@@ -81,6 +82,16 @@ class Evidence(ABC):
 
         A budget that the defence proves nothing about gives False. Must be monotone: where a budget does not hold, no
         larger one does.
+        """
+
+    @abstractmethod
+    def possible(self, at: Budget | float) -> BoolArray:
+        """Which classes an attack can make win, and perhaps some more, shape ``[n, num_classes]``.
+
+        Each target's own label is always one of them; the others are none exactly where the label holds.
+
+        Args:
+            at: What the attacker may do, or a size in the unit of the radius; -1 for no attack.
         """
 
     @abstractmethod
@@ -186,6 +197,25 @@ class BallotEvidence(Ballots, Evidence):
         if self._per_neighbour:
             return withstands_touches(counted, PER_NEIGHBOUR[self.rule](attack, facts), facts)
         return withstands(counted, self._reach(attack, facts))
+
+    def possible(self, at: Budget | float) -> BoolArray:
+        """Which classes an attack can make win, shape ``[n, num_classes]``; all where nothing is proved (Theorem 12).
+
+        Exact in the votes for a budget, and for a size where neighbours share groups. A negative prior in doubt makes
+        it a bound, and so does a size where every neighbour has its own group.
+        """
+        answer = np.zeros((self.num_targets, self.votes.num_classes), dtype=bool)
+
+        def find(part: slice, counted: Tally, facts: Facts) -> None:
+            if not isinstance(at, Budget):
+                answer[part] = possible_by_number(counted, at, facts if self._per_neighbour else None)
+            elif self._per_neighbour:
+                answer[part] = possible_touches(counted, PER_NEIGHBOUR[self.rule](Amounts.of(at), facts), facts)
+            else:
+                answer[part] = possible_classes(counted, self._reach(Amounts.of(at), facts))
+
+        self._for_each_block(find)
+        return answer
 
     def max_certified(self, field: str, rest: Budget) -> FloatArray:
         """The largest amount of ``field`` that each target is certified against on top of ``rest``, shape ``[n]``."""

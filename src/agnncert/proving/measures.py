@@ -1,8 +1,8 @@
 """Measures per class that no attack can push further: recall, precision, false positive rate, balanced accuracy.
 
 Accuracy says little where one class is rare: the constant answer "fine" is right for 97 % of all accounts if 3 % are
-fraud. Here every target has a set of *possible* labels: those that some attack within a budget may give it. Without
-further knowledge these are its own label if it is certified, and all classes if it is not. Of each class c are counted
+fraud. Here every target has a set of *possible* labels: those that some attack within a budget may give it
+(``Certificate.possible``). Of each class c are counted
 
     support            targets whose true class is c
     true positives     of these, the ones with no other possible label than c
@@ -105,8 +105,8 @@ def _share(part: IntArray, whole: IntArray) -> FloatArray:
     return np.asarray(np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0))
 
 
-def possible_labels(label: IntArray, holds: BoolArray, num_classes: int) -> BoolArray:
-    """Which labels some attack may give each target, shape ``[n, num_classes]``: its own if it holds, else all."""
+def own_or_any(label: IntArray, holds: BoolArray, num_classes: int) -> BoolArray:
+    """Possible labels of predictions without votes, ``[n, num_classes]``: the own one if it holds, else all."""
     return np.asarray(~holds[:, None] | (label[:, None] == np.arange(num_classes)))
 
 

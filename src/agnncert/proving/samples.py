@@ -108,6 +108,20 @@ class SampleEvidence(Evidence):
         """Whether each target keeps its label against ``budget``, shape ``[n]``."""
         return self.noise.holds(budget, self.bounds)
 
+    def possible(self, at: Budget | float) -> BoolArray:
+        """Which classes may become the most probable one under an attack, shape ``[n, classes]``; a bound.
+
+        All others are less probable than the label after every such attack. All bounds of a target hold together with
+        the probability that the claim states.
+        """
+        label, classes = self.bounds.label, np.arange(self.estimation.shape[1])
+        rivals = (self.bounds.against(k) for k in range(len(classes)))
+        if isinstance(at, Budget):
+            excluded = [self.noise.holds(at, rival) for rival in rivals]
+        else:
+            excluded = [self.noise.radius(rival) >= at for rival in rivals]
+        return np.asarray(~np.stack(excluded, axis=1) | (classes == label[:, None]))
+
     def holds_flips(
         self, add_edges: int = 0, delete_edges: int = 0, add_entries: int = 0, delete_entries: int = 0
     ) -> BoolArray:

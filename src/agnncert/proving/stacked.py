@@ -72,9 +72,14 @@ class Rival(NamedTuple):
 
 
 class Leads:
-    """The votes of some targets, sorted so that the worst attack can be read off; ``n`` targets, ``C`` classes."""
+    """The votes of some targets, sorted so that the worst attack can be read off; ``n`` targets, ``C`` classes.
 
-    def __init__(self, counts: StackedCounts) -> None:
+    Args:
+        counts: The votes.
+        label: Asks about this class of each target instead of the winner.
+    """
+
+    def __init__(self, counts: StackedCounts, label: int | None = None) -> None:
         self.counts, n = counts, counts.num_targets
         self.everyone, self.degree = np.arange(n), counts.degree
         self.owner = np.repeat(self.everyone, self.degree)
@@ -84,7 +89,13 @@ class Leads:
         pseudo = np.array(counts.pseudo_votes or [0] * counts.num_classes, dtype=np.int64)
         self.numerator = counts.gate * (sums + pseudo)
         self.score = counts.prior * self.divisor(self.degree)[:, None] + self.numerator
-        self.label = self.score.argmax(axis=1)  # ties go to the smaller class
+        winner = self.score.argmax(axis=1)  # ties go to the smaller class
+        self.label = winner if label is None else np.full_like(winner, label)
+
+    @property
+    def is_label(self) -> BoolArray:
+        """Marks each target's label among the classes, shape ``[n, C]``."""
+        return np.asarray(np.arange(self.counts.num_classes) == self.label[:, None])
 
     def divisor(self, degree: IntArray) -> IntArray:
         """What the sum of votes is divided by, given the number of neighbours."""
@@ -117,6 +128,10 @@ class Leads:
 
     def withstands(self, touched: Touched) -> BoolArray:
         """Whether each target keeps its label whatever is done to so many neighbours, shape ``[n]``."""
+        return np.asarray(self.stays_ahead(touched).all(axis=1))
+
+    def stays_ahead(self, touched: Touched) -> BoolArray:
+        """Of which classes the label stays ahead whatever is done to so many neighbours, ``[n, C]``; of itself, too."""
         counts, n = self.counts, self.counts.num_targets
         new, lost, altered = (np.broadcast_to(np.asarray(v, dtype=np.float64), (n,)) for v in
                               (touched.new, touched.lost, touched.altered))  # fmt: skip
@@ -128,7 +143,7 @@ class Leads:
         arriving: IntArray = np.where(many, 0, come).astype(np.int64)
         other = np.minimum(altered[owner], self.degree[owner] - gone).astype(np.int64)
         place = counts.indptr[owner] + owner + gone + other
-        good = np.ones(n, dtype=bool)
+        good = np.ones((n, counts.num_classes), dtype=bool)
         for k, prior, votes, cap, running, _ in self.rivals:
             slack = self._slack(k)[owner] + (arriving + other) * (counts.slack * STEPS * counts.gated)
             base = votes[owner] - running[place] - slack
@@ -137,10 +152,10 @@ class Leads:
                 safe = prior[owner] - 2 * counts.slack
                 lead = safe * self.divisor(self.degree[owner] - gone + growth) + base - (price + other) * cap[owner]
                 held = (lead > 0) | ((lead == 0) & ties)
-                good[owner[~held & (self.label[owner] != k)]] = False
+                good[owner[~held], k] = False
             slope = self._slope(prior - 2 * counts.slack, cap + counts.slack * STEPS * counts.gated)[owner]
-            good[owner[many & (slope < 0) & (self.label[owner] != k)]] = False
-        return good
+            good[owner[many & (slope < 0)], k] = False
+        return good | self.is_label
 
     def _growths(self, come: IntArray) -> list[tuple[IntArray, IntArray]]:
         """How many neighbours a target gains, and for how many of them the attacker pays: the cases to look at."""
@@ -170,7 +185,7 @@ class Leads:
         A change costs at most ``cap`` and, for different neighbours, the largest positive delta. In a mean the divisor
         may be anything from that of no old neighbour to that of all new ones, so the bound need not be exact.
         """
-        return self._search(self._withstands_any)
+        return self._search(lambda size: self.stays_ahead_of_any(size).all(axis=1))
 
     def structure_radius(self) -> IntArray:
         """How many neighbours may come and go, shape ``[n]``."""
@@ -179,26 +194,30 @@ class Leads:
     def _search(self, holds: Any) -> IntArray:
         return np.minimum(largest_amount(holds, self.counts.num_targets), MOST_STATED).astype(np.int64)
 
-    def _withstands_any(self, size: FloatArray) -> BoolArray:
+    def stays_ahead_of_any(self, size: FloatArray) -> BoolArray:
+        """As :meth:`stays_ahead`, for ``size`` changes of neighbours of whatever kind, shape ``[n, C]``."""
         counts = self.counts
         many = size > MOST_NEW
         number = np.where(many, 0, size).astype(np.int64)
         touched = np.minimum(np.where(many, self.degree, number), self.degree)
-        good = np.ones(counts.num_targets, dtype=bool)
+        good = self.is_label
         for k, prior, votes, cap, running, positive in self.rivals:
             top = running[counts.indptr[:-1] + self.everyone + np.minimum(touched, positive)]
             step = cap + counts.slack * STEPS * counts.gated
             base, safe = votes - top - self._slack(k) - number * step, prior - 2 * counts.slack
-            held = np.ones_like(good)
+            held = np.ones(counts.num_targets, dtype=bool)
             for degree in (self.degree - touched, self.degree + number):
                 lead = safe * self.divisor(degree) + base
                 held &= (lead > 0) | ((lead == 0) & (self.label <= k))
-            held &= ~(many & (np.minimum(self._slope(safe, step), -step) < 0))
-            good &= held | (self.label == k)
+            good[:, k] |= held & ~(many & (np.minimum(self._slope(safe, step), -step) < 0))
         return good
 
     def withstands_second(self, edges: FloatArray, nodes: float) -> BoolArray:
-        """With two levels: whether each target keeps its label against edges anywhere and nodes, shape ``[n]``.
+        """With two levels: whether each target keeps its label against edges anywhere and nodes, shape ``[n]``."""
+        return np.asarray(self.stays_ahead_second(edges, nodes).all(axis=1))
+
+    def stays_ahead_second(self, edges: FloatArray, nodes: float) -> BoolArray:
+        """As :meth:`stays_ahead`, with two levels and against edges anywhere and nodes, shape ``[n, C]``.
 
         An edge anywhere costs at most one vote. A node that comes or goes costs one vote and what it moves the votes of
         all neighbours; see :func:`moved_by_nodes`.
@@ -207,7 +226,7 @@ class Leads:
         edges = np.broadcast_to(edges, (counts.num_targets,))
         many = (edges > MOST_NEW) | (nodes > MOST_NEW)
         price = (np.where(many, 0, edges).astype(np.int64) + (0 if nodes > MOST_NEW else int(nodes))) * STEPS**2
-        good = np.ones(counts.num_targets, dtype=bool)
+        good = self.is_label
         used = bool(counts.gate.any())
         mine = self.cast[np.arange(len(self.owner)), self.label[self.owner]]
         for k, prior, votes, *_ in self.rivals:
@@ -215,8 +234,7 @@ class Leads:
             if nodes and used and nodes <= MOST_NEW:
                 loss = moved_by_nodes(mine, self.cast[:, k], counts.second, int(nodes), counts.slack)
                 np.subtract.at(lead, self.owner, loss * STEPS)
-            held = ((lead > 0) | ((lead == 0) & (self.label <= k))) & ~(many & used)
-            good &= held | (self.label == k)
+            good[:, k] |= ((lead > 0) | ((lead == 0) & (self.label <= k))) & ~(many & used)
         return good
 
 
@@ -284,7 +302,26 @@ class StackedEvidence(StackedCounts, Evidence):
         if budget.target_features:
             return answer
         for part, leads in self._leads:
-            answer[part] = self._withstands(leads, budget)
+            answer[part] = self._stays_ahead(leads, budget).all(axis=1)
+        return answer
+
+    def possible(self, at: Budget | float) -> BoolArray:
+        """Which classes may win under an attack, shape ``[n, C]``; all if the target's own features may change.
+
+        A class is possible if an attack can bring it ahead of the label, and some attack, perhaps another one, ahead of
+        each other class. So this is a bound, for two classes as exact as Theorem 10.
+        """
+        if isinstance(at, Budget) and at.target_features:
+            return np.ones(self.prior.shape, dtype=bool)
+        answer = np.zeros(self.prior.shape, dtype=bool)
+        for part, leads in self._leads:
+            found = ~self._stays_ahead(leads, at) | leads.is_label
+            several = np.flatnonzero(found.sum(axis=1) > 2)
+            some = self.part(part.start + several)
+            for k in range(self.num_classes if len(several) else 0):
+                behind = self._stays_ahead(Leads(some, k), at) & (np.arange(self.num_classes) != k)
+                found[several] &= ~behind | leads.is_label[several]
+            answer[part] = found
         return answer
 
     def holds_each(self, rest: Budget, field: str, amounts: FloatArray) -> BoolArray:
@@ -296,17 +333,24 @@ class StackedEvidence(StackedCounts, Evidence):
         answer = np.zeros(self.num_targets, dtype=bool)
         for part, leads in self._leads:
             each = {name: getattr(rest, name) for name in COUNTS} | {field: amounts[part]}
-            answer[part] = self._withstands(leads, SimpleNamespace(**each))
+            answer[part] = self._stays_ahead(leads, SimpleNamespace(**each)).all(axis=1)
         return answer
 
-    def _withstands(self, leads: Leads, budget: Any) -> BoolArray:
+    def _stays_ahead(self, leads: Leads, budget: Any) -> BoolArray:
+        if isinstance(budget, (int, float)):  # a size in the unit of the radius
+            if budget < 0:
+                return np.ones(leads.score.shape, dtype=bool)
+            if self.second:
+                return leads.stays_ahead_second(np.zeros(1), 2 * math.ceil(min(budget, MOST_NEW + 1)))
+            return leads.stays_ahead_of_any(np.full(len(leads.label), np.ceil(budget)))
         joined = budget.inject_nodes if budget.edges_per_injected else 0
         if self.second:
             # Copies and values of edges are not read. A node without edges is no neighbour of anybody.
             nodes = joined + budget.delete_nodes + 2 * budget.change_features
-            return leads.withstands_second(np.array([budget.add_edges + budget.delete_edges]), nodes)
+            return leads.stays_ahead_second(np.array([budget.add_edges + budget.delete_edges]), nodes)
         altered = budget.change_features + (budget.change_edges if self.by_edge else 0)
-        return leads.withstands(Touched(budget.add_edges + joined, budget.delete_edges + budget.delete_nodes, altered))
+        lost = budget.delete_edges + budget.delete_nodes
+        return leads.stays_ahead(Touched(budget.add_edges + joined, lost, altered))
 
     def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
         """How many targets one attacked graph can break at most.
@@ -330,4 +374,4 @@ class StackedEvidence(StackedCounts, Evidence):
         ends = np.searchsorted(self.indptr, np.arange(0, len(self.which) + BLOCK, BLOCK // self.num_classes))
         cuts = np.unique(np.concatenate([[0], np.minimum(ends, self.num_targets), [self.num_targets]])).tolist()
         parts = [slice(first, last) for first, last in pairwise(cuts)]
-        return [(part, Leads(self.part(part))) for part in parts]
+        return [(part, Leads(self.part(np.arange(part.start, part.stop)))) for part in parts]

@@ -16,7 +16,7 @@ from agnncert.certificates.rules import RULES
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import SettingsError
 from agnncert.proving.evidence import BallotEvidence
-from agnncert.proving.measures import Measures, measured, possible_labels, rare_class
+from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
 from agnncert.storage import visible
 
 if TYPE_CHECKING:
@@ -256,9 +256,9 @@ class Summary:
     def measures(self, size: float) -> Measures:
         """The measures of each class at a size, -1 for no attack; needs the truth."""
         assert self.truth is not None
-        label, holds = self.certificate.label, self.certificate.radius >= size
-        num_classes = max(self.certificate.counts.shape[1], int(self.truth.max()) + 1)
-        return measured(possible_labels(label, holds, num_classes), self.truth)
+        possible = self.certificate.possible(size)
+        more = max(0, int(self.truth.max()) + 1 - possible.shape[1])  # classes that the model does not know
+        return measured(np.pad(possible, ((0, 0), (0, more))), self.truth)
 
     @cached_property
     def support(self) -> IntArray:
@@ -371,7 +371,7 @@ def _by_class(
     found, edgeless = dict(context.by_class), edgeless_labels(certificate)
     if truth is not None and edgeless is not None and "edgeless" not in found:
         holds, num_classes = np.ones(len(truth), dtype=bool), max(certificate.counts.shape[1], int(truth.max()) + 1)
-        alone = measured(possible_labels(edgeless.astype(np.int64), holds, num_classes), truth)
+        alone = measured(own_or_any(edgeless.astype(np.int64), holds, num_classes), truth)
         found["edgeless"] = list(zip(alone.recall.tolist(), alone.false_positive_rate.tolist(), strict=True))
     return found
 

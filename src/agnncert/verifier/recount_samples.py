@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import Budget
+from agnncert.certificates.file import Contents
 from agnncert.errors import CertificateError
 
 Numbers = npt.NDArray[Any]
@@ -179,11 +180,16 @@ def intercepted(noise: Noise, arrays: Mapping[str, Numbers]) -> list[list[float]
 
 
 def bound_classes(
-    selection: Numbers, estimation: Numbers, alpha: float, sources: list[list[float]] | None = None
+    selection: Numbers,
+    estimation: Numbers,
+    alpha: float,
+    sources: list[list[float]] | None = None,
+    against: int | None = None,
 ) -> Bounds:
     """Bounds from counts of shape ``[n, classes]``; those of one target all hold with probability ``1 - alpha``.
 
-    Two classes need one bound, because their probabilities sum to 1. More classes share ``alpha``.
+    Two classes need one bound, because their probabilities sum to 1. More classes share ``alpha``. ``against`` asks
+    about one class instead of the rival with most samples.
     """
     num_classes = estimation.shape[1]
     trials = int(estimation[:1].sum()) or 1  # the same for all targets
@@ -193,7 +199,7 @@ def bound_classes(
     top = _least_probability(estimation[mine], trials, share)
     other = 1 - top
     if num_classes > 2:  # the rival with most samples has the largest bound
-        rival = np.where(mine, 0, estimation).max(axis=1)
+        rival = np.where(mine, 0, estimation).max(axis=1) if against is None else estimation[:, against]
         other = np.minimum(other, 1 - _least_probability(trials - rival, trials, share))
     return Bounds(label, top, other, sources)
 
@@ -346,6 +352,21 @@ def holds(noise: Noise, bounds: Bounds, budget: Budget) -> Flags:
         return nowhere
     add, delete = map(int, edges)
     return _withstands_flips(noise, bounds, [(add, delete, *mix) for mix in _mixes(int(entries))])
+
+
+def possible(contents: Contents, budget: Budget) -> Flags:
+    """Which classes may be the most probable one under an attack, shape ``[n, classes]``."""
+    check_samples(contents.evidence, contents.settings)
+    settings, noise = contents.settings, contents.settings["noise"]
+    selection, estimation = (contents.evidence[name].astype(np.int64) for name in ("selection", "estimation"))
+    num_targets, num_classes = estimation.shape
+    check_work(noise, [budget], num_targets * num_classes)
+    alpha = settings["alpha"] / (1 if settings["scope"] == "each target" else max(num_targets, 1))
+    answer, sources = np.zeros((num_targets, num_classes), dtype=bool), intercepted(noise, contents.evidence)
+    for k in range(num_classes):
+        bounds = bound_classes(selection, estimation, alpha, sources, against=k)
+        answer[:, k] = ~holds(noise, bounds, budget) | (bounds.label == k)
+    return answer
 
 
 def check_work(noise: Noise, budgets: Iterable[Budget], num_targets: int) -> None:

@@ -58,13 +58,13 @@ class Table:
         return self.counts.pseudo + STEPS * neighbours if self.counts.pseudo else STEPS
 
     def stays(self, lead: Ints) -> Bools:
-        """Whether no rival wins, given the lead of the label over each class, shape ``[n]``."""
+        """Of which classes the label stays ahead, given its lead over each, shape ``[n, C]``; of itself always."""
         classes = np.arange(lead.shape[1])
         needed = (classes < self.label[:, None]).astype(np.int64)  # smaller classes win ties
-        return np.asarray(((lead >= needed) | (classes == self.label[:, None])).all(axis=1))
+        return np.asarray((lead >= needed) | (classes == self.label[:, None]))
 
     def survives(self, new: Any, lost: Any, altered: Any, together: bool = False) -> Bools:
-        """Whether each label survives so many new, lost and altered neighbours, arrays of shape ``[n]`` or numbers.
+        """Which classes each label survives with so many new, lost and altered neighbours, shape ``[n, C]``.
 
         Args:
             new: New neighbours; with ``together``, new and lost ones in all.
@@ -74,7 +74,7 @@ class Table:
         """
         n, d, wobbly = len(self.rows), self.size, self.counts.slack * STEPS * self.counts.gated
         new, lost, altered = (np.broadcast_to(np.asarray(v, dtype=np.float64), (n,)) for v in (new, lost, altered))
-        alive = np.ones(n, dtype=bool)
+        alive = np.ones(self.ahead.shape, dtype=bool)
         first = np.concatenate([_zero(self.given), np.cumsum(self.given, axis=2)], axis=2)
         for gone in range(int(min(lost.max(initial=0), d)) + 1):
             here = lost >= gone
@@ -91,15 +91,15 @@ class Table:
                 changed = (turned + (come if pays else 0))[:, None]
                 lead = (self.ahead - 2 * self.counts.slack) * self.divided_by(d - gone + by) + kept
                 lead = lead - (paid + turned[:, None]) * self.most - changed * wobbly
-                alive &= self.stays(lead) | ~here
+                alive &= self.stays(lead) | ~here[:, None]
                 # One more new neighbour must not help the rival if there may be any number of them.
                 step = (self.ahead - 2 * self.counts.slack) * STEPS * (grows if self.counts.pseudo else 0)
                 falls = (step - pays * (self.most + wobbly) < 0) & (np.arange(lead.shape[1]) != self.label[:, None])
-                alive &= ~(falls.any(axis=1) & endless & here)
+                alive &= ~(falls & (endless & here)[:, None])
         return alive
 
     def survives_any(self, size: Ints) -> Bools:
-        """Whether each label survives ``size`` changes of neighbours of whatever kind, shape ``[n]``."""
+        """Which classes each label survives with ``size`` changes of neighbours of whatever kind, ``[n, C]``."""
         d, wobbly = self.size, self.counts.slack * STEPS * self.counts.gated
         gain = np.cumsum(np.maximum(self.given, 0), axis=2)
         gain = np.concatenate([_zero(self.given), gain], axis=2)
@@ -112,7 +112,7 @@ class Table:
         )
 
     def survives_second(self, edges: Any, nodes: int | float) -> Bools:
-        """With two levels: whether each label survives edges anywhere and nodes that come or go, shape ``[n]``."""
+        """With two levels: which classes each label survives with edges anywhere and nodes, shape ``[n, C]``."""
         edges = np.broadcast_to(np.asarray(edges, dtype=np.float64), (len(self.rows),))
         used = bool(self.counts.gate.any())
         lead = (self.ahead - 2 * self.counts.slack) * STEPS + self.given.sum(axis=2) - self.doubt
@@ -123,7 +123,7 @@ class Table:
         lead = lead - ((np.where(endless, 0, edges).astype(np.int64) + nodes) * STEPS * STEPS)[:, None]
         if nodes:
             lead = lead - STEPS * self._pulled(nodes).sum(axis=2)
-        return np.asarray(self.stays(lead) & ~endless)
+        return np.asarray(self.stays(lead) & (~endless[:, None] | (np.arange(lead.shape[1]) == self.label[:, None])))
 
     def _pulled(self, nodes: int) -> Ints:
         """Steps that nodes can move in the vote of each neighbour from the label to each class, ``[n, C, d]``."""
@@ -155,7 +155,8 @@ def tables_of(counts: StackedCounts) -> list[Table]:
     return [_table(counts, np.flatnonzero(degree == d), int(d)) for d in np.unique(degree)]
 
 
-def _table(counts: StackedCounts, rows: Ints, d: int) -> Table:
+def _table(counts: StackedCounts, rows: Ints, d: int, instead: int | None = None) -> Table:
+    """Targets with d neighbours each; ``instead`` asks about this class of each instead of the winner."""
     listed = counts.indptr[rows][:, None] + np.arange(d)
     cast = np.moveaxis(counts.table[counts.which[listed]].astype(np.int64), 1, 2)  # [n, C, d]
     prior, gate, slack = counts.prior[rows], counts.gate[rows], counts.slack
@@ -164,7 +165,7 @@ def _table(counts: StackedCounts, rows: Ints, d: int) -> Table:
     )
     divisor = counts.pseudo + STEPS * d if counts.pseudo else STEPS
     score = prior * divisor + gate * (pseudo + cast.sum(axis=2))
-    label = np.asarray(score.argmax(axis=1))
+    label = np.asarray(score.argmax(axis=1)) if instead is None else np.full(len(rows), instead)
     each = np.arange(len(rows))
     weighed = gate[:, :, None] * cast
     given = -np.sort(weighed - weighed[each, label][:, None, :], axis=2)  # ascending there, largest first here
@@ -176,6 +177,10 @@ def _table(counts: StackedCounts, rows: Ints, d: int) -> Table:
         counts, rows, label, prior[each, label][:, None] - prior, given, extra[each, label][:, None] - extra,
         gate * STEPS, doubt, cast[each, label], cast,
     )  # fmt: skip
+
+
+def _all(survived: Bools) -> Bools:
+    return np.asarray(survived.all(axis=1))
 
 
 def label_is(counts: StackedCounts, tables: list[Table]) -> Ints:
@@ -195,10 +200,12 @@ def right_radius(tables: list[Table], stated: Ints, structure: bool) -> Bools:
         def survives(size: Ints, table: Table = table) -> Bools:
             if table.counts.second:
                 each = {
-                    int(one): table.survives_second(0, (1 if structure else 2) * int(one)) for one in np.unique(size)
+                    int(one): _all(table.survives_second(0, (1 if structure else 2) * int(one)))
+                    for one in np.unique(size)
                 }
                 return np.array([each[int(one)][k] for k, one in enumerate(size)], dtype=bool)
-            return table.survives(size, size, 0, together=True) if structure else table.survives_any(size)
+            found = table.survives(size, size, 0, together=True) if structure else table.survives_any(size)
+            return _all(found)
 
         fits = (radius >= -1) & (radius <= LARGEST_STATED)
         at, beyond = survives(np.clip(radius, 0, LARGEST_STATED)), survives(np.clip(radius + 1, 0, LARGEST_STATED + 1))
@@ -211,16 +218,35 @@ def holds(counts: StackedCounts, tables: list[Table], budget: Budget, added: Any
     answer = np.zeros(counts.num_targets, dtype=bool)
     if budget.target_features:
         return answer
-    nodes = budget.inject_nodes if budget.edges_per_injected > 0 else 0
     for table in tables:
         edges = budget.add_edges if added is None else added[table.rows]
-        if counts.second:
-            touched = nodes + budget.delete_nodes + 2 * budget.change_features
-            answer[table.rows] = table.survives_second(edges + budget.delete_edges, touched)
-        else:
-            altered = budget.change_features + (budget.change_edges if counts.by_edge else 0)
-            lost = budget.delete_edges + budget.delete_nodes
-            answer[table.rows] = table.survives(edges + nodes, lost, altered)
+        answer[table.rows] = _survives(table, budget, edges).all(axis=1)
+    return answer
+
+
+def _survives(table: Table, budget: Budget, edges: Any) -> Bools:
+    """Which classes each label survives under a budget with so many added edges, shape ``[n, C]``."""
+    nodes = budget.inject_nodes if budget.edges_per_injected > 0 else 0
+    if table.counts.second:
+        touched = nodes + budget.delete_nodes + 2 * budget.change_features
+        return table.survives_second(edges + budget.delete_edges, touched)
+    altered = budget.change_features + (budget.change_edges if table.counts.by_edge else 0)
+    return table.survives(edges + nodes, budget.delete_edges + budget.delete_nodes, altered)
+
+
+def possible(counts: StackedCounts, budget: Budget) -> Bools:
+    """Which classes may win under a budget: those that some attack brings ahead of each other one, ``[n, C]``."""
+    answer = np.ones((counts.num_targets, counts.num_classes), dtype=bool)
+    if budget.target_features:
+        return answer
+    degree, winner = np.diff(counts.indptr), label_is(counts, tables_of(counts))
+    for d in np.unique(degree):
+        rows = np.flatnonzero(degree == d)
+        for j in range(counts.num_classes):
+            behind = _survives(_table(counts, rows, int(d), j), budget, budget.add_edges)
+            behind[:, j] = False  # a class is always ahead of itself
+            answer[rows] &= ~behind
+    answer[np.arange(len(winner)), winner] = True
     return answer
 
 

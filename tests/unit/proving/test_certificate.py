@@ -138,3 +138,19 @@ def test_printing_says_what_is_proved_assumed_and_not_proved(cert):
     assert "23" * 32 in text  # the model is named by its digest
     assert "without any edges" in text  # what a radius above the degree means
     assert len(repr(cert)) < 80
+
+
+def test_possible_labels_and_what_is_excluded(rng):
+    cert = certificate_of(random_evidence(rng, "node-centric/node", num_classes=4))
+    budget = Budget(add_edges=2)
+    possible = cert.possible(budget)
+    assert possible.shape == (cert.num_targets, 4)
+    assert (cert.excluded(2, budget) == ~possible[:, 2]).all()
+    assert not cert.excluded(2, budget)[cert.label == 2].any()
+    assert (cert.possible(2) == possible).all()  # two edges move any two ballots
+    assert cert.possible(Budget(target_features=True)).all()  # nothing is proved about it
+    with pytest.raises(SettingsError, match=r"excluded\(label=4\): the classes are 0 to 3"):
+        cert.excluded(4, budget)
+    for wrong in ("3 edges", None, True):
+        with pytest.raises(BudgetError, match="expected a Budget"):
+            cert.possible(wrong)

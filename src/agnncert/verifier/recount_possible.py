@@ -1,0 +1,151 @@
+"""Which classes an attack can make win, counted a second time.
+
+Shares no code with ``proving.possible``. Where that has closed sums, this plays the vote: it takes ballots from one
+class after the other, the least limited ones first, and looks at what is left of each limit.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.file import Contents
+from agnncert.certificates.stacked import StackedCounts
+from agnncert.certificates.votes import Ballots
+from agnncert.verifier import recount, recount_stacked
+from agnncert.verifier.recount import Limits, Numbers
+from agnncert.verifier.recount_per_neighbour import Changes
+
+ENTRIES_AT_ONCE = 2**17
+
+
+def possible(contents: Contents, budget: Budget) -> Numbers:
+    """Which classes each target of a file may get under an attack, shape ``[n, num_classes]``."""
+    if contents.kind == "ballots":
+        return of_ballots(Ballots.load(contents.evidence, contents.settings), budget)
+    if contents.kind == "stacked":
+        return recount_stacked.possible(StackedCounts.load(contents.evidence, contents.settings), budget)
+    from agnncert.verifier import recount_samples  # brings scipy, which ballots do not need
+
+    return recount_samples.possible(contents, budget)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Votes of ``n`` targets for each of ``C`` classes.
+
+    Attributes:
+        score: Votes that are sure, of the prior and of stable ballots, shape ``[n, C]``.
+        firm: Stable ballots by tier and class, shape ``[3, n, C]``.
+        size: Stable ballots by tier, abstaining ones included, shape ``[3, n]``.
+        unsure: Votes that every class may claim, shape ``[n]``.
+        one_way: Stable ballots of pairs that have one direction, by class, shape ``[n, C]``.
+        all_one_way: The same, abstaining ones included, shape ``[n]``.
+    """
+
+    score: Numbers
+    firm: Numbers
+    size: Numbers
+    unsure: Numbers
+    one_way: Numbers
+    all_one_way: Numbers
+
+    def short_of(self, k: int, won: Numbers) -> Numbers:
+        """Votes that each class must lose for k to win, once k has won some and all that is unsure, ``[n, C]``."""
+        mine = self.score[:, k] + self.unsure + won
+        short = self.score + (np.arange(self.score.shape[1]) < k) - mine[:, None]
+        short[:, k] = 0
+        return np.asarray(short)
+
+
+def of_ballots(ballots: Ballots, budget: Budget) -> Numbers:
+    """As :func:`possible`, for ballots."""
+    n, classes = len(ballots.votes.default), ballots.votes.num_classes
+    answer = np.zeros((n, classes), dtype=bool)
+    step = max(1, ENTRIES_AT_ONCE // classes)
+    for start in range(0, n, step):
+        part = slice(start, min(start + step, n))
+        piles, scores = recount.sort_part(ballots, part), _scores(ballots, part)
+        bound = recount.limits(piles, budget)
+        empty = ballots.vote.empty if isinstance(ballots.vote.empty, int) else -1
+        for k in range(classes):
+            wins = _with_own(scores, bound, k, empty) if isinstance(bound, Changes) else _in_tiers(scores, bound, k)
+            answer[part, k] = wins | ~bound.covered | (piles.label == k)
+    return answer
+
+
+def _scores(ballots: Ballots, part: slice) -> Scores:
+    votes, n, classes = ballots.votes, part.stop - part.start, ballots.votes.num_classes
+    ends = votes.indptr[part.start : part.stop + 1]
+    listed, of_target = slice(ends[0], ends[-1]), np.repeat(np.arange(n), np.diff(ends))
+    owner, ballot, stable, tier, number = recount._heaps(votes, part, listed, of_target)
+    table = np.zeros((3, n, classes + 1), dtype=np.int64)  # the last column: those that abstain
+    np.add.at(table, (tier[stable], owner[stable], ballot[stable]), number[stable])
+    prior, _, in_doubt = recount._priors(
+        ballots, part, np.repeat(np.arange(n), classes), np.tile(np.arange(classes), n)
+    )
+    one_way = np.zeros((n, classes + 1), dtype=np.int64)
+    if ballots.one_way is not None:
+        flagged = ballots.one_way[listed] & votes.stable[listed]
+        np.add.at(one_way, (of_target[flagged], votes.ballot[listed][flagged]), 1)
+    firm, size = table[:, :, :-1], table.sum(axis=2)
+    return Scores(
+        score=firm.sum(axis=0) + prior.reshape(n, classes),
+        firm=firm,
+        size=size,
+        unsure=votes.num_groups - size.sum(axis=0) + in_doubt,
+        one_way=one_way[:, :-1],
+        all_one_way=one_way.sum(axis=1),
+    )
+
+
+def _in_tiers(scores: Scores, bound: Limits, k: int) -> Numbers:
+    """Whether k can win where ballots move within three nested limits, shape ``[n]``."""
+    won, _ = _take(scores.size - scores.firm[:, :, k], [bound.all, bound.beyond, bound.unlisted])
+    short, left = scores.short_of(k, won), [bound.all, bound.beyond, bound.unlisted]
+    wins = np.ones(len(won), dtype=bool)
+    for j in range(short.shape[1]):
+        wanted = np.maximum(short[:, j], 0)
+        taken, left = _take(scores.firm[:, :, j], left, wanted)
+        wins &= taken == wanted
+    return wins
+
+
+def _take(there: Numbers, left: list[Numbers], wanted: Numbers | None = None) -> tuple[Numbers, list[Numbers]]:
+    """Takes ballots, the reached ones first: how many could be taken, and what is left of the three limits."""
+    in_all, beyond, unlisted = left
+    wanted = there.sum(axis=0) if wanted is None else wanted
+    first = np.minimum(np.minimum(there[0], wanted), in_all)
+    in_all, wanted = in_all - first, wanted - first
+    second = np.minimum(np.minimum(there[1], wanted), np.minimum(in_all, beyond))
+    in_all, beyond, wanted = in_all - second, beyond - second, wanted - second
+    third = np.minimum(np.minimum(there[2], wanted), np.minimum(np.minimum(in_all, beyond), unlisted))
+    return first + second + third, [in_all - third, beyond - third, unlisted - third]
+
+
+def _with_own(scores: Scores, changes: Changes, k: int, empty: int) -> Numbers:
+    """Whether k can win where every neighbour has a ballot of its own, shape ``[n]``."""
+    there, others = scores.firm[0], scores.size[0] - scores.firm[0][:, k]
+    altered = np.minimum(changes.altered, others)
+    if k == empty:
+        turnable = np.minimum(changes.turned, scores.all_one_way - scores.one_way[:, k])
+        short = scores.short_of(k, np.minimum(others, changes.both + turnable))
+    else:
+        short = scores.short_of(k, altered + changes.new)
+    rest, turned, wins = np.zeros(len(others)), np.zeros(len(others)), np.ones(len(others), dtype=bool)
+    for j in range(short.shape[1]):
+        if j == empty:
+            continue
+        wanted = np.maximum(short[:, j], 0)
+        wins &= wanted <= there[:, j]
+        rest, turned = rest + wanted, turned + np.minimum(scores.one_way[:, j], wanted)
+    turned = np.minimum(turned, changes.turned)
+    if k == empty:
+        return np.asarray(wins & (rest <= changes.both + turned))
+    otherwise = np.maximum(rest - altered, 0)  # lowered by ballots that go, or by turning instead of adding
+    wins &= otherwise <= changes.both - altered + turned
+    if empty >= 0:
+        # What goes is one vote more for the class of empty groups, what is new one less; what is turned is not new.
+        surplus = short[:, empty] - changes.new + otherwise
+        wins &= surplus <= np.minimum(altered - np.minimum(altered, rest), there[:, empty])
+    return np.asarray(wins)
