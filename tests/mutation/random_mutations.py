@@ -81,10 +81,12 @@ OF_GUARD = (
     "tests/oracle/test_engines.py",
 )
 OF_COVER = ("tests/unit/engine/test_cover.py", "tests/golden tests/corpus tests/laws/test_exhaustive.py")
+OF_POSSIBLE = ("tests/laws/test_possible.py", "tests/golden tests/unit/proving/test_certificate.py")
 OF_MEASURES = ("tests/unit/proving/test_measures.py", "tests/unit/training/test_threshold.py")
 TESTS = {
     "proving/theorems": OF_BALLOTS,
     "proving/per_neighbour": OF_BALLOTS,
+    "proving/possible": OF_POSSIBLE,
     "proving/evidence": OF_BALLOTS,
     "proving/bounds": OF_SAMPLES,
     "proving/noise": OF_SAMPLES,
@@ -95,6 +97,7 @@ TESTS = {
     "verifier/check": OF_CHECKS,
     "verifier/recount": OF_RECOUNT,
     "verifier/recount_per_neighbour": OF_RECOUNT,
+    "verifier/recount_possible": OF_POSSIBLE,
     "verifier/recount_samples": OF_RECOUNTED_SAMPLES,
     "verifier/recount_stacked": OF_STACKED,
     "recompute": OF_RECOMPUTATION,
