@@ -139,7 +139,7 @@ def _certify_stacked(model: Any, data: Any, defence: StackedVotes, targets: Any)
     settings, locality = settings_of(model), audit_own(model, ready.data)
     evidence = StackedEvidence(**stacked_counts(model, chosen))
     _refuse_state(settings, now := settings_of(model))
-    digests = {"graph": chosen.digest, "model": model_digest(model, settings=now)}
+    digests = {**chosen.digests, "model": model_digest(model, settings=now)}
     claim = make_stacked_claim(evidence, digests=digests, locality=locality, notes=(str(defence),))
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, chosen.degree)
 
@@ -195,7 +195,7 @@ def assemble(
     evidence = BallotEvidence(
         counted, rule, cover[0], cover[1].astype(np.int32), ids, parameters, vote, **edgeless, **facts
     )
-    digests = {"graph": chosen.digest, "model": digest, "division": hashlib.sha256(name.encode()).hexdigest()}
+    digests = {**chosen.digests, "model": digest, "division": hashlib.sha256(name.encode()).hexdigest()}
     claim = make_claim(evidence, name, tolerance=tolerance, digests=digests, locality=locality)
     return Certificate(claim, evidence, chosen.ids, chosen.rows, chosen.truth, degree)
 

@@ -108,6 +108,8 @@ def _check_ballots(
         return
     found.wrong += _wrong_division(claim, evidence, division, chosen, seed)
     found.checked.append("the graph, the targets with their ids, and the subgraphs in which they have edges")
+    if "encoding" in claim.digests and not chosen.encoding:
+        found.not_checked.append("how the features were made from a table: the data has no encoding")
     found.compared.append("data")
     if own and not division.edges_only:
         found.not_checked.append("that a change moves no more ballots than the division states")
@@ -164,6 +166,8 @@ def _wrong_targets(contents: Contents, chosen: Targets) -> Iterator[str]:
         yield f"the file does not say which {missing[0]} was certified: it has no digest of it"
     elif claim.digests["graph"] != graph_digest(chosen.graph):
         yield "the graph is not the one that was certified (its digest differs)"
+    if chosen.encoding and claim.digests.get("encoding", chosen.encoding) != chosen.encoding:
+        yield "the features were made from the table by another encoding (its digest differs)"
     known = {"target": as_ids(chosen.ids), "truth": chosen.truth, "degree": chosen.degree}
     for name, values in known.items():
         if name not in stated:

@@ -226,3 +226,26 @@ def test_a_graph_on_disk_is_trained_certified_and_checked_like_tables(agnncert, 
     answer = agnncert("verify", "runs/disk", "--root", ".", "--recheck", 20)
     assert answer.status != 0
     assert "x.npy was altered or damaged" in answer.err
+
+
+def test_tables_as_they_come_are_encoded_and_the_run_keeps_how(agnncert, place) -> None:
+    nodes = place / "tables" / "nodes.csv"
+    rows = nodes.read_text().splitlines()
+    words = [f"{row},{('shop', 'bank')[k % 2]},2025-{1 + k % 12:02}-01" for k, row in enumerate(rows[1:])]
+    nodes.write_text("\n".join([f"{rows[0]},kind,opened", *words]) + "\n")
+    edges = place / "tables" / "edges.csv"
+    edges.write_text(edges.read_text().replace("target", "target,note") + edges.read_text().splitlines()[1] + ",x\n")
+    refused = agnncert("train", "tables", "--groups", 4, "--epochs", 1)
+    assert refused.status == 2
+    assert "2 problems" in refused.err
+    how = ("--set", "encode=auto", "--set", "edge_feature=none", "--set", "column.time=opened")
+    trained = agnncert("train", "tables", *how, "--groups", 4, "--epochs", 1, "--no-references", "--out", "runs/own")
+    assert trained.status == 0, trained.err
+    assert "1 of " in trained.out + trained.err
+    assert agnncert("certify", "runs/own", "--no-report").status == 0
+    assert agnncert("verify", "runs/own", "--require", "data,model").status == 0
+    encoding = json.loads(Path("runs/own/encoding.json").read_text())
+    assert [column["name"] for column in encoding["nodes"]] == ["a", "b", "kind"]
+    assert "split by time" in Path("runs/own/MODEL_CARD.md").read_text()
+    Path("runs/own/encoding.json").write_text(json.dumps(encoding | {"format": "other"}))
+    assert "no encoding" in agnncert("verify", "runs/own").err

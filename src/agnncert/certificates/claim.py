@@ -32,7 +32,8 @@ class Claim:
         tolerance: Relative rounding error of a logit; ballots within twice this of a tie count for the rival.
         alpha: Error probability of a probabilistic guarantee, else None.
         alpha_scope: What ``alpha`` is spent on: ``"each target"`` or ``"all targets together"``; else empty.
-        digests: SHA-256 of the graph, the model, the division, … by name.
+        digests: SHA-256 of the graph, the model, the division and, if features were made from a table, of its
+            encoding, by name.
         notes: Further remarks of the author of the certificate.
         library_version: Version of the library that made it.
         locality: How it is known that the model looks along edges only: by ``"construction"`` or by ``"test"``; empty
@@ -142,7 +143,7 @@ def make_claim(
     digests = dict(digests or {})
     facts = RULES[ballots.rule]
     locality = locality if facts.division.whole_graph else ""
-    words = _Words(facts, ballots, tolerance, digests.get("model", ""), locality)
+    words = _Words(facts, ballots, tolerance, digests, locality)
     return Claim(
         task=facts.task,
         method=facts.division.method,
@@ -202,7 +203,7 @@ class _Words:
     rule: Rule
     ballots: Ballots
     tolerance: float
-    model_digest: str
+    digests: Mapping[str, str]
     locality: str
 
     @property
@@ -236,7 +237,8 @@ class _Words:
         if not self.target_features:
             yield "The target's own features are unchanged."
         yield from about_ids(self.ballots.ids == "row", self.needs_ids)
-        named = f" with SHA-256 {self.model_digest}" if self.model_digest else ""
+        yield from about_encoding(self.digests)
+        named = f" with SHA-256 {self.digests['model']}" if "model" in self.digests else ""
         yield f"The model{named} and the division are the ones that cast these ballots, in evaluation mode."
         yield from self.about_vote()
         if self.rule.prices:
@@ -327,6 +329,15 @@ def about_ids(by_row: bool, keeps_nodes: bool) -> Iterator[str]:
         )
     else:
         yield "Ids are unique and a node keeps its id; an attacker may reuse the id of a node that he deletes."
+
+
+def about_encoding(digests: Mapping[str, str]) -> Iterator[str]:
+    """What is assumed if features were made from the columns of a table."""
+    if "encoding" in digests:
+        yield (
+            f"Features were made from a table, row by row, by the encoding with SHA-256 {digests['encoding']}, which "
+            "is the same for every attacked graph."
+        )
 
 
 def make_sample_claim(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert import __version__
-from agnncert.certificates.claim import LOCALITY, Claim, about_ids, all_changes
+from agnncert.certificates.claim import LOCALITY, Claim, about_encoding, about_ids, all_changes
 from agnncert.certificates.rules import RULES
 from agnncert.errors import CertificateError
 
@@ -206,6 +206,7 @@ def make_stacked_claim(
             "The target is not deleted and keeps its id.",
             "The target's own features are unchanged.",
             *about_ids(by_row, keeps_nodes=False),
+            *about_encoding(digests),
             f"The model{named} is the one that computed these scores and votes, in evaluation mode.",
             score,
             f"The models without edges classify a node by its own features alone{LOCALITY[locality]}.",

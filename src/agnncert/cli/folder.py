@@ -34,8 +34,9 @@ Row = dict[str, Any]
 SETTINGS = "settings.toml"
 DATA = "data.json"
 VOTE = "vote.json"
+ENCODING = "encoding.json"
 OWN_FILES = (
-    SETTINGS, DATA, VOTE, "environment.json", "weights.safetensors", "weights.json", "certificate.cert",
+    SETTINGS, DATA, VOTE, ENCODING, "environment.json", "weights.safetensors", "weights.json", "certificate.cert",
     "results.jsonl", "results.csv", "report.html", "log.txt", "MODEL_CARD.md",
 )  # fmt: skip
 _FILE_ONLY = {"file_only": True}  # for the log in the folder; the screen shows such events in other words
@@ -324,7 +325,8 @@ def write_card(
         for row in folder.rows()
         if row["size"] is None and " of class " not in row["measure"]
     }
-    names = ("name", "task", "graphs", "nodes", "edges", "features", "classes", "class_names", "split", "digest")
+    names = ("name", "task", "graphs", "nodes", "edges", "features", "classes", "class_names", "split", "split_by_time",
+             "repeated_edges", "encoding", "digest")  # fmt: skip
     figures = [
         *(f"{_plain(line)}\n" for text in proved for line in text.split("\n")),
         textwrap.indent(by_class, "    "),

@@ -27,11 +27,12 @@ from safetensors.torch import load_file
 from agnncert.certificates.rules import LARGEST_CLASS
 from agnncert.certificates.votes import IntArray
 from agnncert.cli import place_of
-from agnncert.cli.folder import VOTE, RunFolder
+from agnncert.cli.folder import ENCODING, VOTE, RunFolder
 from agnncert.cli.settings import CertifySettings, DataSettings, ModelSettings, TrainSettings, settings_from
 from agnncert.comparison.runner import Study, part_rows
 from agnncert.datasets.catalog import DATASETS
 from agnncert.datasets.columns import FORMATS
+from agnncert.datasets.encoding import encoding_of
 from agnncert.datasets.load import load_dataset
 from agnncert.datasets.splits import dataset_digest
 from agnncert.datasets.tables import load_tables, tu_files
@@ -220,7 +221,9 @@ def load_data(settings: DataSettings) -> Any:
         columns["label"] = None
     return load_tables(
         name or None, nodes=settings.nodes, edges=settings.edges, graphs=settings.graphs,
-        directed=settings.directed, features=settings.feature or None, seed=seed, name=settings.name, **columns,
+        directed=settings.directed, features=settings.feature or None, seed=seed, name=settings.name,
+        edge_features=[] if settings.edge_feature == ("none",) else settings.edge_feature or None,
+        encode=settings.encode, repeated=settings.repeated, **columns,
     )  # fmt: skip
 
 
@@ -241,6 +244,9 @@ def describe(ready: CanonicalData, settings: DataSettings) -> dict[str, Any]:
         "classes": None if classes is None else int(classes),
         "class_names": class_names(data),
         "split": {part: len(rows) for part, rows in parts.items() if rows is not None} or None,
+        "split_by_time": settings.column.get("time"),
+        "repeated_edges": getattr(data, "repeated_edges", None),
+        "encoding": None if (encoding := encoding_of(data)) is None else encoding.digest,
     }
 
 
@@ -256,10 +262,12 @@ def class_names(data: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def copy_tables(settings: DataSettings, folder: RunFolder) -> None:
-    """Keeps a user's own tables in the run folder, so that later steps need no others."""
+def copy_tables(settings: DataSettings, folder: RunFolder, data: Any) -> None:
+    """Keeps a user's own tables and their encoding in the run folder, so that later steps need no others."""
     if settings.data in DATASETS:
         return
+    if (encoding := encoding_of(data)) is not None:
+        folder.write(ENCODING, encoding.to_json())
     if settings.data and is_graph_folder(settings.data):
         log.warning("the graph stays in %s: later steps need --root with the folder that holds it", settings.data)
         return
@@ -475,6 +483,8 @@ def data_of_folder(folder: RunFolder, settings: SomeData, root: str | None = Non
     if folder.tables.is_dir():  # the copies lie in a folder called "data", and keep the name that the data had
         name = settings.name or folder.data.get("name")
         settings = replace(settings, data=str(folder.tables), nodes=None, edges=None, graphs=None, name=name)
+    if (folder.path / ENCODING).is_file():  # it stays as it was fitted
+        settings = replace(settings, encode=str(folder.path / ENCODING))
     _check_places(folder, settings, root)
     return replace(settings, root=root)
 
@@ -542,6 +552,7 @@ def stored_settings(folder: RunFolder) -> ModelSettings:
 def _check_places(folder: RunFolder, settings: DataSettings, root: str | None) -> None:
     """Refuses a folder that names files outside of it and of ``root``, or that holds links, for reading or writing."""
     named = [settings.nodes, settings.edges, settings.graphs, None if settings.data in DATASETS else settings.data]
+    named += [None if settings.encode == "auto" or "=" in (settings.encode or "") else settings.encode]
     allowed = [Path(place).resolve() for place in (folder.path, root) if place is not None]
     outside = [place for place in named if place and not any(map(Path(place).resolve().is_relative_to, allowed))]
     if outside:

@@ -75,7 +75,7 @@ def train_run(
     folder = open_run(out, run_name(about, settings), "train", table, about["digest"], fresh)
     with folder.recording():
         folder.begin("train", table, about)
-        copy_tables(settings, folder)
+        copy_tables(settings, folder, ready.data)
         rows = folder.rows("train")
         if rows and folder.weights.is_file():
             log.info("%s has been trained already (--fresh trains it again)", folder)
@@ -208,7 +208,7 @@ def certify_run(
     with folder.recording():
         folder.forget("attack")  # an earlier attack was on an earlier certificate
         folder.begin("certify", table, about)
-        copy_tables(settings, folder)
+        copy_tables(settings, folder, study.data)
         if "train" not in folder.settings:
             save_model(study.new_model(), folder.weights, {"data": about, "settings": table})
         study = _with_chosen_rule(study, settings, folder)

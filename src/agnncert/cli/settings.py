@@ -17,7 +17,7 @@ from agnncert.divisions.named import AGNNCERT
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.training.settings import SETTINGS, checked
 
-COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight")
+COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight", "time")
 PARTS = ("test", "val", "train", "all")
 COMMANDS = ("train", "certify", "verify", "audit", "attack", "compare")  # those that have a table in a settings file
 EMPTY_WORDS = ("edgeless", "abstain")
@@ -38,6 +38,9 @@ class DataSettings:
     graphs: str | None = None
     column: Mapping[str, str] = field(default_factory=dict)  # names of columns, by what they hold: one of COLUMNS
     feature: tuple[str, ...] = ()  # columns of features; all other columns by default
+    edge_feature: tuple[str, ...] = ()  # columns of edges that are kept as edge_attr; ("none",) leaves them out
+    encode: str | None = None  # how columns become features: "auto", "zip=category", or the file of an encoding
+    repeated: str | None = None  # values of repeated edges: "sum" or "mean"
     directed: bool = False
     name: str | None = None  # of data from tables, in reports and run folders; by default that of the folder
     seed: int = 0  # of the split and of everything random

@@ -130,20 +130,24 @@ class Table:
         if lists:
             return np.hstack([self._matrix(c) if c in lists else self.numbers([c], what) for c in columns])
         odd = [c for c in columns if self.frame[c].dtype.kind not in "iufb"]
+        plain, wrong = [c for c in columns if c not in odd], []
+        encode = "" if what == "weight" else ', or pass encode="auto" (--set encode=auto)'
         if odd:
-            tail = ", or list the features with features=[...]" if what == "feature" else ""
-            raise self.error(
+            tail = ", or list the features with features=[...] (--set feature=NAME,NAME)" if what == "feature" else ""
+            wrong.append(
                 f"{len(odd)} {what} column(s) are not numbers: {shortlist(odd)} (for example "
-                f'"{self._example(odd[0])}" in "{odd[0]}"). Encode them as numbers{tail}.'
+                f'"{self._example(odd[0])}" in "{odd[0]}"). Encode them as numbers{encode}{tail}.'
             )
-        matrix: npt.NDArray[np.float32] = self.frame[list(columns)].to_numpy(np.float32, copy=True)
+        matrix: npt.NDArray[np.float32] = self.frame[plain].to_numpy(np.float32, copy=True)
         bad = np.argwhere(~np.isfinite(matrix))
         if len(bad):
             rows = sorted({self.start + int(row) + 1 for row, _ in bad})
-            raise self.error(
+            wrong.append(
                 f"a {what} is missing or infinite in {shortlist(rows, 'row')} (first: column "
-                f'"{columns[bad[0][1]]}"). One such value can spread to every node: fill it in first.'
+                f'"{plain[bad[0][1]]}"). One such value can spread to every node: fill it in first{encode}.'
             )
+        if wrong:
+            raise DatasetError("\n".join(str(self.error(reason)) for reason in wrong))
         return matrix
 
     def _matrix(self, column: str) -> npt.NDArray[np.float32]:

@@ -5,6 +5,7 @@ pair of rows becomes the number dst × number of nodes + src, and numbers are di
 that each file fits into memory. Edges are sorted by dst, then by src.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ import torch
 from torch_geometric.data import Data
 
 from agnncert.certificates.ids import encode_ids
-from agnncert.datasets.columns import Table
+from agnncert.datasets.columns import Table, shortlist
 from agnncert.datasets.splits import MASKS, NODE_FRACTIONS
 from agnncert.datasets.tables import (
     Columns,
@@ -32,6 +33,8 @@ from agnncert.datasets.tables import (
 )
 from agnncert.errors import DatasetError, missing
 from agnncert.graphs.disk import GraphWriter, PathLike, new_graph, open_graph
+
+_log = logging.getLogger(__name__)
 
 PAIRS_IN_MEMORY = 1 << 23
 _LARGEST_NODES = 3_000_000_000  # the square of which is below 2 to the power of 63
@@ -216,7 +219,9 @@ def _pairs(file: _Parquet, columns: Columns, rows: NodeRows, spare: Path) -> Pai
     """All edges, by rows."""
     for column in (columns.source, columns.target):
         file.head.require(column)
-    weight = columns.weight_in(file.head)
+    weight, others = columns.weight_in(file.head), columns.other_in(file.head)
+    if others:
+        _log.warning("%s: %d column(s) left out: %s", file.head.path.name, len(others), shortlist(others))
     pairs = PairFiles(spare, len(rows.names), len(file) * (1 if columns.directed else 2), weight is not None)
     for table in file.pieces([columns.source, columns.target, *([weight] if weight else [])], EDGE_ROWS):
         src, dst = rows.ends(table, columns)
@@ -247,6 +252,6 @@ def _write_labels(writer: GraphWriter, file: _Parquet, columns: Columns) -> None
     writer.array("y", tuple(y.shape), torch.int64)[:] = y.numpy()
     writer.value("num_classes", len(names))
     writer.value("class_names", names)
-    parts = split_rows(table, columns.split, y, NODE_FRACTIONS, columns.seed)
+    parts = split_rows(table, columns, y, NODE_FRACTIONS)
     for mask, rows in zip(MASKS, parts, strict=True):
         writer.array(mask, tuple(y.shape), torch.bool)[rows.numpy()] = True

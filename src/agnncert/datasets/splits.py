@@ -3,6 +3,7 @@
 import copy
 import hashlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +24,8 @@ class GraphSet(list[Data]):
         num_classes: Number of classes.
         class_names: Names of the classes, or None.
         name: Name of the dataset.
+        encoding: How the columns of a table became features, or None.
+        repeated_edges: Rows of a table of edges that joined a pair again.
 
     Example:
         >>> pieces = [Data(x=torch.ones(2, 3), y=torch.tensor([k % 2])) for k in range(4)]
@@ -53,6 +56,8 @@ class GraphSet(list[Data]):
         self.num_classes = int(self.y.max()) + 1 if num_classes is None else num_classes
         self.class_names = class_names
         self.name = name
+        self.encoding: Any = None
+        self.repeated_edges = 0
 
     @property
     def split(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -151,6 +156,41 @@ def per_class_split(y: Tensor, per_class: int, seed: int) -> tuple[Tensor, ...]:
     others = rng.permutation(np.setdiff1d(np.flatnonzero(labels >= 0), np.concatenate([train, val])))
     parts = train, val, others[: max(1, round(len(others) / 10))]
     return tuple(torch.from_numpy(np.sort(part)) for part in parts)
+
+
+def split_by_time(
+    times: "np.ndarray[tuple[int], np.dtype[np.float64]]", y: Tensor, fractions: Sequence[float]
+) -> tuple[Tensor, ...]:
+    """Splits positions by time, the earliest first; positions of the same time are in the same part.
+
+    Args:
+        times: Time of each position, shape ``[n]``.
+        y: Classes, shape ``[n]``; negative entries are unlabelled and in no part.
+        fractions: Share of each part; they sum to 1.
+
+    Returns:
+        Positions of each part, ascending. Nothing in a later part is as early as the last of an earlier part.
+
+    Raises:
+        DatasetError: The training part lacks a class, or a part has nothing.
+
+    Example:
+        >>> split_by_time(np.array([3.0, 1.0, 2.0, 4.0]), torch.tensor([0, 0, 1, 1]), (0.5, 0.25, 0.25))
+        (tensor([1, 2]), tensor([0]), tensor([3]))
+    """
+    rows = np.flatnonzero(y.numpy() >= 0)
+    ordered = np.sort(times[rows])
+    cuts = np.rint(np.cumsum(fractions)[:-1] * len(rows)).astype(int) - 1
+    part = np.searchsorted(ordered[np.maximum(cuts, 0)], times[rows], side="left") if len(rows) else rows
+    parts = tuple(torch.from_numpy(rows[part == k]) for k in range(len(fractions)))
+    missing = len(torch.unique(y[y >= 0])) - len(torch.unique(y[parts[0]]))
+    if missing or not all(len(each) for each in parts):
+        sizes = "/".join(str(len(each)) for each in parts)
+        raise DatasetError(
+            f"split by time, train/val/test have {sizes} rows, and the training part lacks {missing} class(es): use "
+            "another column, or state the parts in a split column."
+        )
+    return parts
 
 
 def set_masks(data: Data, parts: Sequence[Tensor]) -> Data:

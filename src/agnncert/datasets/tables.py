@@ -2,11 +2,11 @@
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,15 @@ from torch_geometric.utils import one_hot, remove_self_loops, to_undirected, unb
 
 from agnncert.certificates.ids import encode_ids
 from agnncert.datasets.columns import FORMATS, Table, read_table, shortlist
-from agnncert.datasets.splits import GRAPH_FRACTIONS, NODE_FRACTIONS, GraphSet, set_masks, stratified_split
+from agnncert.datasets.encoding import Encode, Encoding, encoded, encoding_named, fit_columns, times
+from agnncert.datasets.splits import (
+    GRAPH_FRACTIONS,
+    NODE_FRACTIONS,
+    GraphSet,
+    set_masks,
+    split_by_time,
+    stratified_split,
+)
 from agnncert.errors import DatasetError, did_you_mean
 
 _log = logging.getLogger(__name__)
@@ -27,6 +35,27 @@ Rows = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]
 PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
 LABEL_NAMES = ("y", "class", "labels", "target", "truth")
+REPEATED = ("sum", "mean")  # what becomes of the values of repeated edges
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
+class Problems(list[str]):
+    """What is wrong with tables, all of it: a step that fails is noted, and the next one is tried."""
+
+    def tried(self, step: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs) -> Found | None:
+        """What a step returns, or None if it raises a DatasetError, which is noted."""
+        try:
+            return step(*args, **kwargs)
+        except DatasetError as error:
+            self.extend(str(error).split("\n"))
+            return None
+
+    def refuse(self) -> None:
+        """Raises DatasetError with everything that was noted."""
+        if self:
+            head = f"{len(self)} problems with the tables:\n- " if len(self) > 1 else ""
+            raise DatasetError(head + "\n- ".join(dict.fromkeys(self)))
 
 
 @dataclass(frozen=True)
@@ -43,12 +72,34 @@ class Columns:
     features: Sequence[str] | None
     directed: bool
     seed: int
+    time: str | None = None
+    edge_features: Sequence[str] | None = None
+    encode: Encode = None
+    repeated: str | None = None
 
     def weight_in(self, edges: Table) -> str | None:
         """The column of weights, or ``None`` if there is no such column; raises DatasetError if it was asked for."""
         if self.weight != "weight":
             edges.require(self.weight)
         return self.weight if self.weight in edges.columns else None
+
+    def other_in(self, edges: Table) -> list[str]:
+        """Columns of the table of edges that are neither ids nor weights."""
+        known = (self.source, self.target, self.weight, self.graph)
+        return [column for column in edges.columns if column not in known]
+
+    def attributes_in(self, edges: Table) -> list[str]:
+        """The columns of ``edge_attr``; raises DatasetError if a column is neither used nor left out on purpose."""
+        others = self.other_in(edges)
+        if self.edge_features is None and others:
+            raise edges.error(
+                f"{len(others)} column(s) of the edges are not used: {shortlist(others)}. Keep them as edge_attr with "
+                f"edge_features={others[:3]} (--set edge_feature={','.join(others[:3])}), or leave them out with "
+                "edge_features=[] (--set edge_feature=none)."
+            )
+        for column in self.edge_features or ():
+            edges.require(column)
+        return list(self.edge_features or ())
 
 
 def load_tables(
@@ -68,6 +119,10 @@ def load_tables(
     directed: bool = False,
     seed: int = 0,
     name: str | None = None,
+    time: str | None = None,
+    edge_features: Sequence[str] | None = None,
+    encode: Encode = None,
+    repeated: str | None = None,
 ) -> Data | GraphSet:
     """Reads a graph, or many, from tables.
 
@@ -96,13 +151,23 @@ def load_tables(
         directed: Whether edges are directed. If not, each pair is joined in both directions.
         seed: Seed of the split, if it is drawn.
         name: Name of the dataset. Defaults to the folder's name.
+        time: Column of dates or numbers for a split by time, instead of a drawn one: the earliest rows with a label
+            are the training part, then validation, then test. It is a feature only if ``features`` lists it.
+        edge_features: Further columns of the table of edges, kept as ``edge_attr``; ``[]`` leaves them out. If there
+            are such columns, this must be said.
+        encode: ``"auto"``: text becomes categories or dates, and missing entries are filled in, by what the training
+            part shows (``data.encoding``). Or the kinds of some columns, as ``{"zip": "category"}``; or an encoding of
+            an earlier table, or its file. Defaults to no encoding: all features must be numbers.
+        repeated: What becomes of the weights and attributes of edges that are listed several times: ``"sum"`` or
+            ``"mean"``. Needed only if they differ. Without values, repeated edges count once.
 
     Returns:
         A ``Data`` or ``GraphSet`` like those of ``load_dataset``, with ``class_names`` in the order of the
-        classes. Without labels a ``Data`` has neither ``y`` nor masks.
+        classes. Without labels a ``Data`` has neither ``y`` nor masks. ``repeated_edges`` counts the rows of the table
+        of edges that join a pair again.
 
     Raises:
-        DatasetError: Something is missing, duplicate, unknown or not a number.
+        DatasetError: Something is missing, duplicate, unknown or not a number; names all of it.
     """
     if folder is not None and not (nodes or edges or graphs) and (files := tu_files(folder)):
         if features is not None or directed:
@@ -111,7 +176,11 @@ def load_tables(
         train, val, test = stratified_split(torch.cat([piece.y for piece in pieces]), GRAPH_FRACTIONS, seed)
         title = name or files["A"].name.removesuffix("_A.txt")
         return GraphSet(pieces, train, val, test, num_classes=len(names), class_names=names, name=title)
-    columns = Columns(id, label, split, graph, source, target, weight, features, directed, seed)
+    columns = Columns(
+        id, label, split, graph, source, target, weight, features, directed, seed, time, edge_features, encode, repeated
+    )
+    if repeated not in (None, *REPEATED):
+        raise DatasetError(f'repeated="{repeated}": {did_you_mean(str(repeated), REPEATED)}')
     given = {"nodes": nodes, "edges": edges, "graphs": graphs}
     text = [columns.id, columns.split, columns.graph, columns.source, columns.target, *([label] if label else [])]
     paths = {kind: _locate(folder, kind, path) for kind, path in given.items()}
@@ -146,50 +215,131 @@ def _locate(folder: PathLike | None, kind: str, given: PathLike | None) -> Path 
 
 
 def _node_task(nodes: Table, edges: Table, columns: Columns, title: str) -> Data:
-    labelled = has_labels(nodes, columns)
-    rows, data = _whole(nodes, edges, columns)
-    data.name, data.node_id = title, node_ids(rows.names)
-    if labelled:
-        data.y, data.class_names = class_rows(nodes, str(columns.label))
+    problems, labels, parts = Problems(), None, None
+    rows = problems.tried(NodeRows, nodes, columns.id)
+    if problems.tried(has_labels, nodes, columns):
+        labels = problems.tried(class_rows, nodes, str(columns.label))
+        if labels is not None:
+            parts = problems.tried(split_rows, nodes, columns, labels[0], NODE_FRACTIONS)
+    elif columns.time is not None:
+        problems.append(str(nodes.error(f'time="{columns.time}" splits labelled rows, but there is no label.')))
+    data = _whole(nodes, edges, columns, rows, problems, None if parts is None else parts[0].numpy())
+    data.name, data.node_id = title, node_ids(rows.names)  # type: ignore[union-attr]
+    if labels is not None and parts is not None:
+        data.y, data.class_names = labels
         data.num_classes = len(data.class_names)
-        set_masks(data, split_rows(nodes, columns.split, data.y, NODE_FRACTIONS, columns.seed))
+        set_masks(data, parts)
     return data
 
 
 def _graph_task(nodes: Table, edges: Table, graphs: Table, columns: Columns, title: str) -> GraphSet:
+    problems, labels = Problems(), None
     for table in (nodes, edges, graphs):
-        table.require(columns.graph)
-    names = list(NodeRows(graphs, columns.graph).names)
-    rows, whole = _whole(nodes, edges, columns, owner=columns.graph)
-    pieces = _pieces(whole, rows, [str(name) for name in names], graphs)
-    y, class_names = torch.full((len(names),), -1), None
+        problems.tried(table.require, columns.graph)
+    problems.refuse()
+    listed = problems.tried(NodeRows, graphs, columns.graph)
     if columns.label is not None:
-        graphs.require(columns.label)
-        y, class_names = class_rows(graphs, columns.label)
-        for piece, label in zip(pieces, y.tolist(), strict=True):
+        problems.tried(graphs.require, columns.label)
+        labels = problems.tried(class_rows, graphs, columns.label) if columns.label in graphs.columns else None
+    rows = problems.tried(NodeRows, nodes, columns.id, columns.graph)
+    y, class_names = labels or (torch.full((len(graphs),), -1), None)
+    parts = problems.tried(split_rows, graphs, columns, y, GRAPH_FRACTIONS)
+    training = None
+    if rows is not None and listed is not None and parts is not None and len(parts[0]):
+        seen = {str(listed.names[int(k)]) for k in parts[0]}
+        training = np.flatnonzero([owner in seen for owner in rows.owners])
+    whole = _whole(nodes, edges, columns, rows, problems, training)
+    assert rows is not None
+    assert listed is not None
+    assert parts is not None
+    pieces = _pieces(whole, rows, [str(name) for name in listed.names], graphs)
+    for piece, label in zip(pieces, y.tolist(), strict=True):
+        if columns.label is not None:
             piece.y = torch.tensor([label]) if label >= 0 else None
-    train, val, test = split_rows(graphs, columns.split, y, GRAPH_FRACTIONS, columns.seed)
     classes = None if class_names is None else len(class_names)
-    return GraphSet(pieces, train, val, test, num_classes=classes, class_names=class_names, name=title)
+    train, val, test = parts
+    found = GraphSet(pieces, train, val, test, num_classes=classes, class_names=class_names, name=title)
+    found.encoding, found.repeated_edges = getattr(whole, "encoding", None), whole.repeated_edges
+    return found
 
 
-def _whole(nodes: Table, edges: Table, columns: Columns, owner: str | None = None) -> tuple["NodeRows", Data]:
-    """All nodes and edges in one graph."""
-    rows = NodeRows(nodes, columns.id, owner)
-    x = nodes.numbers(feature_columns(nodes, columns, labelled=owner is None), "feature")
-    ends, weight = rows.ends(edges, columns), columns.weight_in(edges)
+def _whole(
+    nodes: Table, edges: Table, columns: Columns, rows: "NodeRows | None", problems: Problems, training: Rows | None
+) -> Data:
+    """All nodes and edges in one graph.
+
+    Args:
+        nodes: Table of nodes.
+        edges: Table of edges.
+        columns: Their columns.
+        rows: Row of every node; None if that failed.
+        problems: What is wrong so far.
+        training: Rows of the training part, which encodings are fitted on; None if there is none.
+
+    Raises:
+        DatasetError: With all problems.
+    """
+    on_nodes = rows is None or rows.owner is None
+    wanted = problems.tried(feature_columns, nodes, columns, labelled=on_nodes)
+    attributes = problems.tried(columns.attributes_in, edges) or []
+    weight = problems.tried(columns.weight_in, edges)
+    ends = None if rows is None else problems.tried(rows.ends, edges, columns)
+    known = problems.tried(encoding_named, columns.encode)
+    encoding, x, of_edge = known if isinstance(known, Encoding) else None, None, None
+    training = np.arange(len(nodes)) if training is None or not len(training) else training
+    if isinstance(known, dict) and wanted is not None and ends is not None:
+        among = np.isin(ends, training).all(axis=0)
+        of_nodes = problems.tried(fit_columns, nodes, wanted, known, training)
+        of_edges = problems.tried(fit_columns, edges, attributes, known, np.flatnonzero(among))
+        encoding = None if of_nodes is None or of_edges is None else Encoding(of_nodes, of_edges)
+    if encoding is not None:
+        x = problems.tried(encoded, nodes, encoding.nodes)
+        of_edge = problems.tried(encoded, edges, encoding.edges) if encoding.edges else None
+    elif columns.encode is None:
+        x = None if wanted is None else problems.tried(nodes.numbers, wanted, "feature")
+        of_edge = problems.tried(edges.numbers, attributes, "edge feature") if attributes else None
+    weights = problems.tried(edges.numbers, [weight], "weight") if weight else None
+    problems.refuse()
+    assert ends is not None
+    assert x is not None
+    values = None
+    if weights is not None or of_edge is not None:
+        values = np.hstack([part for part in (weights, of_edge) if part is not None])
+    data = _joined(edges, columns, ends, values, len(nodes))
+    data.x = torch.from_numpy(x)
+    joined = data.pop("values") if values is not None else torch.zeros(0)
+    if weights is not None:
+        data.edge_weight = joined[:, 0].contiguous()
+    if of_edge is not None:
+        data.edge_attr = joined[:, -of_edge.shape[1] :].contiguous()
+    if encoding is not None:
+        data.encoding = encoding
+    return data
+
+
+def _joined(edges: Table, columns: Columns, ends: Rows, values: Weights | None, total: int) -> Data:
+    """The edges as a graph, each pair once, with ``values`` of each edge if there are any; says what was left out."""
     loops = int((ends[0] == ends[1]).sum())
     if loops:
         _log.warning("%s: %d self-loop(s) left out", edges.path.name, loops)
-    weights = edges.numbers([weight], "weight")[:, 0] if weight else None
+    low, high = (ends[0], ends[1]) if columns.directed else (ends.min(axis=0), ends.max(axis=0))
+    listed = len(low) - loops
+    again = listed - len(np.unique((low * total + high)[low != high]))
+    if again:
+        how = "count once" if values is None else f"are joined by their {columns.repeated or 'equal values'}"
+        _log.warning(
+            "%s: %s of %s edges repeat an earlier pair and %s", edges.path.name, f"{again:,}", f"{listed:,}", how
+        )
     if not columns.directed:
-        ends, weights = np.hstack([ends, ends[::-1]]), None if weights is None else np.tile(weights, 2)
-    apart, total = ends[0] != ends[1], len(rows.names)
-    keys, weights = distinct((ends[0] * total + ends[1])[apart], None if weights is None else weights[apart], total)
-    data = Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(np.stack(np.divmod(keys, total))))
-    if weights is not None:
-        data.edge_weight = torch.from_numpy(weights)
-    return rows, data
+        ends, values = np.hstack([ends, ends[::-1]]), None if values is None else np.tile(values, (2, 1))
+    apart = ends[0] != ends[1]
+    keys, values = distinct(
+        (ends[0] * total + ends[1])[apart], None if values is None else values[apart], total, columns.repeated
+    )
+    data = Data(edge_index=torch.from_numpy(np.stack(np.divmod(keys, total))), repeated_edges=again)
+    if values is not None:
+        data["values"] = torch.from_numpy(values)
+    return data
 
 
 def has_labels(nodes: Table, columns: Columns) -> bool:
@@ -203,10 +353,12 @@ def feature_columns(table: Table, columns: Columns, labelled: bool) -> Sequence[
     """The columns of features; ``labelled`` says whether the table may have labels and a split, which are none."""
     features = columns.features
     if features is None:
-        features = [c for c in table.columns if c not in (columns.id, columns.label, columns.split, columns.graph)]
+        others = (columns.id, columns.label, columns.split, columns.graph, columns.time)
+        features = [c for c in table.columns if c not in others]
         if labelled and columns.label is not None:
             table.refuse_lookalikes(columns.label, LABEL_NAMES, "label")
-            _refuse_names(table, columns.label, features)
+            if columns.encode is None:
+                _refuse_names(table, columns.label, features)
         if labelled:
             table.refuse_lookalikes(columns.split, ("part", "fold"), "split")
     for column in features:
@@ -226,8 +378,8 @@ def _refuse_names(table: Table, label: str, features: Sequence[str]) -> None:
     if label not in table.columns and len(texts) == 1:
         raise table.error(
             f'there is no column "{label}", and "{texts[0]}" holds text such as "{first[texts[0]]}". If that is the '
-            f'label, pass label="{texts[0]}" (--set column.label={texts[0]}); if it is a feature, encode it as '
-            "numbers; if neither, list all features with features=[...] (--set feature=NAME,NAME)."
+            f'label, pass label="{texts[0]}" (--set column.label={texts[0]}); if it is a feature, pass encode="auto" '
+            "(--set encode=auto); if neither, list all features with features=[...] (--set feature=NAME,NAME)."
         )
 
 
@@ -254,8 +406,9 @@ def _pieces(whole: Data, rows: "NodeRows", names: list[str], graphs: Table) -> l
     for name, inside, part, kept in zip(names, torch.split(order, sizes.tolist()), edges, positions, strict=True):
         piece = Data(x=whole.x[inside], edge_index=part.contiguous(), graph_id=name)
         piece.node_id = node_ids([rows.names[row] for row in inside.tolist()])
-        if "edge_weight" in whole:
-            piece.edge_weight = whole.edge_weight[kept]
+        for key in ("edge_weight", "edge_attr"):
+            if key in whole:
+                piece[key] = whole[key][kept]
         pieces.append(piece)
     return pieces
 
@@ -338,10 +491,18 @@ def class_rows(table: Table, column: str) -> tuple[Tensor, list[str]]:
     return torch.tensor([index.get(entry, -1) for entry in entries]), names
 
 
-def split_rows(table: Table, column: str, y: Tensor, fractions: Sequence[float], seed: int) -> tuple[Tensor, ...]:
-    """Rows of the training, validation and test part: from the column, or drawn if there is no such column."""
+def split_rows(table: Table, columns: Columns, y: Tensor, fractions: Sequence[float]) -> tuple[Tensor, ...]:
+    """Rows of the training, validation and test part: from the column, or by time, or drawn without either."""
+    column = columns.split
+    if columns.time is not None and column in table.columns:
+        raise table.error(
+            f'there is a column "{column}", and the split is to be by time: leave out time="{columns.time}" (--set '
+            f"column.time), or read the column by another name with split=... (--set column.split)."
+        )
+    if columns.time is not None:
+        return split_by_time(times(table, columns.time), y, fractions)
     if column not in table.columns:
-        return stratified_split(y, fractions, seed)
+        return stratified_split(y, fractions, columns.seed)
     entries = [entry.strip().lower() for entry in table.text(column)]
     odd = sorted(set(entries) - PARTS.keys() - {""})
     if odd:
@@ -362,16 +523,19 @@ def node_ids(names: Rows | list[str]) -> Tensor | list[str]:
     return torch.from_numpy(encoded) if isinstance(encoded, np.ndarray) else list(names)
 
 
-def distinct(keys: Rows, weights: Weights | None, total: int) -> tuple[Rows, Weights | None]:
+def distinct(
+    keys: Rows, weights: Weights | None, total: int, repeated: str | None = None
+) -> tuple[Rows, Weights | None]:
     """Pairs of rows in ascending order, each once, with their weights.
 
     Args:
         keys: Each pair as one number, first row × ``total`` + second row.
-        weights: Weight of each pair, or ``None``.
+        weights: Weight of each pair, or a row of values, or ``None``.
         total: Number of rows.
+        repeated: Whether the values of a repeated pair are added up (``"sum"``) or averaged (``"mean"``).
 
     Raises:
-        DatasetError: The same pair has two weights.
+        DatasetError: The same pair has two weights, and ``repeated`` is not given.
     """
     if weights is None:
         keys = np.sort(keys)
@@ -379,14 +543,24 @@ def distinct(keys: Rows, weights: Weights | None, total: int) -> tuple[Rows, Wei
         order = np.argsort(keys, kind="stable")
         keys, weights = keys[order], weights[order]
     again = keys[1:] == keys[:-1]
-    if weights is not None and (odd := np.flatnonzero(again & (weights[1:] != weights[:-1]))).size:
+    starts = np.flatnonzero(np.append(np.ones(min(1, len(keys)), bool), ~again))
+    if weights is not None and repeated is not None and len(keys):
+        total_of = np.add.reduceat(weights.astype(np.float64), starts, axis=0)
+        copies = np.diff(np.append(starts, len(keys)))
+        shape = (-1,) + (1,) * (weights.ndim - 1)
+        joined = total_of / copies.reshape(shape) if repeated == "mean" else total_of
+        return keys[starts], joined.astype(np.float32)
+    if weights is not None:
+        differ = (weights[1:] != weights[:-1]).reshape(max(len(keys) - 1, 0), -1).any(axis=1)
+        odd = np.flatnonzero(again & differ)
+    if weights is not None and odd.size:
         first, second = divmod(int(keys[odd[0]]), total)
         raise DatasetError(
             f"the nodes in rows {first + 1} and {second + 1} of the table of nodes are joined twice, with different "
-            "weights: keep one of the edges, or pass directed=True if the two directions differ."
+            'weights or attributes: pass repeated="sum" or "mean" (--set repeated=sum), or directed=True (--set '
+            "directed=true) if the two directions differ, or keep one of the edges."
         )
-    kept = np.append(np.ones(min(1, len(keys)), bool), ~again)
-    return keys[kept], None if weights is None else weights[kept]
+    return keys[starts], None if weights is None else weights[starts]
 
 
 NEEDED, FEATURES = ("A", "graph_indicator", "graph_labels"), ("node_attributes", "node_labels")

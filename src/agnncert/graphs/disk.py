@@ -169,7 +169,7 @@ def write_graph(data: Data, folder: PathLike) -> None:
             if name == "node_id" and value is not None:
                 writer.ids(exact_ids(data))
             elif not isinstance(value, Tensor):
-                writer.value(name, value)
+                writer.value(name, value.to_json() if hasattr(value, "to_json") else value)
             elif value.layout != torch.strided or value.is_meta:
                 raise GraphError(f"{name} is a tensor without dense numbers of its own: a folder holds dense tensors.")
             else:

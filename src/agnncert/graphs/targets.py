@@ -5,6 +5,7 @@ number of times. ``Targets`` is what every defence certifies: the canonical grap
 and their true classes. ``Entries`` lists the non-zero features of sparse data, which are found in one pass.
 """
 
+import hashlib
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ class Targets:
         ids: Ids of the targets in canonical form, or their rows if the data has no ids, shape ``[n]``. The array has
             type int64 if all ids fit, else it holds Python integers and strings.
         truth: True class of each target, shape ``[n]``, negative where unknown; ``None`` if the data has no classes.
+        encoding: sha256 of how the features were made from a table; empty if the data does not say.
     """
 
     task: Task
@@ -55,6 +57,7 @@ class Targets:
     places: Rows
     ids: npt.NDArray[Any]
     truth: Rows | None
+    encoding: str = ""
 
     @property
     def id_kind(self) -> str:
@@ -65,6 +68,11 @@ class Targets:
     def digest(self) -> str:
         """sha256 of the graph."""
         return graph_digest(self.graph)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """What a claim says about the data: digests of the graph and, if there is one, of the encoding."""
+        return {"graph": self.digest, **({"encoding": self.encoding} if self.encoding else {})}
 
     @cached_property
     def degree(self) -> Rows:
@@ -150,7 +158,10 @@ class CanonicalData:
             graph = graph if self_loops else graph.without_self_loops()
             places = rows if self.task == "node" else np.arange(len(rows))
             ids, truth = _target_ids(self.data, rows, self.task), _target_truth(self.data, rows, self.task)
-            self._kept[key] = Targets(self.task, graph, rows, places, ids, truth)
+            encoding = getattr(self.data, "encoding", None)
+            text = encoding if isinstance(encoding, str | None) else encoding.to_json()  # text, if read from disk
+            made_by = "" if text is None else hashlib.sha256(text.encode()).hexdigest()
+            self._kept[key] = Targets(self.task, graph, rows, places, ids, truth, made_by)
         return self._kept[key]
 
     def _joined(self, rows: Rows) -> CanonicalGraph:

@@ -34,7 +34,7 @@ def check_ballot_file(contents: Contents, ballots: Ballots, expected: Claim) -> 
     """
     wrong = [
         *check_targets(contents, len(ballots.votes.default)),
-        *check_claim(contents.claim, expected, {"graph", "model", "division"}),
+        *check_claim(contents.claim, expected, {"graph", "model", "division", "encoding"}),
     ]
     named = contents.claim.digests.get("division")
     if named is not None and named != hashlib.sha256(contents.claim.division.encode()).hexdigest():

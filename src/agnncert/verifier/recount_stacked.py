@@ -292,7 +292,10 @@ def check_stacked_file(contents: Contents) -> list[str]:
     """
     counts, claim, arrays = StackedCounts.load(contents.evidence, contents.settings), contents.claim, contents.arrays
     expected = make_stacked_claim(counts, digests=claim.digests, locality=claim.locality)
-    wrong = [*check_targets(contents, counts.num_targets), *check_claim(claim, expected, {"graph", "model"})]
+    wrong = [
+        *check_targets(contents, counts.num_targets),
+        *check_claim(claim, expected, {"graph", "model", "encoding"}),
+    ]
     if "structure_radius" not in arrays:
         wrong.append("the radius against structure alone is missing")
     if wrong:
