@@ -247,7 +247,7 @@ def test_a_folder_is_compared_with_the_graph_and_the_weights_in_it(agnncert, pla
     assert "The arithmetic of this file is consistent." in alone.out
     assert "required, but not checked: the data\n  required, but not checked: the model" in alone.out
     assert agnncert("verify", plain / "certificate.cert").status == 0
-    assert agnncert("verify", plain, "--require", "date").status == 2
+    assert agnncert("verify", plain, "--require", "dates").status == 2
     (plain / "certificate.cert").write_bytes(b"")
     assert agnncert("verify", plain, "--require", "data").status == 1
 
