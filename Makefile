@@ -19,9 +19,9 @@ $(RUNS): pyproject.toml constraints.txt
 	$(INSTALL) --editable ".[torch,data]"
 	@touch $@
 
-$(READY): $(RUNS) packages/agnncert-live/pyproject.toml packages/agnncert-code/pyproject.toml
+$(READY): $(RUNS) $(wildcard packages/*/pyproject.toml)
 	@echo "==> adding the development tools and the add-on packages"
-	$(INSTALL) --editable ".[all,dev]" --editable packages/agnncert-live --editable packages/agnncert-code
+	$(INSTALL) --editable ".[all,dev]" $(patsubst %,--editable %,$(wildcard packages/*))
 	@touch $@
 
 demo: $(RUNS)   ## train, certify, attack, verify and report on data that needs no download

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 import agnncert as ac
-from agnncert.comparison.exact import BROKEN, ROBUST, UNDECIDED, exact_robustness
 from agnncert.training.settings import recipe
+from agnncert_peers.exact import BROKEN, ROBUST, UNDECIDED, exact_robustness
 
 FILE = Path(__file__).parent.parent / "results" / "exact.json"
 

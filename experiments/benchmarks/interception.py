@@ -22,10 +22,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
-from agnncert.baselines.interception import find_sources
 from agnncert.graphs.graph import CanonicalGraph, canonical
-from agnncert.proving.bounds import ClassBounds
-from agnncert.proving.noise import InterceptionNoise
+from agnncert_peers.bounds import ClassBounds
+from agnncert_peers.interception import find_sources
+from agnncert_peers.noise import InterceptionNoise
 
 FILE = Path(__file__).parent.parent / "results" / "interception.json"
 CLASSES, FEATURES = 3, 3

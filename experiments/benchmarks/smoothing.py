@@ -18,11 +18,11 @@ def measure(name: str, root: str, p_edge: float = 0.8, p_node: float = 0.9) -> d
     import torch
 
     import agnncert as ac
-    from agnncert.baselines.deletions import DeletionSampler
-    from agnncert.baselines.sampling import ESTIMATION, stream
     from agnncert.engine.call import bind
     from agnncert.graphs.graph import canonical
     from agnncert.graphs.targets import target_rows
+    from agnncert_peers.deletions import DeletionSampler
+    from agnncert_peers.sampling import ESTIMATION, stream
 
     data = ac.load_dataset(name, root=root)
     model = ac.build_model("gcn", data, hidden_channels=64, num_layers=2).eval()

@@ -21,11 +21,8 @@ import numpy as np
 import torch
 
 from agnncert import __version__
-from agnncert.baselines.deletions import BiRS
 from agnncert.certificates.budget import Budget
 from agnncert.cli.folder import environment
-from agnncert.comparison.runner import Defence, Outcome, Study, accuracy, make_study, run
-from agnncert.comparison.threat import UNDEFENDED, Threat
 from agnncert.datasets.catalog import dataset_info
 from agnncert.datasets.load import load_dataset
 from agnncert.datasets.splits import dataset_digest
@@ -33,8 +30,12 @@ from agnncert.divisions.named import DIVISIONS, division_named
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
-from agnncert.proving.samples import SampleEvidence
 from agnncert.training.settings import recipe
+from agnncert.training.study import UNDEFENDED, Defence, Study, accuracy
+from agnncert_peers.deletions import BiRS
+from agnncert_peers.runner import Outcome, make_study, run
+from agnncert_peers.samples import SampleEvidence
+from agnncert_peers.threat import Threat
 from experiments.paper.rows import Row, append_row, read_rows, row_key
 from experiments.paper.spec import NODE_SETS, Contest, Run, Setting, contests
 

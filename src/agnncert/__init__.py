@@ -9,18 +9,27 @@ from typing import Any
 import lazy_loader
 
 from agnncert import errors
+from agnncert.addons import addon
 
 __version__ = "0.1.0"
 
-_load, __dir__, _public = lazy_loader.attach_stub(__name__, __file__)
+_load, _, _public = lazy_loader.attach_stub(__name__, __file__)
 
-_SUBMODULES = ("attacks", "baselines", "errors", "testing")  # no star import takes them
+_SUBMODULES = ("attacks", "errors", "testing")  # no star import takes them, nor what an add-on package brings:
+_OF_PEERS = ("Comparison", "baselines", "compare")
 __all__ = ["__version__", *(name for name in _public if name not in _SUBMODULES)]
+
+
+def __dir__() -> list[str]:
+    return [*_public, *_OF_PEERS]
 
 
 def __getattr__(name: str) -> Any:
     try:
-        return _load(name)
+        if name not in _OF_PEERS:
+            return _load(name)
+        value = globals()[name] = addon("agnncert.names", name, "agnncert_peers", f"agnncert.{name}")
+        return value
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in errors.EXTRAS:
             raise

@@ -1,7 +1,6 @@
-__version__: str
+import agnncert_peers
 
 from . import attacks as attacks
-from . import baselines as baselines
 from . import errors as errors
 from . import testing as testing
 from .attacks.api import attack as attack
@@ -11,8 +10,6 @@ from .certificates.budget import Budget as Budget
 from .certificates.claim import Claim as Claim
 from .certificates.rules import VotingRule as VotingRule
 from .certifier import certify as certify
-from .comparison.compared import Comparison as Comparison
-from .comparison.compared import compare as compare
 from .datasets.large import convert_parquet as convert_parquet
 from .datasets.load import load_dataset as load_dataset
 from .datasets.relations import from_hetero as from_hetero
@@ -48,3 +45,8 @@ from .training.choose_rule import choose_voting_rule as choose_voting_rule
 from .training.loop import fit as fit
 from .verdict import Verdict as Verdict
 from .verdict import verify as verify
+
+__version__: str
+Comparison = agnncert_peers.Comparison
+baselines = agnncert_peers
+compare = agnncert_peers.compare

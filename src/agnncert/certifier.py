@@ -16,7 +16,7 @@ from agnncert.certificates.claim import make_claim
 from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.stacked import make_stacked_claim
 from agnncert.certificates.votes import Votes, under_vote
-from agnncert.divisions.base import Division, require_division
+from agnncert.divisions.base import Division, RandomDefence, require_division
 from agnncert.divisions.node import PerNeighbour
 from agnncert.engine.call import Caller, bind, require_order
 from agnncert.engine.casting import EngineName, StoredRanges, cast, pair_facts
@@ -85,7 +85,7 @@ def certify(
     _require_tolerance(tolerance)
     limit = _bytes(memory_limit)
     require_order(model, data, division)
-    if getattr(division, "is_random", False) and not isinstance(division, type):
+    if isinstance(division, RandomDefence):
         casting = {"rule": vote, "tolerance": tolerance, "memory_limit": memory_limit}
         _refuse_given(casting, f"{division.method} draws samples: these are settings of divisions")
         return division.certify(  # type: ignore[no-any-return]

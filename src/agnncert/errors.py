@@ -97,6 +97,7 @@ EXTRAS = {
 # Add-on packages of the repository, which are on no package index.
 ADDONS = {
     **dict.fromkeys(("agnncert_live", "fastapi", "uvicorn"), "agnncert-live"),
+    "agnncert_peers": "agnncert-peers",
     **dict.fromkeys(("agnncert_code", "tree_sitter", "tree_sitter_c", "tree_sitter_cpp"), "agnncert-code"),
 }
 

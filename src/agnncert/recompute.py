@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from scipy.sparse import coo_matrix
 
+from agnncert.addons import addon
 from agnncert.auditing.model_audit import AuditReport, audited
-from agnncert.baselines import defence_of, redraw
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
 from agnncert.certificates.rules import RULES
@@ -29,14 +29,13 @@ from agnncert.engine.call import Caller, bind
 from agnncert.engine.casting import EngineName, cast, structure
 from agnncert.engine.naive import choose_ballots, differing
 from agnncert.engine.stacked import require_stacked, stacked_counts
-from agnncert.errors import DivisionError, ModelContractError, SettingsError
+from agnncert.errors import DivisionError
 from agnncert.graphs.graph import graph_digest, infer_task
 from agnncert.graphs.targets import Targets, prepared
 from agnncert.models.digest import model_digest
 from agnncert.models.stacked import StackedModel, StackedVotes
 from agnncert.progress import OnProgress, follow
-from agnncert.proving.certificate import Certificate, as_ids
-from agnncert.proving.samples import SampleEvidence
+from agnncert.proving.certificate import as_ids
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +74,10 @@ def check_against_graph(
         found.wrong.append(f"the certificate names row {rows.max()}, the data has {total}: it belongs to another graph")
         return found
     ready = prepared(data, rows, compact=True)
-    check = {"ballots": _check_ballots, "samples": _check_samples, "stacked": _check_stacked}[contents.kind]
+    if contents.kind == "samples":
+        check = addon("agnncert.recompute", contents.kind, "agnncert_peers", "drawing samples again")
+    else:
+        check = {"ballots": _check_ballots, "stacked": _check_stacked}[contents.kind]
     check(found, contents, ready, model, ballots, seed, division, progress)
     return found
 
@@ -103,7 +105,7 @@ def _check_ballots(
         found.not_checked.append(f"the subgraphs: {how}")
     loops = division is not None and division.self_loops
     chosen = ready.targets(contents.arrays["row"], loops)
-    found.wrong += _wrong_targets(contents, chosen)
+    found.wrong += wrong_targets(contents, chosen)
     if division is None or found.wrong:
         return
     found.wrong += _wrong_division(claim, evidence, division, chosen, seed)
@@ -117,7 +119,7 @@ def _check_ballots(
         found.not_checked.append("that the model cast these ballots, and is fit to: give the model")
         return
     if not found.wrong:
-        found.wrong += _other_model(contents, model)
+        found.wrong += other_model(contents, model)
     if found.wrong:
         return
     report, tried = audited(model, ready.data, division, ready.task)
@@ -155,7 +157,7 @@ def _check_ballots(
         found.checked.append(f"{len(pairs):,} of them once more, one subgraph at a time")
 
 
-def _wrong_targets(contents: Contents, chosen: Targets) -> Iterator[str]:
+def wrong_targets(contents: Contents, chosen: Targets) -> Iterator[str]:
     """What is not as in the graph, target by target; true classes and degrees only as far as they are stated."""
     stated, claim = contents.arrays, contents.claim
     if claim.ids != chosen.id_kind:
@@ -295,7 +297,8 @@ def _by_walks(evidence: Ballots, chosen: Targets, group: Any, some: Any) -> Iter
             return
 
 
-def _other_model(contents: Contents, model: Any) -> Iterator[str]:
+def other_model(contents: Contents, model: Any) -> Iterator[str]:
+    """What is wrong if the model is not the one that was certified."""
     if contents.claim.digests["model"] != model_digest(model):
         yield _OTHER_MODEL
 
@@ -326,7 +329,7 @@ def _wrong_ballots(
     as far as rounding goes, whatever tolerance somebody asked for.
     """
     if cast_here.num_classes != evidence.votes.num_classes:
-        yield from _other_classes(evidence.votes.num_classes, call)
+        yield from other_classes(evidence.votes.num_classes, call)
         return
 
     def counted(votes: Votes) -> dict[str, Any]:
@@ -362,7 +365,8 @@ _BALLOTS = {
 }
 
 
-def _other_classes(stated: int, call: Caller) -> Iterator[str]:
+def other_classes(stated: int, call: Caller) -> Iterator[str]:
+    """What is wrong if the evidence has another number of classes than the model."""
     if stated != call.num_classes:
         yield f"the model has {call.num_classes} classes, the evidence {stated}"
 
@@ -391,13 +395,13 @@ def _check_stacked(
     progress: OnProgress | None,
 ) -> None:
     stored, chosen = StackedCounts.load(contents.evidence, contents.settings), ready.targets(contents.arrays["row"])
-    found.wrong += _wrong_targets(contents, chosen)
+    found.wrong += wrong_targets(contents, chosen)
     found.checked.append("the graph, and the targets with their ids")
     if model is None:
         found.not_checked.append("that the model computed these scores and votes, and may be certified: give the model")
         return
     if not found.wrong:
-        found.wrong += _other_model(contents, model)
+        found.wrong += other_model(contents, model)
     if found.wrong:
         return
     require_stacked(model, model.defence if isinstance(model, StackedModel) else StackedVotes())
@@ -421,57 +425,3 @@ def _check_stacked(
 
 
 _COMPUTED = ("prior", "gate", "table")  # another machine may round these differently
-
-
-def _check_samples(
-    found: Found,
-    contents: Contents,
-    ready: Any,
-    model: Any,
-    ballots: float,
-    seed: int,
-    division: Any,
-    progress: OnProgress | None,
-) -> None:
-    evidence = SampleEvidence.load(contents.evidence, contents.settings)
-    chosen = ready.targets(contents.arrays["row"])
-    found.wrong += _wrong_targets(contents, chosen)
-    try:
-        defence = defence_of(evidence)
-    except SettingsError as error:
-        found.wrong.append(f"no defence of this library has such noise: {error}")
-        return
-    if defence.noise(int(chosen.graph.x.size(1))) != evidence.noise:
-        found.wrong.append(f"the noise is not that of {defence} on this graph")
-    if contents.claim.notes != (str(defence),):
-        found.wrong.append(f"the claim does not name the defence as it is, {defence}")
-    paths = None if found.wrong else defence.sources(chosen.graph, chosen.places)
-    if paths is not None and not paths.equals(evidence.sources):
-        found.wrong.append("the paths to the targets are not those of this graph")
-    also = ", and the paths to the targets" if paths is not None else ""
-    found.checked.append(f"the graph, the targets with their ids, and the noise{also}")
-    found.compared.append("data")
-    found.not_checked.append("that the seed was fixed before any count was seen")
-    if model is not None and not found.wrong:
-        found.wrong += _other_model(contents, model)
-        found.wrong += _other_classes(evidence.estimation.shape[1], bind(model, chosen.graph, chosen.task))
-    if model is None or not ballots or not evidence.num_targets:
-        found.not_checked.append("that the samples were drawn from this model and noise: have them drawn again")
-        return
-    if found.wrong:
-        return
-    drawn = _drawn_again(evidence, model, ready, contents.arrays["row"])
-    for name, counts in drawn.evidence.tensors().items():
-        if not np.array_equal(evidence.tensors()[name], counts):
-            found.wrong.append(f"the {name} counts are not those of seed {evidence.seed}")
-    if drawn.evidence.settings() != contents.settings:
-        found.wrong.append("the settings of the samples are not those that were drawn")
-    found.checked.append("all samples, drawn again")
-    found.compared.append("model")
-
-
-def _drawn_again(evidence: SampleEvidence, model: Any, ready: Any, rows: Any) -> Certificate:
-    try:
-        return redraw(evidence, model, ready, rows)
-    except ModelContractError:  # the model mixes what is evaluated together: it was certified one graph at a time
-        return redraw(evidence, model, ready, rows, engine="naive")

@@ -7,8 +7,9 @@ import pytest
 import typer
 
 from agnncert.cli.commands import app
-from agnncert.cli.settings import CertifySettings, CompareSettings, TrainSettings, keys_of, read_settings
+from agnncert.cli.settings import CertifySettings, TrainSettings, keys_of, read_settings
 from agnncert.errors import SettingsError
+from agnncert_peers.steps import CompareSettings
 
 COMMANDS = typer.main.get_command(app).commands
 PAGE = Path(__file__).parents[2] / "docs" / "commands" / "settings.md"

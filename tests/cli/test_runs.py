@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 
 import agnncert as ac
-import agnncert.comparison.runner as fitting
+import agnncert.training.study as fitting
 from agnncert.cli.folder import RunFolder, open_run
 from agnncert.cli.screen import _Lines
 from agnncert.graphs import graph

@@ -26,6 +26,9 @@ class Finder(MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         return None if name.partition(".")[0] in absent else self.usual.find_spec(name, path, target)
 
+    def find_distributions(self, *context):  # entry points of add-on packages
+        return self.usual.find_distributions(*context) if hasattr(self.usual, "find_distributions") else []
+
 sys.meta_path[:] = [Finder(usual) for usual in sys.meta_path]
 from agnncert.cli import main
 

@@ -121,12 +121,12 @@ def test_call_paths_lead_through_files_in_the_order_in_which_calls_arrive(tmp_pa
 
 def files_of(call) -> list[str]:
     """Files of the library in the order in which a call arrives at them."""
-    source, arrived = f"{PROJECT / 'src' / 'agnncert'}/", {}
+    arrived = {}
 
     def note(frame, event, _):
         file = frame.f_code.co_filename
-        if event == "call" and file.startswith(source) and not frame.f_code.co_name.startswith("<"):
-            arrived[file.removeprefix(source).removesuffix(".py")] = None
+        if event == "call" and file.startswith(f"{PROJECT}/") and not frame.f_code.co_name.startswith("<"):
+            arrived[file.rpartition("/src/")[2].removeprefix("agnncert/").removesuffix(".py")] = None
 
     call()  # once before, so that modules are loaded
     sys.setprofile(note)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agnncert.comparison.threat import GRAPH_FREE, UNDEFENDED
 from agnncert.datasets.catalog import DATASETS
 from agnncert.errors import SettingsError
+from agnncert.training.study import GRAPH_FREE, UNDEFENDED
 from experiments.paper import defences
 from experiments.paper.spec import EXPERIMENTS, GRAPH_SETS, NODE_SETS, SEEDS, SMALL, Setting, contests, settings_of
 

@@ -45,10 +45,9 @@ OF_BALLOTS = (
     "tests/laws/test_exhaustive.py",
 )
 OF_SAMPLES = (
-    "tests/unit/proving/test_bounds.py tests/unit/proving/test_deletions.py tests/unit/proving/test_flips.py "
-    "tests/unit/proving/test_samples.py",
+    "tests/peers/test_bounds.py tests/peers/test_deletions.py tests/peers/test_flips.py tests/peers/test_samples.py",
     f"{OF_FILES} tests/unit/verifier/test_recount_samples.py",
-    "tests/unit/baselines/test_smoothing.py tests/unit/baselines/test_interception.py",
+    "tests/peers/test_smoothing.py tests/peers/test_interception.py",
 )
 OF_CHECKS = (
     "tests/unit/verifier/test_check.py tests/unit/certificates tests/unit/test_verdict.py",
@@ -88,9 +87,9 @@ TESTS = {
     "proving/per_neighbour": OF_BALLOTS,
     "proving/possible": OF_POSSIBLE,
     "proving/evidence": OF_BALLOTS,
-    "proving/bounds": OF_SAMPLES,
-    "proving/noise": OF_SAMPLES,
-    "proving/samples": OF_SAMPLES,
+    "agnncert_peers/bounds": OF_SAMPLES,
+    "agnncert_peers/noise": OF_SAMPLES,
+    "agnncert_peers/samples": OF_SAMPLES,
     "proving/measures": OF_MEASURES,
     "proving/stacked": OF_STACKED,
     "certificates/votes": OF_CHECKS,
@@ -185,9 +184,15 @@ def mutations_of(node: ast.expr) -> Iterator[ast.expr]:
             yield from node.args
 
 
+def source_of(file: str) -> Path:
+    """Where a file is: in ``agnncert``, unless its name begins with another package."""
+    own = file.startswith("agnncert_peers/")
+    return (PROJECT / "packages" / "agnncert-peers" / "src" if own else SOURCE) / f"{file}.py"
+
+
 def all_mutations(file: str) -> dict[Mutation, str]:
     """Every mutation of a file, each with the text of the mutated file."""
-    text = (SOURCE / f"{file}.py").read_text(encoding="utf-8")
+    text = source_of(file).read_text(encoding="utf-8")
     starts = [0]
     for line in text.encode().splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -208,7 +213,7 @@ def all_mutations(file: str) -> dict[Mutation, str]:
 
 def give(file: str, text: str) -> None:
     """Gives all functions of a file that were imported the instructions of another text of the same lines."""
-    path = str(SOURCE / f"{file}.py")
+    path = str(source_of(file))
     codes = {(code.co_qualname, code.co_firstlineno): code for code in _nested(compile(text, path, "exec"))}
     for function in [thing for thing in gc.get_objects() if isinstance(thing, FunctionType)]:
         code = codes.get((function.__code__.co_qualname, function.__code__.co_firstlineno))
@@ -250,7 +255,7 @@ class Judge:
             print(f"{number:4} {time.monotonic() - begin:5.0f} s  {mutation.key}  =>  {outcome}", flush=True)
         noticed = [item for item in session.items if item.nodeid in {self.known[one] for one in self.drawn}]
         file = next(iter(TESTS))
-        outcome = self.run(noticed, file, (SOURCE / f"{file}.py").read_text(encoding="utf-8"))
+        outcome = self.run(noticed, file, source_of(file).read_text(encoding="utf-8"))
         print(f"the {len(noticed)} tests that noticed something, on the code as it is: {outcome}", flush=True)
         assert outcome == "survived"
         return True

@@ -18,6 +18,7 @@ from agnncert.auditing.probes import Finding
 from agnncert.certificates import claim as claims
 from agnncert.certificates.votes import ABSTAIN
 from agnncert.verifier import check
+from agnncert_peers import recheck
 
 from ..support.ballot_alterations import mend_cover
 from ..support.forgers_world import world_of
@@ -59,7 +60,7 @@ def any_rule_fits(patch):
 
 
 def believe_the_counts(patch):
-    patch.setattr(replay, "_drawn_again", lambda evidence, *given: SimpleNamespace(evidence=evidence))
+    patch.setattr(recheck, "_drawn_again", lambda evidence, *given: SimpleNamespace(evidence=evidence))
 
 
 def call_every_model_fit(patch):
@@ -188,7 +189,7 @@ AFTERWARDS = (
     no_digest,
     another_division,
 )  # statements are not derived again after these
-targets, claim = "_wrong_targets", "check_claim"
+targets, claim = "wrong_targets", "check_claim"
 FORGERIES = [
     ("edge", swapped_ids, GRAPH, without(replay, targets, "the id of")),
     ("edge", swapped_ids, ALL, without(replay, targets, "the id of")),
@@ -197,10 +198,10 @@ FORGERIES = [
     ("graphs-node", high_degree, ALL, without(replay, targets, "the degree of")),
     ("edge-rows", ids_for_rows, ALL, without(replay, targets, "nodes are known by")),
     ("node", digest_of("graph"), ALL, without(replay, targets, "the graph is not the one")),
-    ("rs", digest_of("graph"), ALL, without(replay, targets, "the graph is not the one")),
+    ("rs", digest_of("graph"), ALL, without(recheck, targets, "the graph is not the one")),
     ("node", no_digest, ALL, without(replay, targets, "does not say which")),
-    ("node", digest_of("model"), ALL, no_check(replay, "_other_model")),
-    ("rs", digest_of("model"), ALL, no_check(replay, "_other_model")),
+    ("node", digest_of("model"), ALL, no_check(replay, "other_model")),
+    ("rs", digest_of("model"), ALL, no_check(recheck, "other_model")),
     ("node", another_division, ALL, without(verdicts, "check_ballot_file", "the digest of the division")),
     ("node", digest_of("approval"), ALL, without(check, claim, "nobody could check")),
     ("edge", nodes_that_reach_little, ALL, without(replay, "_wrong_division", "the subgraphs in which")),
@@ -213,9 +214,9 @@ FORGERIES = [
     ("node", unanimous, ALL, cast_no_ballot_again),
     ("edge-wary", all_stable, ALL, without(replay, "_wrong_ballots", "as close to a tie")),
     ("edge-wary", next_class, ALL, without(replay, "_wrong_ballots", "which does not come close")),
-    ("node", more_classes, ALL, no_check(replay, "_other_classes")),
-    ("bi-rs", more_classes_of_nobody, ALL, no_check(replay, "_other_classes")),
-    ("rs", stronger_noise, GRAPH, lambda patch: patch.setattr(replay, "defence_of", _as_drawn)),
+    ("node", more_classes, ALL, no_check(replay, "other_classes")),
+    ("bi-rs", more_classes_of_nobody, ALL, no_check(recheck, "other_classes")),
+    ("rs", stronger_noise, GRAPH, lambda patch: patch.setattr(recheck, "defence_of", _as_drawn)),
     ("rs", all_samples_agree, ALL, believe_the_counts),
     ("node", assumes_nothing, ALL, without(check, claim, "is not what its evidence allows")),
     ("rs", assumes_nothing, ALL, without(check, claim, "is not what its evidence allows")),

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.budget import Budget
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert.proving.certificate import Certificate
+from agnncert_peers.smoothing import Smoothing
 
 from ..golden import examples as golden
 from .models import GraphModel, NodeModel

@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.baselines.deletions import BiRS
-from agnncert.baselines.flips import RS, SparseRS
-from agnncert.baselines.interception import Interception
 from agnncert.certificates.file import OPTIONAL
 from agnncert.certificates.rules import VotingRule
 from agnncert.divisions.named import parse_division
 from agnncert.errors import AgnncertError
 from agnncert.verdict import Verdict, verify
+from agnncert_peers.deletions import BiRS
+from agnncert_peers.flips import RS, SparseRS
+from agnncert_peers.interception import Interception
 
 from .alterations import EARLY, LATE, Alteration
 from .forgers_world import Pointless, Random, World, pick, world_of

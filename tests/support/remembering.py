@@ -13,6 +13,7 @@ from unittest import mock
 from agnncert import certifier
 from agnncert import recompute as replay
 from agnncert.engine import naive as recast
+from agnncert_peers import recheck
 
 MOST = 3000
 
@@ -59,7 +60,7 @@ def _memories() -> dict[str, _Remembered]:
         ),
     )  # fmt: skip
     drawn = _Remembered(
-        replay._drawn_again,
+        recheck._drawn_again,
         lambda evidence, model, ready, rows: (
             repr(evidence.settings()), int(evidence.selection[0].sum()), int(evidence.estimation[0].sum()),
             id(model), id(ready), rows.tobytes(),
@@ -78,7 +79,7 @@ def remembering() -> Iterator[None]:
             (replay, "audited"),
             (replay, "prepared"),
             (replay, "cast"),
-            (replay, "_drawn_again"),
+            (recheck, "_drawn_again"),
             (recast, "_cast"),
         ):
             patches.enter_context(mock.patch.object(module, name, known[name]))

@@ -9,8 +9,8 @@ from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.certificates.votes import ABSTAIN, Votes, under_vote
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
-from agnncert.proving.noise import FlipNoise
-from agnncert.proving.samples import SampleEvidence
+from agnncert_peers.noise import FlipNoise
+from agnncert_peers.samples import SampleEvidence
 
 from .certificates import grid, printed_division
 

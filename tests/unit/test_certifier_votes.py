@@ -8,10 +8,10 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.baselines.deletions import BiRS
 from agnncert.certificates.budget import Budget
 from agnncert.divisions.gnncert import GNNCertE
 from agnncert.errors import SettingsError
+from agnncert_peers.deletions import BiRS
 
 from ..support.small_graphs import graph_model, node_model, random_graph
 from ..support.waking import Constant, check_waking

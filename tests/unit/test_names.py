@@ -7,14 +7,31 @@ from pathlib import Path
 import pytest
 
 import agnncert as ac
+from agnncert.cli import main
 
 PROJECT = Path(__file__).resolve().parents[2]
 
 
 def test_rooms_that_users_name_need_no_import_of_their_own(monkeypatch) -> None:
-    for room in ("attacks", "baselines", "errors", "testing"):
+    rooms = {name: f"agnncert.{name}" for name in ("attacks", "errors", "testing")} | {"baselines": "agnncert_peers"}
+    for room, module in rooms.items():
         monkeypatch.delitem(vars(ac), room, raising=False)  # as if nobody had imported it
-        assert getattr(ac, room).__name__ == f"agnncert.{room}"
+        assert getattr(ac, room).__name__ == module
+
+
+def test_names_of_an_add_on_say_how_to_install_it_where_it_is_missing(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("agnncert.addons.addons", lambda group: {})
+    monkeypatch.setattr("agnncert.cli.addons", lambda group: {})
+    command = "pip install ./packages/agnncert-peers in a clone of agnncert"
+    for name in ("Comparison", "baselines", "compare"):
+        monkeypatch.delitem(vars(ac), name, raising=False)
+        with pytest.raises(ac.AgnncertError, match=f"agnncert.{name} needs agnncert_peers.*{command}"):
+            getattr(ac, name)
+    with pytest.raises(ac.AgnncertError, match=f"from random samples needs agnncert_peers.*{command}"):
+        ac.load_certificate(PROJECT / "tests/golden/v1/bi-rs.cert")
+    assert main(["compare", "digits-knn"]) == 2
+    assert command in capsys.readouterr().err
+    assert ac.verify(PROJECT / "tests/golden/v1/bi-rs.cert").holds  # the file alone needs no add-on
 
 
 def test_import_agnncert_and_its_errors_load_no_torch() -> None:
@@ -33,7 +50,8 @@ PUBLIC = (
 
 
 def test_the_public_names_are_these_and_no_others() -> None:
-    assert {*ac.__all__, "attacks", "baselines", "errors", "testing"} - {"__version__"} == set(PUBLIC.split())
+    others = {"attacks", "baselines", "errors", "testing", "compare", "Comparison"}  # a star import does not take them
+    assert {*ac.__all__, *others} - {"__version__"} == set(PUBLIC.split()) == set(dir(ac)) - {"__version__"}
     assert len(PUBLIC.split()) <= 48
 
 

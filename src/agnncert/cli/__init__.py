@@ -10,12 +10,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agnncert.addons import addons
 from agnncert.errors import AgnncertError, missing
 
 if TYPE_CHECKING:
     import typer
 
 _PACKAGE = str(Path(__file__).parents[1])
+ADDED = {"compare": "agnncert_peers", "scan": "agnncert_code", "serve": "agnncert_live"}  # by add-on packages
 DONE, REFUTED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -30,6 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
         from agnncert.cli.commands import app
     except ModuleNotFoundError as error:
         return _fail(str(missing(error.name, "the command line")))
+    if words[0] in ADDED and words[0] not in addons("agnncert.commands"):
+        return _fail(str(missing(ADDED[words[0]], f"agnncert {words[0]}")))
     return run_app(app, words, "agnncert")
 
 

@@ -30,7 +30,6 @@ from agnncert.cli.inputs import (
 )
 from agnncert.cli.report_step import UNDER_ATTACK, report_run
 from agnncert.cli.settings import CertifySettings, ModelSettings, numbers, require_one_of
-from agnncert.comparison.runner import Study
 from agnncert.divisions.named import parse_division
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
@@ -38,6 +37,7 @@ from agnncert.models.digest import model_digest
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.evidence import BallotEvidence
+from agnncert.training.study import Study
 from agnncert.verdict import Verdict, verify
 
 log = logging.getLogger(__name__)

@@ -29,7 +29,6 @@ from agnncert.certificates.votes import IntArray
 from agnncert.cli import place_of
 from agnncert.cli.folder import ENCODING, VOTE, RunFolder
 from agnncert.cli.settings import CertifySettings, DataSettings, ModelSettings, TrainSettings, settings_from
-from agnncert.comparison.runner import Study, part_rows
 from agnncert.datasets.catalog import DATASETS
 from agnncert.datasets.columns import FORMATS
 from agnncert.datasets.encoding import encoding_of
@@ -45,6 +44,7 @@ from agnncert.graphs.targets import CanonicalData, target_rows
 from agnncert.models.build import MODELS, build_constant, build_model
 from agnncert.models.io import load_model, pretrained, pretrained_settings
 from agnncert.storage import write_atomic
+from agnncert.training.study import Study, part_rows
 
 log = logging.getLogger(__name__)
 

@@ -24,11 +24,8 @@ from agnncert.cli.inputs import (
     study_of_settings,
     targets_of,
 )
-from agnncert.cli.report_step import FALSE_POSITIVES, RECALL, Reported, report_certificate
+from agnncert.cli.report_step import BY_SIZE, FALSE_POSITIVES, RECALL, Reported, report_certificate
 from agnncert.cli.settings import FIT, CertifySettings, TrainSettings
-from agnncert.comparison.controls import size_alone
-from agnncert.comparison.runner import Prediction, Study, accuracy, certify_model, fit_model, predict
-from agnncert.comparison.threat import UNDEFENDED
 from agnncert.divisions.base import Division
 from agnncert.engine.workers import Workers
 from agnncert.errors import SettingsError
@@ -40,6 +37,8 @@ from agnncert.proving.measures import measured, own_or_any
 from agnncert.training.choose_rule import RuleChoice, choose_voting_rule
 from agnncert.training.recipes import advice_if_worse, usual_arguments
 from agnncert.training.settings import SETTINGS, usual_objective
+from agnncert.training.size_control import size_alone
+from agnncert.training.study import UNDEFENDED, Prediction, Study, accuracy, certify_model, fit_model, predict
 
 log = logging.getLogger(__name__)
 
@@ -290,7 +289,8 @@ def _measured(certificate: Certificate, study: Study, seconds: float) -> list[Ro
         rows.append({"measure": "accuracy of the vote", "value": float(right.sum() / counted)})
         for name, value in (("accuracy on the whole graph", whole), ("accuracy, majority class", majority)):
             rows += [] if value is None else [{"measure": name, "value": value}]
-        rows += size_alone(study, [size for size in SIZES if size <= certificate.radius.max(initial=0) + 1])
+        by_size = size_alone(study, [size for size in SIZES if size <= certificate.radius.max(initial=0) + 1])
+        rows += [{"measure": BY_SIZE, "size": size, "value": value} for size, value in by_size.items()]
     rows.append({"measure": "median radius", "value": float(np.median(certificate.radius))})
     kinds: dict[str, Any] = {word: certificate.radius}
     if certificate.structure_radius is not certificate.radius:

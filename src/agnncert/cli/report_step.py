@@ -10,14 +10,13 @@ from typing import Any
 from agnncert.addons import addons
 from agnncert.certificates.claim import Claim
 from agnncert.cli.folder import VOTE, RunFolder, find_run
-from agnncert.comparison.threat import BY_SIZE
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.report.figures import laid_out, save_figures, save_tables
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext, summarise
 from agnncert.report.text import beside, class_records, class_table, few_sizes, headline
 
-UNDER_ATTACK = "accuracy under attack"
+UNDER_ATTACK, BY_SIZE = "accuracy under attack", "certified accuracy, size only"
 RECALL, FALSE_POSITIVES = "recall of class", "false positive rate of class"  # with its number, in rows of results
 
 

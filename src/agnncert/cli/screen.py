@@ -57,7 +57,7 @@ class Screen:
 
 
 def _is_for_people(record: logging.LogRecord) -> bool:
-    ours = record.name.startswith(("agnncert.cli", "agnncert.comparison", "agnncert_", "experiments"))
+    ours = record.name.startswith(("agnncert.cli", "agnncert_", "experiments"))
     wanted = ours or record.levelno >= logging.WARNING
     return wanted and not getattr(record, "file_only", False)
 

@@ -5,7 +5,6 @@ file; the most common ones are options of the command too. ``docs/commands/setti
 in a field means that the setting was not given: its value comes from an earlier step of the run, or is the default.
 """
 
-import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -126,7 +125,7 @@ class TrainSettings(ModelSettings):
 
     def fit_arguments(self) -> dict[str, Any]:
         """The arguments of ``agnncert.fit`` that are set, and the seed."""
-        given = {**_fit_arguments(self.fit), "seed": self.seed}
+        given = {**fit_arguments_of(self.fit), "seed": self.seed}
         if self.fit.get("objective") == "certified":
             given["against"] = self.against or "any"
         return given if self.size is None else given | {"size": self.size}
@@ -158,37 +157,8 @@ class CertifySettings(ModelSettings):
             raise SettingsError(f"memory={self.memory}: expected at least 1 megabyte.")
 
 
-@dataclass(frozen=True)
-class CompareSettings(ModelSettings):
-    """What to compare."""
-
-    fit: Mapping[str, Any] = field(default_factory=dict)  # as in TrainSettings, for all defences
-    defence: tuple[str, ...] = ()  # defences with their settings; by default all that cover the attack
-    against: str = "edges"  # or "injection", "features", "edges and features"
-    sizes: str = ""  # attack sizes to show, such as "0,5,20"
-    size: str = ""  # perturbation sizes for which voting rules are chosen; one row for each
-    edges_per_injected: float | str = math.inf
-    own_features: bool = False  # whether the attack also changes the features of its target
-    references: bool = True  # whether to show an undefended model and a model without edges
-    samples: int = 10_000  # of randomised defences: samples that bound probabilities, ...
-    selection: int = 100  # ... samples that choose labels, ...
-    alpha: float = 0.01  # ... and the probability of error
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("division", "groups", "hash", "weights"):
-            if getattr(self, name) is not None:
-                raise SettingsError(f"compare has no setting {name}: name divisions as --defence node:num_groups=100.")
-        if self.size and self.sets_rule:
-            raise SettingsError("--size chooses the voting rule: leave out --empty and --prior.")
-        checked(self.fit_arguments(), "node")
-
-    def fit_arguments(self) -> dict[str, Any]:
-        """The arguments of ``agnncert.fit`` that are set."""
-        return _fit_arguments(self.fit)
-
-
-def _fit_arguments(fit: Mapping[str, Any]) -> dict[str, Any]:
+def fit_arguments_of(fit: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of ``fit`` that settings stand for; a patience of 0 means none."""
     return {name: value or None if name == "patience" else value for name, value in fit.items()}
 
 

@@ -120,6 +120,30 @@ class BuiltInDivision(Division):
         return len(self.moved_groups(change, graph, target))
 
 
+class RandomDefence(ABC):
+    """A defence that votes over random changes of the graph (noise) instead of subgraphs; no division.
+
+    Its certificates hold with a stated probability. The package ``agnncert_peers`` has such defences: dataclasses whose
+    fields ``samples``, ``selection``, ``alpha``, ``scope`` and ``seed`` say how many samples they draw, and how.
+    """
+
+    method: ClassVar[str]  # name of the defence
+
+    @abstractmethod
+    def noisy(self, data: Any, generator: torch.Generator | None = None) -> Any:
+        """One noisy version of a graph or a list of graphs, to train on."""
+
+    @abstractmethod
+    def count(self, call: Any, graph: CanonicalGraph, rows: Any, samples: int, seed: int) -> Any:
+        """How often a model predicts each class of some targets under noise, shape ``[num_targets, num_classes]``."""
+
+    @abstractmethod
+    def certify(
+        self, model: Any, data: Any, targets: Any = None, *, engine: Any, checkpoint: Any, workers: Any, progress: Any
+    ) -> Any:
+        """The certificate of some targets; ``agnncert.certify`` calls it with its own arguments."""
+
+
 @dataclass(frozen=True)
 class DisjointUnion:
     """All subgraphs at once, as one disjoint union of ``p`` copies of nodes and ``m`` edges, ordered by cell.

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from agnncert.divisions.base import RandomDefence
 from agnncert.engine.blocks import InBlocks
 from agnncert.engine.features import LazyRows, Shake
 from agnncert.errors import AgnncertError, DivisionError, GraphError, ModelContractError
@@ -65,7 +66,7 @@ def _kind_of(value: Any) -> str | None:
         return "model"
     if isinstance(value, Data) or (isinstance(value, list | tuple) and any(isinstance(part, Data) for part in value)):
         return "data"
-    is_defence = hasattr(value, "votes_moved") or hasattr(value, "noise") or isinstance(value, StackedVotes)
+    is_defence = hasattr(value, "votes_moved") or isinstance(value, RandomDefence | StackedVotes)
     return "defence" if is_defence and not isinstance(value, type) else None
 
 

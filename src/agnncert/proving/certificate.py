@@ -16,6 +16,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from agnncert.addons import addon
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
@@ -533,9 +534,8 @@ def _evidence_class(kind: str) -> type[Evidence]:
         return BallotEvidence
     if kind == StackedEvidence.kind:
         return StackedEvidence
-    from agnncert.proving.samples import SampleEvidence  # brings scipy, which ballots do not need
-
-    return SampleEvidence
+    found: type[Evidence] = addon("agnncert.evidence", kind, "agnncert_peers", "a certificate from random samples")
+    return found
 
 
 def as_ids(target: Any) -> npt.NDArray[Any]:

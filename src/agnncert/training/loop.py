@@ -14,10 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.rules import VotingRule
 from agnncert.datasets.splits import GraphSet, dataset_digest
-from agnncert.divisions.base import Division, require_division
+from agnncert.divisions.base import Division, RandomDefence, require_division
 from agnncert.engine.call import require_order
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
@@ -151,7 +150,7 @@ class Step(Progress):
 def fit(
     model: Module,
     data: Any,
-    defence: Division | Smoothing | StackedVotes | None = None,
+    defence: Division | RandomDefence | StackedVotes | None = None,
     *,
     rule: VotingRule | None = None,
     checkpoint: str | Path | None = None,
@@ -219,7 +218,7 @@ def fit(
         raise ModelContractError(f"a {type(model).__name__} cannot be trained: expected a torch.nn.Module.")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ModelContractError(f"{type(model).__name__} has no parameters that can be trained.")
-    if defence is not None and not isinstance(defence, Smoothing):
+    if defence is not None and not isinstance(defence, RandomDefence):
         require_division(defence)
         require_vote(rule, defence, task)
     if task == "graph" and not isinstance(data, GraphSet):  # any list that has the two parts

@@ -18,8 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from agnncert.baselines.smoothing import Smoothing
-from agnncert.divisions.base import Division
+from agnncert.divisions.base import Division, RandomDefence
 from agnncert.engine import fast
 from agnncert.engine.call import Caller, no_edges
 from agnncert.engine.features import Features, SparseRows
@@ -201,7 +200,7 @@ class NodeObjective(OnNodes):
     sparse: SparseRows | None
     factors: tuple[Tensor, Tensor]
     class_weight: Tensor | None = None
-    noise: Smoothing | None = None
+    noise: RandomDefence | None = None
 
     @classmethod
     def of(
@@ -210,7 +209,7 @@ class NodeObjective(OnNodes):
         graph: CanonicalGraph,
         y: Tensor,
         rows: Tensor,
-        defence: Division | Smoothing | None,
+        defence: Division | RandomDefence | None,
         settings: FitSettings,
     ) -> "NodeObjective":
         """The objective on a division's subgraphs, under a smoothing defence's noise, or on the whole graph only.
@@ -219,7 +218,7 @@ class NodeObjective(OnNodes):
         averages the three terms separately: over the nodes, over the votes with an edge, and over those without.
         """
         weight = class_weights(y[rows], call, settings)
-        if defence is None or isinstance(defence, Smoothing):
+        if defence is None or isinstance(defence, RandomDefence):
             none, sparse = torch.empty(0), SparseRows.of(graph.x.to(call.dtype))
             return cls(call, graph, y, rows, None, sparse, (none, none), weight, defence)
         layout = fast.plan(graph, defence, rows.numpy(), call.dtype)
@@ -454,7 +453,7 @@ class SampledGraphObjective:
 
     @classmethod
     def of_noise(
-        cls, call: Caller, joined: CanonicalGraph, y: Tensor, defence: Smoothing, settings: FitSettings
+        cls, call: Caller, joined: CanonicalGraph, y: Tensor, defence: RandomDefence, settings: FitSettings
     ) -> "SampledGraphObjective":
         """The loss on one noisy version of each graph per step."""
         loss = GraphLoss(class_weights(y, call, settings), whole=False, num_sampled=1)

@@ -11,11 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from agnncert.baselines.smoothing import Smoothing
 from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import BoolArray, IntArray, under_vote
 from agnncert.datasets.splits import inductive_view
-from agnncert.divisions.base import Division
+from agnncert.divisions.base import Division, RandomDefence
 from agnncert.divisions.edge import EdgeCentric
 from agnncert.engine import fast
 from agnncert.engine.call import Caller, bind
@@ -46,7 +45,7 @@ from agnncert.training.rule_search import (
 )
 from agnncert.training.settings import Against, FitSettings
 
-Defence: TypeAlias = Division | Smoothing | None
+Defence: TypeAlias = Division | RandomDefence | None
 Score = tuple[float, float]
 Scorer: TypeAlias = Callable[[], Score]
 
@@ -122,7 +121,7 @@ def _require_possible(division: Defence, settings: FitSettings, vote: VotingRule
         raise SettingsError(
             'objective="paper" is a sum over all groups, which are beyond number here: choose "balanced".'
         )
-    if isinstance(division, Smoothing) and settings["clusters"] is not None:
+    if isinstance(division, RandomDefence) and settings["clusters"] is not None:
         raise SettingsError(
             f"clusters={settings['clusters']}: training under noise sees the whole graph at once; leave it out."
         )
@@ -193,7 +192,7 @@ def _on_graphs(
     part = Validation(call, held_out, "graph", rows, truth, settings["measure"], _rarest(labels))
     score = part.scorer(division, settings, vote)
     objective: Objective
-    if isinstance(division, Smoothing):
+    if isinstance(division, RandomDefence):
         objective = SampledGraphObjective.of_noise(call, joined, labels, division, settings)
     elif division is None or division.has_disjoint_union:
         objective = GraphObjective.of(call, joined, labels, division, settings)
@@ -249,7 +248,7 @@ class Validation:
         """
         if division is None:
             return self.by_prediction()
-        if isinstance(division, Smoothing):
+        if isinstance(division, RandomDefence):
             return self.by_noise(division, settings["seed"])
         if settings["objective"] == "certified":
             return self.by_best_prior(division, settings["size"], settings["against"])
@@ -297,7 +296,7 @@ class Validation:
 
         return score
 
-    def by_noise(self, defence: Smoothing, seed: int) -> Scorer:
+    def by_noise(self, defence: RandomDefence, seed: int) -> Scorer:
         """Accuracy of the vote on a few noisy graphs, the same at every evaluation."""
         defence.count(self.call, self.graph, self.rows, 1, seed)  # errors come now, not after the first epoch
 

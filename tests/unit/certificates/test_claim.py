@@ -10,8 +10,8 @@ from agnncert.certificates.budget import Budget
 from agnncert.certificates.claim import Claim, make_claim
 from agnncert.certificates.rules import RULES
 from agnncert.errors import CertificateError
-from agnncert.proving.noise import DeletionNoise, FlipNoise
-from agnncert.proving.samples import SampleEvidence, sample_claim
+from agnncert_peers.noise import DeletionNoise, FlipNoise
+from agnncert_peers.samples import SampleEvidence, sample_claim
 
 from ...support.certificates import certificate_of, random_evidence
 

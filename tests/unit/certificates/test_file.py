@@ -13,9 +13,9 @@ from agnncert.certificates.file import VERSION, read_contents
 from agnncert.certificates.rules import RULES
 from agnncert.errors import CertificateError
 from agnncert.proving.certificate import Certificate, load_certificate, usual_budgets
-from agnncert.proving.noise import DeletionNoise
-from agnncert.proving.samples import SampleEvidence, sample_claim
 from agnncert.verdict import verify
+from agnncert_peers.noise import DeletionNoise
+from agnncert_peers.samples import SampleEvidence, sample_claim
 
 from ...support.certificates import certificate_of, random_evidence
 

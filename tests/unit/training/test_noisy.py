@@ -6,13 +6,13 @@ import torch
 import torch.nn.functional as F
 
 import agnncert as ac
-from agnncert.baselines.deletions import BiRS
-from agnncert.baselines.flips import RS, SparseRS
 from agnncert.engine.call import bind
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import canonical
 from agnncert.training.objectives import NodeObjective
 from agnncert.training.setup import SCORED_SAMPLES, Validation
+from agnncert_peers.deletions import BiRS
+from agnncert_peers.flips import RS, SparseRS
 
 from ...support.labelled import assert_same, fit_settings, gradient, labelled_graph, labelled_graphs, naive_gradient
 

@@ -9,10 +9,7 @@ from scipy.stats import binom
 
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.errors import CertificateError
-from agnncert.proving.bounds import class_bounds, lower_bound
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.noise import TESTS, DeletionNoise, FlipNoise, InterceptionNoise, Sources
-from agnncert.proving.samples import EACH, SCOPES, TOGETHER, SampleEvidence, sample_claim
 from agnncert.storage import write_sealed
 from agnncert.verdict import verify
 from agnncert.verifier.recount_samples import (
@@ -27,6 +24,9 @@ from agnncert.verifier.recount_samples import (
     intercepted,
     right_radius,
 )
+from agnncert_peers.bounds import class_bounds, lower_bound
+from agnncert_peers.noise import TESTS, DeletionNoise, FlipNoise, InterceptionNoise, Sources
+from agnncert_peers.samples import EACH, SCOPES, TOGETHER, SampleEvidence, sample_claim
 
 from ..certificates.test_file import open_up
 

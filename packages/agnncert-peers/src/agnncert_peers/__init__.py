@@ -1,0 +1,20 @@
+"""Other certified defences under the same certificate, and the comparison of all of them.
+
+``agnncert.certify`` takes each defence. GNNCert-E, -N and -EN are divisions, and deterministic. The others *smooth*:
+they vote over random changes of the graph, called noise, and their certificates hold with a stated probability.
+
+- ``smoothing``: what the smoothing defences share: sampling, certificate, noisy training data
+- ``flips``: RS and sparsity-aware RS; ``deletions``: Bi-RS; ``interception``: message-interception smoothing
+- ``sampling``: random draws, a model run on many noisy graphs at once, counts that can be interrupted and resumed
+- ``bounds``, ``noise``, ``samples``: from counts of noisy predictions to what is certified; no torch
+- ``recheck``: draws the samples of a certificate again
+- ``compared``: ``compare``; ``threat``: kinds of attack; ``runner``: one defence from training to its row;
+  ``control_rows``: the rows of the controls; ``exact``: what an undefended model withstands
+- ``command``, ``steps``: the command ``agnncert compare``
+"""
+
+import lazy_loader
+
+__version__ = "0.1.0"
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,140 @@
+"""The rows of the controls in a comparison: simple classifiers that every defence should beat.
+
+The *majority class* is a constant: no attack changes it. A *graph-free* model and the *prediction without edges* depend
+on neither edges nor other nodes. ``agnncert.training.size_control`` proves what classifiers by size are certified
+against.
+
+**Bag of nodes.** Each node votes by its own features, with a prior: the division ``PerNeighbour()`` of a graph.
+Its proof is that of ``proving.per_neighbour.per_neighbour_graph``; edges cost nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.votes import under_vote
+from agnncert.divisions.node import PerNeighbour
+from agnncert.graphs.graph import Task
+from agnncert.progress import OnProgress
+from agnncert.proving.evidence import BallotEvidence
+from agnncert.proving.measures import Measures
+from agnncert.training.rule_search import BallotTable, best_class_prior, joined, window
+from agnncert.training.size_control import SIZE_ONLY, Counted, GraphSizes, SizedGraphs, measures_by_size, size_rule
+from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, Study, measures_of, part_rows
+from agnncert_peers.runner import Outcome, Row, measured_columns, row_of, run, vote_in_words
+from agnncert_peers.threat import BAG_OF_NODES, NO_EDGES, Threat
+
+ENVELOPE = "chosen for each size"  # the vote of a row that has another classifier at each size
+
+
+# What each control is certified against.
+_OWN = "reads only the target's own features, so only a change of these can alter it"
+ABOUT: dict[str, dict[Task, str]] = {
+    UNDEFENDED: dict.fromkeys(("node", "graph"), "nothing is proved about it"),
+    GRAPH_FREE: {
+        "node": _OWN,
+        "graph": "reads all nodes and no edges: edges cannot alter it, and about changes of nodes nothing is proved",
+    },
+    MAJORITY: dict.fromkeys(("node", "graph"), "a constant: nothing can alter it"),
+    NO_EDGES: {"node": _OWN},
+    SIZE_ONLY["nodes"]: {"graph": "counts nodes: each that is injected or deleted moves it by one, nothing else does"},
+    SIZE_ONLY["edges"]: {
+        "graph": "counts edges: each that is added or deleted moves it by one, a node by as many as it has; features "
+        "do not"
+    },
+    BAG_OF_NODES: {
+        "graph": "each node votes by its own features: one that is injected, deleted or altered costs its vote; edges "
+        "cost nothing"
+    },
+}
+
+
+def nearest(designs: Sequence[int], size: int) -> int:
+    """The target size nearest to a size; ties go to the smaller one.
+
+    Example:
+        >>> [nearest((1, 5), size) for size in (0, 2, 3, 4, 20)]
+        [1, 1, 1, 5, 5]
+    """
+    return min(designs, key=lambda design: (abs(design - size), design))
+
+
+def no_edges_row(study: Study, outcomes: Mapping[str, Outcome], threat: Threat, sizes: tuple[int, ...]) -> Row | None:
+    """Node task: the best defended model on validation, used without edges; None if there is none."""
+    scored = {name: outcome for name, outcome in outcomes.items() if outcome.edgeless_score is not None}
+    if not scored:
+        return None
+    name, best = max(scored.items(), key=lambda pair: pair[1].edgeless_score or 0.0)
+    guarantee, label = "deterministic: reads no edges", np.asarray(best.edgeless)
+    outcome = Outcome(NO_EDGES, guarantee, label, None, 1, best.seconds_training, 0.0, 0.0)
+    row = row_of(study, outcome, threat, sizes, NO_EDGES, control=True)
+    return row | {"settings": f"{NO_EDGES}, trained for {name}"}
+
+
+def size_row(
+    study: Study, graphs: SizedGraphs, counts: Counted, threat: Threat, sizes: tuple[int, ...], designs: Sequence[int]
+) -> Row:
+    """Graph task: the classifier by size only, chosen on ``graphs``; an envelope if target sizes need several rules."""
+    rules = {design: size_rule(graphs, design, counts, threat.budgets) for design in designs}
+    targets = GraphSizes.of([study.data[int(row)] for row in study.targets])
+
+    def certified(size: int) -> Measures:
+        return measures_by_size(study, targets, rules[nearest(designs, size)], threat.budgets(size))
+
+    first, one = rules[nearest(designs, 0)], len({str(rule) for rule in rules.values()}) == 1
+    name, guarantee = SIZE_ONLY[counts], f"deterministic: counts {counts}"
+    outcome = Outcome(name, guarantee, first.label(targets), None, 0, 0.0, 0.0, 0.0)
+    row = row_of(study, outcome, threat, sizes, name, control=True)
+    return row | _chosen(str(first) if one else ENVELOPE, designs) | measured_columns([certified(s) for s in sizes])
+
+
+def _chosen(rule: str, designs: Sequence[int]) -> Row:
+    """The columns of a control that was chosen for each target size."""
+    return {"vote": rule, "design_size": designs[0] if len(designs) == 1 else None, "envelope": rule == ENVELOPE}
+
+
+def bag_row(
+    study: Study,
+    threat: Threat,
+    sizes: tuple[int, ...],
+    designs: Sequence[int],
+    folder: Path | None = None,
+    progress: OnProgress | None = None,
+) -> Row:
+    """Graph task: every node votes by its own features, with a prior; an envelope if target sizes need different ones.
+
+    Constants are chosen for each size in ``designs`` on training and validation graphs. ``folder`` keeps the votes.
+    """
+    parts = [part_rows(study.ready, name) for name in ("train", "val")]
+    everything = np.unique(np.concatenate([study.targets, *(rows for rows in parts if rows is not None)]))
+    bag = replace(study, defence=PerNeighbour(), model="mlp", targets=everything, vote=None, design_size=None)
+    outcome = run(bag, folder, progress)
+    evidence: Any = outcome.certificate.evidence  # type: ignore[union-attr]
+    table = BallotTable.of(evidence, bag.truth, threat.against)
+    fitted = joined([table.rows(np.isin(everything, rows), study.measure) for rows in parts if rows is not None])
+    place = np.searchsorted(everything, study.targets)
+    # Edges do not change such a vote: against edges, what is best without an attack is best.
+    wanted = {design: (0,) if threat.kind == "edges" else window(design) for design in designs}
+    under = {design: _under(evidence, best_class_prior(fitted, near)) for design, near in wanted.items()}
+
+    def certified(size: int) -> Measures:
+        voted = under[nearest(designs, size)]
+        holds = [voted.holds(budget)[place] for budget in threat.budgets(size)]
+        return measures_of(study, voted.label_and_radius()[0][place], np.all(holds, axis=0))
+
+    first = under[nearest(designs, 0)]
+    one = len({voted.vote for voted in under.values()}) == 1
+    plain = replace(outcome, label=first.label_and_radius()[0][place], certificate=None)
+    row = row_of(study, plain, threat, sizes, BAG_OF_NODES, control=True)
+    row |= _chosen(vote_in_words(first.vote) if one else ENVELOPE, designs)
+    return row | {"guarantee": "deterministic: reads no edges", **measured_columns([certified(s) for s in sizes])}
+
+
+def _under(evidence: BallotEvidence, rule: VotingRule) -> BallotEvidence:
+    """The same ballots, counted with another rule."""
+    vote = rule.under(evidence.rule, evidence.votes.num_classes)
+    return replace(evidence, votes=under_vote(evidence.votes, vote)[0], vote=vote)

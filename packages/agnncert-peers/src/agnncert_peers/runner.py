@@ -1,0 +1,308 @@
+"""The runner: builds a model, trains it for a defence, certifies its targets and measures the cost.
+
+``run`` calls the steps of a ``Study`` (``agnncert.training.study``) and keeps the outcome in a folder.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.votes import FloatArray, IntArray
+from agnncert.datasets.splits import dataset_digest
+from agnncert.errors import ModelContractError, SettingsError
+from agnncert.graphs.targets import CanonicalData, target_rows
+from agnncert.models.digest import model_digest
+from agnncert.progress import OnProgress
+from agnncert.proving.certificate import Certificate, load_certificate
+from agnncert.proving.measures import Measures, target_weights
+from agnncert.storage import write_atomic
+from agnncert.training.choose_rule import choose_voting_rule, prior_text
+from agnncert.training.recipes import usual_arguments
+from agnncert.training.study import (
+    GRAPH_FREE,
+    MAJORITY,
+    BaseModel,
+    Study,
+    certify_model,
+    fit_model,
+    measures_of,
+    part_rows,
+    predict,
+)
+from agnncert_peers.smoothing import Smoothing
+from agnncert_peers.threat import Threat
+
+Row = dict[str, Any]
+
+
+def key_of(study: Study) -> str:
+    """A digest that names the outcome of this study, the same on every machine."""
+    parts = {
+        "data": dataset_digest(study.ready),
+        "targets": hashlib.sha256(study.targets.astype("<i8").tobytes()).hexdigest(),
+        "defence": str(study.defence),
+        "model": study.model if isinstance(study.model, str) else model_digest(study.new_model()),
+        "model_args": dict(study.model_args),
+        "fit_args": dict(study.fit_args),
+        "samples": study.sampling(),
+        "seed": study.seed,
+    }
+    if study.vote is not None:
+        parts["vote"] = study.vote.to_json()
+    if study.design_size is not None:
+        parts["design_size"] = [study.design_size, study.against, study.measure]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def make_study(
+    data: Any,
+    targets: Any = None,
+    model: BaseModel = "gcn",
+    model_args: Mapping[str, Any] | None = None,
+    fit_args: Mapping[str, Any] | None = None,
+    **rest: Any,
+) -> Study:
+    """A study with defaults: the test part as targets, and the recipe of the dataset."""
+    ready = CanonicalData.of(data)
+    rows = part_rows(ready, "test") if targets is None else target_rows(targets, ready.total)
+    if rows is None or not len(rows):
+        raise SettingsError("there are no targets: a comparison needs at least one.")
+    usual_model, usual_fit = usual_arguments(
+        getattr(data, "name", None), ready.data, model if isinstance(model, str) else ""
+    )
+    return Study(
+        ready, rows, model=model, model_args={**usual_model, **(model_args or {})},
+        fit_args={**usual_fit, **(fit_args or {})}, **rest,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gave.
+
+    Attributes:
+        defence: The defence as printed.
+        guarantee: Begins with ``"deterministic"``, ``"probabilistic"``, or ``"none"``.
+        label: Label of each target, shape ``[n]``.
+        certificate: The certificate; ``None`` for the models that defences are compared with.
+        passes: Forward passes of the base model in the definition of the method, which engines may save.
+        seconds_training: Time of training.
+        seconds_certification: Time of ``certify`` from beginning to end, or of prediction.
+        seconds_forward: Time of one plain forward pass of the same model over the same data.
+        seconds_casting: Time of casting ballots within ``certify``; 0 if the outcome was read from a folder.
+        plain: Labels of the same model on the whole graph, without the defence; ``None`` if read from a folder.
+        record: How training went; empty if there was none, or if read from a folder.
+        edgeless: Labels of the same model without edges (divisions, node task), shape ``[n]``, or ``None``.
+        edgeless_score: Share of the validation part that these get right, by which the best of several is chosen.
+        decides: If the vote was chosen for a size: what decides, as in ``VoteCandidate.name``.
+    """
+
+    defence: str
+    guarantee: str
+    label: IntArray
+    certificate: Certificate | None
+    passes: int
+    seconds_training: float
+    seconds_certification: float
+    seconds_forward: float
+    seconds_casting: float = 0.0
+    plain: IntArray | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)
+    edgeless: IntArray | None = None
+    edgeless_score: float | None = None
+    decides: str = ""
+
+
+def run(
+    study: Study, folder: Path | None = None, progress: OnProgress | None = None, plain_training: bool = False
+) -> Outcome:
+    """Trains the base model for the defence, certifies the targets and measures the cost.
+
+    Args:
+        study: What to run.
+        folder: Where outcomes and checkpoints are kept; a repeated call continues from there.
+        progress: Progress of training and sampling.
+        plain_training: Train the model without the defence that certifies it.
+    """
+    if study.defence == MAJORITY:
+        if study.majority is None:
+            raise SettingsError("the training part has no labels, so there is no most frequent class.")
+        label = np.full(len(study.targets), study.majority)
+        return Outcome(MAJORITY, "deterministic: a constant", label, None, 0, 0.0, 0.0, 0.0)
+    if folder is None:
+        return _run(study, None, progress, plain_training)
+    stem = folder / (key_of(study) + ("-plain" if plain_training else ""))  # trained otherwise: another outcome
+    outcome = _load(stem)
+    if outcome is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        outcome = _run(study, stem, progress, plain_training)
+        _save(outcome, stem)
+        for unfinished in (".training", ".counts"):
+            stem.with_suffix(unfinished).unlink(missing_ok=True)
+    return outcome
+
+
+def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_training: bool) -> Outcome:
+    training, counting = (None if stem is None else stem.with_suffix(kind) for kind in (".training", ".counts"))
+    model = study.new_model("mlp" if study.defence == GRAPH_FREE else None)
+    fit_for = None if plain_training or isinstance(study.defence, str) else study.defence
+    record = fit_model(study, model, fit_for, training, progress)
+    plain = predict(study, model, repeats=3)
+    common: dict[str, Any] = {"seconds_training": float(record["seconds"]), "seconds_forward": plain.seconds}
+    common |= {"plain": plain.label, "record": record}
+    if isinstance(study.defence, str):
+        guarantee = "none"
+        if study.defence == GRAPH_FREE:  # the guarantee needs the same output without edges
+            if not torch.equal(predict(study, model, without_edges=True).logits, plain.logits):
+                raise ModelContractError("the model should be graph-free but reads edges.")
+            guarantee = "deterministic: reads no edges"
+        return Outcome(study.defence, guarantee, plain.label, None, 1, seconds_certification=plain.seconds, **common)
+    sampling = {"checkpoint": counting, "progress": progress}
+    how: dict[str, Any] = sampling if isinstance(study.defence, Smoothing) else {}
+    if not isinstance(study.defence, Smoothing) and study.task == "node":
+        common |= _without_edges(study, model)
+    if study.design_size is not None:
+        study, model, common["decides"] = _with_chosen_vote(study, model)
+    certificate, seconds, casting = certify_model(study, model, **how)
+    return Outcome(
+        str(study.defence), _guarantee(certificate), certificate.label, certificate, _passes(certificate),
+        seconds_certification=seconds, seconds_casting=casting, **common,
+    )  # fmt: skip
+
+
+def _without_edges(study: Study, model: torch.nn.Module) -> dict[str, Any]:
+    """Labels of the targets without edges, and their accuracy on the validation part."""
+    found: dict[str, Any] = {"edgeless": predict(study, model, without_edges=True).label}
+    rows = part_rows(study.ready, "val")
+    if rows is not None and len(rows):
+        validation = replace(study, targets=rows)
+        truth = validation.chosen.truth
+        known = np.zeros(0, dtype=bool) if truth is None else truth >= 0
+        if truth is not None and known.any():
+            right = predict(validation, model, without_edges=True).label == truth
+            found["edgeless_score"] = float(target_weights(truth[known], study.measure) @ right[known])
+    return found
+
+
+def _with_chosen_vote(study: Study, model: torch.nn.Module) -> tuple[Study, torch.nn.Module, str]:
+    """The study with the vote that is best for its design size, the model that casts it, and what decides."""
+    division: Any = study.defence
+    candidates = None if division.is_per_neighbour else [division.num_groups]
+    choice = choose_voting_rule(
+        model, study.data, division, study.design_size or 0, candidates=candidates, against=study.against,
+        measure=study.measure, protocol=study.fit_args.get("protocol", "transductive"),
+    )  # fmt: skip
+    chosen = replace(study, defence=choice.division, vote=choice.rule, design_size=None)
+    return chosen, choice.model, choice.best.name
+
+
+def row_of(
+    study: Study,
+    outcome: Outcome,
+    threat: Threat,
+    sizes: tuple[int, ...],
+    name: str,
+    design_size: int | None = None,
+    control: bool = False,
+) -> Row:
+    """The row of an outcome in a comparison; ``design_size`` is the size for which its voting rule was chosen."""
+    label = np.asarray(outcome.label)
+    if outcome.certificate is not None:
+        withstood = threat.withstood(outcome.certificate, sizes)
+    else:
+        withstood = threat.withstood_without_certificate(outcome.defence, study.task, len(label))
+    chosen = outcome.certificate is not None and (study.vote is not None or design_size is not None)
+    return {
+        "defence": name,
+        "settings": outcome.defence,
+        "guarantee": outcome.guarantee,
+        "control": control,
+        "vote": vote_in_words(outcome.certificate.voting_rule) if chosen and outcome.certificate is not None else "",
+        "design_size": design_size,
+        "decides": outcome.decides,
+        "envelope": False,
+        "accuracy": measures_of(study, label, np.ones(len(label), dtype=bool)).accuracy,
+        **measured_columns([measures_of(study, label, withstood >= size) for size in sizes]),
+        "forward_passes": outcome.passes,
+        "seconds_training": outcome.seconds_training,
+        "seconds_certification": outcome.seconds_certification,
+        "seconds_forward": outcome.seconds_forward,
+        "cost_in_forwards": outcome.seconds_certification / (outcome.seconds_forward or 1.0),
+    }
+
+
+def measured_columns(found: Sequence[Measures]) -> Row:
+    """The columns of a row that have one value for each size, or one for each size and class."""
+
+    def by_class(shares: FloatArray) -> list[float | None]:
+        return [None if np.isnan(share) else float(share) for share in shares]
+
+    return {
+        "certified": [one.accuracy for one in found],
+        "balanced": [one.balanced_accuracy for one in found],
+        "recall": [by_class(one.recall) for one in found],
+        "precision": [by_class(one.precision) for one in found],
+        "false_positive_rate": [by_class(one.false_positive_rate) for one in found],
+    }
+
+
+def vote_in_words(vote: VotingRule | None) -> str:
+    """A voting rule as a table shows it; empty for the default rule.
+
+    Example:
+        >>> vote_in_words(VotingRule(empty="abstain", prior=5)), vote_in_words(VotingRule(empty=1, prior=[0, 12]))
+        ('empty abstain, prior 5', 'empty 1, prior 0/12')
+    """
+    if vote is None or vote == VotingRule():
+        return ""
+    empty = "" if vote.empty is None else f"empty {vote.empty}, "
+    return f"{empty}prior {prior_text(vote)}"
+
+
+def _guarantee(certificate: Certificate) -> str:
+    claim = certificate.claim
+    if "unsound" in claim.method:  # the released test, run for comparison
+        return "none: the test is unsound"
+    if claim.alpha is None:
+        return claim.guarantee
+    return f"{claim.guarantee}, alpha = {claim.alpha:g} for {claim.alpha_scope}"
+
+
+def _passes(certificate: Certificate) -> int:
+    evidence: Any = certificate.evidence
+    if certificate.claim.num_groups:
+        return certificate.claim.num_groups
+    return int(evidence.selection[0].sum() + evidence.estimation[0].sum())
+
+
+_STORED = (
+    "defence", "guarantee", "passes", "seconds_training", "seconds_certification", "seconds_forward", "edgeless_score",
+    "decides",
+)  # fmt: skip
+
+
+def _save(outcome: Outcome, stem: Path) -> None:
+    if outcome.certificate is not None:
+        outcome.certificate.save(stem.with_suffix(".cert"), budgets=())
+    stored = {name: getattr(outcome, name) for name in _STORED}
+    stored["label"] = None if outcome.certificate is not None else outcome.label.tolist()
+    stored["edgeless"] = None if outcome.edgeless is None else outcome.edgeless.tolist()
+    write_atomic(stem.with_suffix(".json"), json.dumps(stored))
+
+
+def _load(stem: Path) -> Outcome | None:
+    if not stem.with_suffix(".json").is_file():
+        return None
+    stored = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
+    label, edgeless = stored.pop("label"), stored.pop("edgeless", None)
+    certificate = load_certificate(stem.with_suffix(".cert")) if label is None else None
+    label = certificate.label if certificate is not None else np.array(label, dtype=np.int64)
+    edgeless = None if edgeless is None else np.array(edgeless, dtype=np.int64)
+    return Outcome(**stored, label=label, certificate=certificate, edgeless=edgeless)

@@ -1,0 +1,212 @@
+"""SampleEvidence: class counts under random noise, from which a probabilistic certificate is derived."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from agnncert.certificates.budget import Budget
+from agnncert.certificates.claim import Claim, make_sample_claim
+from agnncert.certificates.votes import BoolArray, IntArray
+from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
+from agnncert.proving.evidence import Evidence
+from agnncert_peers.bounds import ClassBounds, class_bounds
+from agnncert_peers.noise import DeletionNoise, FlipNoise, InterceptionNoise, Noise, Sources
+
+EACH, TOGETHER = "each target", "all targets together"
+SCOPES = (EACH, TOGETHER)
+
+_NOISES: dict[str, type[Noise]] = {noise.kind: noise for noise in (FlipNoise, DeletionNoise, InterceptionNoise)}
+
+
+@dataclass(frozen=True)
+class SampleEvidence(Evidence):
+    """Predictions of a model under noise, counted by class, for ``n`` targets.
+
+    Every statement holds with probability ``1 - alpha`` over the draw of the samples, whose number must be fixed before
+    any of them is seen. ``scope`` tells whether that is for each target on its own or for all of them at once.
+
+    Attributes:
+        method: Name of the defence, ``"rs"``, ``"sparse-rs"``, ``"bi-rs"`` or ``"interception"``.
+        noise: The noise that was drawn.
+        selection: Class counts of the samples that choose the label, shape ``[n, classes]``.
+        estimation: Class counts of the samples that bound its probability, same shape.
+        alpha: Error probability.
+        scope: ``"each target"`` or ``"all targets together"``.
+        seed: Seed that the samples were drawn from.
+        task: ``"node"`` or ``"graph"``.
+        sources: Which nodes reach each target; for noise that intercepts messages, and for no other.
+    """
+
+    kind: ClassVar[str] = "samples"
+
+    method: str
+    noise: Noise
+    selection: IntArray
+    estimation: IntArray
+    alpha: float
+    scope: str = EACH
+    seed: int = 0
+    task: str = "node"
+    sources: Sources | None = None
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha, self.scope)
+        if self.task not in ("node", "graph"):
+            raise SettingsError(f'task="{self.task}": {did_you_mean(str(self.task), ("node", "graph"))}')
+        if self.selection.ndim != 2 or self.selection.shape != self.estimation.shape or self.selection.shape[1] < 1:
+            raise SettingsError(
+                f"selection counts have shape {self.selection.shape}, estimation counts "
+                f"{self.estimation.shape}: both must be [targets, classes]."
+            )
+        for name, counts in (("selection", self.selection), ("estimation", self.estimation)):
+            totals = np.unique(counts.sum(axis=1))
+            if (counts < 0).any() or len(totals) > 1 or (len(totals) and totals[0] < 1):
+                raise SettingsError(
+                    f"{name} counts must not be negative and must sum to the same number of samples, at "
+                    f"least 1, for every target; found sums {totals[:3].tolist()}."
+                )
+        if isinstance(self.noise, InterceptionNoise) != (self.sources is not None):
+            raise SettingsError("noise that intercepts messages needs the paths to each target, other noise has none.")
+        if isinstance(self.noise, InterceptionNoise) and self.sources is not None:
+            self.sources.check(self.num_targets, self.noise.hops)
+
+    @property
+    def num_targets(self) -> int:
+        """Number of targets ``n``."""
+        return len(self.estimation)
+
+    @property
+    def counts(self) -> IntArray:
+        """Estimation samples per target and class, shape ``[n, classes]``."""
+        return self.estimation
+
+    @cached_property
+    def bounds(self) -> ClassBounds:
+        """Label and class bounds of each target, at the stated ``alpha`` and scope."""
+        return self._bounds(self.scope)
+
+    @cached_property
+    def _bounds_together(self) -> ClassBounds:
+        return self._bounds(TOGETHER)
+
+    def _bounds(self, scope: str) -> ClassBounds:
+        alpha = self.alpha / max(self.num_targets, 1) if scope == TOGETHER else self.alpha
+        bounds = class_bounds(self.selection, self.estimation, alpha)
+        if self.sources is None or not isinstance(self.noise, InterceptionNoise):
+            return bounds
+        return replace(bounds, silent=self.noise.silent(self.sources))
+
+    def label_and_radius(self) -> tuple[IntArray, IntArray]:
+        """Label and radius of each target, shape ``[n]``; -1 where the samples do not decide."""
+        return self.bounds.label.astype(np.int64), self.noise.radius(self.bounds)
+
+    def holds(self, budget: Budget) -> BoolArray:
+        """Whether each target keeps its label against ``budget``, shape ``[n]``."""
+        return self.noise.holds(budget, self.bounds)
+
+    def possible(self, at: Budget | float) -> BoolArray:
+        """Which classes may become the most probable one under an attack, shape ``[n, classes]``; a bound.
+
+        All others are less probable than the label after every such attack. All bounds of a target hold together with
+        the probability that the claim states.
+        """
+        label, classes = self.bounds.label, np.arange(self.estimation.shape[1])
+        rivals = (self.bounds.against(k) for k in range(len(classes)))
+        if isinstance(at, Budget):
+            excluded = [self.noise.holds(at, rival) for rival in rivals]
+        else:
+            excluded = [self.noise.radius(rival) >= at for rival in rivals]
+        return np.asarray(~np.stack(excluded, axis=1) | (classes == label[:, None]))
+
+    def holds_flips(
+        self, add_edges: int = 0, delete_edges: int = 0, add_entries: int = 0, delete_entries: int = 0
+    ) -> BoolArray:
+        """Whether each target is certified against this many flips of single entries, shape ``[n]``.
+
+        Args:
+            add_edges: Edges added; only edges at the target, if only its row was subject to noise.
+            delete_edges: Edges deleted, in the same way.
+            add_entries: Entries of binary features changed from 0 to 1, over all nodes together.
+            delete_entries: Entries changed from 1 to 0.
+
+        Raises:
+            SettingsError: The noise flips nothing.
+        """
+        if not isinstance(self.noise, FlipNoise):
+            raise SettingsError(f"{self.method} does not flip entries: ask holds(Budget(…)) instead.")
+        return self.noise.withstands(self.bounds, add_edges, delete_edges, add_entries, delete_entries)
+
+    def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
+        """How many targets one attacked graph can break at most: as many as are not certified one by one.
+
+        In the graph task a target is a graph, so an attacked graph breaks one at most. The number speaks about all
+        targets at once, so ``alpha`` is spent on all of them together, whatever the scope.
+        """
+        counted = np.ones(self.num_targets, dtype=bool) if among is None else among
+        broken = counted & ~self.noise.holds(budget, self._bounds_together)
+        return int(broken.any() if self.task == "graph" else broken.sum())
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """The counts, and the paths to each target if noise intercepts messages."""
+        counts = {"selection": self.selection, "estimation": self.estimation}
+        return counts if self.sources is None else counts | {"start": self.sources.start, "paths": self.sources.paths}
+
+    def settings(self) -> dict[str, Any]:
+        """Method, noise, error probability and seed."""
+        plain = {name: getattr(self, name) for name in ("method", "alpha", "scope", "seed", "task")}
+        return plain | {"noise": self.noise.settings()}
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Evidence from a file.
+
+        Raises:
+            CertificateError: Something is missing, of another shape, or contradicts itself.
+        """
+        try:
+            parameters = dict(settings["noise"])
+            noise = _NOISES[parameters.pop("kind")].load(parameters)
+            counts: dict[str, Any] = {name: _whole(tensors[name]) for name in ("selection", "estimation")}
+            rest = {name: settings[name] for name in ("method", "alpha", "scope", "seed", "task")}
+            if isinstance(noise, InterceptionNoise):
+                rest["sources"] = Sources(_whole(tensors["start"]), _whole(tensors["paths"]))
+            return cls(noise=noise, **counts, **rest)
+        except (KeyError, TypeError, ValueError, SettingsError, BudgetError) as error:
+            raise CertificateError(f"the evidence of a smoothing certificate is damaged: {error}") from error
+
+
+def check_alpha(alpha: float, scope: str) -> None:
+    """Raises ``SettingsError`` if the error probability is not inside (0, 1) or the scope is unknown."""
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
+        raise SettingsError(f"alpha={alpha!r}: the error probability must lie strictly between 0 and 1, such as 0.01.")
+    if scope not in SCOPES:
+        raise SettingsError(f'scope="{scope}": {did_you_mean(str(scope), SCOPES)}')
+
+
+def _whole(array: npt.NDArray[Any]) -> IntArray:
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"counts are of type {array.dtype}, expected whole numbers")
+    return array.astype(np.int64)
+
+
+def sample_claim(
+    evidence: SampleEvidence,
+    ids: str = "node_id",
+    digests: Mapping[str, str] | None = None,
+    notes: tuple[str, ...] = (),
+) -> Claim:
+    """The claim that belongs to some evidence, see :func:`~agnncert.certificates.claim.make_sample_claim`."""
+    return make_sample_claim(
+        method=evidence.method,
+        noise=evidence.noise.settings(),
+        task=evidence.task,
+        alpha=evidence.alpha,
+        scope=evidence.scope,
+        ids=ids,
+        digests=digests,
+        notes=notes,
+    )

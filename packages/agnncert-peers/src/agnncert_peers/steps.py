@@ -1,0 +1,143 @@
+"""What ``agnncert compare`` does: defences on one dataset, with a folder of results; or finished runs side by side."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agnncert.cli.folder import RunFolder, find_run
+from agnncert.cli.inputs import class_names, file_name, fresh_model, is_module_spec, load_data
+from agnncert.cli.settings import ModelSettings, fit_arguments_of, numbers, pairs
+from agnncert.errors import SettingsError
+from agnncert.graphs.graph import infer_task
+from agnncert.progress import OnProgress
+from agnncert.training.settings import checked
+from agnncert_peers.compared import Comparison, compare
+from agnncert_peers.defences import defence_named
+from agnncert_peers.threat import Threat
+
+SIZES = (0, 1, 5, 10, 20, 50, 100)
+_ACCURACIES = {
+    "vote": "accuracy of the vote",
+    "undefended": "accuracy, undefended",
+    "no edges": "accuracy, no edges",
+    "majority": "accuracy, majority class",
+}
+
+
+@dataclass(frozen=True)
+class CompareSettings(ModelSettings):
+    """What to compare."""
+
+    fit: Mapping[str, Any] = field(default_factory=dict)  # as in TrainSettings, for all defences
+    defence: tuple[str, ...] = ()  # defences with their settings; by default all that cover the attack
+    against: str = "edges"  # or "injection", "features", "edges and features"
+    sizes: str = ""  # attack sizes to show, such as "0,5,20"
+    size: str = ""  # perturbation sizes for which voting rules are chosen; one row for each
+    edges_per_injected: float | str = math.inf
+    own_features: bool = False  # whether the attack also changes the features of its target
+    references: bool = True  # whether to show an undefended model and a model without edges
+    samples: int = 10_000  # of randomised defences: samples that bound probabilities, ...
+    selection: int = 100  # ... samples that choose labels, ...
+    alpha: float = 0.01  # ... and the probability of error
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("division", "groups", "hash", "weights"):
+            if getattr(self, name) is not None:
+                raise SettingsError(f"compare has no setting {name}: name divisions as --defence node:num_groups=100.")
+        if self.size and self.sets_rule:
+            raise SettingsError("--size chooses the voting rule: leave out --empty and --prior.")
+        checked(self.fit_arguments(), "node")
+
+    def fit_arguments(self) -> dict[str, Any]:
+        """The arguments of ``agnncert.fit`` that are set."""
+        return fit_arguments_of(self.fit)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison, the folder with its certificates, and the files of its tables and figures."""
+
+    folder: Path
+    comparison: Comparison
+    files: tuple[Path, ...]
+
+
+def compare_run(
+    settings: CompareSettings, out: str | Path | None = None, on_progress: OnProgress | None = None
+) -> Compared:
+    """Trains and certifies with every defence and writes tables and figures.
+
+    After an interruption the same call continues where it stopped. Another attack on the same folder uses the
+    certificates that are there.
+
+    Args:
+        settings: What to compare.
+        out: The folder. Defaults to one below ``runs``.
+        on_progress: Called before every defence.
+    """
+    injected = math.inf if settings.edges_per_injected == "inf" else float(settings.edges_per_injected)
+    threat = Threat(settings.against, injected, settings.own_features)
+    sizes, designs = numbers("sizes", settings.sizes), numbers("size", settings.size)
+    data = load_data(settings)
+    task, data_name = infer_task(data), getattr(data, "name", None) or Path(settings.data).name
+    name = settings.model or "gcn"
+    own = {"model": lambda: fresh_model(settings, data), "model_args": {}}
+    model: dict[str, Any] = own if is_module_spec(name) else {"model": name, "model_args": settings.set}
+    chosen: list[Any] = [_defence(text, task) for text in settings.defence]
+    folder = Path(out) if out is not None else Path("runs") / file_name(f"{data_name}-{name}-comparison")
+    comparison = compare(
+        data, chosen or None, against=settings.against, sizes=sizes or None, rule=settings.rule(class_names(data)),
+        size=designs or None, edges_per_injected=injected, own_features=settings.own_features, **model,
+        fit=settings.fit_arguments(), references=settings.references,
+        sampling={"selection": settings.selection, "samples": settings.samples, "alpha": settings.alpha},
+        seed=settings.seed, folder=folder / "certificates", progress=on_progress,
+    )  # fmt: skip
+    tau = f"-{injected:g}" if threat.kind == "injection" else ""
+    files = comparison.save(folder, file_name(f"{threat.kind}{tau}{'-own' if threat.own_features else ''}"))
+    return Compared(folder, comparison, files)
+
+
+def _defence(text: str, task: str) -> Any:
+    """A defence from its name and settings, such as ``bi-rs:p_edge=0.7,p_node=0.9``."""
+    name, _, rest = text.partition(":")
+    return defence_named(name, task, pairs("defence", [word for word in rest.split(",") if word]))
+
+
+def side_by_side(places: Sequence[str | Path]) -> tuple[list[str], list[list[Any]]]:
+    """A table of runs: its titles, and a row for each. Certified accuracies are those at the usual sizes.
+
+    Raises:
+        SettingsError: A place is not the folder of a run.
+    """
+    folders = []
+    for place in places:
+        folder = find_run(place) if Path(place).is_dir() else None
+        if folder is None:
+            raise SettingsError(f"{place} is not the folder of a run: it has no settings.toml.")
+        folders.append(folder)
+    tables = [_numbers(folder) for folder in folders]
+    sizes = [size for size in SIZES if any(f"at {size}" in table for table in tables)]
+    titles = ["data", "model", "division", "seed", *_ACCURACIES, *(f"at {s}" for s in sizes), "median radius"]
+    shown = [title for title in titles if any(title in table for table in tables)]
+    rows = [[str(f), *(t.get(name, "") for name in shown)] for f, t in zip(folders, tables, strict=True)]
+    return ["run", *shown], rows
+
+
+def _numbers(folder: RunFolder) -> dict[str, Any]:
+    rows = folder.rows()
+    if not rows:
+        raise SettingsError(f"{folder} has no results yet: run its command again to finish it.")
+    numbers: dict[str, Any] = {name: rows[-1][name] for name in ("data", "model", "division", "seed")}
+    numbers["division"] = str(numbers["division"]).replace(", key=u64le", "").replace(", hash=md5", "")
+    single = {row["measure"]: row["value"] for row in rows if row["size"] is None}
+    numbers |= {name: round(single[m], 4) for name, m in _ACCURACIES.items() if m in single}
+    numbers |= {"median radius": single["median radius"]} if "median radius" in single else {}
+    for row in rows:
+        if row["measure"] in ("certified accuracy", "certified share") and row["size"] in SIZES:
+            numbers[f"at {row['size']}"] = round(row["value"], 4)
+    if any(title.startswith("at ") for title in numbers):  # sizes beyond the last one stored: nothing is certified
+        numbers = {**{f"at {size}": 0.0 for size in SIZES if f"at {size}" not in numbers}, **numbers}
+    return numbers

@@ -1,1 +1,0 @@
-"""``compare``: many defences on the same data, with controls that need no proof."""

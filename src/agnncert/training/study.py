@@ -1,0 +1,241 @@
+"""A study: data, targets, model and defence of a run, and the steps of the run: train, predict, certify.
+
+Commands, comparisons and experiments describe their input as a ``Study`` and call ``fit_model``, ``predict`` and
+``certify_model``.
+"""
+
+import copy
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+
+from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.votes import BoolArray, IntArray
+from agnncert.certifier import certify
+from agnncert.divisions.base import Division, RandomDefence
+from agnncert.engine.call import bind
+from agnncert.errors import ModelContractError, SettingsError
+from agnncert.graphs.graph import Task
+from agnncert.graphs.targets import CanonicalData, Targets, target_rows
+from agnncert.models.build import build_model
+from agnncert.progress import OnProgress, Progress
+from agnncert.proving.certificate import Certificate
+from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
+from agnncert.training.choose_rule import require_choice
+from agnncert.training.loop import fit
+from agnncert.training.settings import Against
+from agnncert.training.setup import require_vote
+
+BaseModel: TypeAlias = str | torch.nn.Module | Callable[[], torch.nn.Module]
+Defence: TypeAlias = Division | RandomDefence | str
+# Models without a defence, beside which a defence is shown.
+GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"
+
+
+@dataclass(frozen=True)
+class Study:
+    """Data, targets, model and defence of a run.
+
+    Attributes:
+        ready: The data, prepared once for all steps.
+        targets: Rows of the targets.
+        defence: A division, a smoothing defence, or what both are compared with: ``UNDEFENDED``, ``GRAPH_FREE`` or
+            ``MAJORITY``.
+        model: Name of the base model, a function that makes an untrained one, or a trained module, used as it is.
+        model_args: Settings of a base model that is named.
+        fit_args: Settings of its training.
+        samples: Settings of sampling that differ from those of the defence.
+        seed: Seed of weights, training and samples.
+        vote: What empty groups of a division cast, and its prior; as usual if ``None``.
+        design_size: Have the vote chosen on validation for this size; ``None`` if it is given, or as usual.
+        against: What that size counts, as ``choose_voting_rule`` says.
+        measure: By which votes are chosen: "accuracy" or "balanced".
+    """
+
+    ready: CanonicalData
+    targets: IntArray
+    defence: Defence = UNDEFENDED
+    model: BaseModel = "gcn"
+    model_args: Mapping[str, Any] = field(default_factory=dict)
+    fit_args: Mapping[str, Any] = field(default_factory=dict)
+    samples: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    vote: VotingRule | None = None
+    design_size: int | None = None
+    against: Against = "any"
+    measure: str = "accuracy"
+
+    def __post_init__(self) -> None:
+        if self.vote is None and self.design_size is None:
+            return
+        if self.vote is not None and self.design_size is not None:
+            raise SettingsError("a vote is given, or chosen for a design size: leave one of the two out.")
+        if isinstance(self.defence, str | RandomDefence):
+            raise SettingsError(f"{self.defence} adds up no ballots: a vote, or a design size, needs a division.")
+        if self.design_size is not None:
+            require_choice(self.defence, self.design_size)
+        require_vote(self.vote, self.defence, self.task)
+
+    @property
+    def data(self) -> Any:
+        """The graph or graphs, as given."""
+        return self.ready.data
+
+    @property
+    def task(self) -> Task:
+        """``"node"`` or ``"graph"``."""
+        return self.ready.task
+
+    @property
+    def chosen(self) -> Targets:
+        """The targets and their canonical graph, without self-loops."""
+        return self.ready.targets(self.targets)
+
+    @property
+    def division(self) -> Division:
+        """The defence; raises SettingsError if it is not a division."""
+        if isinstance(self.defence, str | RandomDefence):
+            raise SettingsError(f"{self.defence} divides no graph: a division is needed here.")
+        return self.defence
+
+    @property
+    def truth(self) -> IntArray:
+        """True classes of the targets."""
+        if self.chosen.truth is None:
+            raise SettingsError("the data has no labels y: correct labels cannot be counted.")
+        return self.chosen.truth
+
+    @property
+    def majority(self) -> int | None:
+        """The most frequent class of the training part; None without a training part or labels."""
+        count = self._training_classes
+        return int(count.argmax()) if count.any() else None
+
+    @property
+    def rare(self) -> int | None:
+        """The rarest class of the training part if it is rare, as ``fit`` understands it; else None."""
+        return rare_class(self._training_classes)
+
+    @property
+    def _training_classes(self) -> IntArray:
+        rows, y = part_rows(self.ready, "train"), getattr(self.data, "y", None)
+        labels = np.zeros(0, dtype=np.int64) if rows is None or y is None else np.asarray(y)[rows]
+        return np.bincount(labels[labels >= 0])
+
+    def new_model(self, name: str | None = None) -> torch.nn.Module:
+        """The given trained module, or an untrained base model, the same for every defence."""
+        name = self.model if name is None and isinstance(self.model, str) else name
+        if name is not None:
+            return build_model(name, self.data, seed=self.seed, **self.model_args)
+        if isinstance(self.model, torch.nn.Module):
+            return self.model
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            module: Any = self.model()  # type: ignore[operator]
+        if not isinstance(module, torch.nn.Module):
+            raise ModelContractError(
+                f"model= returned a {type(module).__name__}: expected a function that returns a torch.nn.Module."
+            )
+        return copy.deepcopy(module)  # a function may return the same module twice
+
+    def sampling(self) -> dict[str, Any]:
+        """How a smoothing defence draws samples, which its printed form does not say."""
+        if not isinstance(self.defence, RandomDefence):
+            return {}
+        own = {name: getattr(self.defence, name) for name in ("samples", "selection", "alpha", "scope", "seed")}
+        return {**own, "seed": self.seed, **self.samples}
+
+
+def part_rows(ready: CanonicalData, part: str) -> IntArray | None:
+    """Rows of the ``"train"``, ``"val"`` or ``"test"`` part of the data; None if it has no such part."""
+    rows = getattr(ready.data, part if ready.task == "graph" else f"{part}_mask", None)
+    return None if rows is None else target_rows(rows, ready.total)
+
+
+class Prediction(NamedTuple):
+    """What a model says about the targets on the whole graph, without a defence."""
+
+    label: IntArray
+    logits: torch.Tensor
+    seconds: float  # the shortest time that a forward pass over the whole data took
+
+
+def fit_model(
+    study: Study,
+    model: torch.nn.Module,
+    fit_for: Division | RandomDefence | None,
+    checkpoint: Path | None = None,
+    progress: OnProgress | None = None,
+) -> dict[str, Any]:
+    """Trains a model with the settings of the study, from a checkpoint if there is one; returns the record."""
+    if model is study.model:  # a trained module was given
+        return {"seconds": 0.0}
+    args = {"seed": study.seed, **study.fit_args}
+    if fit_for is not None and study.vote is not None:
+        args["rule"] = study.vote
+    fit(model, study.data, fit_for, checkpoint=checkpoint, progress=progress, **args)
+    record: Any = model.training_record
+    return {name: value for name, value in record.items() if name != "history"}
+
+
+@torch.no_grad()
+def predict(study: Study, model: torch.nn.Module, repeats: int = 1, without_edges: bool = False) -> Prediction:
+    """Labels from a forward pass over the whole data without a defence, and the shortest of ``repeats`` times."""
+    graph, places = study.chosen.graph, torch.from_numpy(study.chosen.places)
+    call = bind(model.eval(), graph, study.ready.task)
+    edge_index, values = graph.edge_index, call.edge_values(graph)
+    if without_edges:
+        edge_index, values = edge_index[:, :0], {name: value[:0] for name, value in values.items()}
+    seconds, logits = np.inf, torch.empty(0)
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        logits = call(graph.x.to(call.dtype), edge_index, values, graph.batch)
+        seconds = min(seconds, time.perf_counter() - begin)
+    logits = logits[places]
+    return Prediction(logits.argmax(1).numpy(), logits, seconds)
+
+
+def certify_model(
+    study: Study, model: torch.nn.Module, progress: OnProgress | None = None, **how: Any
+) -> tuple[Certificate, float, float]:
+    """Certifies the targets of a study with a trained model; ``how`` are further arguments of ``certify``.
+
+    Returns:
+        The certificate, the seconds of ``certify``, and the seconds of computing votes or samples without checks, audit
+        and digests.
+    """
+    if isinstance(study.defence, str):
+        raise SettingsError(f"{study.defence} is not a defence: nothing can be certified with it.")
+    defence: Any = study.defence
+    if isinstance(study.defence, RandomDefence):
+        defence = replace(defence, **study.sampling())
+    elif study.vote is not None:
+        how = {"rule": study.vote, **how}
+    times = [begin := time.perf_counter()]
+
+    def note(step: Progress) -> None:
+        times.append(time.perf_counter())
+        if progress is not None:
+            progress(step)
+
+    certificate = certify(model, study.ready, defence, study.targets, progress=note, **how)
+    first = times[0] if isinstance(study.defence, RandomDefence) else times[1]  # divisions report when casting begins
+    return certificate, time.perf_counter() - begin, times[-1] - first
+
+
+def accuracy(study: Study, label: Any) -> float | None:
+    """Accuracy of labels (or of one label for all) on the targets with a true class; None if there are none."""
+    truth = study.chosen.truth
+    if label is None or truth is None or not (truth >= 0).any():
+        return None
+    return float((truth == label)[truth >= 0].mean())
+
+
+def measures_of(study: Study, label: IntArray, holds: BoolArray) -> Measures:
+    """The measures of labels of the targets, some of which hold against an attack."""
+    return measured(own_or_any(label, holds, int(study.truth.max(initial=0)) + 1), study.truth)
