@@ -129,6 +129,11 @@ class RandomDefence(ABC):
 
     method: ClassVar[str]  # name of the defence
 
+    @property
+    def adds_own_logits(self) -> bool:
+        """Whether logits without edges and noise are added to those of each noisy graph, in training too."""
+        return False
+
     @abstractmethod
     def noisy(self, data: Any, generator: torch.Generator | None = None) -> Any:
         """One noisy version of a graph or a list of graphs, to train on."""

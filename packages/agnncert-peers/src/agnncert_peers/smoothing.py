@@ -95,11 +95,6 @@ class Smoothing(RandomDefence):
     def _probe(self, call: Caller, graph: CanonicalGraph, rows: IntArray) -> None:
         """Raises ModelContractError if the model does on this graph what the defence does not allow."""
 
-    @property
-    def adds_own_logits(self) -> bool:
-        """Whether logits without edges and noise are added to those of each noisy graph, in training too."""
-        return False
-
     def sources(self, graph: CanonicalGraph, rows: IntArray) -> Sources | None:
         """The nodes that reach each target, if the defence needs to know them."""
         return None
