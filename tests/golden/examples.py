@@ -14,6 +14,7 @@ import agnncert as ac
 from agnncert.certificates.budget import Budget
 from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from agnncert.graphs.graph import CanonicalGraph
+from agnncert.models.stacked import StackedModel
 from agnncert.proving.certificate import Certificate
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
@@ -82,10 +83,27 @@ def graphs(ids: str | None = "numbers") -> list[Data]:
 
 def model(data: Any) -> torch.nn.Module:
     """A small GNN with weights from a formula."""
-    made = ac.build_model("sage", data, hidden_channels=8)
+    return by_formula(ac.build_model("sage", data, hidden_channels=8))
+
+
+def stacked(data: Data, defence: ac.StackedVotes) -> torch.nn.Module:
+    """Stacked votes on two models without edges, with weights from a formula; scales stay as they are at first."""
+    made = StackedModel([torch.nn.Linear(3, 3) for _ in range(2)], 3, 2 if defence.edge_values else 0, defence)
+    by_formula(made)
+    with torch.no_grad():
+        for own in made.own:
+            own.model.weight.add_(4 * torch.eye(3))
+            own.model.bias.zero_()
+        made.constant.mul_(0.2)
+    return made
+
+
+def by_formula(made: torch.nn.Module) -> torch.nn.Module:
+    """The model with other weights; single numbers stay as they are."""
     with torch.no_grad():
         for number, weight in enumerate(made.parameters()):
-            weight.copy_(torch.sin(1.7 * torch.arange(weight.numel()) + number).reshape(weight.shape))
+            if weight.dim():
+                weight.copy_(torch.sin(1.7 * torch.arange(weight.numel()) + number).reshape(weight.shape))
     return made.eval()
 
 
@@ -107,6 +125,8 @@ class Example:
 
     def model(self) -> torch.nn.Module:
         """The model."""
+        if isinstance(self.division, ac.StackedVotes):
+            return stacked(self.data(), self.division)
         made = model(self.data())
         return Centred(made).eval() if self.mixes else made
 
@@ -127,6 +147,16 @@ def one_ways() -> Data:
     return data
 
 
+def with_values() -> Data:
+    """Edges with a weight and two values, the second of which marks the edges of some pairs."""
+    data = one_ways()
+    low, high = data.edge_index.min(dim=0).values, data.edge_index.max(dim=0).values
+    data.edge_weight = torch.cos(1.3 * torch.arange(data.num_edges))
+    data.edge_attr = torch.stack([0.25 * (low - high), ((low + high) % 3 == 0).float()], dim=1)
+    return data
+
+
+BY_EDGE = ac.StackedVotes(combine="mean", edge_values=True, trusted=1)
 FEW = {"selection": 20, "samples": 200, "alpha": 0.05}
 OWN = Budget(target_features=True, delete_nodes=1, change_features=1)
 FEATURES = (Budget(change_features=1), Budget(target_features=True))
@@ -154,6 +184,10 @@ EXAMPLES = {
     "gnncert-en-graph": Example(lambda: graphs(None), GNNCertEN(3, 4)),
     "custom-node": Example(numbered, Parity()),
     "edges-only-node": Example(numbered, ac.EdgeCentric(12, edges_only=True), mixes=True),
+    "stacked-sum": Example(lambda: graph(14), ac.StackedVotes()),
+    "stacked-gated": Example(lambda: graph(14, ids="names"), ac.StackedVotes(gated=True), {"targets": [3, 6, 0]}),
+    "stacked-two-levels": Example(numbered, ac.StackedVotes(levels=2)),
+    "stacked-trusted-values": Example(with_values, BY_EDGE),
     "rs": Example(numbered, RS(0.9, **FEW), {}, (Budget(add_edges=1),)),
     "interception": Example(numbered, Interception(0.3, 0.95, 3, **FEW), {}, FEATURES),
     "bi-rs": Example(numbered, BiRS(0.6, 0.7, **FEW, scope="all targets together", seed=3)),

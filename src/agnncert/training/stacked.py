@@ -100,7 +100,7 @@ def fit_stacked(
         for design in (size, 1.5 * size) if size else (size,):
             torch.manual_seed(seed)
             candidates.append(_train(copy.deepcopy(first), stage, defence, design, report_progress))
-        certified = [_certified(one, stage, rows, size) for one in (alone, *candidates)]
+        certified = [_certified(_Look(one, stage, rows), size) for one in (alone, *candidates)]
         k = max(range(len(candidates)), key=lambda number: float(certified[number + 1].mean()))
         gain = certified[k + 1] - certified[0]
         best = candidates[k] if gain.mean() > gain.std() / math.sqrt(len(rows)) else alone
@@ -218,11 +218,10 @@ def _train(
         {"params": scales, "lr": RATE_OF_SCALES},
     ]
     optimizer = torch.optim.Adam(groups, lr=LEARNING_RATE)
-    look = _Look(model, stage, stage.train)
-    truth = stage.y[stage.train]
+    look, check = (_Look(model, stage, rows) for rows in (stage.train, stage.val))
     best, best_share = copy.deepcopy(model.state_dict()), -1.0
     for epoch in range(defence.epochs):
-        worst = look.worst(truth, size)
+        worst = look.worst(size)
         soft = epoch < defence.epochs // 2
         loss = F.softplus(-worst).mean() if soft else 2 * torch.sigmoid(-worst).mean()
         optimizer.zero_grad()
@@ -230,7 +229,7 @@ def _train(
         optimizer.step()
         if (epoch + 1) % LOOK_EVERY == 0 or epoch + 1 == defence.epochs:
             report_progress(f"votes for {size:g} changes", (epoch + 1) / defence.epochs)
-            share = float(_certified(model, stage, stage.val, defence.size * stage.share).mean())
+            share = float(_certified(check, defence.size * stage.share).mean())
             if share >= best_share:
                 best, best_share = copy.deepcopy(model.state_dict()), share
     model.load_state_dict(best)
@@ -242,43 +241,51 @@ class _Look:
 
     def __init__(self, model: StackedModel, stage: Stage, rows: Tensor) -> None:
         self.model, self.own, self.near, self.edge_index = model, stage.own[rows], stage.near, stage.edge_index
+        self.truth = stage.y[rows]
         self.table, trusted = model.edge_table(stage.values)
         self.pairs: Pairs = pairs_of(stage.edge_index, rows, len(stage.near), trusted)
+        self.free = self.pairs.part(~self.pairs.trusted)  # those that an attacker may change
 
-    def worst(self, truth: Tensor, size: float) -> Tensor:
+    def worst(self, size: float) -> Tensor:
         """A smooth lower bound of the margin of the true class after ``size`` changes, shape ``[n]``."""
-        margin = self.margins(truth, size)
-        return -torch.logsumexp(-margin, dim=1)
+        return -torch.logsumexp(-self.margins(size), dim=1)
 
-    def margins(self, truth: Tensor, size: float) -> Tensor:
+    def margins(self, size: float) -> Tensor:
         """By how much the true class leads each other class after ``size`` neighbours came or went, ``[n, C]``."""
-        model = self.model
+        model, true = self.model, self.truth[:, None]
         votes = model.votes(self.near, self.pairs, self.edge_index, self.table)
         prior, total, divisor = model.parts(self.own, votes, self.pairs)
-        gate, true = model.gate(self.own), truth[:, None]
-
-        def lead(values: Tensor) -> Tensor:
-            return values.gather(1, true) - values
-
+        gate = model.gate(self.own)
+        own, votes_lead = (values.gather(1, true) - values for values in (prior, gate * total))
         price = torch.maximum(gate, gate.gather(1, true))
-        added = lead(prior) + (lead(gate * total) - size * price) / (divisor + size * self._is_mean)
-        margin = added
-        if self._is_mean:
-            lost = torch.clamp(divisor - size, min=0.5 * float(model.pseudo.detach().exp()))
-            margin = torch.minimum(added, lead(prior) + (lead(gate * total) - size * price) / lost)
+        if model.defence.combine == "sum":
+            margin = own + (votes_lead - size * price)
+        else:
+            margin = torch.full_like(own, math.inf)
+            for lost, taken in enumerate(self._taken(votes, int(size))):
+                rest, there = divisor - lost, self.free.degree[:, None] >= lost
+                for new in {0.0, size - lost}:
+                    left = own + (votes_lead - price * (taken + new)) / torch.where(there, rest + new, 1.0)
+                    margin = torch.where(there, torch.minimum(margin, left), margin)
         return margin.scatter(1, true, math.inf)
 
-    @property
-    def _is_mean(self) -> bool:
-        return self.model.defence.combine == "mean"
+    def _taken(self, votes: Tensor, most: int) -> list[Tensor]:
+        """What the true class loses to each other class with the 0, 1, … most votes that help it most, ``[n, C]``."""
+        owner, cast = self.free.owner, votes[~self.pairs.trusted]
+        gain = cast.gather(1, self.truth[owner][:, None]) - cast
+        ranked = gain.gather(0, torch.argsort(4 * owner[:, None] - gain.detach().double(), dim=0))
+        sums = [gain.new_zeros((len(self.truth), gain.size(1)))]
+        for k in range(most):
+            place = (self.free.indptr[:-1] + k).clamp(max=max(len(owner) - 1, 0))
+            sums.append(sums[-1] + ranked[place] * (self.free.degree > k)[:, None] if len(owner) else sums[-1])
+        return sums
 
 
 @torch.no_grad()
-def _certified(model: StackedModel, stage: Stage, rows: Tensor, size: float) -> Tensor:
+def _certified(look: _Look, size: float) -> Tensor:
     """Whether the true class of each node leads after ``size`` changes, averaged with some less and some more."""
-    look, truth = _Look(model.eval(), stage, rows), stage.y[rows]
     around = (0.5 * size, size, 1.5 * size) if size else (size,)
-    return torch.stack([(look.margins(truth, one).amin(dim=1) > 0).double() for one in around]).mean(dim=0)
+    return torch.stack([(look.margins(one).amin(dim=1) > 0).double() for one in around]).mean(dim=0)
 
 
 def edge_marks(values: Any, before: float) -> Tensor:
