@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from agnncert.certificates.budget import Budget
+from agnncert.proving.certificate import load_certificate
 
 from ..support.pages import enter, opened_at, report, shown, some_truth, table_column, until
 from ..support.synthetic import made_up_certificate, sampled_certificate
@@ -220,6 +221,19 @@ def test_samples_get_a_page_that_says_how_sure_it_is(tmp_path: Path, open_page: 
     assert len(table_column(page, 1)) == 25
     page.locator("#targets tbody button").first.click()
     assert "samples" in page.locator("#onetarget").inner_text()
+
+
+def test_stacked_votes_have_scores_in_votes_and_not_counts_of_votes(tmp_path: Path, open_page: Any) -> None:
+    certificate = load_certificate(Path(__file__).parents[1] / "golden/v1/stacked-sum.cert")
+    page = open_page(report(tmp_path, certificate))
+    first, second = sorted(certificate.counts[0] / 2**16, reverse=True)[:2]
+    assert "Scores" in page.locator("#targets thead").inner_text()
+    assert f"{first:.2f} : {second:.2f}" in page.locator("#targets tbody tr").first.inner_text()
+    page.locator("#targets tbody button").first.click()
+    told = page.locator("#onetarget").inner_text()
+    assert f"The score of class {certificate.label[0]} is {first:.2f}" in told
+    assert f"The runner-up has {second:.2f}." in told
+    assert "largest score is right" in page.locator("body").inner_text()
 
 
 def test_no_targets_at_all_is_a_page_too(tmp_path: Path, open_page: Any) -> None:

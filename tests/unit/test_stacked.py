@@ -55,6 +55,8 @@ def test_a_certificate_says_the_scores_of_the_model(trained):
         scores = model(data.x, data.edge_index).numpy()
     assert (certificate.label == scores.argmax(axis=1)).all()
     assert np.abs(certificate.counts / 2**16 - scores).max() < 0.01
+    table = certificate.to_pandas()
+    assert np.abs(table[["score_0", "score_1"]].to_numpy() - scores).max() < 0.01
     assert bool(model.use_votes)
     assert certificate.structure_radius.max() > 0
 

@@ -22,6 +22,7 @@ from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.certificates.ids import id_array
 from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.stacked import STEPS
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import AgnncertError, BudgetError, CertificateError, IdError, SettingsError, did_you_mean, missing
 from agnncert.proving.evidence import BallotEvidence, Evidence
@@ -48,7 +49,7 @@ class Decision:
         row: Its row in the data.
         label: The proved label.
         radius: The largest attack, in steps of the claim's unit, that cannot change it; -1 if nothing is proved.
-        votes: Votes for each class, shape ``[num_classes]``.
+        votes: Votes for each class, shape ``[num_classes]``; with stacked votes scores, in steps of 1/65,536 vote.
         truth: Its true class; None if unknown.
         degree: Its neighbours, or edges if it is a graph; None if unknown.
     """
@@ -403,8 +404,14 @@ class Certificate:
             columns["degree"] = self.degree
         if (self.new_neighbours >= 0).any():
             columns["new_neighbours"] = self.new_neighbours
-        columns |= {f"votes_{k}": votes for k, votes in enumerate(self.counts.T)}
+        columns |= self.count_columns()
         return pd.DataFrame(columns, index=pd.Index(self.target, name="target"))
+
+    def count_columns(self) -> dict[str, Any]:
+        """Votes for each class, by name of a column; with stacked votes the scores, in votes."""
+        if isinstance(self.evidence, StackedEvidence):
+            return {f"score_{k}": scores / STEPS for k, scores in enumerate(self.counts.T)}
+        return {f"votes_{k}": votes for k, votes in enumerate(self.counts.T)}
 
     @cached_property
     def place(self) -> dict[Any, int]:

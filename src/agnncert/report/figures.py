@@ -451,7 +451,7 @@ def _by_target(summary: Summary) -> tuple[list[str], list[tuple[Any, ...]]]:
             columns[name] = values.tolist()
     if summary.added is not None:
         columns[_added_title(summary)] = [n if n == float("inf") else int(n) for n in summary.added.tolist()]
-    columns |= {f"votes_{k}": votes.tolist() for k, votes in enumerate(certificate.counts.T)}
+    columns |= {name: values.tolist() for name, values in certificate.count_columns().items()}
     return list(columns), list(zip(*columns.values(), strict=True))
 
 

@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 import agnncert
 from agnncert.certificates.rules import RULES
+from agnncert.certificates.stacked import STEPS
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import LARGEST_AMOUNT, tally
 from agnncert.report import text
@@ -157,6 +158,7 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
         arrays |= ballot_arrays(evidence, detailed)
     places, packed = pack(arrays)
     most_votes = int(np.maximum(summary.certificate.counts, 0).sum(axis=1).max(initial=1))
+    scored = claim.method == text.STACKED
     names = summary.context.class_names
     meta = {
         "arrays": places,
@@ -174,7 +176,8 @@ def page_data(summary: Summary) -> tuple[dict[str, Any], str]:
         "most_votes": most_votes,
         "num_ballots": most_votes if evidence is None else evidence.votes.num_groups,
         "ballot_word": "ballots" if evidence is not None else "samples" if claim.alpha is not None else "votes",
-        "votes_title": "Samples" if claim.alpha is not None else "Votes",
+        "votes_title": "Samples" if claim.alpha is not None else "Scores" if scored else "Votes",
+        "steps": STEPS if scored else 1,
         "degree_title": "Degree" if claim.task == "node" else "Edges",
         "neighbours_title": "",
         "radius_sentence": radius_sentence(summary),

@@ -319,7 +319,8 @@ def _comparison(summary: Summary, certified: float) -> str:
             others.append(words.format(percent(known[key])) + more)
     if summary.context.size_only:
         others.append(f"the number of nodes or edges alone for {percent(min(summary.context.size_only)[1])}")
-    return "; ".join([f"Without an attack the vote is right for {right} of the {things(summary)}", *others]) + "."
+    decides = "largest score" if summary.certificate.claim.method == STACKED else "vote"
+    return "; ".join([f"Without an attack the {decides} is right for {right} of the {things(summary)}", *others]) + "."
 
 
 def uncovered(summary: Summary) -> list[str]:

@@ -41,19 +41,20 @@ function sourcesOf(report, v, k, ballots) {
 }
 
 function classBars(report, v, ballots) {
-  const { arrays } = report;
+  const { arrays, meta } = report;
   const counts = report.counts(v);
-  const cast = Math.max(1, counts.reduce((sum, one) => sum + Math.max(0, one), 0));
+  const least = meta.steps === 1 ? 0 : Math.min(...counts); // scores may all be negative: bars begin at the smallest
+  const cast = Math.max(1, counts.reduce((sum, one) => sum + Math.max(0, one - least), 0));
   const order = [...counts.keys()].filter((k) => counts[k] !== 0 || k === arrays.label[v]).sort((a, b) => counts[b] - counts[a] || a - b).slice(0, 12);
   const rows = order.flatMap((k) => {
     const sources = sourcesOf(report, v, k, ballots).filter(({ votes }) => votes !== 0);
-    const bars = sources.length && sources.every(({ votes }) => votes > 0) ? sources : [{ votes: Math.max(0, counts[k]), look: "" }];
+    const bars = sources.length && sources.every(({ votes }) => votes > 0) ? sources : [{ votes: Math.max(0, counts[k] - least), look: "" }];
     const split = sources.length > 1 ? ` (${sources.map(({ votes, words }) => `${whole(votes)} ${words}`).join(", ")})` : "";
     return [
       make("span", { class: "name", title: report.className(k) }, make("span", { class: "swatch", style: classLook(k) }), report.className(k)),
       make("span", { class: "track", "aria-hidden": "true" }, ...bars.map(({ votes, look }) =>
         make("span", { class: look || null, style: { width: `${(100 * votes) / cast}%`, "background-color": `var(--k${k % COLOURS})` } }))),
-      make("span", { class: "count" }, `${whole(counts[k])}${split}`),
+      make("span", { class: "count" }, `${report.votes(counts[k])}${split}`),
     ];
   });
   return make("div", { class: "classbars" }, ...rows);
@@ -112,7 +113,9 @@ function detailSentences(report, v, ballots) {
   const label = report.className(arrays.label[v]);
   const [top, next] = report.topTwo(v);
   const truth = meta.has_truth ? (arrays.truth[v] < 0 ? "" : arrays.truth[v] === arrays.label[v] ? ", which is correct" : `; the truth is ${report.className(arrays.truth[v])}`) : "";
-  const sentences = [meta.vote?.unusual
+  const sentences = [meta.steps > 1
+    ? `The score of ${label} is ${report.votes(top)}${truth}. The runner-up has ${report.votes(next)}.`
+    : meta.vote?.unusual
     ? `${label} has ${plural(top, "vote")}${truth}. The runner-up has ${whole(next)}.`
     : `${whole(top)} of ${whole(meta.num_ballots)} ${meta.ballot_word} are for ${label}${truth}. The runner-up has ${whole(next)}.`];
   if (ballots) {

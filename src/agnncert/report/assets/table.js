@@ -31,11 +31,12 @@ function tableColumns(report) {
 
 function votesCell(report, v) {
   const [top, next] = report.topTwo(v);
+  const [first, second] = [report.votes(top), report.votes(next)];
   const total = report.meta.most_votes;
   const bar = make("span", { class: "votesbar", "aria-hidden": "true" },
     make("span", { class: "win", style: { width: `${(100 * Math.max(0, top)) / total}%` } }),
     make("span", { class: "next", style: { width: `${(100 * Math.max(0, next)) / total}%` } }));
-  return make("span", { title: `${whole(top)} for the label, ${whole(next)} for the runner-up` }, bar, `${whole(top)} : ${whole(next)}`);
+  return make("span", { title: `${first} for the label, ${second} for the runner-up` }, bar, `${first} : ${second}`);
 }
 
 function startTable(report) {
