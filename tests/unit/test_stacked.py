@@ -9,6 +9,7 @@ import agnncert as ac
 from agnncert.certificates.file import read_contents, write_contents
 from agnncert.errors import DatasetError, ModelContractError, SettingsError
 from agnncert.models.stacked import StackedModel
+from agnncert.training.stacked import mark_trusted
 
 QUICK = {"epochs": 15, "patience": None}
 
@@ -145,6 +146,70 @@ def test_training_is_deterministic():
                    ac.StackedVotes(folds=2, epochs=20), **QUICK) for _ in range(2)]  # fmt: skip
     first, second = (run.state_dict() for run in runs)
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_rare_class_counts_as_much_as_the_other_one():
+    data = sample(3, nodes=300)
+    data.y[(data.y == 1) & (torch.arange(300) % 9 != 0)] = 0
+    data.x[:, 0] = torch.randn(300, generator=torch.Generator().manual_seed(1)) + 1.2 * data.y
+
+    def recall(**settings):
+        model = ac.fit(ac.build_model("mlp", data, hidden_channels=4, num_layers=2), data,
+                       ac.StackedVotes(folds=2, epochs=60), **QUICK, **settings)  # fmt: skip
+        certificate = ac.certify(model, data, model.defence)
+        rare = certificate.truth == 1
+        return model.training_record["measure"], (certificate.label[rare] == 1).mean()
+
+    plain, balanced = recall(balance_classes=False), recall(balance_classes=True)
+    assert (plain[0], balanced[0]) == ("accuracy", "balanced")
+    assert balanced[1] > plain[1] + 0.2
+    with pytest.raises(SettingsError, match="threshold"):
+        recall(measure="recall@0.05")
+
+
+def test_an_interrupted_run_ends_with_the_same_weights_and_says_how_far_it_is(tmp_path):
+    data, defence = sample(), ac.StackedVotes(folds=2, epochs=20)
+
+    def run(**more):
+        return ac.fit(ac.build_model("mlp", data, hidden_channels=4, num_layers=2), data, defence, **QUICK, **more)
+
+    steps = []
+
+    def stop(step):
+        steps.append(step)
+        if step.what.startswith("votes"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(checkpoint=tmp_path / "c", progress=stop)
+    trained = sum(step.what == "training" for step in steps)
+    assert trained == 30
+    steps.clear()
+    again = run(checkpoint=tmp_path / "c", progress=steps.append).state_dict()
+    assert not any(step.what == "training" for step in steps)  # the models without edges were there
+    assert {step.done for step in steps if step.what.startswith("votes")} == {50, 100}
+    whole = run().state_dict()
+    assert all(torch.equal(again[name], whole[name]) for name in whole)
+
+
+@pytest.mark.parametrize("how", ["mask", "column", "date"])
+def test_trusted_edges_are_a_mask_a_column_or_everything_before_a_date(how):
+    data = sample(1, edge_values=True)
+    time = torch.from_numpy(np.random.default_rng(0).random(data.num_edges)).float()
+    data.edge_attr = torch.stack([time, (time < 0.5).float()], dim=1)
+    marked, column = data, 1
+    if how != "column":
+        old = data.edge_attr[:, 0] < 0.5 if how == "date" else (time < 0.5)
+        marked, column = mark_trusted(data, old)
+        assert (column, data.edge_attr.size(1)) == (2, 2)
+    defence = ac.StackedVotes(trusted=column, folds=2, epochs=5)
+    model = StackedModel([torch.nn.Linear(4, 2)], 2, 0, defence).eval()
+    certificate = ac.certify(model, marked, defence)
+    assert certificate.claim.assumes[0].startswith(f"Edges that are marked as trusted (column {column} of edge_attr")
+    free = (marked.edge_attr[:, column] <= 0).sum()
+    assert 0 < len(certificate.evidence.which) < 2 * free  # no vote of a trusted edge is listed
+    with pytest.raises(SettingsError, match="mask"):
+        mark_trusted(data, time)
 
 
 @pytest.mark.parametrize("combine", ["sum", "mean"])

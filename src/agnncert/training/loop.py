@@ -21,12 +21,14 @@ from agnncert.engine.call import require_order
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import CanonicalData
+from agnncert.models.build import count_classes
 from agnncert.models.stacked import StackedModel, StackedVotes
 from agnncert.progress import Progress
+from agnncert.proving.measures import rate_of
 from agnncert.storage import Arrays, read_sealed, write_sealed
 from agnncert.training.recipes import warn_if_uneven
 from agnncert.training.settings import FitSettings, as_json, checked, shows_settings
-from agnncert.training.setup import TrainingSetup, part_rows, prepare, require_vote
+from agnncert.training.setup import TrainingSetup, part_rows, prepare, require_vote, with_measure
 from agnncert.training.stacked import fit_stacked
 
 StateDict = dict[str, Tensor]
@@ -273,13 +275,26 @@ def _fit_stacked(
     how = checked(settings, infer_task(data))
     if infer_task(data) != "node" or rule is not None:
         raise SettingsError("stacked votes classify nodes and have no voting rule: leave rule out.")
+    classes = count_classes(data)
+    how = with_measure(how, data.y[data.train_mask], classes)
+    if rate_of(how["measure"] or "accuracy") is not None:
+        raise SettingsError(
+            f'measure="{how["measure"]}" needs a threshold, and stacked votes have none: choose "balanced".'
+        )
     inner: dict[str, Any] = {name: value for name, value in settings.items() if name not in ("protocol", "seed")}
 
     def fit_one(one: torch.nn.Module, part: Any, seed: int) -> torch.nn.Module:
         file = None if checkpoint is None else Path(f"{checkpoint}-{seed}")
         return fit(one, part, None, checkpoint=file, progress=progress, seed=seed, **inner)
 
-    return fit_stacked(model, data, defence, fit_one, seed=how["seed"], inductive=how["protocol"] != "transductive")
+    def tell(what: str, done: float) -> None:
+        if progress is not None:
+            progress(Step(what, round(100 * done), 100, math.nan, loss=math.nan, score=None))
+
+    return fit_stacked(
+        model, data, defence, fit_one, seed=how["seed"], inductive=how["protocol"] != "transductive",
+        measure=how["measure"] or "accuracy", balance_classes=bool(how["balance_classes"]), report_progress=tell,
+    )  # fmt: skip
 
 
 def _epoch(

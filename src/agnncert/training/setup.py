@@ -142,7 +142,7 @@ def _on_nodes(
     train, val = masked_rows(data, "train_mask"), masked_rows(data, "val_mask")
     call = bind(model, graph, "node")
     y = checked_labels(getattr(data, "y", None), ready.total, np.concatenate([train, val]), call.num_classes)
-    settings = _with_measure(settings, y[torch.from_numpy(train)], call.num_classes)
+    settings = with_measure(settings, y[torch.from_numpy(train)], call.num_classes)
     seen, labels, rows = graph, y, torch.from_numpy(train)
     if settings["protocol"] == "held-out":  # validation nodes come in when weights are scored, not before
         keep = ~data.val_mask.bool()  # test nodes are gone already
@@ -187,7 +187,7 @@ def _on_graphs(
             f"edgeless_weight={settings['edgeless_weight']}: a graph has no prediction without edges; leave it out."
         )
     labels = y[train]
-    settings = _with_measure(settings, labels, call.num_classes)
+    settings = with_measure(settings, labels, call.num_classes)
     rows, truth = np.arange(len(val)), y[val].numpy()
     part = Validation(call, held_out, "graph", rows, truth, settings["measure"], _rarest(labels))
     score = part.scorer(division, settings, vote)
@@ -201,7 +201,7 @@ def _on_graphs(
     return TrainingSetup(objective, score, settings)
 
 
-def _with_measure(settings: FitSettings, y: Tensor, num_classes: int) -> FitSettings:
+def with_measure(settings: FitSettings, y: Tensor, num_classes: int) -> FitSettings:
     """The settings with what the labels of the training part decide: whether classes are balanced, and the measure."""
     balance = settings["balance_classes"]
     if balance is None:

@@ -22,6 +22,7 @@ from agnncert.datasets.splits import seen_nodes
 from agnncert.errors import DatasetError, SettingsError
 from agnncert.models.build import build_from_config, count_classes
 from agnncert.models.stacked import GraphFree, Pairs, StackedModel, StackedVotes, pairs_of
+from agnncert.proving.measures import target_weights
 
 SEEN = 0.4  # share of training nodes that vote as neighbours with the logits of all models, as at test time
 LEARNING_RATE, RATE_OF_SCALES = 0.01, 0.03
@@ -41,6 +42,8 @@ class Stage:
         train: Rows of the training nodes.
         val: Rows of the validation nodes.
         share: Share of all nodes that may be seen in training.
+        measure: What models are chosen by.
+        balanced: Whether all classes have the same weight in the loss.
     """
 
     own: Tensor
@@ -51,6 +54,12 @@ class Stage:
     train: Tensor
     val: Tensor
     share: float
+    measure: str
+    balanced: bool
+
+    def weights(self, rows: Tensor, measure: str) -> Tensor:
+        """Weight of each node in a measure; the sum is 1."""
+        return torch.from_numpy(target_weights(self.y[rows].numpy(), measure))
 
 
 def fit_stacked(
@@ -61,6 +70,8 @@ def fit_stacked(
     *,
     seed: int = 0,
     inductive: bool = False,
+    measure: str = "accuracy",
+    balance_classes: bool = False,
     report_progress: Callable[[str, float], None] = lambda step, done: None,
 ) -> StackedModel:
     """Trains stacked votes and returns the model that certifies most validation nodes at the target size.
@@ -76,6 +87,8 @@ def fit_stacked(
         fit_one: Trains one model without edges: called with an untrained model, rows without edges, and a seed.
         seed: Seed of the folds and of the small networks.
         inductive: Whether test nodes and their edges are hidden.
+        measure: What models are chosen by: "accuracy", or "balanced", the mean over classes of what is certified.
+        balance_classes: Whether all classes have the same weight in the loss of the small networks.
         report_progress: Called with what is done and which share of it is finished.
     """
     if data.y is None or getattr(data, "train_mask", None) is None or getattr(data, "val_mask", None) is None:
@@ -87,7 +100,7 @@ def fit_stacked(
         torch.manual_seed(seed)
         defence = defence.for_rows(int(data.train_mask.sum()))
         first = StackedModel(own, classes, channels, defence).eval()
-        stage = _stage(first, data, out_of_fold, inductive)
+        stage = _stage(first, data, out_of_fold, inductive, measure, balance_classes)
         _scale_edges(first, stage)
         alone = copy.deepcopy(first)
         with torch.no_grad():
@@ -100,14 +113,15 @@ def fit_stacked(
         for design in (size, 1.5 * size) if size else (size,):
             torch.manual_seed(seed)
             candidates.append(_train(copy.deepcopy(first), stage, defence, design, report_progress))
-        certified = [_certified(_Look(one, stage, rows), size) for one in (alone, *candidates)]
+        share = len(rows) * stage.weights(rows, stage.measure)
+        certified = [share * _certified(_Look(one, stage, rows), size) for one in (alone, *candidates)]
         k = max(range(len(candidates)), key=lambda number: float(certified[number + 1].mean()))
         gain = certified[k + 1] - certified[0]
         best = candidates[k] if gain.mean() > gain.std() / math.sqrt(len(rows)) else alone
         best_share = float(certified[k + 1 if best is not alone else 0].mean())
     best.training_record = {  # type: ignore[assignment]
         "defence": str(defence), "size": defence.size, "seed": seed, "inductive": inductive, "score": best_share,
-        "uses_edges": bool(best.use_votes), "folds": len(own),
+        "uses_edges": bool(best.use_votes), "folds": len(own), "measure": measure,
     }  # fmt: skip
     return best.eval()
 
@@ -177,7 +191,9 @@ def _edge_values(data: Data) -> dict[str, Tensor | None]:
     return {name: getattr(data, name, None) for name in ("edge_weight", "edge_attr")}
 
 
-def _stage(model: StackedModel, data: Data, out_of_fold: Tensor | None, inductive: bool) -> Stage:
+def _stage(
+    model: StackedModel, data: Data, out_of_fold: Tensor | None, inductive: bool, measure: str, balanced: bool
+) -> Stage:
     """What the small networks may see; in the inductive protocol nothing of the test nodes."""
     src, dst = data.edge_index
     seen = torch.ones(data.num_nodes, dtype=torch.bool)
@@ -193,7 +209,8 @@ def _stage(model: StackedModel, data: Data, out_of_fold: Tensor | None, inductiv
         own, near = honest, torch.where(as_seen[:, None], every, honest)
     values = {name: None if v is None else v[edges] for name, v in _edge_values(data).items()}
     train, val = (mask.nonzero().view(-1) for mask in (data.train_mask, data.val_mask))
-    return Stage(own, near, data.edge_index[:, edges], values, data.y, train, val, float(seen.float().mean()))
+    share = float(seen.float().mean())
+    return Stage(own, near, data.edge_index[:, edges], values, data.y, train, val, share, measure, balanced)
 
 
 @torch.no_grad()
@@ -219,17 +236,20 @@ def _train(
     ]
     optimizer = torch.optim.Adam(groups, lr=LEARNING_RATE)
     look, check = (_Look(model, stage, rows) for rows in (stage.train, stage.val))
+    weight = stage.weights(stage.train, "balanced").to(stage.own.dtype) * len(stage.train) if stage.balanced else None
+    counted = stage.weights(stage.val, stage.measure)
     best, best_share = copy.deepcopy(model.state_dict()), -1.0
     for epoch in range(defence.epochs):
         worst = look.worst(size)
         soft = epoch < defence.epochs // 2
-        loss = F.softplus(-worst).mean() if soft else 2 * torch.sigmoid(-worst).mean()
+        each = F.softplus(-worst) if soft else 2 * torch.sigmoid(-worst)
+        loss = each.mean() if weight is None else (weight * each).mean()
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         if (epoch + 1) % LOOK_EVERY == 0 or epoch + 1 == defence.epochs:
             report_progress(f"votes for {size:g} changes", (epoch + 1) / defence.epochs)
-            share = float(_certified(check, defence.size * stage.share).mean())
+            share = float((counted * _certified(check, defence.size * stage.share)).sum())
             if share >= best_share:
                 best, best_share = copy.deepcopy(model.state_dict()), share
     model.load_state_dict(best)
@@ -288,6 +308,18 @@ def _certified(look: _Look, size: float) -> Tensor:
     return torch.stack([(look.margins(one).amin(dim=1) > 0).double() for one in around]).mean(dim=0)
 
 
-def edge_marks(values: Any, before: float) -> Tensor:
-    """A column that marks edges whose value (a time, for example) is smaller than ``before``, for ``trusted=``."""
-    return (torch.as_tensor(values).reshape(-1) < before).float()
+def mark_trusted(data: Data, edges: Any) -> tuple[Data, int]:
+    """The graph with one more column of ``edge_attr``, which marks trusted edges, and its number for ``trusted=``.
+
+    Args:
+        data: The graph.
+        edges: Which edges no attacker can change, shape ``[num_edges]``: a mask, or a comparison of times, such as
+            ``data.edge_attr[:, 3] < date``.
+    """
+    marks, graph = torch.as_tensor(edges).reshape(-1, 1), copy.copy(data)
+    if marks.dtype != torch.bool or len(marks) != data.num_edges:
+        raise SettingsError(f"expected a mask of {data.num_edges} edges, found {len(marks)} values of {marks.dtype}.")
+    attr = getattr(data, "edge_attr", None)
+    known = torch.zeros((len(marks), 0)) if attr is None else attr.reshape(len(marks), -1)
+    graph.edge_attr = torch.cat([known, marks.to(known.dtype)], dim=1)
+    return graph, known.size(1)
