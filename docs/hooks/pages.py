@@ -4,6 +4,7 @@
 ``<!-- include: CHANGELOG.md -->`` becomes that file of the project, its links made to fit.
 ``<!-- notebook: researcher.ipynb -->`` becomes the cells of that notebook.
 ``<!-- script: own_model.py -->`` becomes that script of ``examples``.
+After the build, ``cards.html`` is the page of all cards in ``experiments/cards``.
 """
 
 import json
@@ -28,6 +29,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     whole = _NOTEBOOK.sub(lambda match: cells(match[1]), whole)
     whole = _SCRIPT.sub(lambda match: script(match[1]), whole)
     return _OPTIONS.sub(lambda match: options_table(match[1]), whole)
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Called by mkdocs after all pages: writes the page of cards, which checks every card first."""
+    from agnncert_peers.card_page import write_page
+
+    write_page(PROJECT / "experiments" / "cards", Path(config["site_dir"]) / "cards.html")
 
 
 def included(name: str) -> str:

@@ -10,7 +10,10 @@ they vote over random changes of the graph, called noise, and their certificates
 - ``recheck``: draws the samples of a certificate again
 - ``compared``: ``compare``; ``threat``: kinds of attack; ``runner``: one defence from training to its row;
   ``control_rows``: the rows of the controls; ``exact``: what an undefended model withstands
-- ``command``, ``steps``: the command ``agnncert compare``
+- ``similarity``: trusted edges between similar nodes, as a division
+- ``cards``: result cards, whose numbers are derived again; ``card_making``: from a run to its cards; ``card_page``: the
+  page of all cards
+- ``command``, ``steps``: the command ``agnncert compare``; ``card_command``: ``agnncert card`` and ``agnncert cards``
 """
 
 import lazy_loader
