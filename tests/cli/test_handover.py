@@ -60,7 +60,8 @@ def test_senseless_statements_are_refused_when_written_and_when_read(certified, 
     file = certified / "certificate.cert"
     header, arrays = read_sealed(file, "agnncert-certificate", 1)
     write_sealed(file, header | {"issued": issue}, arrays)
-    assert "issued" in str(ac.verify(file).reasons)
+    (reason,) = ac.verify(file).reasons
+    assert "issued" in reason or "control characters" in reason
 
 
 def test_an_expired_certificate_holds_with_a_warning(agnncert, certified) -> None:

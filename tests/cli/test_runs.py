@@ -1,7 +1,9 @@
 """Run folders: what is in them, and how runs are resumed, repeated and compared."""
 
 import csv
+import io
 import json
+import logging
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ from safetensors.torch import save_file
 import agnncert as ac
 import agnncert.training.study as fitting
 from agnncert.cli.folder import RunFolder, open_run
-from agnncert.cli.screen import _Lines
+from agnncert.cli.screen import Screen, _Lines
 from agnncert.graphs import graph
 from agnncert.progress import Progress
 from agnncert.training.loop import fit
@@ -45,6 +47,11 @@ def test_the_model_card_tells_what_the_folder_knows(agnncert, certified) -> None
     assert "    recall of " in card
     assert "- Robustness against changes of the target's own features" in card
     assert f"train {known['split']['train']:,}, val" in card
+    assert "| approved by | not stated: 'agnncert issue' states it |" in card
+    assert agnncert("issue", certified, "--by", "Ann", "--system", "scoring", "--until", "2999-01-01").status == 0
+    handed_over = (certified / "issued" / "MODEL_CARD.md").read_text()
+    for words in ("| system that it is for | scoring |", "| approved by | Ann |", "Valid until 2999-01-01."):
+        assert words in handed_over
 
 
 def test_edges_of_both_directions_count_once(certified) -> None:
@@ -82,6 +89,25 @@ def test_work_that_has_a_line_has_one_when_it_is_done(capsys) -> None:
         "training: 0 of 60",
         "training: 60 of 60",
     ]
+
+
+def test_work_that_ends_early_says_so(capsys) -> None:
+    show = _Lines()
+    show(Progress("training", 1, 60, seconds_left=60.0))
+    show(Progress("training", 23, 60, seconds_left=1.0))
+    show(Progress("short work", 1, 2, seconds_left=0.0))
+    show.close()
+    assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "training: 1 of 60",
+        "training: ended after 23 of 60",
+    ]
+
+
+def test_log_lines_go_through_the_stream_of_the_moment_so_that_no_bar_is_torn(monkeypatch) -> None:
+    with Screen().following():
+        monkeypatch.setattr(sys, "stdout", now := io.StringIO())  # as a bar does while it is drawn
+        logging.getLogger("agnncert.cli").info("trained")
+    assert now.getvalue() == "trained\n"
 
 
 def test_the_environment_names_versions_but_no_machine(certified, place) -> None:

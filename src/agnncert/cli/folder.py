@@ -256,8 +256,9 @@ _CARD = """\
 ## Intended use
 
 To classify {targets} of graphs like the one below by a vote. The certified label is the one that the vote elects
-(`ac.certify(model, data, division).label`), not the output of one pass over the whole graph. Who may rely on it, for
-which decisions, and who has approved that: to be filled in by whoever deploys the model.
+(`ac.certify(model, data, division).label`), not the output of one pass over the whole graph.
+
+{issued}
 
 ## Model and threshold
 
@@ -281,9 +282,8 @@ which decisions, and who has approved that: to be filled in by whoever deploys t
 
 ## Until when
 
-The figures are about the data with the digest above. Certify again when the graph or the model has changed by anything
-but an attack within the stated size, and measure again when the shares of the classes change. Review by: to be filled
-in.
+{until} The figures are about the data and the model above. Certify again when either has changed, and measure again
+when the shares of the classes change.
 
 ## How to make and check it
 
@@ -297,17 +297,26 @@ _ALWAYS_OPEN = (
 )
 
 
-def write_card(
-    folder: RunFolder, proved: Sequence[str] = (), by_class: str = "", not_proved: Sequence[str] = _ALWAYS_OPEN
-) -> None:
-    """Writes the model card of a run.
+_NOT_STATED = "not stated: `agnncert issue` states it"
+
+
+def card_text(
+    folder: RunFolder,
+    proved: Sequence[str] = (),
+    by_class: str = "",
+    not_proved: Sequence[str] = _ALWAYS_OPEN,
+    issued: Mapping[str, str] | None = None,
+) -> str:
+    """The model card of a run, in Markdown.
 
     Args:
         folder: The run, whose settings, data and results are shown.
         proved: Sentences about what is proved.
         by_class: Figures of each class, with and without attack, as a table in text.
         not_proved: Sentences about what is not.
+        issued: Who issues it, for which system and until when, as far as stated.
     """
+    stated = issued or {}
     settings, data, choice = folder.settings, folder.data, folder.read_json(VOTE)
     made = {**settings.get("certify", {}), **settings.get("train", {})}
     chosen: dict[str, Any] = next((one for one in choice.get("candidates", []) if one.get("chosen")), {})
@@ -338,8 +347,12 @@ def write_card(
         fitted="The model was fitted on the training part and chosen on validation. " if "train" in settings else "",
         open="\n".join(f"- {_plain(sentence)}" for sentence in not_proved),
         commands="\n".join(f"    agnncert {step} --settings settings.toml" for step in settings),
+        issued=_table({
+            "system that it is for": stated.get("system", _NOT_STATED), "approved by": stated.get("by", _NOT_STATED),
+        }),
+        until=f"Valid until {stated['until']}." if "until" in stated else f"Valid until: {_NOT_STATED}.",
     )  # fmt: skip
-    folder.write("MODEL_CARD.md", re.sub(r"\n{3,}", "\n\n", card))
+    return re.sub(r"\n{3,}", "\n\n", card)
 
 
 def _table(values: dict[str, Any]) -> str:
@@ -349,6 +362,8 @@ def _table(values: dict[str, Any]) -> str:
 
 def _plain(value: Any) -> str:
     """Text on one line that Markdown takes for text: names come from the user's data."""
+    if isinstance(value, bool | int):
+        value = "yes" if value is True else "no" if value is False else f"{value:,}"
     if isinstance(value, dict):
         value = ", ".join(f"{key} {entry:,}" for key, entry in value.items())
     if isinstance(value, list):

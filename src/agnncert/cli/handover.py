@@ -14,6 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from agnncert.certificates.file import read_contents, write_contents
+from agnncert.cli.folder import card_text, find_run
 from agnncert.cli.report_step import report_certificate
 from agnncert.cli.settings import ModelSettings
 from agnncert.errors import CertificateError
@@ -72,6 +73,11 @@ def issue_files(
     beside = [path for path in [file.with_name("weights.safetensors")] if whole and path.is_file()]
     write_atomic(files["statement"], _json(statement(certificate, verdict, [copy, *beside])))
     write_atomic(files["redacted_form"], _json(redacted(certificate, copy)))
+    if whole and (folder := find_run(file)) is not None:
+        said = report_certificate(certificate, copy, folder, write=False)
+        files["model_card"] = out / "MODEL_CARD.md"
+        card = card_text(folder, said.sentences[:2], said.table, certificate.claim.not_proved, certificate.issued)
+        write_atomic(files["model_card"], card)
     return files
 
 

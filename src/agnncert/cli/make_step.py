@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agnncert.cli.folder import VOTE, Row, RunFolder, find_run, open_run, write_card
+from agnncert.cli.folder import VOTE, Row, RunFolder, card_text, find_run, open_run
 from agnncert.cli.inputs import (
     OWN,
     copy_tables,
@@ -42,6 +42,7 @@ from agnncert.training.study import UNDEFENDED, Prediction, Study, accuracy, cer
 
 log = logging.getLogger(__name__)
 
+_SCORES = {None: "accuracy", "accuracy": "accuracy", "balanced": "balanced accuracy"}
 SIZES = (*range(11), 15, 20, 25, 30, 40, 50, 75, 100, 125, 150, 200, 300, 400, 500)
 
 
@@ -85,7 +86,7 @@ def train_run(
         log.info("trained in %.1f s, best after epoch %d", record["seconds"], record["best_epoch"])
         save_model(model, folder.weights, {"data": about, "settings": table, "training": record})
         values: dict[str, float | None] = {
-            "validation accuracy of the vote": record["score"],
+            f"validation {_SCORES.get(record.get('measure'), record.get('measure'))} of the vote": record["score"],
             "accuracy on the whole graph": accuracy(study, predict(study, model).label),
             "epochs": record["epochs_run"],
             "seconds of training": round(record["seconds"], 2),
@@ -101,7 +102,7 @@ def train_run(
         origin = row_origin(settings, study, about)
         folder.put_rows("train", [{**origin, "measure": name, "value": value} for name, value in known.items()])
         folder.forget_checkpoints()
-        write_card(folder)
+        folder.write("MODEL_CARD.md", card_text(folder))
     return Trained(folder, settings, known)
 
 
@@ -216,7 +217,8 @@ def certify_run(
         origin = row_origin(settings, study, about)
         folder.put_rows("certify", [{**origin, **row} for row in _measured(certificate, study, seconds)])
         reported = report_certificate(certificate, folder.certificate, folder, write=report)
-        write_card(folder, reported.sentences[:2], reported.table, certificate.claim.not_proved)
+        card = card_text(folder, reported.sentences[:2], reported.table, certificate.claim.not_proved)
+        folder.write("MODEL_CARD.md", card)
     return Certified(folder, certificate, seconds, reported)
 
 
@@ -236,6 +238,7 @@ def _with_chosen_rule(study: Study, settings: CertifySettings, folder: RunFolder
         )
     division: Any = study.division
     how: dict[str, Any] = {"against": settings.against or "any", "protocol": protocol}
+    log.info("choosing the vote for size %d on the validation part, which may take minutes", settings.size)
     choice = choose_voting_rule(study.new_model(), study.data, division, settings.size, **how)
     log.info("%s", choice)
     folder.write(VOTE, json.dumps(_choice_table(choice), indent=2) + "\n")

@@ -40,7 +40,7 @@ class Screen:
     @contextmanager
     def following(self) -> Iterator[OnProgress]:
         """Shows what a run logs, and its progress: a bar on a terminal, now and then a line elsewhere."""
-        handler = logging.StreamHandler(self._lines)
+        handler = _ToScreen(self)
         handler.addFilter(_is_for_people)
         handler.setFormatter(_Plain())
         library = logging.getLogger("agnncert")
@@ -54,6 +54,18 @@ class Screen:
             show.close()
             library.removeHandler(handler)
             library.setLevel(level)
+
+
+class _ToScreen(logging.Handler):
+    """Log lines on the screen. The stream is looked up each time: a bar that is drawn puts them above itself."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__()
+        self.screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Prints a record."""
+        self.screen.say(self.format(record))
 
 
 def _is_for_people(record: logging.LogRecord) -> bool:
@@ -85,14 +97,18 @@ def _left(progress: Progress) -> str:
 class _Lines:
     """Progress where stderr is not a terminal: a line every 15 seconds, the first one at once if work takes longer.
 
-    Work that has a line also has one when it is done.
+    Work that has a line also has one when it is done, or has ended early.
     """
 
     def __init__(self) -> None:
         self.what, self.last = "", time.monotonic()
+        self.latest: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Prints how far it is, unless a line was printed a moment ago."""
+        if self.latest is not None and self.latest.what != progress.what:
+            self.close()
+        self.latest = progress
         now, is_first = time.monotonic(), self.what != progress.what
         due = now - self.last >= _SECONDS_BETWEEN_LINES or (is_first and progress.seconds_left > _SECONDS_BETWEEN_LINES)
         if not due and (is_first or progress.done < progress.total):
@@ -102,7 +118,10 @@ class _Lines:
         print(text, file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Does nothing: lines stay on the screen."""
+        """Says that work which had a line has ended before its last step, as training does."""
+        if self.latest is not None and self.what == self.latest.what and self.latest.done < self.latest.total:
+            print(f"{self.what}: ended after {self.latest.done} of {self.latest.total}", file=sys.stderr, flush=True)
+        self.latest = None
 
 
 class _Bar:

@@ -328,7 +328,10 @@ def uncovered(summary: Summary) -> list[str]:
     open_ones = [s for s in summary.certificate.claim.not_proved if "own features" in s or s == "Changed features."]
     if not open_ones or summary.certificate.claim.task == "graph":
         return []
-    return ["Not covered: an attacker who changes the features of the node that is classified."]
+    return [
+        "Not covered, though often the cheapest attack: other features of the node itself. "
+        "The gated division covers them."
+    ]
 
 
 def few_sizes(summary: Summary) -> list[int]:
@@ -355,8 +358,12 @@ def class_table(summary: Summary) -> tuple[list[str], list[list[str]]]:
         rows.insert(2, (f"others taken for {name}, at most", [float(e.false_positive_rate[k]) for e in found], 1))
     rows.append(("balanced accuracy", [each.balanced_accuracy for each in found], -1))
     rows.append(("accuracy", [each.accuracy for each in found], -1))
-    rows.append(("accuracy of the most frequent class alone", [found[0].majority_share] * len(found), 0))
-    return titles, [[name, *(percent(value, bound) for value in values)] for name, values, bound in rows]
+    low = [bool(each.warning) for each in found]
+    alone = f"accuracy of the most frequent class alone{' (* is below it)' if any(low) else ''}"
+    rows.append((alone, [found[0].majority_share] * len(found), 0))
+    cells = [[name, *(percent(value, bound) for value in values)] for name, values, bound in rows]
+    cells[-2][1:] = [f"{cell}*" if is_low else cell for cell, is_low in zip(cells[-2][1:], low, strict=True)]
+    return titles, cells
 
 
 def class_records(summary: Summary, sizes: list[int]) -> list[dict[str, Any]]:
@@ -478,6 +485,7 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         ("Votes", summary.ballots and _vote_setting(summary.ballots)),
         ("Guarantee", guarantee),
         ("Identity of nodes", identity.get(claim.ids, claim.ids)),
+        *((f"Issued {name}", value) for name, value in summary.certificate.issued.items()),
         ("Tolerance", claim.tolerance and f"{claim.tolerance:g}"),
         ("Written by", claim.library_version and f"agnncert {claim.library_version}"),
     ]

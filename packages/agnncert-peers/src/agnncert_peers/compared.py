@@ -133,8 +133,13 @@ class Comparison:
         return next((self.curve(row) for row in self.rows if row["settings"] == MAJORITY), None)
 
     def remarks(self) -> list[str]:
-        """For each defence: at which sizes it is below the majority class, and above every control."""
-        return [f"{row['defence']}: {self._judged(row)}." for row in self.rows if not row["control"]]
+        """For each defence: where it is below the majority class and above every control; what had not converged."""
+        early = [
+            f"{row['defence']}: training had not converged, its last epoch was the best. Try more epochs."
+            for row in self.rows
+            if not row.get("converged", True)
+        ]
+        return [f"{row['defence']}: {self._judged(row)}." for row in self.rows if not row["control"]] + early
 
     def _notes(self) -> str:
         """The remarks, and what can change each control, as a Markdown list."""

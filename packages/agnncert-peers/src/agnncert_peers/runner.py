@@ -102,6 +102,7 @@ class Outcome:
         edgeless: Labels of the same model without edges (divisions, node task), shape ``[n]``, or ``None``.
         edgeless_score: Share of the validation part that these get right, by which the best of several is chosen.
         decides: If the vote was chosen for a size: what decides, as in ``VoteCandidate.name``.
+        converged: Whether an earlier epoch than the last was the best one, so that more epochs would hardly help.
     """
 
     defence: str
@@ -118,6 +119,7 @@ class Outcome:
     edgeless: IntArray | None = None
     edgeless_score: float | None = None
     decides: str = ""
+    converged: bool = True
 
 
 def run(
@@ -157,6 +159,7 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
     plain = predict(study, model, repeats=3)
     common: dict[str, Any] = {"seconds_training": float(record["seconds"]), "seconds_forward": plain.seconds}
     common |= {"plain": plain.label, "record": record}
+    common["converged"] = record.get("best_epoch", -1) < record.get("epochs_run", 0)
     if isinstance(study.defence, str):
         guarantee = "none"
         if study.defence == GRAPH_FREE:  # the guarantee needs the same output without edges
@@ -227,6 +230,7 @@ def row_of(
         "vote": vote_in_words(outcome.certificate.voting_rule) if chosen and outcome.certificate is not None else "",
         "design_size": design_size,
         "decides": outcome.decides,
+        "converged": outcome.converged,
         "envelope": False,
         "accuracy": measures_of(study, label, np.ones(len(label), dtype=bool)).accuracy,
         **measured_columns([measures_of(study, label, withstood >= size) for size in sizes]),
@@ -284,7 +288,7 @@ def _passes(certificate: Certificate) -> int:
 
 _STORED = (
     "defence", "guarantee", "passes", "seconds_training", "seconds_certification", "seconds_forward", "edgeless_score",
-    "decides",
+    "decides", "converged",
 )  # fmt: skip
 
 
