@@ -5,6 +5,7 @@ import io
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,6 +111,16 @@ def test_made_again_it_takes_certificates_from_the_folder_for_any_attack(compare
     edges = ac.compare(data, defences, folder=folder, **{**settings, "against": "edges"})
     assert row_of(edges, "bi-rs")["certified"][1:] == [0.0, 0.0]  # refused: it covers injected nodes only
     assert row_of(edges, "edge-centric")["certified"][1] > 0
+
+
+def test_training_that_had_not_converged_is_said(compared):
+    comparison = compared[0]
+    early = replace(comparison, rows=[{**row, "converged": k > 0} for k, row in enumerate(comparison.rows)])
+    name = comparison.rows[0]["defence"]
+    assert f"{name}: training had not converged, its last epoch was the best. Try more epochs." in str(early)
+    assert str(early).count("had not converged") == 1
+    stored = [json.loads(file.read_text()) for file in compared[1].glob("*.json")]
+    assert all(isinstance(one["converged"], bool) for one in stored)
 
 
 def test_graphs_are_compared_under_edges_and_features():
