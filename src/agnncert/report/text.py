@@ -296,7 +296,7 @@ def beside(summary: Summary) -> list[str]:
                 proof = "nothing is proved about it" if key == "undefended" else "needs no proof"
                 detected, false = (percent(share) for share in shares[k])
                 model = REFERENCES[key][:1].upper() + REFERENCES[key][1:]
-                lines.append(f"{model} ({proof}): {detected} detected, {false} of the others.")
+                lines.append(f"{model} ({proof}): {detected} detected, {false} of the others taken for {name}.")
             more = ", which needs no proof and is more than is certified" if found.warning else ""
             lines.append(
                 f"Accuracy says little here: {percent(found.accuracy, -1)} is certified at that size, "

@@ -161,7 +161,7 @@ def test_a_rare_class_has_the_headline_and_chooses_its_size() -> None:
 
 def test_what_needs_no_proof_and_what_is_not_covered_stand_with_the_headline() -> None:
     text = "\n".join(beside(rare_summary(mlp=0.99, by_class={"mlp": [(1.0, 0.9), (0.125, 0.03)]})))
-    assert "MLP, no graph (needs no proof): 12.5\u00a0% detected, 3.0\u00a0% of the others." in text
+    assert "MLP, no graph (needs no proof): 12.5\u00a0% detected, 3.0\u00a0% of the others taken" in text
     assert "the most frequent class alone has 95.0\u00a0%, which needs no proof and is more than is certified." in text
     assert "Not covered, though often the cheapest attack: other features of the node itself. The gated" in text
     assert not any("Not covered" in line for line in beside(summary_of("gated/node")))
