@@ -267,7 +267,7 @@ def _refuse_given(settings: dict[str, Any], why: str) -> None:
 
 
 def _chosen(model: Any, defence: Any, rule: Any) -> tuple[Any, Any]:
-    """The defence and the voting rule, also where a choice was given for either (``choose_voting_rule``)."""
+    """Division and voting rule; either argument may be the result of ``choose_voting_rule``, which has both."""
     choice = next((one for one in (defence, rule) if isinstance(getattr(one, "rule", None), VotingRule)), None)
     if choice is None:
         return defence, rule

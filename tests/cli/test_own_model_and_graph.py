@@ -135,7 +135,7 @@ def test_without_labels_the_share_of_labels_that_stay_is_told(agnncert, weights)
 def test_one_target_without_a_label_hides_no_accuracy(agnncert, weights) -> None:
     nodes = Path("tables/nodes.csv")
     nodes.write_text(nodes.read_text().replace("user3,cat", "user3,"))
-    words = ("--model", "mine:build", "--weights", weights, "--groups", 5, "--targets", "all", "--out", "here")
+    words = ("--model", "mine:build", "--weights", weights, "--groups", 5, "--set", "targets=all", "--out", "here")
     answer = agnncert("certify", "tables", *words)
     assert answer.status == 0, answer.err
     assert "1 of 40 targets have no label: accuracies are shares of the other 39" in answer.out

@@ -98,7 +98,7 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a model that draws lots": ((*OWN, "--model", "mine:Forgetful"), ("two different outputs", "model.eval()")),
     "a model without edges in its call": ((*OWN, "--model", "mine:Deaf"), ("forward(x)", "would be given x, edge_index")),
     "a model for other data": ((*OWN, "--model", "mine:Net", "--set", "in_channels=9"), ("[1, 2]", "failed")),
-    "a part of the data with a typo": ((*OWN, "--model", "mine:build", "--targets", "tests"), ('"test"',)),
+    "a part of the data with a typo": ((*OWN, "--model", "mine:build", "--set", "targets=tests"), ('"test"',)),
     "an engine with a typo": ((*OWN, "--model", "mine:build", "--set", "engine=fats"), ('did you mean "fast"',)),
     "edges only, with a typo": ((*OWN, "--model", "mine:build", "--set", "edges_only=yes"), ("edges_only=", "true or false")),
     "no memory": ((*OWN, "--model", "mine:build", "--set", "memory=0"), ("memory=0", "megabyte")),

@@ -12,12 +12,12 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.certificates.budget import Budget
-from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from agnncert.graphs.graph import CanonicalGraph
 from agnncert.models.stacked import StackedModel
 from agnncert.proving.certificate import Certificate
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
+from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from agnncert_peers.interception import Interception
 
 NAMES = ["ann", "bob", "Çelik", "点", "7 of 9", "", "eve", "fay", "gus", "hal", "ivy", "joe", "kim", "lee"]

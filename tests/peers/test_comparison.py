@@ -14,11 +14,11 @@ from torch_geometric.nn import GCN as PyGCN
 
 import agnncert as ac
 from agnncert.certificates.budget import Budget
-from agnncert.divisions.gnncert import GNNCertE, GNNCertEN
 from agnncert.errors import BudgetError, DivisionError, GraphError, SettingsError
 from agnncert.report.figures import laid_out
 from agnncert_peers.compared import Comparison, _usual_defences
 from agnncert_peers.deletions import BiRS
+from agnncert_peers.gnncert import GNNCertE, GNNCertEN
 from agnncert_peers.threat import Threat
 
 from ..support.certificates import certificate_of, random_evidence

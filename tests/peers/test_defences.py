@@ -3,12 +3,12 @@
 import pytest
 
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.gnncert import GNNCertEN
 from agnncert.divisions.node import GatedNodeCentric
 from agnncert.errors import SettingsError
 from agnncert_peers.defences import defence_named
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
+from agnncert_peers.gnncert import GNNCertEN
 
 
 def test_defences_go_by_name_with_settings_and_what_is_usual():

@@ -9,12 +9,12 @@ import torch
 import agnncert as ac
 from agnncert import certifier
 from agnncert.auditing.model_audit import AuditReport
-from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.progress import Progress
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.flips import RS, SparseRS
+from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
 
 from ..support.graphs import random_data
 from ..support.models import build

@@ -9,9 +9,9 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.certificates.budget import Budget
-from agnncert.divisions.gnncert import GNNCertE
 from agnncert.errors import SettingsError
 from agnncert_peers.deletions import BiRS
+from agnncert_peers.gnncert import GNNCertE
 
 from ..support.small_graphs import graph_model, node_model, random_graph
 from ..support.waking import Constant, check_waking

@@ -254,7 +254,7 @@ def path(table: Table, values: dict[str, Tensor], both_ways: bool, generator: to
 def _small(
     table: Table, size: int, arcs: list[tuple[int, int]], values: dict[str, Tensor], generator: torch.Generator
 ) -> ProbeGraph:
-    """A graph with edges that are listed, and ordinary rows of the table as features."""
+    """A graph of ``size`` nodes with the edges ``arcs``; features are rows of the table."""
     edge_index = torch.tensor(arcs, dtype=torch.int64).view(-1, 2).t()
     place = torch.zeros(size, dtype=torch.int64)
     picked = picked_values(values, len(arcs), generator)

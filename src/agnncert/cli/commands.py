@@ -181,9 +181,6 @@ def certify(
             help="Choose --prior, --empty and, for graphs, the division for perturbations of this size, on validation.",
         ),
     ] = None,
-    targets: Annotated[
-        str | None, typer.Option(help="test, val, train or all.", show_default="test, if there is a split")
-    ] = None,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report too.")] = True,
     workers: options.WorkersOption = None,
     root: options.Root = None,
@@ -200,7 +197,7 @@ def certify(
     """
     wanted = read_settings(
         CertifySettings, "certify", settings, set_ or (), data=data, model=model, weights=weights, division=division,
-        groups=groups, empty=empty, prior=prior, size=size, targets=targets, root=root,
+        groups=groups, empty=empty, prior=prior, size=size, root=root,
     )  # fmt: skip
     import numpy as np
 

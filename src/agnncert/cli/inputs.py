@@ -344,7 +344,7 @@ def targets_of(ready: CanonicalData, part: str | None) -> IntArray:
     if rows is not None and len(rows):
         return rows
     if part not in (None, "all"):
-        raise SettingsError(f"the data has no {part} part: use --targets all.")
+        raise SettingsError(f"the data has no {part} part: use --set targets=all.")
     return target_rows(None, ready.total)
 
 

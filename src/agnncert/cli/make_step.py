@@ -48,7 +48,7 @@ SIZES = (*range(11), 15, 20, 25, 30, 40, 50, 75, 100, 125, 150, 200, 300, 400, 5
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished training."""
+    """What ``train_run`` returns."""
 
     folder: RunFolder
     settings: TrainSettings  # with nothing left open
@@ -165,7 +165,7 @@ def _by_class(study: Study, found: Prediction, word: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Certified:
-    """A finished certification."""
+    """What ``certify_run`` returns."""
 
     folder: RunFolder
     certificate: Certificate

@@ -93,7 +93,7 @@ class EdgeCentric(EdgeDivision):
         return MappingProxyType(EDGES_ONLY if self.edges_only else {})
 
     def rule(self, task: Task) -> str:
-        """The edge-centric theorem of the task; with ``edges_only`` the unit costs say all that is known."""
+        """The edge-centric theorem of the task; with ``edges_only`` the rule that uses nothing but ``unit_costs``."""
         return super().rule(task) if self.edges_only else f"edge-centric/{task}"
 
     def groups(self, graph: CanonicalGraph) -> Tensor:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agnncert.addons import addon
 from agnncert.errors import DivisionError, SettingsError, did_you_mean
 
 
@@ -36,11 +37,13 @@ class NamedDivision:
     flags: tuple[str, ...] = ()
 
     def load(self) -> type[Any]:
-        """The class itself; this imports torch."""
-        from agnncert.divisions import edge, gnncert, node
+        """The class itself; this imports torch. Raises MissingPackage if an add-on package has it that is missing."""
+        from agnncert.divisions import edge, node
 
-        owners = {"EdgeCentric": edge, "PerEdge": edge, "GNNCertE": gnncert, "GNNCertN": gnncert, "GNNCertEN": gnncert}
-        cls: type[Any] = getattr(owners.get(self.cls, node), self.cls)
+        owner: Any = edge if self.cls in ("EdgeCentric", "PerEdge") else node
+        if self.cls.startswith("GNNCert"):
+            owner = addon("agnncert.names", "baselines", "agnncert_peers", self.title)
+        cls: type[Any] = getattr(owner, self.cls)
         return cls
 
     def build(self, task: str, settings: Mapping[str, Any]) -> Any:

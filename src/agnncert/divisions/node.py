@@ -144,7 +144,7 @@ class GatedNodeCentric(NodeCentric):
         return "gated/node" if task == "node" else super().rule(task)
 
     def subgraph(self, graph: CanonicalGraph, groups: Tensor, index: int) -> CanonicalGraph:
-        """As in :class:`NodeCentric`, without the features of other groups; a node with nothing to see abstains."""
+        """As in :class:`NodeCentric`, without features of other groups; nodes of those that have no edge abstain."""
         part = super().subgraph(graph, groups, index)
         if is_graph_task(graph):
             return part

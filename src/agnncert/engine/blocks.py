@@ -155,7 +155,7 @@ class Messages(StandIn):
 
 
 def _scaled(one: Any, other: Any) -> Messages | None:
-    """The product of messages with one number (or row of numbers) per edge, if it is one."""
+    """Messages times one number, or one row of numbers, per edge; None if the product is of another kind."""
     messages, scale = (one, other) if isinstance(one, Messages) else (other, one)
     if messages._copied is not None or type(scale) is not Tensor or scale.dtype != messages.dtype:
         return None

@@ -71,11 +71,7 @@ def _kind_of(value: Any) -> str | None:
 
 
 def require_model(model: Any) -> None:
-    """Refuses what is no model.
-
-    Raises:
-        ModelContractError: It is a class, or nothing that can be called.
-    """
+    """Raises ModelContractError if ``model`` is a class, or cannot be called."""
     if isinstance(model, type):
         raise ModelContractError(f"{model.__name__} is a class: pass an instance of it, {model.__name__}(…).")
     if not callable(model):
@@ -202,8 +198,8 @@ class Caller:
         self, x: Tensor, edge_index: Tensor, values: Mapping[str, Tensor], batch: Tensor | None = None
     ) -> Tensor:
         """Logits, one row per node or, in the graph task, per graph of ``batch``."""
-        logits = self.run(x, edge_index, values, batch)
         rows = x.size(0) if batch is None else int(batch[-1]) + 1
+        logits = self.run(x, edge_index, values, batch)
         if logits.shape != (rows, self.num_classes):
             raise ModelContractError(
                 f"the model returned shape {tuple(logits.shape)} for {rows} {self.task}(s), after {self.num_classes} "

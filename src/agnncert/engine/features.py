@@ -323,7 +323,7 @@ def on_copies(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 
 def _shares_memory(result: Any, copied: Tensor) -> bool:
-    """Whether what an operation returned may lead to the copied rows, past every count of writes (``x.data``)."""
+    """Whether ``result`` may share memory with the copied rows: writes to it, as to ``x.data``, are not counted."""
     if isinstance(result, Tensor):
         if result.layout != torch.strided:
             return False

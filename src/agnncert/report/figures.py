@@ -409,7 +409,7 @@ _MARKDOWN = TableFormat(
 
 
 def _over_size(summary: Summary) -> Panel:
-    """The curves over the size. They hold every whole size, so a value is drawn up to the next one."""
+    """The panel of shares over attack sizes, as step functions: a share holds up to the next whole size."""
     listed = [
         (share_word(summary), 0, summary.certified),
         (STRUCTURE_WORDS, 2, summary.certified_structure),

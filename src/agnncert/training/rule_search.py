@@ -171,11 +171,13 @@ def kept_leads(table: BallotTable, empty: Empty, positive: int, size: int = 0) -
 def best_threshold(
     table: BallotTable, empties: Sequence[Empty], positive: int, counted: BoolArray, most: int, size: int
 ) -> tuple[Empty, int, list[int]]:
-    """Two classes: what empty groups vote for, and P(positive) - P(other), with the best certified recall at a size.
-
-    Also how many targets of the class are certified to get it, at the size and without an attack.
+    """Two classes: the voting rule with the best certified recall of the class ``positive`` at a size.
 
     At most ``most`` of the ``counted`` targets get the positive label without an attack. Ties go to the first option.
+
+    Returns:
+        What empty groups vote for; the difference P(positive) - P(other) of the prior; and how many targets of the
+        class are certified to get its label, at the size and without an attack.
     """
     found, is_positive = [], table.truth == positive
     for empty in empties:

@@ -144,7 +144,7 @@ class Study:
         return copy.deepcopy(module)  # a function may return the same module twice
 
     def sampling(self) -> dict[str, Any]:
-        """How a smoothing defence draws samples, which its printed form does not say."""
+        """The settings of sampling of a random defence, with those of this study in place of its own; else empty."""
         if not isinstance(self.defence, RandomDefence):
             return {}
         own = {name: getattr(self.defence, name) for name in ("samples", "selection", "alpha", "scope", "seed")}

@@ -4,8 +4,8 @@ import pytest
 
 from agnncert.certificates.rules import EDGES_ONLY, RULES, why_not
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
+from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
 
 DIVISIONS = [
     EdgeCentric(7), EdgeCentric(7, "sha1", self_loops=True), NodeCentric(7, "blake2b"), NodeCentric(7, self_loops=True),

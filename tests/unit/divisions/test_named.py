@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from agnncert.divisions.edge import EdgeCentric
-from agnncert.divisions.gnncert import GNNCertEN
 from agnncert.divisions.named import DIVISIONS, division_named, parse_division, title_of
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric
 from agnncert.errors import DivisionError, SettingsError
+from agnncert_peers.gnncert import GNNCertEN
 
 from ...support.labelled import ThreeMethods
 

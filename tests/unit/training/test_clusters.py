@@ -9,10 +9,10 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.divisions.gnncert import GNNCertE
 from agnncert.graphs.graph import canonical
 from agnncert.training import clusters
 from agnncert.training.clusters import ClusterObjective, Incoming, induced, partition
+from agnncert_peers.gnncert import GNNCertE
 
 from ...support.labelled import labelled_graph
 from .test_loop import graph_case, node_case, same, weights_of

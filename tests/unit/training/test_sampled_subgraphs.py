@@ -4,10 +4,10 @@ import pytest
 import torch
 
 import agnncert as ac
-from agnncert.divisions.gnncert import GNNCertE, GNNCertEN
 from agnncert.engine.call import bind
 from agnncert.graphs.graph import canonical
 from agnncert.training.objectives import SampledNodeObjective
+from agnncert_peers.gnncert import GNNCertE, GNNCertEN
 
 from ...support.labelled import (
     ThreeMethods,

@@ -4,6 +4,7 @@
 they vote over random changes of the graph, called noise, and their certificates hold with a stated probability.
 
 - ``smoothing``: what the smoothing defences share: sampling, certificate, noisy training data
+- ``gnncert``: GNNCert-E, -N and -EN
 - ``flips``: RS and sparsity-aware RS; ``deletions``: Bi-RS; ``interception``: message-interception smoothing
 - ``sampling``: random draws, a model run on many noisy graphs at once, counts that can be interrupted and resumed
 - ``bounds``, ``noise``, ``samples``: from counts of noisy predictions to what is certified; no torch

@@ -1,10 +1,10 @@
 from .compared import Comparison as Comparison
 from .compared import compare as compare
-from .defences import GNNCertE as GNNCertE
-from .defences import GNNCertEN as GNNCertEN
-from .defences import GNNCertN as GNNCertN
 from .deletions import BiRS as BiRS
 from .exact import exact_robustness as exact_robustness
 from .flips import RS as RS
 from .flips import SparseRS as SparseRS
+from .gnncert import GNNCertE as GNNCertE
+from .gnncert import GNNCertEN as GNNCertEN
+from .gnncert import GNNCertN as GNNCertN
 from .interception import Interception as Interception

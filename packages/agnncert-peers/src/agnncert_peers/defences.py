@@ -4,9 +4,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from agnncert.divisions.gnncert import GNNCertE as GNNCertE
-from agnncert.divisions.gnncert import GNNCertEN as GNNCertEN
-from agnncert.divisions.gnncert import GNNCertN as GNNCertN
 from agnncert.divisions.named import DIVISIONS
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert_peers.deletions import BiRS as BiRS

@@ -9,14 +9,14 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.divisions.gnncert import GNNCertE, GNNCertEN, GNNCertN
 from agnncert.divisions.named import parse_division
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation
 from agnncert.testing import check_division
+from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
 
-from ...support.small_graphs import graph_model, node_model, random_graph
+from ..support.small_graphs import graph_model, node_model, random_graph
 
 SMALL = (GNNCertE(5), GNNCertN(5), GNNCertEN(3, 4))
 
