@@ -7,6 +7,7 @@ from .attacks.api import attack as attack
 from .auditing.model_audit import AuditReport as AuditReport
 from .auditing.model_audit import audit as audit
 from .certificates.budget import Budget as Budget
+from .certificates.budget import Prices as Prices
 from .certificates.claim import Claim as Claim
 from .certificates.rules import VotingRule as VotingRule
 from .certifier import certify as certify

@@ -4,13 +4,14 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from agnncert.certificates.budget import Budget
+from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.file import VERSION, read_contents
 from agnncert.proving.certificate import load_certificate, usual_budgets
 from agnncert.verdict import verify
-from agnncert.verifier import recount_possible
+from agnncert.verifier import recount_possible, recount_prices
 
 from .examples import EXAMPLES
 from .make import summary
@@ -50,6 +51,16 @@ def test_the_verifier_finds_the_same_possible_labels_in_an_example_certificate(f
         possible = certificate.possible(budget)
         assert (recount_possible.possible(contents, budget) == possible).all(), budget
         assert ((possible.sum(axis=1) == 1) == certificate.holds_against(budget)).all()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_no_attack_that_the_verifier_tries_is_cheaper_than_stated(file):
+    certificate, contents = load_certificate(file), read_contents(file)
+    for prices in (Prices(add_edges=1, delete_edges=2), Prices(change_features=2, inject_nodes=3)):
+        again, stated = recount_prices.cheapest(contents, prices, tries=40), certificate.cheapest(prices)
+        found = again < again[np.isfinite(again)].max(initial=0)  # of the dearest ones tries may have ended
+        assert (stated <= again)[found].all()
+        assert found.sum() == 0 or contents.kind != "ballots" or (stated == again)[found].all()
 
 
 def test_there_is_a_file_of_every_example():

@@ -1,5 +1,6 @@
 """SampleEvidence: what it answers, its file form, and that it needs no torch."""
 
+import itertools
 import json
 import math
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from agnncert.certificates.budget import Budget
+from agnncert.certificates.budget import Budget, Prices
 from agnncert.errors import CertificateError, SettingsError
 from agnncert_peers.noise import DeletionNoise, FlipNoise
 from agnncert_peers.samples import TOGETHER, SampleEvidence
@@ -116,3 +117,19 @@ def test_certificates_from_samples_can_be_read_without_torch():
     code = "import sys, agnncert_peers.samples; print('torch' in sys.modules, 'scipy.stats' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_prices_of_a_smoothed_label_are_exact_for_one_kind_of_change_and_a_bound_for_several():
+    estimation = np.array([[990, 8, 2], [700, 290, 10], [999, 1, 0]])
+    proof = SampleEvidence("sparse-rs", FlipNoise(p_add=0.1, p_delete=0.4), estimation, estimation, 0.01)
+    most = proof.max_certified("add_edges", Budget())
+    assert (proof.cheapest(Prices(add_edges=3)) == 3 * (most + 1)).all()
+    both = proof.cheapest(Prices(add_edges=3, delete_edges=2))
+    for add, delete in itertools.product(range(4), repeat=2):
+        broken = ~proof.holds(Budget(add_edges=add, delete_edges=delete))
+        assert (both[broken] <= 3 * add + 2 * delete).all()
+    assert (proof.cheapest(Prices(change_features=4)) == 4).all()  # nothing is proved about features
+    possible = proof.possible(Budget(add_edges=int(most[0]) + 1))
+    assert possible[0, 0]
+    assert not possible[0].all()  # a class that is hardly ever seen stays out of reach for longer
+    assert (proof.cheapest(Prices(add_edges=3), label=2) >= proof.cheapest(Prices(add_edges=3))).all()

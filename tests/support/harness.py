@@ -1,5 +1,6 @@
 """Runs every attack on a tiny graph and compares what it changes with what the library's theorems allow."""
 
+import dataclasses
 import itertools
 import math
 import random
@@ -8,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from agnncert.certificates.budget import Budget
+from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.theorems import Amounts, Facts, Reach, Tally, reach_of, tally, withstands
@@ -130,6 +131,16 @@ def budget_of(cell: Cell, unlimited: tuple[str, ...] = ()) -> Budget:
     return Budget(**counts | dict.fromkeys(unlimited, math.inf), target_features=cell.own)
 
 
+def priced(cell: Cell) -> tuple[Prices, float]:
+    """Some prices, and what they make of the attacks of a cell."""
+    rng = random.Random(repr(dataclasses.replace(cell, spare=frozenset())))
+    names = {"add": "add_edges", "delete": "delete_edges", "change": "change_edges", "inject": "inject_nodes", "delete_nodes": "delete_nodes", "features": "change_features", "own": "target_features"}  # fmt: skip
+    each = {name: rng.choice([1, 1, 2, 3, 5]) for name in names.values()}
+    prices = Prices(**each, injected_edges=rng.choice([0, 1, 2]))
+    price = sum(each[name] * getattr(cell, field) for field, name in names.items())
+    return prices, price + prices.injected_edges * cell.inject * cell.edges_each
+
+
 CUT = 3_000  # attacks tried in one cell; a cell that has more is not exhausted, and not counted as attained or not
 
 
@@ -182,6 +193,7 @@ class Score:
     escaped: int = 0  # classes that some attack of the cell makes win, though they are said to be impossible
     won: int = 0  # classes that some attack of the cell makes win, the label included
     named: int = 0  # classes that are said to be possible
+    dearer: int = 0  # tables that some attack of the cell flips, though it costs less than the stated price
     examples: list = field(default_factory=list)
 
     def __iadd__(self, other: "Score") -> "Score":

@@ -13,7 +13,7 @@ from agnncert.certificates.votes import ABSTAIN, Votes
 from agnncert.proving.evidence import BallotEvidence
 
 from . import tiny
-from .harness import Score, budget_of, random_cell
+from .harness import Score, budget_of, priced, random_cell
 from .tiny import Cell, Tiny
 
 CLASSES = 3
@@ -171,10 +171,13 @@ def run_cell(
         tables = [random_ballots(rng, rule, graph, v, unstable) for _ in range(tables_each)]
         proof = make(vote, rule, graph, [v] * tables_each, tables)
         held = proof.holds(budget_of(cell)) if holds is None else holds(proof, cell)
-        for table, certified, named in zip(tables, held, proof.possible(budget_of(cell)), strict=True):
+        prices, paid = priced(cell)
+        answers = zip(tables, held, proof.possible(budget_of(cell)), proof.cheapest(prices), strict=True)
+        for table, certified, named, price in answers:
             won = {table.label(vote)}.union(*(table.winners(vote, *change) for change in seen[v]))
             broken = len(won) > 1
             score.compare(won, named, (vote, rule, graph, cell, v, table))
+            score.dearer += broken and paid < price
             score.certified += bool(certified)
             score.robust += not broken
             if certified and broken:

@@ -14,7 +14,7 @@ from agnncert.proving.evidence import BallotEvidence
 from agnncert.verifier.recount import sort_ballots
 
 from . import tiny
-from .harness import CUT, Kind, Score, budget_of, cover_row, random_cell, tiers
+from .harness import CUT, Kind, Score, budget_of, cover_row, priced, random_cell, tiers
 from .tiny import Cell, Tiny
 
 CLASSES = 3
@@ -159,10 +159,13 @@ def run_cell(
         proof = make(vote, kind, graph, [v] * tables_each, tables)
         worst = {s for s in moved[v] if not any(s < other for other in moved[v])}
         possible = proof.possible(budget_of(cell))
-        for table, holds, named in zip(tables, proof.holds(budget_of(cell)), possible, strict=True):
+        prices, paid = priced(cell)
+        answers = zip(tables, proof.holds(budget_of(cell)), possible, proof.cheapest(prices), strict=True)
+        for table, holds, named, price in answers:
             won = {table.label(vote)}.union(*(table.winners(vote, which) for which in worst))
             broken = len(won) > 1
             score.compare(won, named, (vote, kind.rule, graph, cell, v, table))
+            score.dearer += broken and paid < price
             score.certified += bool(holds)
             score.robust += not broken
             if holds and broken:

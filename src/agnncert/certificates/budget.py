@@ -18,6 +18,9 @@ COUNTS = (
 )
 
 
+PRICED = tuple(name for name in COUNTS if name != "edges_per_injected")
+
+
 @dataclass(frozen=True)
 class Budget:
     """The most an attacker may change; ``math.inf`` means any number.
@@ -78,3 +81,53 @@ class Budget:
     def injected_edges(self) -> float:
         """All edges of injected nodes together; 0 without injected nodes, also if each may bring infinitely many."""
         return self.inject_nodes * self.edges_per_injected if self.inject_nodes and self.edges_per_injected else 0
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What each kind of change costs an attacker, in any unit of money or effort.
+
+    ``math.inf`` (the default) means that the attacker cannot do it, 0 that it costs nothing, in any number.
+
+    Attributes:
+        add_edges: Price of each pair that gains a direction.
+        delete_edges: Price of each pair that is separated.
+        change_edges: Price of each joined pair that is given another value, or loses one of two directions.
+        inject_nodes: Price of each new node.
+        injected_edges: Price of each edge of a new node, in addition to that of the node; nothing by default.
+        delete_nodes: Price of each node that is removed.
+        change_features: Price of each node whose features change, the target not counted.
+        target_features: Price of changing the target's own features.
+        total: What the attacker can spend at most; only needed to ask for a budget
+            (``certificate.holds_against(prices)``).
+
+    Example:
+        >>> Prices(add_edges=1, inject_nodes=20, total=50)
+        Prices(add_edges=1, inject_nodes=20, total=50)
+    """
+
+    add_edges: float = math.inf
+    delete_edges: float = math.inf
+    change_edges: float = math.inf
+    inject_nodes: float = math.inf
+    injected_edges: float = 0
+    delete_nodes: float = math.inf
+    change_features: float = math.inf
+    target_features: float = math.inf
+    total: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "total" and value is None:
+                continue
+            number = isinstance(value, (int, float, Integral)) and not isinstance(value, bool)
+            if not number or not value >= 0:  # NaN is not >= 0
+                raise BudgetError(
+                    f"Prices({field.name}={value!r}): expected a number from 0 on, or math.inf for what an attacker "
+                    "cannot do."
+                )
+
+    def __repr__(self) -> str:
+        shown = (f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default)
+        return f"Prices({', '.join(shown)})"

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.addons import addon
-from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.budget import COUNTS, Budget, Prices
 from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import KNOWN, PER_TARGET, Contents, read_contents, write_contents
 from agnncert.certificates.ids import id_array
@@ -261,17 +261,40 @@ class Certificate:
             f"{self.row.max(initial=-1)}: pass one for each target, or one for each row of the data."
         )
 
-    def holds_against(self, budget: Budget) -> BoolArray:
+    def holds_against(self, budget: Budget | Prices) -> BoolArray:
         """Whether each target keeps its label whatever an attacker with ``budget`` does, shape ``[n]``.
 
-        A field of the budget that nothing is proved about makes the answer False, never an optimistic guess.
+        A field of the budget that nothing is proved about makes the answer False, never an optimistic guess. Prices
+        with a total are a budget, too: every attack that costs no more.
 
         Example: ``cert.holds_against(Budget(add_edges=3, delete_edges=math.inf))``.
         """
+        if isinstance(budget, Prices):
+            return self.cheapest(budget) > _total(budget)
         _require_budget(budget)
         return self.evidence.holds(budget)
 
-    def possible(self, at: Budget | float) -> BoolArray:
+    def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
+        """What flipping each target costs at least, shape ``[n]``: every attack that changes its label costs as much.
+
+        ``math.inf`` where no attack with these prices changes the label, 0 where the label itself is not certain. A
+        change that nothing is proved about changes every label at its price. What is free is done in any number.
+
+        The price is exact in the votes of a division, with few exceptions; for random samples and for some stacked
+        votes it is a lower bound (``docs/proofs.md``, Theorem 13).
+
+        Args:
+            prices: What each kind of change costs.
+            label: Asks for attacks that give targets this label ("fraud to genuine"); it costs nothing for targets
+                that have it. With more than two classes this is a bound: what it costs to beat the present label.
+
+        Example: ``cert.cheapest(Prices(add_edges=1, inject_nodes=20))``.
+        """
+        if not isinstance(prices, Prices):
+            raise BudgetError(f"expected Prices, got {type(prices).__name__}: write Prices(add_edges=…).")
+        return self.evidence.cheapest(prices, None if label is None else self._class(label))
+
+    def possible(self, at: Budget | Prices | float) -> BoolArray:
         """Which labels an attack within a budget could give each target, shape ``[n, num_classes]``.
 
         No attack makes any other class win. A target's own label is always possible; it is the only one exactly where
@@ -287,11 +310,14 @@ class Certificate:
 
         Example: ``cert.possible(Budget(add_edges=3)).sum(axis=1).mean()`` is the mean size of a prediction set.
         """
+        if isinstance(at, Prices):
+            classes = range(self.counts.shape[1])
+            return np.stack([self.cheapest(at, k) <= _total(at) for k in classes], axis=1)
         if isinstance(at, bool) or not isinstance(at, (int, float, np.integer, np.floating)):
             _require_budget(at)
         return self.evidence.possible(at)
 
-    def excluded(self, label: int, at: Budget | float) -> BoolArray:
+    def excluded(self, label: int, at: Budget | Prices | float) -> BoolArray:
         """Whether no attack within a budget gives a target this label, shape ``[n]``: "fraud cannot become genuine".
 
         The opposite of a column of :meth:`possible`. False for targets that have this label without an attack.
@@ -303,10 +329,13 @@ class Certificate:
         Raises:
             SettingsError: There is no such class.
         """
+        return ~self.possible(at)[:, self._class(label)]
+
+    def _class(self, label: Any) -> int:
         num_classes = self.counts.shape[1]
         if isinstance(label, bool) or not isinstance(label, (int, np.integer)) or not 0 <= label < num_classes:
-            raise SettingsError(f"excluded(label={label!r:.60}): the classes are 0 to {num_classes - 1}.")
-        return ~self.possible(at)[:, label]
+            raise SettingsError(f"label={label!r:.60}: the classes are 0 to {num_classes - 1}.")
+        return int(label)
 
     def max_certified(self, kind: str, **other_fields: Any) -> FloatArray:
         """The most of one kind of change that each target is certified against, shape ``[n]``.
@@ -495,6 +524,12 @@ class Certificate:
 def _require_budget(budget: object) -> None:
     if not isinstance(budget, Budget):
         raise BudgetError(f"expected a Budget, got {type(budget).__name__}: write Budget(add_edges=…).")
+
+
+def _total(prices: Prices) -> float:
+    if prices.total is None:
+        raise BudgetError(f"{prices} says nothing about what an attacker can spend: add total=….")
+    return prices.total * (1 + 1e-9)  # ten times 0.1 is not more than 1, however it is rounded
 
 
 def everything_but_additions(ids: str) -> Budget:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.budget import Budget
+from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.rules import RULES
 from agnncert.certificates.votes import Ballots, BoolArray, FloatArray, IntArray, Votes
 from agnncert.proving.per_neighbour import (
@@ -30,6 +30,15 @@ from agnncert.proving.per_neighbour import (
     withstands_touches,
 )
 from agnncert.proving.possible import possible_by_number, possible_classes, possible_touches
+from agnncert.proving.prices import (
+    Rival,
+    cheapest_in_tiers,
+    cheapest_of_number,
+    cheapest_of_own,
+    offers,
+    price_of_number,
+    priced_budgets,
+)
 from agnncert.proving.theorems import (
     Amounts,
     Facts,
@@ -92,6 +101,15 @@ class Evidence(ABC):
 
         Args:
             at: What the attacker may do, or a size in the unit of the radius; -1 for no attack.
+        """
+
+    @abstractmethod
+    def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
+        """A price that every attack costs at least which changes the label of a target, shape ``[n]``.
+
+        Args:
+            prices: What each kind of change costs.
+            label: Asks about attacks that give targets this label; those that have it cost nothing.
         """
 
     @abstractmethod
@@ -216,6 +234,41 @@ class BallotEvidence(Ballots, Evidence):
 
         self._for_each_block(find)
         return answer
+
+    def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
+        """A price that every attack costs at least which changes the label of a target, shape ``[n]`` (Theorem 13)."""
+        price_of, answer = None, np.zeros(self.num_targets)
+        if self.rule.startswith(("gnncert", "custom")):
+            price_of = price_of_number(self.rule, prices, self.parameters, self.votes.num_groups)
+
+        def find(part: slice, counted: Tally, facts: Facts) -> None:
+            best = np.full(len(counted.label), self._price_of_uncovered(prices, facts))
+            for k in range(self.votes.num_classes) if label is None else [label]:
+                rival = Rival.of(counted, k)
+                if price_of is not None:
+                    price = cheapest_of_number(rival, price_of)
+                elif self._per_neighbour:
+                    price = cheapest_of_own(rival, self.rule, prices, counted, facts)
+                else:
+                    ways = [cheapest_in_tiers(rival, offer, facts) for offer in offers(self.rule, prices)]
+                    price = np.min(ways, axis=0)
+                price = np.where(rival.lacking <= 0, 0.0, price)
+                price[counted.label == k] = np.inf if label is None else 0.0
+                best = np.minimum(best, price)
+            answer[part] = best
+
+        self._for_each_block(find)
+        return answer
+
+    def _price_of_uncovered(self, prices: Prices, facts: Facts) -> float:
+        """The least price of a change that nothing is proved about."""
+
+        def covers(budget: Budget) -> bool:
+            attack = Amounts.of(budget)
+            reach = PER_NEIGHBOUR[self.rule](attack, facts) if self._per_neighbour else self._reach(attack, facts)
+            return bool(reach.covered.all())
+
+        return min([math.inf, *(price for budget, price in priced_budgets(prices) if not covers(budget))])
 
     def max_certified(self, field: str, rest: Budget) -> FloatArray:
         """The largest amount of ``field`` that each target is certified against on top of ``rest``, shape ``[n]``."""

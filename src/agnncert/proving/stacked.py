@@ -24,13 +24,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from agnncert.certificates.budget import COUNTS, Budget
+from agnncert.certificates.budget import COUNTS, Budget, Prices
 from agnncert.certificates.stacked import MOST_NEW, STEPS, StackedCounts
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.proving.evidence import Evidence
+from agnncert.proving.prices import pay
 from agnncert.proving.theorems import largest_amount, most_affordable
 
 MOST_STATED = 9_999  # largest radius that is stated; answers about budgets can be larger
+MOST_NODES = 64  # nodes whose price is found exactly where votes have two levels
 BLOCK = 2**20  # listed votes times classes that are looked at together
 
 
@@ -224,18 +226,81 @@ class Leads:
         """
         counts = self.counts
         edges = np.broadcast_to(edges, (counts.num_targets,))
-        many = (edges > MOST_NEW) | (nodes > MOST_NEW)
-        price = (np.where(many, 0, edges).astype(np.int64) + (0 if nodes > MOST_NEW else int(nodes))) * STEPS**2
+        many, used = (edges > MOST_NEW) | (nodes > MOST_NEW), bool(counts.gate.any())
+        price = np.where(many, 0, edges).astype(np.int64) * STEPS**2
         good = self.is_label
-        used = bool(counts.gate.any())
-        mine = self.cast[np.arange(len(self.owner)), self.label[self.owner]]
-        for k, prior, votes, *_ in self.rivals:
-            lead = (prior - 2 * counts.slack) * STEPS + votes - self._slack(k) - price * used
-            if nodes and used and nodes <= MOST_NEW:
-                loss = moved_by_nodes(mine, self.cast[:, k], counts.second, int(nodes), counts.slack)
-                np.subtract.at(lead, self.owner, loss * STEPS)
+        for k in range(counts.num_classes):
+            lead = self.lead_second(k, 0 if nodes > MOST_NEW else int(nodes)) - price * used
             good[:, k] |= ((lead > 0) | ((lead == 0) & (self.label <= k))) & ~(many & used)
         return good
+
+    def lead_second(self, k: int, nodes: int) -> IntArray:
+        """With two levels: the lead over class ``k`` after so many nodes came or went, shape ``[n]``."""
+        counts, rival = self.counts, self.rivals[k]
+        lead = (rival.prior - 2 * counts.slack) * STEPS + rival.votes - self._slack(k)
+        if nodes and counts.gate.any():
+            mine = self.cast[np.arange(len(self.owner)), self.label[self.owner]]
+            loss = moved_by_nodes(mine, self.cast[:, k], counts.second, nodes, counts.slack)
+            lead = lead - nodes * STEPS**2
+            np.subtract.at(lead, self.owner, loss * STEPS)
+        return np.asarray(lead)
+
+    def cheapest(self, k: int, new: float, lost: float, altered: float) -> FloatArray:
+        """The least price at which class ``k`` may get ahead of the label, shape ``[n]``; infinite if at none.
+
+        With q lost and altered neighbours, the lead depends on their number and on that of new and altered ones. So
+        for each q the fewest of the latter are known; as many of them as are cheaper are altered ones.
+
+        Args:
+            k: The class.
+            new: Price of a new neighbour.
+            lost: Price of a lost one.
+            altered: Price of one whose vote changes.
+        """
+        counts, rival = self.counts, self.rivals[k]
+        owner = np.repeat(self.everyone, self.degree + 1)
+        touched = np.arange(len(owner)) - counts.indptr[owner] - owner  # 0 to all, for each target
+        safe = (rival.prior - 2 * counts.slack)[owner]
+        lead = safe * self.divisor(self.degree[owner] - touched) + (rival.votes - self._slack(k))[owner] - rival.running
+        step = self._slope(safe, rival.cap[owner] + counts.slack * STEPS * counts.gated)
+        surplus = lead - (k < self.label[owner])  # the rival wins once this is negative
+        steps = np.where(step < 0, surplus // -np.minimum(step, -1) + 1.0, np.inf)
+        needed = np.where(surplus < 0, 0.0, steps)
+        # In a mean, altering instead of losing a neighbour may help the label: then only so many are altered.
+        spare = np.where(step > 0, (-surplus - 1) // np.maximum(step, 1), touched)
+        best, most = np.full(len(owner), np.inf), np.clip(spare, 0, touched).astype(np.float64)
+        for other in (np.zeros(len(owner)), np.minimum(most, needed), most):
+            price = pay(altered, other) + pay(lost, touched - other) + pay(new, needed - other)
+            best = np.minimum(best, price)
+        cheapest = np.full(counts.num_targets, np.inf)
+        np.minimum.at(cheapest, owner, best)
+        return cheapest
+
+    def cheapest_second(self, k: int, edge: float, node: float, features: float) -> FloatArray:
+        """As :meth:`cheapest`, with two levels; for more than 64 nodes a bound.
+
+        Args:
+            k: The class.
+            edge: Price of an edge that is added or deleted, anywhere.
+            node: Price of a node that comes or goes.
+            features: Price of other features, which count as two nodes.
+        """
+        best, counts = np.full(len(self.label), np.inf), self.counts
+        used = bool(counts.gate.any())
+        for nodes in range(MOST_NODES + 2):
+            pairs = np.arange(nodes // 2 + 1)
+            price = float((pay(features, pairs) + pay(node, nodes - 2 * pairs)).min())
+            price = min(price, float(pay(features, (nodes + 1) // 2)))
+            if not math.isfinite(price) or (nodes and not used):
+                break
+            if nodes > MOST_NODES:
+                return np.asarray(np.minimum(best, price))
+            surplus = self.lead_second(k, nodes) - (k < self.label)
+            edges = np.where(surplus < 0, 0.0, surplus // STEPS**2 + 1.0 if used else np.inf)
+            best = np.minimum(best, price + pay(edge, edges))
+            if (surplus < 0).all():
+                break
+        return best
 
 
 def moved_by_nodes(own: IntArray, rival: IntArray, second: int, nodes: int, slack: int) -> IntArray:
@@ -351,6 +416,29 @@ class StackedEvidence(StackedCounts, Evidence):
         altered = budget.change_features + (budget.change_edges if self.by_edge else 0)
         lost = budget.delete_edges + budget.delete_nodes
         return leads.stays_ahead(Touched(budget.add_edges + joined, lost, altered))
+
+    def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
+        """A price that every attack costs at least which changes the label of a target, shape ``[n]`` (Theorem 13).
+
+        Exact in the votes of a sum, and of a mean that reads no edge values; elsewhere a bound.
+        """
+        p, joined = prices, prices.inject_nodes + prices.injected_edges
+        altered, answer = (
+            min(p.change_features, p.change_edges if self.by_edge else math.inf),
+            np.zeros(self.num_targets),
+        )
+        for part, leads in self._leads:
+            best = np.full(len(leads.label), float(p.target_features))  # nothing is proved about it
+            for k in range(self.num_classes) if label is None else [label]:
+                if self.second:
+                    edge, node = min(p.add_edges, p.delete_edges), min(joined, p.delete_nodes)
+                    price = leads.cheapest_second(k, edge, node, p.change_features)
+                else:
+                    price = leads.cheapest(k, min(p.add_edges, joined), min(p.delete_edges, p.delete_nodes), altered)
+                price[leads.label == k] = np.inf if label is None else 0.0
+                best = np.minimum(best, price)
+            answer[part] = best
+        return answer
 
     def broken_at_most(self, budget: Budget, among: BoolArray | None = None) -> int:
         """How many targets one attacked graph can break at most.

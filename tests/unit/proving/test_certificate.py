@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from agnncert.certificates.budget import Budget
+from agnncert.certificates.budget import Budget, Prices
 from agnncert.errors import BudgetError, CertificateError, SettingsError
 from agnncert.proving.certificate import Certificate
 
@@ -149,8 +149,41 @@ def test_possible_labels_and_what_is_excluded(rng):
     assert not cert.excluded(2, budget)[cert.label == 2].any()
     assert (cert.possible(2) == possible).all()  # two edges move any two ballots
     assert cert.possible(Budget(target_features=True)).all()  # nothing is proved about it
-    with pytest.raises(SettingsError, match=r"excluded\(label=4\): the classes are 0 to 3"):
+    with pytest.raises(SettingsError, match=r"label=4: the classes are 0 to 3"):
         cert.excluded(4, budget)
     for wrong in ("3 edges", None, True):
         with pytest.raises(BudgetError, match="expected a Budget"):
             cert.possible(wrong)
+
+
+def test_prices_of_targets_and_of_labels(rng):
+    cert = certificate_of(random_evidence(rng, "node-centric/node", num_classes=3, unstable=0))
+    prices = Prices(add_edges=2, delete_edges=3)
+    cost = cert.cheapest(prices)
+    alone = cert.max_certified("add_edges")
+    assert (cost <= 2 * (alone + 1)).all()
+    assert (cert.cheapest(Prices(add_edges=2)) == 2 * (alone + 1)).all()
+    each = np.stack([cert.cheapest(prices, label) for label in range(3)], axis=1)
+    assert (each[np.arange(30), cert.label] == 0).all()
+    assert (np.where(each == 0, INF, each).min(axis=1) == cost).all()
+    for total in (0, 3, 7.5):
+        held = cert.holds_against(Prices(add_edges=2, delete_edges=3, total=total))
+        assert (held == (cost > total)).all()
+        possible = cert.possible(Prices(add_edges=2, delete_edges=3, total=total))
+        assert ((possible.sum(axis=1) == 1) == held).all()
+        assert (cert.excluded(1, Prices(add_edges=2, delete_edges=3, total=total)) == ~possible[:, 1]).all()
+    assert not cert.holds_against(Prices(add_edges=0.1, total=0.1 * 3))[alone == 2].any()  # 0.1 * 3 > 0.3
+    assert np.isinf(cert.cheapest(Prices())).all()
+    assert (cert.cheapest(Prices(add_edges=0)) == np.where(np.isinf(alone), INF, 0)).all()
+    with pytest.raises(BudgetError, match="add total="):
+        cert.holds_against(prices)
+    with pytest.raises(BudgetError, match="expected Prices, got Budget"):
+        cert.cheapest(Budget(add_edges=1))
+    with pytest.raises(SettingsError, match="label=3: the classes are 0 to 2"):
+        cert.cheapest(prices, label=3)
+
+
+@pytest.mark.parametrize("wrong", [-1, math.nan, "2", True, None])
+def test_a_price_is_a_number_from_0_on(wrong):
+    with pytest.raises(BudgetError, match=r"Prices\(add_edges=.*expected a number from 0 on"):
+        Prices(add_edges=wrong)

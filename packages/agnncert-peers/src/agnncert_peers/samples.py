@@ -1,6 +1,7 @@
 """SampleEvidence: class counts under random noise, from which a probabilistic certificate is derived."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -8,14 +9,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.budget import Budget
+from agnncert.certificates.budget import PRICED, Budget, Prices
 from agnncert.certificates.claim import Claim, make_sample_claim
-from agnncert.certificates.votes import BoolArray, IntArray
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
 from agnncert.proving.evidence import Evidence
 from agnncert_peers.bounds import ClassBounds, class_bounds
 from agnncert_peers.noise import DeletionNoise, FlipNoise, InterceptionNoise, Noise, Sources
 
+MOST_STEPS = 10_000
 EACH, TOGETHER = "each target", "all targets together"
 SCOPES = (EACH, TOGETHER)
 
@@ -122,6 +124,14 @@ class SampleEvidence(Evidence):
             excluded = [self.noise.radius(rival) >= at for rival in rivals]
         return np.asarray(~np.stack(excluded, axis=1) | (classes == label[:, None]))
 
+    def cheapest(self, prices: Prices, label: int | None = None) -> FloatArray:
+        """A price that every attack costs at least which changes the label of a target, shape ``[n]``; a bound."""
+
+        def broken(budget: Budget) -> BoolArray:
+            return ~self.holds(budget) if label is None else self.possible(budget)[:, label]
+
+        return cheapest_by_budgets(broken, prices, self.num_targets)
+
     def holds_flips(
         self, add_edges: int = 0, delete_edges: int = 0, add_entries: int = 0, delete_entries: int = 0
     ) -> BoolArray:
@@ -210,3 +220,32 @@ def sample_claim(
         digests=digests,
         notes=notes,
     )
+
+
+def cheapest_by_budgets(broken: Callable[[Budget], BoolArray], prices: Prices, num_targets: int) -> FloatArray:
+    """A lower bound on the price of breaking each target, from answers about budgets alone, shape ``[n]``.
+
+    Whoever pays less than for one more change of some kind stays within the numbers of all kinds so far. So these grow
+    one by one, the next cheapest first; for one kind of change the bound is exact.
+
+    Args:
+        broken: Which targets may break within a budget, shape ``[n]``.
+        prices: The price of each kind of change.
+        num_targets: Number of targets ``n``.
+    """
+    each = {name: float(getattr(prices, name)) for name in (*PRICED, "target_features")}
+    each["edges_per_injected"], before = prices.injected_edges, {"edges_per_injected": prices.inject_nodes}
+    number = {name: math.inf if price == 0 else 0.0 for name, price in each.items()}
+    found, price = np.full(num_targets, np.inf), 0.0
+    for _ in range(MOST_STEPS):
+        budget = Budget().but(**{**number, "target_features": number["target_features"] > 0})
+        found[np.isinf(found) & broken(budget)] = price
+        following = {
+            name: before.get(name, 0.0) + each[name] * (number[name] + 1)
+            for name in each
+            if each[name] > 0 and (name != "target_features" or not number[name])
+        }
+        if np.isfinite(found).all() or not math.isfinite(price := min(following.values(), default=math.inf)):
+            return found
+        number[min(following, key=lambda name: following[name])] += 1
+    return np.asarray(np.minimum(found, price))
