@@ -119,7 +119,7 @@ def audit(model: Any, data: Any = None, division: Division | None = None, *, tas
 @torch.no_grad()
 def audited(model: Any, data: Any, division: Division | None, task: Task) -> tuple[AuditReport, Caller | None]:
     """As ``audit``, of arguments that were checked, and the model as it was called, unless it could not be."""
-    findings = list(_inspect(model, task, division))
+    findings = [*_inspect(model, task, division), *_counts_of_edges(data)]
     deviation, rounding, call = 0.0, torch.finfo(torch.float32).eps, None
     known = not findings and by_construction(model)
     if all(finding.leaves for finding in findings):  # else no attack is left that a certificate could speak about
@@ -182,6 +182,44 @@ def _inspect(model: Any, task: Task, division: Division | None) -> Iterator[Find
         if not edge_centric and (kind in _BOTH_WAYS or backwards):
             why = "also reads edges that leave a node, so one node can alter many ballots"
             yield Finding(place, kind, why, f"Use EdgeCentric, or replace {kind}.")
+
+
+_LEAST_STEPS, _LOOKED_AT = 5, 24
+
+
+def _counts_of_edges(data: Any) -> Iterator[Finding]:
+    """Columns of features that follow the number of a node's edges, or the sum of their values, however scaled."""
+    x, edge_index = getattr(data, "x", None), getattr(data, "edge_index", None)
+    dense = isinstance(x, torch.Tensor) and x.layout == torch.strided and x.dim() == 2 and len(x) >= _LOOKED_AT
+    if not dense or not isinstance(edge_index, torch.Tensor) or isinstance(data, list) or not edge_index.numel():
+        return
+    values = [torch.ones(edge_index.size(1))]
+    for name in ("edge_weight", "edge_attr"):
+        given = getattr(data, name, None)
+        if isinstance(given, torch.Tensor) and given.is_floating_point() and len(given) == edge_index.size(1):
+            values += list(given.detach().reshape(len(given), -1).T)
+    named = set()
+    for number, value in enumerate(values):
+        sums = [torch.zeros(len(x), dtype=torch.float64).index_add(0, end, value.double()) for end in edge_index.cpu()]
+        for total in (*sums, sums[0] + sums[1]):
+            order = torch.argsort(total)
+            few = order[torch.linspace(0, len(order) - 1, _LOOKED_AT).long()]
+            for column in _following(x[few]).tolist():  # columns that pass on a few nodes are compared on all
+                if column not in named and len(_following(x[order, column : column + 1], total[order])):
+                    named.add(column)
+                    what = "number of edges" if not number else "sum of the values of edges"
+                    why = f"follows the {what} of each node, so whoever adds an edge changes it"
+                    yield Finding("data.x", f"column {column}", why, "Leave the column out; edges can vote instead.")
+
+
+def _following(rows: torch.Tensor, total: torch.Tensor | None = None) -> torch.Tensor:
+    """Columns that only rise, or only fall, from row to row, and have several values; none may change within a total."""
+    rows = rows.double()
+    steps, slack = rows.diff(dim=0), 1e-6 * rows.abs().amax(dim=0)
+    follows = (steps >= -slack).all(dim=0) | (steps <= slack).all(dim=0)
+    if total is not None:
+        follows &= (steps[total.diff() == 0].abs() <= slack).all(dim=0)
+    return (follows & ((steps.abs() > slack).sum(dim=0) >= _LEAST_STEPS - 1)).nonzero().view(-1)
 
 
 def _drops(layer: torch.nn.Module) -> bool:

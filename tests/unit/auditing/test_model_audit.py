@@ -402,3 +402,46 @@ def test_the_tolerance_is_ten_times_what_was_seen_and_never_below_rounding():
 
 def test_an_audit_for_no_division_in_particular_says_so():
     assert "(node task, every division)" in str(audit(build("gcn", "node")))
+
+
+def counted(make, weighted=False):
+    """A graph whose second feature is made from the number of edges of each node, or from their weights."""
+    rng = torch.Generator().manual_seed(0)
+    edge_index = torch.randint(0, 60, (2, 300), generator=rng)
+    data = Data(x=torch.randn(60, 3, generator=rng), edge_index=edge_index, y=torch.arange(60) % 2)
+    weight = torch.rand(300, generator=rng) if weighted else torch.ones(300)
+    data.x[:, 1] = make(torch.zeros(60).index_add(0, edge_index[1], weight))
+    if weighted:
+        data.edge_weight = weight
+    return data
+
+
+@pytest.mark.parametrize(
+    ("make", "weighted"),
+    [
+        (lambda count: count, False),
+        (lambda count: 3 - 2 * count.log1p(), False),
+        (lambda count: count.clamp(max=7) / 7, False),
+        (lambda total: (total - total.mean()) / total.std(), True),
+    ],
+)
+def test_features_that_count_edges_are_refused(make, weighted):
+    data = counted(make, weighted)
+    model = ac.build_model("gcn", data, hidden_channels=4).eval()
+    report = ac.audit(model, data, ac.NodeCentric(5))
+    assert [(finding.where, finding.what) for finding in report.findings] == [("data.x", "column 1")]
+    with pytest.raises(ModelContractError, match="follows the"):
+        ac.certify(model, data, ac.NodeCentric(5))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda count: count + torch.randn(60, generator=torch.Generator().manual_seed(1)),
+        lambda count: (count > 4).float(),  # two values say too little to be sure
+        torch.zeros_like,
+    ],
+)
+def test_features_that_only_resemble_a_count_are_not(make):
+    data = counted(make)
+    assert ac.audit(ac.build_model("gcn", data, hidden_channels=4).eval(), data, ac.NodeCentric(5)).ok
