@@ -11,6 +11,7 @@ of the account that come or go; edges that are added; new accounts, each with an
 """
 
 import argparse
+import copy
 import json
 import time
 from collections.abc import Callable, Iterable
@@ -26,6 +27,7 @@ from agnncert.certificates.stacked import STEPS
 from agnncert.certificates.votes import under_vote
 from agnncert.training.recipes import usual_arguments
 from agnncert.training.rule_search import BallotTable
+from experiments.benchmarks.fraud_attacks import attacks
 
 ROWS = Path(__file__).parents[1] / "results" / "fraud.jsonl"
 SIZES = (0, 1, 2, 3, 5, 10)
@@ -138,7 +140,7 @@ def network(data: Any) -> str:
 
 def undefended(name: str, data: Any, rows: np.ndarray, fraud: np.ndarray, val: np.ndarray, seed: int) -> Scored:
     found = []
-    for kind in dict.fromkeys(("gcn", network(data))):
+    for kind in ("rgcn",) if network(data) == "rgcn" else ("gcn", "sage"):
         score = logits(fitted(name, data, kind, None, seed), data, rows)
         found.append((auc(score[val & fraud], score[val & ~fraud]), kind, score))
     _, kind, score = max(found, key=lambda one: one[0])
@@ -214,9 +216,29 @@ def divided(division: Any) -> Callable[..., Scored]:
         def holds(cut: float, threat: str, size: int) -> np.ndarray:
             return (labels[int(cut)] == 1) & sweep[int(cut)].holds(budget_of(threat, size))
 
-        return Scored(score, bounds, {"model": network(data), "groups": total}, holds)
+        about = {"model": network(data), "groups": total}
+        if seed == 0:
+            about["attacks"] = attacked(model, data, division, None)
+        return Scored(score, bounds, about, holds)
 
     return method
+
+
+def attacked(model: Any, data: Any, division: Any, rule: Any, number: int = 8) -> dict[str, int]:
+    """Greedy attacks of the library on a few test nodes with edges, within what is certified and beyond it."""
+    degree = torch.bincount(data.edge_index[1], minlength=data.num_nodes)
+    few = ((degree > 0) & (degree < 50) & data.test_mask).nonzero().view(-1)[:number]
+    certificate = ac.certify(model, data, division, targets=few, rule=rule)
+    found = {"within": 0, "flipped within": 0, "beyond": 0, "flipped beyond": 0}
+    for size in (1, 3):
+        budget = ac.Budget(add_edges=size)
+        sure = certificate.holds_against(budget)
+        report = ac.attack(model, data, certificate=certificate, budget=budget, kind="greedy")
+        flipped = report.succeeded
+        for where, part in (("within", sure), ("beyond", ~sure)):
+            found[where] += int(part.sum())
+            found[f"flipped {where}"] += int(flipped[part].sum())
+    return found
 
 
 def budget_of(threat: str, size: int) -> ac.Budget:
@@ -255,7 +277,10 @@ def per_neighbour(name: str, data: Any, rows: np.ndarray, fraud: np.ndarray, val
         held = library.holds_against(ac.Budget(add_edges=size))
         if not np.array_equal(held & (library.label == 1), low > 0) or (held & (library.label == 0) & (high > 0)).any():
             raise RuntimeError(f"size {size}: the certificate and the count of votes differ")
-    return Scored(score, bounds, {"model": network(data), "prior": prior})
+    about = {"model": network(data), "prior": prior}
+    if seed == 0:
+        about["attacks"] = attacked(model, data, division, ac.VotingRule(prior=prior))
+    return Scored(score, bounds, about)
 
 
 def stacked_bounds(evidence: Any) -> Callable[[str, int], Bounds]:
@@ -292,8 +317,6 @@ def stacked_bounds(evidence: Any) -> Callable[[str, int], Bounds]:
 
 def moved(model: Any, cut: float) -> Any:
     """The same votes with a threshold: an account is an alert if fraud leads by more than ``cut``."""
-    import copy
-
     shifted = copy.deepcopy(model)
     with torch.no_grad():
         shifted.constant[0] += cut
@@ -327,7 +350,11 @@ def stacked(name: str, data: Any, rows: np.ndarray, fraud: np.ndarray, val: np.n
             held = one.holds_against(budget_of(threat, size))
         return (one.label == 1) & held
 
-    return Scored(score, bounds, {"rule": str(model.defence), "uses edges": bool(model.use_votes)}, holds)
+    about = {"rule": str(model.defence), "uses edges": bool(model.use_votes)}
+    if seed == 0:
+        test = ac.certify(model, data, model.defence, targets=data.test_mask)
+        about["attacks"] = attacks(copy.deepcopy(model), data, test)
+    return Scored(score, bounds, about, holds)
 
 
 METHODS: dict[str, Callable[..., Scored]] = {

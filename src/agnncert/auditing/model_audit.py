@@ -213,7 +213,7 @@ def _counts_of_edges(data: Any) -> Iterator[Finding]:
 
 
 def _following(rows: torch.Tensor, total: torch.Tensor | None = None) -> torch.Tensor:
-    """Columns that only rise, or only fall, from row to row, and have several values; none may change within a total."""
+    """Columns with several values that only rise, or only fall, from row to row, and never within a total."""
     rows = rows.double()
     steps, slack = rows.diff(dim=0), 1e-6 * rows.abs().amax(dim=0)
     follows = (steps >= -slack).all(dim=0) | (steps <= slack).all(dim=0)

@@ -308,6 +308,25 @@ def _certified(look: _Look, size: float) -> Tensor:
     return torch.stack([(look.margins(one).amin(dim=1) > 0).double() for one in around]).mean(dim=0)
 
 
+@torch.no_grad()
+def with_threshold(model: StackedModel, data: Data, *, false_positive_rate: float, positive: int = 1) -> StackedModel:
+    """The same votes between two classes with an operating point, so that a certificate is about this threshold.
+
+    At most this share of the validation nodes of the other class get the positive label. On other nodes the share is
+    an estimate, and no bound.
+    """
+    if not 0 <= false_positive_rate < 1 or model.num_classes != 2 or positive not in (0, 1):
+        raise SettingsError("a threshold is for two classes, and a share from 0 to less than 1 of one of them.")
+    scores = model.eval()(data.x, data.edge_index, **_edge_values(data)).double()
+    others = (scores[:, positive] - scores[:, 1 - positive])[data.val_mask & (data.y == 1 - positive)]
+    if not len(others):
+        raise DatasetError(f"no validation node has class {1 - positive}: there is nothing to choose a threshold on.")
+    cut = others.sort(descending=True).values[int(false_positive_rate * len(others))]
+    moved = copy.deepcopy(model)
+    moved.constant[1 - positive] += cut + 4 / STEPS  # so that rounding does not make an alert of the last of them
+    return moved
+
+
 def mark_trusted(data: Data, edges: Any) -> tuple[Data, int]:
     """The graph with one more column of ``edge_attr``, which marks trusted edges, and its number for ``trusted=``.
 
