@@ -1,5 +1,7 @@
 """Stacked votes from training to a verified file."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ import agnncert as ac
 from agnncert.certificates.file import read_contents, write_contents
 from agnncert.errors import DatasetError, ModelContractError, SettingsError
 from agnncert.models.stacked import StackedModel
-from agnncert.training.stacked import mark_trusted
+from agnncert.training.stacked import mark_trusted, with_threshold
 
 QUICK = {"epochs": 15, "patience": None}
 
@@ -222,6 +224,34 @@ def test_features_that_decide_alone_are_left_alone(combine):
     assert not bool(model.use_votes)
     certificate = ac.certify(model, data, model.defence)
     assert certificate.holds_against(ac.Budget(add_edges=np.inf, inject_nodes=np.inf, delete_edges=np.inf)).all()
+
+
+def test_a_threshold_keeps_to_its_rate_and_is_certified(trained):
+    data, model = trained
+    others = data.val_mask & (data.y == 0)
+    rates = []
+    for rate in (0.0, 0.1, 0.4):
+        moved = with_threshold(model, data, false_positive_rate=rate)
+        label = ac.certify(moved, data, moved.defence).label
+        rates.append(float((label == 1)[others.numpy()].mean()))
+        assert rates[-1] <= rate
+    assert rates[0] == 0.0
+    assert rates == sorted(rates)
+    assert rates[2] > 0.1
+    assert ac.certify(moved, data, moved.defence).structure_radius.max() > 0
+
+
+def test_a_threshold_needs_scores_that_differ(trained):
+    data, model = trained
+    for bad in ({"false_positive_rate": 1.0}, {"false_positive_rate": 0.1, "positive": 2}):
+        with pytest.raises(SettingsError, match="two classes"):
+            with_threshold(model, data, **bad)
+    same = copy.deepcopy(model)
+    with torch.no_grad():
+        same.use_votes.zero_()
+        same.own_scale.fill_(-torch.inf)
+    with pytest.raises(SettingsError, match="the same score"):
+        with_threshold(same, data, false_positive_rate=0.1)
 
 
 def test_wrong_calls_say_what_to_do(trained):

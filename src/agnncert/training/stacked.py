@@ -321,6 +321,11 @@ def with_threshold(model: StackedModel, data: Data, *, false_positive_rate: floa
     others = (scores[:, positive] - scores[:, 1 - positive])[data.val_mask & (data.y == 1 - positive)]
     if not len(others):
         raise DatasetError(f"no validation node has class {1 - positive}: there is nothing to choose a threshold on.")
+    if others.max() == others.min():
+        raise SettingsError(
+            "all validation nodes have the same score, so no threshold lies between them: training found no votes that "
+            "certify more than the most frequent class. Try a smaller size, more epochs or a smaller weight_decay."
+        )
     cut = others.sort(descending=True).values[int(false_positive_rate * len(others))]
     moved = copy.deepcopy(model)
     moved.constant[1 - positive] += cut + 4 / STEPS  # so that rounding does not make an alert of the last of them
