@@ -102,8 +102,9 @@ def measured(scored: Scored, fraud: np.ndarray, test: np.ndarray) -> dict[str, A
                 found[f"false@{rate}"] = float((high[good] > cut).mean())
                 if scored.holds is not None:
                     by_file = float(scored.holds(cut, threat, size)[bad].mean())
-                    # Rounding that a certificate concedes may cost an account, and never the other way round.
-                    if not found[f"recall@{rate}"] - 0.02 <= by_file <= found[f"recall@{rate}"] + 1e-9:
+                    # A certificate concedes rounding, and its threshold is rounded: two accounts may lie on the line.
+                    expected, some = found[f"recall@{rate}"], 2 / bad.sum()
+                    if not expected - 0.02 - some <= by_file <= expected + some:
                         raise RuntimeError(f"{threat} {size}: {by_file} in the certificate, {found}")
                     found[f"recall@{rate}"] = by_file
             certified[threat].append(found)

@@ -9,12 +9,21 @@ import numpy as np
 
 from experiments.benchmarks import fraud, fraud_live, fraud_trusted
 
+INTRODUCTION = Path(__file__).parent / "fraud_page.md"
 PAGE = Path(__file__).parents[2] / "docs" / "fraud.md"
 TITLES = {
     "ethereum-phishing": "Ethereum phishing", "cresci-15": "Cresci-15 (Twitter bots)",
     "bitcoin-otc": "Bitcoin-OTC (paid ratings)", "tolokers": "Tolokers (banned workers)",
 }  # fmt: skip
-ORDER = ("undefended GNN", "no edges", "number of edges", "AGNNCert-E", "AGNNCert-N", "one vote per neighbour", "stacked votes")
+ORDER = (
+    "undefended GNN",
+    "no edges",
+    "number of edges",
+    "AGNNCert-E",
+    "AGNNCert-N",
+    "one vote per neighbour",
+    "stacked votes",
+)
 NAMES = {"no edges": "best model without edges", "number of edges": "number of edges alone"}
 ABOUT = {
     "ethereum-phishing": "890 labelled addresses, half of them phishing; addresses have no features at all. Parts 40/15/45 %, drawn by the seed.",
@@ -86,9 +95,13 @@ def attacks(found: dict[tuple[str, str, bool], list[Row]]) -> list[str]:
     total = np.zeros(4, dtype=int)
     for dataset in fraud.DATASETS:
         for method in ORDER:
-            tried = [row["about"]["attacks"] for row in found.get((dataset, method, True), []) if "attacks" in row["about"]]
+            tried = [
+                row["about"]["attacks"] for row in found.get((dataset, method, True), []) if "attacks" in row["about"]
+            ]
             if tried:
-                counts = [sum(one[name] for one in tried) for name in ("within", "flipped within", "beyond", "flipped beyond")]
+                counts = [
+                    sum(one[name] for one in tried) for name in ("within", "flipped within", "beyond", "flipped beyond")
+                ]
                 total += counts
                 lines.append(f"| {TITLES[dataset]} | {method} | " + " | ".join(map(str, counts)) + " |")
     lines += ["| all | | " + " | ".join(map(str, total.tolist())) + " |", ""]
@@ -146,11 +159,43 @@ def live() -> list[str]:
     ]  # fmt: skip
 
 
+def conclusions(found: dict[tuple[str, str, bool], list[Row]]) -> str:
+    """What follows from the rows, with their numbers."""
+
+    def number(dataset: str, method: str, name: str, size: int = 0, times: bool = True) -> str:
+        rows = found[dataset, method, times]
+        return mean(rows, lambda row: certified(row, "added", size, name) if size else row["clean"][name])
+
+    def several(dataset: str, method: str, name: str, sizes: Iterable[int], times: bool = True) -> str:
+        return " / ".join(number(dataset, method, name, size, times) for size in sizes)
+
+    eth, otc, bots, work = fraud.DATASETS[0], "bitcoin-otc", "cresci-15", "tolokers"
+    near, tenth = "one vote per neighbour", "recall@0.1"
+    lines = [
+        f"* **Ethereum: certificates prove what nothing else has.** Without edges the AUC is .500. Stacked votes, one vote per edge, find {number(eth, 'stacked votes', tenth)} of the phishing at 10 % false positives, and "
+        f"{several(eth, 'stacked votes', tenth, (1, 3, 10))} of it for certain, whatever 1 / 3 / 10 added edges do. Without time stamps: {number(eth, 'stacked votes', tenth, times=False)}, and {several(eth, 'stacked votes', tenth, (1, 3, 10), False)}.",
+        f"* **Bitcoin-OTC: the same, with less margin.** Stacked votes {number(otc, 'stacked votes', tenth)}, certified {several(otc, 'stacked votes', tenth, (1, 3, 5))} at 1 / 3 / 5; one vote per neighbour {number(otc, near, tenth)} and "
+        f"{several(otc, near, tenth, (1, 3, 5))}. With [trusted history](#trusted-history) hardly anything can be bought.",
+        f"* **Cresci-15: no graph is needed.** Boosted trees on the profile have an AUC of {number(bots, 'no edges', 'auc')}, more than the undefended GNN ({number(bots, 'undefended GNN', 'auc')}), and nothing in the graph can change them. "
+        "Stacked votes see this and use no neighbours.",
+    ]  # fmt: skip
+    if (work, "stacked votes", True) in found:
+        lines.append(
+            f"* **Tolokers: neighbours help, and can hardly be trusted.** AUC without edges {number(work, 'no edges', 'auc')}; stacked votes {number(work, 'stacked votes', 'auc')}, certified {several(work, 'stacked votes', 'auc', (1, 2, 3))} at 1 / 2 / 3."
+        )
+    lines += [
+        "* **The paper's divisions with 30 groups** find nearly as much without an attack, and certify little at a strict threshold: most votes are the prediction without edges, which is the same for many accounts, so few thresholds lie between them.",
+        "* **New accounts with any number of edges** cost stacked votes, one vote per neighbour and AGNNCert-N as much as one added edge each. AGNNCert-E loses more.",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
 def main() -> None:
     found = groups()
-    lines = [(Path(__file__).parent / "fraud_page.md").read_text()]
+    lines = [INTRODUCTION.read_text("utf-8").replace("CONCLUSIONS", conclusions(found))]
     for dataset in fraud.DATASETS:
-        lines += section(dataset, found)
+        if any(key[0] == dataset for key in found):
+            lines += section(dataset, found)
     lines += ["## Attacks", "", ATTACKS, "", *attacks(found)]
     if fraud_trusted.ROWS.exists():
         lines += ["## Trusted history", "", TRUSTED, "", *trusted()]
