@@ -190,8 +190,9 @@ _LEAST_STEPS, _LOOKED_AT = 5, 24
 def _counts_of_edges(data: Any) -> Iterator[Finding]:
     """Columns of features that follow the number of a node's edges, or the sum of their values, however scaled."""
     x, edge_index = getattr(data, "x", None), getattr(data, "edge_index", None)
-    dense = isinstance(x, torch.Tensor) and x.layout == torch.strided and x.dim() == 2 and len(x) >= _LOOKED_AT
-    if not dense or not isinstance(edge_index, torch.Tensor) or isinstance(data, list) or not edge_index.numel():
+    if not isinstance(x, torch.Tensor) or not isinstance(edge_index, torch.Tensor) or not edge_index.numel():
+        return
+    if x.layout != torch.strided or x.dim() != 2 or len(x) < _LOOKED_AT:
         return
     values = [torch.ones(edge_index.size(1))]
     for name in ("edge_weight", "edge_attr"):
