@@ -8,6 +8,9 @@ from pathlib import Path
 import numpy as np
 
 import agnncert as ac
+from agnncert.cli import make_step
+
+from .conftest import write_tables
 
 
 def write_graphs(folder: Path, graphs: int = 60) -> Path:
@@ -151,3 +154,33 @@ def test_defences_are_compared_under_another_vote_and_for_a_size(agnncert) -> No
     both = agnncert(*words, "--size", 1, "--prior", 3)
     assert both.status == 2
     assert "--size chooses the voting rule" in both.err
+
+
+def test_a_threshold_is_chosen_for_a_false_positive_rate_or_a_number_of_alerts(agnncert, trained) -> None:
+    for limit in ("false_positive_rate=0.5", "alerts=2"):
+        answer = agnncert("certify", trained, "--set", limit, "--size", 1, "--no-report")
+        assert answer.status == 0, answer.err
+        (chosen,) = json.loads((trained / "vote.json").read_text())["candidates"]
+        rule = ac.load_certificate(trained / "certificate.cert").voting_rule
+        assert list(rule.class_prior or [0, 0]) == list(chosen["prior"] or [0, 0])
+        assert "| what decides | threshold |" in (trained / "MODEL_CARD.md").read_text()
+        assert "alerts of class" in answer.out + answer.err
+    refused = agnncert("certify", trained, "--set", "alerts=2", "--prior", "3")
+    assert (refused.status, "leave out --empty and --prior" in refused.err) == (2, True)
+    assert "measure" in agnncert("certify", trained, "--size", 1, "--set", "measure=balance").err
+
+
+def test_the_vote_of_a_rare_class_is_chosen_by_balanced_accuracy_unasked(agnncert, place, monkeypatch) -> None:
+    given = []
+    choose = make_step.choose_voting_rule
+    monkeypatch.setattr(make_step, "choose_voting_rule", lambda *a, **k: given.append(k["measure"]) or choose(*a, **k))
+    nodes = write_tables(place / "tables", nodes=100) / "nodes.csv"
+    text = nodes.read_text().replace("cat", "dog").splitlines()
+    rows = [row.replace("dog", "cat") if k % 25 == 1 else row for k, row in enumerate(text)]
+    nodes.write_text("\n".join(rows) + "\n")
+    assert (
+        agnncert("train", "tables", "--groups", 4, "--epochs", 1, "--no-references", "--out", "runs/rare").status == 0
+    )
+    for words in ((), ("--set", "measure=accuracy")):
+        assert agnncert("certify", "runs/rare", "--size", 1, "--no-report", *words).status == 0
+    assert given == ["balanced", "accuracy"]

@@ -65,9 +65,9 @@ def demo(
     with screen.following() as on_progress:
         screen.say("[1/5] Train on 5,000 generated accounts, joined by payments; 3 % of them are fraud")
         training = TrainSettings(
-            data="accounts-generated", model="sage", division="per-neighbour", prior="genuine=4",
+            data="accounts-generated", model="sage", division="per-neighbour", prior="genuine=1",
             set={"num_layers": 1, "dropout": 0.0, "hidden_channels": 16},
-            fit={"epochs": 30, "lr": 0.02, "weight_decay": 5e-4, "balance_classes": True, "evaluate_every": 10},
+            fit={"epochs": 30, "lr": 0.05, "weight_decay": 5e-4, "balance_classes": True, "evaluate_every": 10},
         )  # fmt: skip
         folder = train_run(training, out, fresh=True, on_progress=on_progress).folder
         screen.say("[2/5] Let the neighbours of each test account vote on it, and prove what no attack can change")

@@ -58,7 +58,7 @@ PRETRAINED = "pretrained"  # in place of a file with weights: those that come wi
 # What certifying adds to the settings of a trained run, or may choose again.
 OWN = (
     "division", "groups", "hash", "targets", "engine", "edges_only", "tolerance", "memory", "empty", "prior",
-    "size", "against",
+    "size", "against", "measure", "false_positive_rate", "alerts",
 )  # fmt: skip
 
 
@@ -425,8 +425,8 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
     trained_for_size = isinstance(earlier, TrainSettings) and earlier.fit.get("objective") == "certified"
     if isinstance(earlier, TrainSettings) and not (trained_for_size and earlier.size and not earlier.sets_rule):
         values |= {"size": None, "against": None}
-    if changes.sets_rule or changes.size is not None:  # the voting rule is chosen as a whole
-        values |= {"empty": None, "prior": None, "size": None, "against": None}
+    if changes.sets_rule or changes.chooses:  # the voting rule is chosen as a whole
+        values |= dict.fromkeys(("empty", "prior", "size", "against", "false_positive_rate", "alerts"))
     values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
     if changes.division in ("per-neighbour", "per-edge"):  # not as many groups as the run was trained with
         values["groups"] = changes.groups

@@ -33,12 +33,21 @@ from agnncert.graphs.targets import CanonicalData
 from agnncert.models.io import save_model
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
-from agnncert.proving.measures import measured, own_or_any
-from agnncert.training.choose_rule import RuleChoice, choose_voting_rule
+from agnncert.proving.measures import measured, own_or_any, rare_class
+from agnncert.training.choose_rule import RuleChoice, choose_threshold, choose_voting_rule
 from agnncert.training.recipes import advice_if_worse, usual_arguments
 from agnncert.training.settings import SETTINGS, usual_objective
 from agnncert.training.size_control import size_alone
-from agnncert.training.study import UNDEFENDED, Prediction, Study, accuracy, certify_model, fit_model, predict
+from agnncert.training.study import (
+    UNDEFENDED,
+    Prediction,
+    Study,
+    accuracy,
+    certify_model,
+    fit_model,
+    part_rows,
+    predict,
+)
 
 log = logging.getLogger(__name__)
 
@@ -228,7 +237,7 @@ def _with_chosen_rule(study: Study, settings: CertifySettings, folder: RunFolder
     A choice is written to the run folder, where later steps find it.
     """
     (folder.path / VOTE).unlink(missing_ok=True)
-    if settings.size is None:
+    if not settings.chooses:
         return study
     protocol = folder.settings.get("train", {}).get("protocol", "transductive")
     if study.task == "node" and protocol != "held-out":
@@ -237,12 +246,29 @@ def _with_chosen_rule(study: Study, settings: CertifySettings, folder: RunFolder
             "may come out too large (train with --set protocol=held-out)"
         )
     division: Any = study.division
+    size = settings.size or 0
+    log.info("choosing the vote for size %d on the validation part, which may take minutes", size)
+    if settings.false_positive_rate is not None or settings.alerts is not None:
+        limits: dict[str, Any] = {"false_positive_rate": settings.false_positive_rate, "alerts": settings.alerts}
+        point = choose_threshold(study.new_model(), study.data, division, size=size, protocol=protocol, **limits)
+        log.info("%s", point)
+        chosen = {"decides": "threshold", "division": str(point.division), **point.rule.to_json(), "chosen": True}
+        about = {"size": size, "text": str(point), "constant": None, "candidates": [chosen]}
+        folder.write(VOTE, json.dumps(about, indent=2) + "\n")
+        return replace(study, vote=point.rule)
     how: dict[str, Any] = {"against": settings.against or "any", "protocol": protocol}
-    log.info("choosing the vote for size %d on the validation part, which may take minutes", settings.size)
-    choice = choose_voting_rule(study.new_model(), study.data, division, settings.size, **how)
+    how["measure"] = settings.measure or _usual_measure(study)
+    choice = choose_voting_rule(study.new_model(), study.data, division, size, **how)
     log.info("%s", choice)
     folder.write(VOTE, json.dumps(_choice_table(choice), indent=2) + "\n")
     return replace(study, defence=choice.division, model=choice.model, vote=choice.rule)
+
+
+def _usual_measure(study: Study) -> str:
+    """Balanced if a class is rare in the training part, so that the vote is not chosen for the others alone."""
+    rows, y = part_rows(study.ready, "train"), study.data.y
+    known = np.zeros(0, dtype=np.int64) if rows is None or y is None else y.reshape(-1).numpy()[rows]
+    return "accuracy" if rare_class(np.bincount(known[known >= 0])) is None else "balanced"
 
 
 def _choice_table(choice: RuleChoice) -> dict[str, Any]:

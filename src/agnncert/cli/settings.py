@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from agnncert.certificates.rules import VotingRule
 from agnncert.divisions.named import AGNNCERT
 from agnncert.errors import SettingsError, did_you_mean
+from agnncert.proving.measures import MEASURES
 from agnncert.training.settings import SETTINGS, checked
 
 COLUMNS = ("id", "label", "split", "graph", "source", "target", "weight", "time")
@@ -138,6 +139,9 @@ class CertifySettings(ModelSettings):
     targets: str | None = None  # part of the data, one of PARTS: by default the test part, or all without a split
     size: int | None = None  # perturbation size for which the voting rule is chosen
     against: str | None = None  # what that size counts: "any" change, or "structure"
+    measure: str | None = None  # what the rule is chosen by: "accuracy" or "balanced"; else as the classes need it
+    false_positive_rate: float | None = None  # two classes: choose the threshold for this rate, on validation ...
+    alerts: int | None = None  # ... or for so many alerts there
     engine: str = "fast"  # or "naive"; both give the same predictions
     edges_only: bool = False  # for models that are compatible with nothing else
     tolerance: float | None = None  # bound on the difference between two computations of a logit; else it is measured
@@ -146,8 +150,12 @@ class CertifySettings(ModelSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_size(self.size, self.against)
-        if self.size is not None and self.sets_rule:
-            raise SettingsError("--size chooses the voting rule: leave out --empty and --prior.")
+        if self.chooses and self.sets_rule:
+            raise SettingsError(
+                "--size, false_positive_rate and alerts choose the voting rule: leave out --empty and --prior."
+            )
+        if self.measure is not None:
+            require_one_of("measure", self.measure, MEASURES)
         if self.targets is not None:
             require_one_of("part of the data", self.targets, PARTS)
         require_one_of("engine", self.engine, ("fast", "naive"))
@@ -155,6 +163,11 @@ class CertifySettings(ModelSettings):
             raise SettingsError(f"tolerance={self.tolerance}: expected a number from 0 on.")
         if self.memory is not None and self.memory < 1:
             raise SettingsError(f"memory={self.memory}: expected at least 1 megabyte.")
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the voting rule is to be chosen on the validation part."""
+        return any(value is not None for value in (self.size, self.false_positive_rate, self.alerts))
 
 
 def fit_arguments_of(fit: Mapping[str, Any]) -> dict[str, Any]:

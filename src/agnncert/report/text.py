@@ -236,9 +236,16 @@ def deed(summary: Summary) -> Deed:
 
 
 def headline_times(summary: Summary) -> int:
-    """How often the attacker of the headline acts: at least once, and as often as leaves the rarest class most."""
+    """How often the attacker of the headline acts: at least once, and as often as leaves the rarest class most.
+
+    If that class is rare, balanced accuracy must be left most of too: else nearly all others might be taken for it.
+    """
     curve, price = next(iter(summary.recalls.values()), summary.certified), deed(summary).price
-    kept = curve.size[curve.share >= KEPT_MOST * curve.share[0]] if curve.share[0] else curve.size[:1]
+    left = curve.share >= KEPT_MOST * curve.share[0]
+    if summary.rare is not None:
+        balanced = np.mean([each.share for each in summary.recalls.values()], axis=0)
+        left &= balanced >= KEPT_MOST * balanced[0]
+    kept = curve.size[left] if curve.share[0] else curve.size[:1]
     return max(1, int(kept[-1]) // price)
 
 

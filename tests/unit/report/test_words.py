@@ -15,6 +15,7 @@ from agnncert.report.text import (
     deed,
     few_sizes,
     headline,
+    headline_times,
     key_figures,
     percent,
     unjudged,
@@ -157,6 +158,19 @@ def test_a_rare_class_has_the_headline_and_chooses_its_size() -> None:
     assert kept.sum() > 0
     share = percent(kept.sum() / 10, -1)
     assert headline(summary) == (f"At least {share} of 10 nodes of class “fraud” stay detected when an attacker {done}")
+
+
+def test_a_headline_does_not_go_on_where_all_others_may_be_taken_for_the_rare_class() -> None:
+    certificate, _ = made_up_certificate(np.random.default_rng(3), "edge-centric/node", 200, 60, 2)
+    truth, order = np.full(200, -1), np.argsort(certificate.radius, kind="stable")
+    truth[order[certificate.label[order] == 0][:60]] = 0  # lost early
+    truth[order[certificate.label[order] == 1][-3:]] = 1  # kept long
+    summary = summarise(certificate, ReportContext(truth=truth, class_names=["fine", "fraud"]))
+    last = int(summary.recalls[1].size[summary.recalls[1].share >= 0.9 * summary.recalls[1].share[0]][-1])
+    size = headline_times(summary)
+    assert summary.rare == 1
+    assert size < last
+    assert summary.measures(size).balanced_accuracy >= 0.9 * summary.measures(0).balanced_accuracy or size == 1
 
 
 def test_what_needs_no_proof_and_what_is_not_covered_stand_with_the_headline() -> None:
