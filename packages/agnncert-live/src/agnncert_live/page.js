@@ -84,7 +84,7 @@
       at("live-key").hidden = true;
       const health = await ask("/summary");
       at("live-name").textContent = `${health.data} · ${health.division}`;
-      for (const name of ["events", "nodes", "edges", "targets"]) at(`live-${name}`).textContent = health[name].toLocaleString("en");
+      for (const name of ["events", "nodes", "directed_edges", "targets"]) at(`live-${name}`).textContent = health[name].toLocaleString("en");
       showRows(rows);
       showChanges(await ask(`/changes?since=${Math.max(seen, 0)}`));
       if (health.events !== seen) await showOne();

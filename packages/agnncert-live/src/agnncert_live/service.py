@@ -210,7 +210,7 @@ class Service:
         live = self.live
         return {
             "data": self.name, "task": live.task, "division": str(live.division), "events": live.number,
-            "nodes": live.num_nodes, "edges": live.num_edges, "targets": len(live),
+            "nodes": live.num_nodes, "directed_edges": live.num_edges, "targets": len(live),
         }  # fmt: skip
 
     def metrics(self) -> str:
@@ -218,7 +218,7 @@ class Service:
         radius, counts = self.live.radius, self.counts
         gauges = {
             "nodes": self.live.num_nodes,
-            "edges": self.live.num_edges,
+            "directed_edges": self.live.num_edges,
             "targets": len(radius),
             "targets_uncertified": int((radius < 0).sum()),
             "targets_radius_below_3": int((radius < WATCHED).sum()),
