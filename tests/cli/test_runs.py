@@ -80,6 +80,30 @@ def test_show_tells_what_becomes_of_each_class(agnncert, certified) -> None:
     assert {"size", "class", "targets", "recall", "precision", "false_positive_rate"} <= set(classes[0])
 
 
+def test_show_answers_about_a_budget_and_about_prices(agnncert, certified) -> None:
+    certificate = ac.load_certificate(certified / "certificate.cert")
+    possible = certificate.possible(ac.Budget(add_edges=1, delete_edges=float("inf")))
+    asked = (
+        "--budget",
+        "add_edges=1",
+        "--budget",
+        "delete_edges=inf",
+        "--price",
+        "add_edges=2",
+        "--price",
+        "delete_edges=1",
+    )
+    answer = json.loads(agnncert("show", certified, *asked, "--json").out)
+    assert answer["labels_that_hold"] == (possible.sum(axis=1) == 1).sum()
+    assert answer["excluded"] == {str(k): int(number) for k, number in enumerate((~possible).sum(axis=0))}
+    cost = certificate.cheapest(ac.Prices(add_edges=2, delete_edges=1))
+    assert answer["prices"]["any label"][0] == cost.min()
+    words = agnncert("show", certified, *asked).out
+    assert "labels cannot change" in words
+    assert "that changes a label" in words
+    assert "did you mean" in agnncert("show", certified, "--price", "add_edge=2").err
+
+
 def test_work_that_has_a_line_has_one_when_it_is_done(capsys) -> None:
     show = _Lines()
     for done in (0, 30, 60):

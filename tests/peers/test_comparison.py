@@ -328,6 +328,9 @@ def test_every_row_has_the_measures_of_its_certificate_and_can_be_shown_by_each(
             assert row["recall"][place] == found.recall.tolist()
             assert row["precision"][place] == [None if math.isnan(share) else share for share in found.precision]
             assert row["false_positive_rate"][place] == found.false_positive_rate.tolist()
+            possible = certificate.possible(ac.Budget(inject_nodes=size, edges_per_injected=2))
+            assert row["set_size"][place] == possible.sum(axis=1).mean()
+    assert "Possible labels of a target, on average, at size" in str(comparison)
     constant = int(torch.bincount(data.y[data.train_mask]).argmax())
     balanced, recall = comparison.by("balanced"), comparison.by("recall", constant)
     assert balanced.majority == pytest.approx([1 / 3] * 3)

@@ -305,10 +305,30 @@ def _certificate_in(place: Path) -> Path:
 
 
 @app.command()
-def show(file: CertificateFile, json: options.Json = False) -> None:
+def show(
+    file: CertificateFile,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=N", help="Which labels are possible within a budget: add_edges=3. May be repeated."
+        ),
+    ] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FIELD=N", help="What a label costs at prices: inject_nodes=20. May be repeated."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
     """Print what a certificate claims and certifies of each class, without checking it: agnncert verify does that."""
-    from agnncert.cli.report_step import report_run
+    from agnncert.cli.report_step import about_budget, about_prices, report_run
+    from agnncert.cli.settings import pairs
 
+    asked = [(about_budget, pairs("budget", budget))] if budget else []
+    asked += [(about_prices, pairs("price", price))] if price else []
+    if asked:
+        answers = [answer(_certificate_in(file), given) for answer, given in asked]
+        Screen(json).result({k: v for found, _ in answers for k, v in found.items()}, "\n".join(t for _, t in answers))
+        return
     reported = report_run(file, write=False)
     claim = reported.claim
     text = f"{claim.division or claim.method}, {claim.guarantee}, {claim.task}s\n{claim}"

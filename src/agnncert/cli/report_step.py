@@ -7,14 +7,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from agnncert.addons import addons
+from agnncert.certificates.budget import Budget, Prices
 from agnncert.certificates.claim import Claim
+from agnncert.certificates.file import read_contents
 from agnncert.cli.folder import VOTE, RunFolder, find_run
+from agnncert.errors import BudgetError, CertificateError, did_you_mean
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.report.figures import laid_out, save_figures, save_tables
 from agnncert.report.page import build_report
 from agnncert.report.summary import ReportContext, summarise
 from agnncert.report.text import beside, class_records, class_table, few_sizes, headline
+from agnncert.verifier import recount_possible
 
 UNDER_ATTACK, BY_SIZE = "accuracy under attack", "certified accuracy, size only"
 RECALL, FALSE_POSITIVES = "recall of class", "false positive rate of class"  # with its number, in rows of results
@@ -86,6 +92,50 @@ def report_certificate(
     )
     classes = class_records(summary, [-1, *few_sizes(summary)])
     return Reported(certificate.claim, certificate.issued, page, files, (proved, read_with, check), table, classes)
+
+
+def about_budget(file: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Which labels are possible within a budget, as numbers and in words; derived twice, in different code.
+
+    Raises:
+        CertificateError: Prover and verifier do not agree.
+    """
+    certificate, budget = load_certificate(file), Budget().but(**_unlimited(given))
+    possible, n = certificate.possible(budget), certificate.num_targets
+    if not np.array_equal(possible, recount_possible.possible(read_contents(file), budget)):
+        raise CertificateError(f"{file}: the possible labels that were derived do not stand a second count.")
+    held, mean = int((possible.sum(axis=1) == 1).sum()), float(possible.sum(axis=1).mean()) if n else 0.0
+    first = f"{budget}: {held:,} of {n:,} labels cannot change."
+    lines = [f"{first} Of {possible.shape[1]} labels {mean:.2f} are possible on average."]
+    excluded = {}
+    for k in range(possible.shape[1]):
+        others = int((certificate.label != k).sum())
+        excluded[k] = int((~possible[:, k]).sum())
+        lines.append(f"  {excluded[k]:,} of the {others:,} targets with another label cannot get label {k}.")
+    return {"labels_that_hold": held, "possible_labels": mean, "excluded": excluded}, "\n".join(lines)
+
+
+def about_prices(file: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """What it costs at least to change labels, as numbers and in words."""
+    certificate = load_certificate(file)
+    if unknown := [name for name in given if name not in Prices.__dataclass_fields__ or name == "total"]:
+        raise BudgetError(f'unknown price "{unknown[0]}": {did_you_mean(unknown[0], Prices.__dataclass_fields__)}')
+    prices, costs = Prices(**_unlimited(given)), dict[str, Any]()
+    lines = [f"{prices}: every attack costs at least as much"]
+    for k in (None, *range(certificate.counts.shape[1])):
+        others = np.ones(certificate.num_targets, dtype=bool) if k is None else certificate.label != k
+        if others.any():
+            cost = np.sort(certificate.cheapest(prices, k)[others])
+            least, middle = (float(cost[place]) for place in (0, (len(cost) - 1) // 2))
+            known = [price if math.isfinite(price) else "inf" for price in (least, middle)]
+            costs["any label" if k is None else f"label {k}"] = known
+            what = "that changes a label" if k is None else f"that gives another target label {k}"
+            lines.append(f"  {what}: {least:g}; for half of them {middle:g} or more")
+    return {"prices": costs}, "\n".join(lines)
+
+
+def _unlimited(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: math.inf if value == "inf" else value for name, value in given.items()}
 
 
 def context_of(folder: RunFolder, certificate: Certificate) -> ReportContext:

@@ -80,7 +80,8 @@ class Comparison:
         rows: One dictionary per defence: ``defence``, ``guarantee``, ``accuracy`` (without an attack), ``certified``
             (share of correct and certified labels at each size), ``balanced`` (certified balanced accuracy at each
             size), ``recall``, ``precision`` and ``false_positive_rate`` (at each size, for each class; None if
-            undefined), ``control`` (whether it is a control), ``vote`` (the
+            undefined), ``set_size`` (mean number of labels that an attack of each size could give a target),
+            ``control`` (whether it is a control), ``vote`` (the
             voting rule, if it is not the default), ``design_size`` (for which it was chosen), ``decides`` (what decides
             in a chosen rule), ``envelope`` (whether each size has another rule), ``forward_passes`` (in the definition
             of the method), ``seconds_training``, ``seconds_certification``, ``seconds_forward`` (one forward pass of
@@ -139,7 +140,19 @@ class Comparison:
             for row in self.rows
             if not row.get("converged", True)
         ]
-        return [f"{row['defence']}: {self._judged(row)}." for row in self.rows if not row["control"]] + early
+        return (
+            [f"{row['defence']}: {self._judged(row)}." for row in self.rows if not row["control"]]
+            + self._sets()
+            + early
+        )
+
+    def _sets(self) -> list[str]:
+        """A sentence about the labels that an attack could give a target, if rows say how many they are."""
+        asked = [row for row in self.rows if not row["control"] and "set_size" in row]
+        places = sorted({round(part * (len(self.sizes) - 1) / 3) for part in range(4)})
+        sizes = " / ".join(str(self.sizes[place]) for place in places)
+        means = [f"{row['defence']} " + " / ".join(f"{row['set_size'][p]:.2f}" for p in places) for row in asked]
+        return [f"Possible labels of a target, on average, at size {sizes}: {'; '.join(means)}."] if means else []
 
     def _notes(self) -> str:
         """The remarks, and what can change each control, as a Markdown list."""

@@ -5,7 +5,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,15 @@ import numpy as np
 import torch
 
 from agnncert.certificates.rules import VotingRule
-from agnncert.certificates.votes import FloatArray, IntArray
+from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.datasets.splits import dataset_digest
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData, target_rows
 from agnncert.models.digest import model_digest
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
-from agnncert.proving.measures import Measures, target_weights
+from agnncert.proving.measures import Measures, measured, own_or_any, target_weights
+from agnncert.proving.stacked import StackedEvidence
 from agnncert.storage import write_atomic
 from agnncert.training.choose_rule import choose_voting_rule, prior_text
 from agnncert.training.recipes import usual_arguments
@@ -221,6 +222,7 @@ def row_of(
         withstood = threat.withstood(outcome.certificate, sizes)
     else:
         withstood = threat.withstood_without_certificate(outcome.defence, study.task, len(label))
+    possible = list(possible_labels(study, outcome, threat, sizes, withstood))
     chosen = outcome.certificate is not None and (study.vote is not None or design_size is not None)
     return {
         "defence": name,
@@ -233,13 +235,35 @@ def row_of(
         "converged": outcome.converged,
         "envelope": False,
         "accuracy": measures_of(study, label, np.ones(len(label), dtype=bool)).accuracy,
-        **measured_columns([measures_of(study, label, withstood >= size) for size in sizes]),
+        **measured_columns([measured(of_size, study.truth) for of_size in possible]),
+        "set_size": [float(of_size.sum(axis=1).mean()) for of_size in possible],
         "forward_passes": outcome.passes,
         "seconds_training": outcome.seconds_training,
         "seconds_certification": outcome.seconds_certification,
         "seconds_forward": outcome.seconds_forward,
         "cost_in_forwards": outcome.seconds_certification / (outcome.seconds_forward or 1.0),
     }
+
+
+def possible_labels(
+    study: Study, outcome: Outcome, threat: Threat, sizes: Sequence[int], withstood: FloatArray
+) -> Iterator[BoolArray]:
+    """Which labels an attack of each size could give each target, shape ``[n, C]``, size by size.
+
+    Without a certificate, and for stacked votes, where it would take long: the own label if it holds, else all.
+    """
+    certificate, label = outcome.certificate, np.asarray(outcome.label)
+    asked = certificate is not None and not isinstance(certificate.evidence, StackedEvidence)
+    num_classes = int(max(study.truth.max(initial=0), label.max(initial=0))) + 1
+    if certificate is not None:
+        num_classes = max(num_classes, certificate.counts.shape[1])
+    for size in sizes:
+        found = own_or_any(label, withstood >= size, num_classes)
+        if asked and certificate is not None and (withstood < size).any():
+            known = certificate.counts.shape[1]
+            found[:, :known] &= np.any([certificate.possible(budget) for budget in threat.budgets(size)], axis=0)
+            found[:, known:] = False
+        yield found
 
 
 def measured_columns(found: Sequence[Measures]) -> Row:
