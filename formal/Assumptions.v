@@ -1,11 +1,12 @@
 (** What each final statement rests on, printed. Every answer must be "Closed under the global context". *)
-From Agnncert Require Import Vote Exact Graph NodeCentric EdgeCentric Gated GraphTask Gnncert Collective
+From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric Gated GraphTask Gnncert Collective
   PerNeighbourVote PerNeighbour PerPair OwnGroupsOfGraphs MessagePassing FiniteGraphs Counterexamples Checker
   CheckerProofs CheckedCertificates CoverTable Broken OwnBroken StackedVote.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
 Print Assumptions radius_exact.
 Print Assumptions radius_formula.
+Print Assumptions vote_exact.
 Print Assumptions only_neighbours.
 Print Assumptions node_centric_certificate.
 Print Assumptions paper_theorem_7.
@@ -13,6 +14,7 @@ Print Assumptions only_edges.
 Print Assumptions edge_centric_certificate.
 Print Assumptions gated_certificate.
 Print Assumptions node_centric_graph_certificate.
+Print Assumptions node_centric_graph_certificate_with_loops.
 Print Assumptions edge_centric_graph_certificate.
 Print Assumptions gnncert_e_certificate.
 Print Assumptions gnncert_n_certificate.
@@ -40,6 +42,7 @@ Print Assumptions checked_node_centric.
 Print Assumptions checked_gated.
 Print Assumptions checked_edge_centric_graph.
 Print Assumptions checked_node_centric_graph.
+Print Assumptions checked_node_centric_graph_with_loops.
 Print Assumptions checked_gnncert_e.
 Print Assumptions checked_gnncert_n.
 Print Assumptions checked_gnncert_en.
@@ -70,3 +73,6 @@ Print Assumptions edgeless_doubt.
 Print Assumptions edgeless_same.
 Print Assumptions constant_local.
 Print Assumptions constant_local_undirected.
+Print Assumptions sum_checked.
+Print Assumptions difference_checked.
+Print Assumptions product_checked.

@@ -223,6 +223,25 @@ Proof.
   destruct Ha as [A [L [L3 Ha]]]; exists A; split; auto; split; auto; apply affords_clip; auto.
 Qed.
 
+Theorem checked_node_centric_graph_with_loops :
+  forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)
+         (h : id -> nat) (g : gmodel id F W) (G : graph id F W),
+    rule s = ByNode -> of_graphs s = true -> (0 < num_classes s)%nat -> prior_doubt s t = 0 ->
+    holds s (count_target s t) (B, own) = true ->
+    extensional id F W g ->
+    gfaithful_loops id F W (Z.to_nat (num_groups s)) g h (votes_of s t) G ->
+    forall (G' : graph id F W) (r : nat -> ballot),
+      gattacked id F W id_eq B G G' -> greading id F W (Z.to_nat (num_groups s)) g h G' r ->
+      own = false /\ voted (num_classes s) (Z.to_nat (num_groups s)) (prior_certain s t) r = label_of s t.
+Proof.
+  intros id F W id_eq s t B own h g G R0 R1 HC D H Lg Hf G' r Ha Hr.
+  destruct (holds_test s t B own) as [n [E [Hw HR]]]; auto; [unfold own_groups; rewrite R0; auto|].
+  unfold reach_of in E; rewrite R0, R1 in E. destruct own; [rewrite andb_false_r in E; discriminate E|split; auto].
+  destruct (keeps_ids s || is_zero (delete_nodes (clip_budget B))); [|discriminate]; simpl in E; injection E as <-.
+  rewrite D in Hw. eapply (node_centric_graph_certificate_with_loops id F W id_eq _ h g G _ _ _ _ (clip_budget B)); eauto.
+  destruct Ha as [A [L [L3 Ha]]]; exists A; split; auto; split; auto; apply affords_clip; auto.
+Qed.
+
 (** GNNCert: a node without edges in an attack that [affords] nothing for nodes. *)
 Theorem checked_gnncert_e :
   forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (s : settings) (t : target) (B : budget) (own : bool)

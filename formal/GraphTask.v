@@ -38,6 +38,12 @@ Section GraphTask.
         forall x y, h x = i -> h y = i -> node G x <> None -> node G y <> None -> x = y;
       gunlisted_ok : forall i, (i < T)%nat -> tier_of V i = Unlisted -> forall x, h x = i -> node G x = None
     }.
+    (** Where self-loops are kept, one node makes a subgraph reached: whatever is not reached has no node. *)
+    Record gfaithful_loops (V : votes) (G : graph) : Prop := {
+      lgroups_ok : groups V = T;
+      lcast_ok : forall i, (i < T)%nat -> stable V i = true -> forall y, g (gsub i G) y -> y = cast V i;
+      ltier_ok : forall i, (i < T)%nat -> tier_of V i <> Reached -> forall x, h x = i -> node G x = None
+    }.
     Definition greading (G : graph) (r : nat -> ballot) : Prop := forall i, (i < T)%nat -> g (gsub i G) (r i).
 
     (** n0 = A + d + r + e+ + e- + e~, n1 = A + d + r, n2 = A *)
@@ -48,8 +54,6 @@ Section GraphTask.
     Variables (A : attack id) (G G' : graph).
     Hypothesis L : leads A G G'.
     Hypothesis L3 : only_injected A G G'.
-    Hypothesis no_loops : loopless G.
-    Hypothesis no_loops' : loopless G'.
 
     Definition gnodes : list nat := map h (injected A) ++ map h (removed A) ++ map h (altered A).
     Definition gpairs : list nat :=
@@ -88,11 +92,11 @@ Section GraphTask.
       - apply Q in P; auto.
     Qed.
 
-    Lemma gcharged_beyond i y :
+    Lemma gcharged_beyond i y : loopless G -> loopless G' ->
       (forall x z, h x = i -> h z = i -> node G x <> None -> node G z <> None -> x = z) ->
       ~ In i gnodes -> (g (gsub i G) y <-> g (gsub i G') y).
     Proof.
-      intros S N; assert (Hn : forall x, h x = i -> node G' x = node G x) by (intro x; apply gnode_same; auto).
+      intros no_loops no_loops' S N; assert (Hn : forall x, h x = i -> node G' x = node G x) by (intro x; apply gnode_same; auto).
       apply gsame; auto; intros x z Hx Hz.
       assert (E : arc G x z = None).
       { destruct (arc G x z) eqn:E; auto; exfalso. destruct (before_ok _ _ _ _ _ _ L x z) as [a b]; [congruence|].
@@ -119,12 +123,11 @@ Section GraphTask.
 
     Variables (B : budget) (V : votes) (r : nat -> ballot).
     Hypothesis afforded : affords id_eq B A.
-    Hypothesis true_votes : gfaithful V G.
     Hypothesis r_read : greading G' r.
 
-    Lemma gattack_moves : moves V (gnode_reach B) r.
+    Lemma gattack_moves : gfaithful V G -> loopless G -> loopless G' -> moves V (gnode_reach B) r.
     Proof.
-      destruct true_votes as [GT GC GR GU]. destruct afforded as [f1 f2 f3 f4 f5 f6 f7].
+      intros true_votes no_loops no_loops'. destruct true_votes as [GT GC GR GU]. destruct afforded as [f1 f2 f3 f4 f5 f6 f7].
       assert (FN : few gnodes (ladd (inject_nodes B) (touched_nodes B))).
       { apply few_app; [|apply few_app]; apply few_map; auto. }
       apply (Moves V _ r (gnodes ++ gpairs) gnodes (map h (injected A))); rewrite ?GT.
@@ -134,6 +137,24 @@ Section GraphTask.
         apply (GC i Hi Hs), gcharged_beyond; auto. intros x z; apply GR; auto.
       - intros i Hi Hs Ht. destruct (in_dec Nat.eq_dec i (map h (injected A))) as [|N]; auto; right.
         apply (GC i Hi Hs), gcharged_unlisted; auto. apply (GU i Hi Ht).
+      - apply few_app; auto. unfold gpairs; cbv zeta. apply few_app; [|apply few_app]; apply few_map; auto.
+      - exact FN.
+      - apply few_map; auto.
+    Qed.
+
+    Lemma gattack_moves_loops : gfaithful_loops V G -> moves V (gnode_reach B) r.
+    Proof.
+      intros [GT GC GR]. destruct afforded as [f1 f2 f3 f4 f5 f6 f7].
+      assert (FN : few gnodes (ladd (inject_nodes B) (touched_nodes B))).
+      { apply few_app; [|apply few_app]; apply few_map; auto. }
+      assert (E : forall i, (i < T)%nat -> stable V i = true -> tier_of V i <> Reached -> ~ In i (map h (injected A)) -> r i = cast V i).
+      { intros i Hi Hs Ht N; apply (GC i Hi Hs), gcharged_unlisted; auto. apply (GR i Hi Ht). }
+      apply (Moves V _ r (gnodes ++ gpairs) gnodes (map h (injected A))); rewrite ?GT.
+      - intros i Hi Hs. destruct (in_dec Nat.eq_dec i (gnodes ++ gpairs)) as [|N]; auto; right.
+        rewrite in_app_iff in N; apply (GC i Hi Hs), gcharged; auto.
+      - intros i Hi Hs Ht. destruct (in_dec Nat.eq_dec i gnodes) as [|N]; auto; right. apply E; auto.
+        intro I; apply N; unfold gnodes; apply in_app_iff; auto.
+      - intros i Hi Hs Ht. destruct (in_dec Nat.eq_dec i (map h (injected A))) as [|N]; auto; right. apply E; auto; congruence.
       - apply few_app; auto. unfold gpairs; cbv zeta. apply few_app; [|apply few_app]; apply few_map; auto.
       - exact FN.
       - apply few_map; auto.
@@ -265,7 +286,25 @@ Proof.
   intros id F W id_eq T h g G V C P a B Lg Hv Hl Hw G' r [A [L [L3 Ha]]] Hl' Hr.
   rewrite <- (ggroups_ok _ _ _ _ _ _ _ _ Hv).
   apply (vote_sound V C P P 0 a (gnode_reach B) r); auto; [intros; lia|].
-  apply (gattack_moves id F W id_eq T g Lg h A G G' L L3 Hl Hl' B V r Ha Hv Hr).
+  apply (gattack_moves id F W id_eq T g Lg h A G G' L L3 B V r Ha Hr); auto.
+Qed.
+
+(** The same where self-loops are kept, in G as in G'. *)
+Theorem node_centric_graph_certificate_with_loops :
+  forall (id F W : Type) (id_eq : forall x y : id, {x = y} + {x <> y}) (T : nat) (h : id -> nat) (g : gmodel id F W)
+         (G : graph id F W) (V : votes) (C : nat) (P : nat -> Z) (a : nat) (B : budget),
+    extensional id F W g ->
+    gfaithful_loops id F W T g h V G ->
+    withstands V C P 0 a (gnode_reach B) ->
+    forall (G' : graph id F W) (r : nat -> ballot),
+      gattacked id F W id_eq B G G' ->
+      greading id F W T g h G' r ->
+      voted C T P r = a.
+Proof.
+  intros id F W id_eq T h g G V C P a B Lg Hv Hw G' r [A [L [L3 Ha]]] Hr.
+  rewrite <- (lgroups_ok _ _ _ _ _ _ _ _ Hv).
+  apply (vote_sound V C P P 0 a (gnode_reach B) r); auto; [intros; lia|].
+  apply (gattack_moves_loops id F W id_eq T g Lg h A G G' L L3 B V r Ha Hr Hv).
 Qed.
 
 Theorem edge_centric_graph_certificate :

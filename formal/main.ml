@@ -1,9 +1,10 @@
 (* Reads the numbers of a certificate from standard input (agnncert/verifier/extracted.py writes them: 64-bit integers, little-endian),
    asks the extracted checker about every statement, and prints how many are wrong. Not verified, and without arithmetic of its own
-   but for [first_too_dear], a hint that the checker does not rely on. *)
+   but for [first_too_dear], a hint that the checker does not rely on. A number that does not fit into 63 bits stops it. *)
 open Checker
 
-let block n = let b = Bytes.create (8 * n) in really_input stdin b 0 (8 * n); fun i -> Int64.to_int (Bytes.get_int64_le b (8 * i))
+let block n = let b = Bytes.create (8 * n) in really_input stdin b 0 (8 * n); 
+  fun i -> let x = Bytes.get_int64_le b (8 * i) in let n = Int64.to_int x in if Int64.of_int n = x then n else Ints.overflow ()
 let int () = block 1 0
 let many n read = List.init n (fun _ -> read ())
 let flag () = int () = 1
