@@ -1,7 +1,8 @@
 (** What each final statement rests on, printed. Every answer must be "Closed under the global context". *)
 From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric Gated GraphTask Gnncert Collective
   PerNeighbourVote PerNeighbour PerPair OwnGroupsOfGraphs MessagePassing FiniteGraphs Counterexamples Checker
-  CheckerProofs CheckedCertificates CoverTable Broken OwnBroken StackedVote.
+  CheckerProofs CheckedCertificates CoverTable Broken OwnBroken StackedVote
+  StackedChecker StackedProofs.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
 Print Assumptions radius_exact.
@@ -68,7 +69,10 @@ Print Assumptions per_neighbour_need.
 Print Assumptions per_pair_need.
 Print Assumptions changes_fit.
 Print Assumptions own_broken_bound.
-Print Assumptions stacked_sound.
+Print Assumptions stacked_lead_sound.
+Print Assumptions stacked_label_is.
+Print Assumptions stacked_test_sound.
+Print Assumptions any_stacked_sound.
 Print Assumptions edgeless_doubt.
 Print Assumptions edgeless_same.
 Print Assumptions constant_local.

@@ -47,7 +47,7 @@ Definition stacked_best (s : stacked_settings) (t : stacked_target) : nat :=
 Module Descending <: TotalLeBool.
   Definition t := Z.
   Definition leb (x y : Z) : bool := y <=? x.
-  Theorem leb_total : forall x y, leb x y = true \/ leb y x = true.
+  Lemma leb_total : forall x y, leb x y = true \/ leb y x = true.
   Proof. intros x y; unfold leb; destruct (Z.leb_spec y x); [left|right]; auto. apply Z.leb_le, Z.lt_le_incl; auto. Qed.
 End Descending.
 Module DescendingSort := Sort Descending.

@@ -21,8 +21,8 @@ let budget () =
 
 let divisions = [| ByEdge; ByNode; ByGatedNode; GnncertE; GnncertN; GnncertEN; ByNeighbour; ByPair; AsStated |]
 
-let settings () =
-  let rule = divisions.(int ()) in let of_graphs = flag () in let keeps_ids = flag () in
+let settings code =
+  let rule = divisions.(code) in let of_graphs = flag () in let keeps_ids = flag () in
   let num_groups = int () in let num_classes = int () in
   let class_prior = many (int ()) int in let edgeless_prior = int () in let empty_casts = ballot () in
   let edge_groups = int () in let feature_groups = int () in
@@ -56,10 +56,12 @@ let first_too_dear r left = match left with
         else if prices.(i) > left then prices.(i) else go (i + 1) (left - prices.(i)) in
       go 0 left
 
-let () =
-  set_binary_mode_in stdin true;
-  let s = settings () in
-  let queries = Array.of_list (many (int ()) (fun () -> let b = budget () in let own = flag () in (b, own))) in
+let queries () = Array.of_list (many (int ()) (fun () -> let b = budget () in let own = flag () in (b, own)))
+let print_wrong = Array.iteri (fun i n -> Printf.printf "%s %d\n" [| "label"; "radius"; "new_neighbours"; "structure_radius" |].(i) n)
+
+let check_ballots code =
+  let s = settings code in
+  let queries = queries () in
   let structure = flag () in
   let hubs = many (int ()) int in
   let m = Array.length queries in
@@ -102,9 +104,61 @@ let () =
       chunks ()
     end in
   chunks ();
-  Array.iteri (fun i name -> Printf.printf "%s %d\n" name wrong.(i)) [| "label"; "radius"; "new_neighbours"; "structure_radius" |];
+  print_wrong wrong;
   Array.iteri (fun i q ->
     let p = first_too_dear needs.(i) (left_for_new q) and p2 = first_too_dear touch_needs.(i) (left_for_touches hubs q) in
     let broken = broken_at_most s q !targets fails.(i) (to_list needs.(i)) p hubs (to_list touch_needs.(i)) p2 in
     Printf.printf "budget %d %d\n" wrong_budget.(i) broken) queries;
   Printf.printf "targets %d\n" !targets
+
+(* Stacked votes: a table of different votes, and for each target the rows of its neighbours. *)
+let check_stacked () =
+  let x_classes = int () in let x_computed = flag () in let x_by_edge = flag () in let x_ids = flag () in let x_pseudo = int () in
+  let x_pseudo_votes = many (int ()) int in let x_slack = int () in let x_second = int () in let x_used = flag () in
+  let s = { x_classes; x_computed; x_by_edge; x_ids; x_pseudo; x_pseudo_votes; x_slack; x_second; x_used } in
+  let queries = queries () in
+  let hubs = many (int ()) int in
+  let of_block b j = List.init x_classes (fun k -> b (j * x_classes + k)) in
+  let rows = int () in
+  let table = let b = block (rows * x_classes) in Array.init rows (of_block b) in
+  let m = Array.length queries in
+  let needs = Array.init m (fun _ -> { used = 0; room = [||] }) and fails = Array.make m 0 and wrong_budget = Array.make m 0 in
+  let wrong = Array.make 4 0 and targets = ref 0 in
+  let rec chunks () =
+    let n = int () in
+    if n > 0 then begin
+      let prior = block (n * x_classes) in let gate = block (n * x_classes) in let stated_label = block n in let radius = block n in
+      let neighbours = block n in let structure = block n in let degree = block n in
+      let which = block (int ()) in let stated = block (n * m) in
+      let next = ref 0 in
+      for j = 0 to n - 1 do
+        let x_rows = List.init (degree j) (fun i -> table.(which (!next + i))) in
+        next := !next + degree j;
+        let c = count_stacked s { x_prior = of_block prior j; x_gate = of_block gate j; x_rows } in
+        let note i right = if not right then wrong.(i) <- wrong.(i) + 1 in
+        note 0 (c.y_made && c.y_label = stated_label j);
+        note 1 (right_stacked_radius s c (radius j));
+        note 2 (right_stacked_neighbours s c (let x = neighbours j in if x = -10 then None else Some x));
+        note 3 (right_stacked_structure s c (structure j));
+        Array.iteri (fun i q ->
+          let h = stacked_holds s c q in
+          if not h then fails.(i) <- fails.(i) + 1;
+          if h <> (stated (i * n + j) = 1) then wrong_budget.(i) <- wrong_budget.(i) + 1;
+          append needs.(i) (stacked_need s c q (radius j) (structure j))) queries
+      done;
+      targets := !targets + n;
+      chunks ()
+    end in
+  chunks ();
+  print_wrong wrong;
+  Array.iteri (fun i q ->
+    let p = first_too_dear needs.(i) (left_for_touches hubs (without_changes s q)) in
+    Printf.printf "budget %d %d\n" wrong_budget.(i) (stacked_broken s q fails.(i) (to_list needs.(i)) p hubs)) queries;
+  Printf.printf "targets %d\n" !targets
+
+let () =
+  set_binary_mode_in stdin true;
+  try
+    let code = int () in
+    if code = Array.length divisions then check_stacked () else check_ballots code
+  with Ints.Too_large -> prerr_endline "a number does not fit into 63 bits"; exit 3

@@ -47,7 +47,7 @@ WEAKENED = [
     ("checker: a doubtful prior counts", "Checker", "if edgeless_stable t then 0 else Z.abs (edgeless_prior s).", "0.", ["Checker", "CheckerProofs", "CheckedCertificates"]),
     ("checker: a clipped number becomes 0", "Checker", "if huge <=? a then None else n", "if huge <=? a then Some 0 else n", ["Checker", "CheckerProofs", "CheckedCertificates"]),
     ("cover table: the k smallest reaches", "CoverTable", "(forall y, In y l' -> y <= x) /\\ descends l'", "(forall y, In y l' -> x <= y) /\\ descends l'", ["CoverTable"]),
-    ("stacked votes: a ballot may exceed one vote", "StackedVote", "b j + b k <= unit)", "b j + b k <= 2 * unit)", ["StackedVote"]),
+    ("stacked votes: a ballot may exceed one vote", "StackedVote", "b j + b k <= S)", "b j + b k <= 2 * S)", ["StackedVote"]),
 ]  # fmt: skip
 
 

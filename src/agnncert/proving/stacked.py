@@ -15,7 +15,6 @@ also after ``slack`` steps of rounding on another machine are taken from every n
 ``recount_stacked`` does the same a second time, in code that imports nothing from here.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -33,6 +32,7 @@ from agnncert.proving.theorems import largest_amount, most_affordable
 
 MOST_STATED = 9_999  # largest radius that is stated; answers about budgets can be larger
 MOST_NODES = 64  # nodes whose price is found exactly where votes have two levels
+ONE, LARGEST_ODDS = 2**16, 2**29  # of factors of odds: parts of one, and the largest that is not taken for infinite
 BLOCK = 2**20  # listed votes times classes that are looked at together
 
 
@@ -306,17 +306,38 @@ class Leads:
 def moved_by_nodes(own: IntArray, rival: IntArray, second: int, nodes: int, slack: int) -> IntArray:
     """Steps by which ``nodes`` nodes that come or go can move votes from the label to a rival, shape ``[m]``.
 
-    They multiply the odds p / (1 - p) of each class by at most exp(second * nodes), or divide it. Rounding is upwards:
-    a vote may lie anywhere within ``slack + 1`` steps, and two steps cover the arithmetic here.
+    They multiply the odds p / (1 - p) of each class by at most exp(second * nodes), or divide it. A vote may have been
+    read ``slack`` steps higher or lower, and lies less than one step above what is read.
     """
-    factor = math.exp(min(second / STEPS * nodes, 700.0))
-    worst = np.zeros(len(own))
-    for shift in (-slack, 0, slack + 1):
-        lower, upper = (np.clip((votes + shift) / STEPS, 0.0, 1.0) for votes in (own, rival))
-        fall = lower - lower / (lower + factor * (1 - lower))
-        rise = factor * upper / (factor * upper + (1 - upper)) - upper
-        worst = np.maximum(worst, fall + rise)
-    return np.asarray(np.minimum(np.ceil(worst * STEPS) + 2 + 2 * (slack + 1), 2 * STEPS), dtype=np.int64)
+    factor = grown_odds(second, nodes)
+    low, high = np.maximum(own - slack, 0), np.minimum(rival + slack + 1, STEPS)
+    if factor is None:
+        return np.asarray(own - rival + STEPS)
+    fallen = STEPS * low * ONE // (low * ONE + factor * (STEPS - low))
+    risen = STEPS * factor * high // (factor * high + ONE * (STEPS - high))
+    return np.asarray(own - rival - fallen + risen)
+
+
+def grown_odds(second: int, nodes: int) -> int | None:
+    """exp(second * nodes / STEPS) in parts of 1 / ONE, rounded up; None if it is too large to matter.
+
+    exp(y) <= 1 / (1 - y) is used for a small y, and its powers are rounded up: whole numbers, alike on every machine.
+    """
+    once = -(-(2**54) // (2**26 - second))
+    for _ in range(10):
+        once = -(-once * once // 2**28)
+    base: int | None = -(-once // 2**12)
+    power: int | None = ONE
+    while nodes:
+        power, base, nodes = _product(power, base) if nodes % 2 else power, _product(base, base), nodes // 2
+    return power
+
+
+def _product(x: int | None, y: int | None) -> int | None:
+    if x is None or y is None:
+        return None
+    product = -(-x * y // ONE)
+    return product if product <= LARGEST_ODDS else None
 
 
 @dataclass(frozen=True)

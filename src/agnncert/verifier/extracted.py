@@ -9,13 +9,14 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import COUNTS, Budget
 from agnncert.certificates.file import Contents
+from agnncert.certificates.stacked import StackedCounts
 from agnncert.certificates.votes import Ballots
 from agnncert.errors import SettingsError
 from agnncert.verifier.recount import parts_of
@@ -28,6 +29,7 @@ DIVISIONS = (
 )  # fmt: skip
 STATEMENTS = ("label", "radius", "new_neighbours", "structure_radius")
 ANY_NUMBER, SENSELESS = -10, -3  # infinitely many new neighbours; a number that is not whole, which is never right
+CHUNK = 2**14  # targets of stacked votes that are handed over together
 LARGEST = 2**40  # the checker treats all numbers from 2**30 on as infinite
 
 
@@ -54,13 +56,13 @@ def find_checker() -> Path:
 
 def check_extracted(contents: Contents, wrong: list[str], checked: list[str]) -> tuple[list[str], list[str]]:
     """What is wrong and what was checked, with what the extracted checker says and which derivations agree."""
-    if contents.kind != "ballots":
+    if contents.kind not in ("ballots", "stacked"):
         return wrong, [*checked, "nothing by the extracted checker: its proofs do not speak of random samples"]
-    ballots = Ballots.load(contents.evidence, contents.settings)
-    if len(contents.arrays["label"]) != ballots.num_targets:
+    counts = (StackedCounts if contents.kind == "stacked" else Ballots).load(contents.evidence, contents.settings)
+    if len(contents.arrays["label"]) != counts.num_targets:
         return wrong, [*checked, "nothing by the extracted checker: the file is not about the targets that it names"]
     stated = {name: contents.arrays[name] for name in (*STATEMENTS, "holds") if name in contents.arrays}
-    answer = ask_checker(ballots, stated, contents.budgets)
+    answer = ask_checker(counts, stated, contents.budgets)
     numbers = {f"the {name.replace('_', ' ')}": number for name, number in answer.wrong.items()}
     numbers |= {f"the answer for {b}": n for b, n in zip(contents.budgets, answer.wrong_budgets, strict=True)}
     reasons = [f"the extracted checker does not derive {what} of {n:,} targets" for what, n in numbers.items() if n]
@@ -77,19 +79,20 @@ def check_extracted(contents: Contents, wrong: list[str], checked: list[str]) ->
     return [*wrong, *reasons], [*checked, agreed]
 
 
-def ask_checker(ballots: Ballots, stated: dict[str, Numbers], budgets: Sequence[Budget]) -> Answer:
+def ask_checker(counts: Ballots | StackedCounts, stated: dict[str, Numbers], budgets: Sequence[Budget]) -> Answer:
     """Has the extracted checker derive every statement again: those of STATEMENTS, and ``holds`` for each budget."""
+    if isinstance(counts, StackedCounts):
+        stream = _of_stacked(counts, stated, budgets)
+    else:
+        stream = _of_ballots(counts, stated, budgets)
     with subprocess.Popen([find_checker()], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as checker:
         assert checker.stdin  # both are pipes
         assert checker.stdout
-        _write(checker.stdin, _header(ballots, budgets, "structure_radius" in stated))
-        for part in parts_of(ballots):
-            for column in _columns(ballots, stated, part):
-                _write(checker.stdin, column)
-        _write(checker.stdin, [0])
+        for numbers in stream:
+            checker.stdin.write(np.ascontiguousarray(numbers, dtype="<i8").tobytes())
         checker.stdin.close()
         lines = checker.stdout.read().decode().splitlines()
-    if checker.returncode or not lines or lines[-1] != f"targets {ballots.num_targets}":
+    if checker.returncode or not lines or lines[-1] != f"targets {counts.num_targets}":
         raise SettingsError(f"the extracted checker stopped with status {checker.returncode}: run `make formal` again.")
     rows = [line.split() for line in lines]
     answers = [row for row in rows if row[0] == "budget"]
@@ -97,8 +100,39 @@ def ask_checker(ballots: Ballots, stated: dict[str, Numbers], budgets: Sequence[
     return Answer(wrong, [int(row[1]) for row in answers], [int(row[2]) for row in answers])
 
 
-def _write(pipe: IO[bytes], numbers: Any) -> None:
-    pipe.write(np.ascontiguousarray(numbers, dtype="<i8").tobytes())
+def _of_ballots(ballots: Ballots, stated: dict[str, Numbers], budgets: Sequence[Budget]) -> Iterator[Any]:
+    yield _header(ballots, budgets, "structure_radius" in stated)
+    for part in parts_of(ballots):
+        yield from _columns(ballots, stated, part)
+    yield [0]
+
+
+def _of_stacked(counts: StackedCounts, stated: dict[str, Numbers], budgets: Sequence[Budget]) -> Iterator[Any]:
+    flags = (counts.gated, counts.by_edge, counts.ids == "node_id")
+    yield [len(DIVISIONS), counts.num_classes, *flags, counts.pseudo, len(counts.pseudo_votes), *counts.pseudo_votes]
+    yield [counts.slack, counts.second, bool(counts.gate.any()), len(budgets), *_asked(budgets)]
+    yield from ([len(counts.hubs)], counts.hubs, [len(counts.table)], counts.table)
+    for first in range(0, counts.num_targets, CHUNK):
+        part = slice(first, min(first + CHUNK, counts.num_targets))
+        which = counts.which[counts.indptr[part.start] : counts.indptr[part.stop]]
+        yield from ([part.stop - part.start], counts.prior[part], counts.gate[part], stated["label"][part])
+        yield from (stated["radius"][part], _neighbours(stated, part), stated["structure_radius"][part])
+        yield from (counts.degree[part], [len(which)], which, stated["holds"][:, part])
+    yield [0]
+
+
+def _asked(budgets: Sequence[Budget]) -> list[int]:
+    return [
+        number
+        for budget in budgets
+        for number in (*(_amount(getattr(budget, name)) for name in COUNTS), int(budget.target_features))
+    ]
+
+
+def _neighbours(stated: dict[str, Numbers], part: slice) -> Numbers:
+    neighbours = stated["new_neighbours"][part].astype(np.float64)
+    whole = np.isfinite(neighbours) & (neighbours == np.floor(neighbours)) & (neighbours >= -1) & (neighbours < LARGEST)
+    return np.where(whole, neighbours, np.where(neighbours == np.inf, ANY_NUMBER, SENSELESS))
 
 
 def _amount(number: float) -> int:
@@ -119,9 +153,8 @@ def _header(ballots: Ballots, budgets: Sequence[Budget], structure: bool) -> lis
         ),
         *(stated.get("edge_groups", 0), stated.get("feature_groups", 0), *prices),
     ]
-    asked = [[*(_amount(getattr(budget, name)) for name in COUNTS), budget.target_features] for budget in budgets]
     hubs = [] if ballots.hubs is None else ballots.hubs.tolist()
-    return [int(x) for x in (*settings, len(asked), *(x for row in asked for x in row), structure, len(hubs), *hubs)]
+    return [int(x) for x in (*settings, len(budgets), *_asked(budgets), structure, len(hubs), *hubs)]
 
 
 def _columns(ballots: Ballots, stated: dict[str, Numbers], part: slice) -> Iterator[Any]:
@@ -135,9 +168,7 @@ def _columns(ballots: Ballots, stated: dict[str, Numbers], part: slice) -> Itera
     yield (ballots.edgeless[part].astype(np.int64) + 1) * 2 + ballots.edgeless_stable[part] if known else np.ones(n)  # type: ignore[index]
     yield stated["label"][part]
     yield stated["radius"][part]
-    neighbours = stated["new_neighbours"][part].astype(np.float64)
-    whole = np.isfinite(neighbours) & (neighbours == np.floor(neighbours)) & (neighbours >= -1) & (neighbours < LARGEST)
-    yield np.where(whole, neighbours, np.where(neighbours == np.inf, ANY_NUMBER, SENSELESS))
+    yield _neighbours(stated, part)
     yield stated.get("structure_radius", stated["radius"])[part]
     yield np.diff(ends)
     yield np.diff(rows)

@@ -20,6 +20,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 LARGEST_STATED = 9_999
+MOST_ODDS = 2**29  # factors of odds above this count as infinite
 
 
 @dataclass(frozen=True)
@@ -127,15 +128,27 @@ class Table:
 
     def _pulled(self, nodes: int) -> Ints:
         """Steps that nodes can move in the vote of each neighbour from the label to each class, ``[n, C, d]``."""
-        grown = math.exp(min(self.counts.second * nodes / STEPS, 700.0))
-        spare, most = self.counts.slack, np.zeros(self.cast.shape)
-        for shift in (-spare, 0, spare + 1):
-            mine = np.clip((self.own[:, None, :] + shift) / STEPS, 0.0, 1.0)
-            theirs = np.clip((self.cast + shift) / STEPS, 0.0, 1.0)
-            drop = mine - mine / (mine + grown * (1 - mine))
-            lift = grown * theirs / (grown * theirs + (1 - theirs)) - theirs
-            most = np.maximum(most, drop + lift)
-        return np.asarray(np.minimum(np.ceil(most * STEPS) + 2 + 2 * (spare + 1), 2 * STEPS), dtype=np.int64)
+        mine = np.clip(self.own[:, None, :] - self.counts.slack, 0, None)
+        theirs = np.clip(self.cast + self.counts.slack + 1, None, STEPS)
+        grown = _odds(self.counts.second, nodes)
+        kept, won = 0 * mine, np.full_like(theirs, STEPS)
+        if grown <= MOST_ODDS:
+            kept = STEPS * (STEPS * mine) // (STEPS * mine + grown * (STEPS - mine))
+            won = STEPS * (grown * theirs) // (grown * theirs + STEPS * (STEPS - theirs))
+        return np.asarray(self.own[:, None, :] - kept + won - self.cast)
+
+
+def _odds(second: int, nodes: int) -> int:
+    """At least exp(second * nodes / STEPS), times STEPS: its powers, each rounded up; or more than MOST_ODDS."""
+    power = -(-(2**54) // (2**26 - second))
+    for _ in range(10):
+        power = -(-power * power // 2**28)
+    power, total = -(-power // 2**12), STEPS
+    for bit in reversed(f"{nodes:b}"):
+        if bit == "1":
+            total = MOST_ODDS + 1 if power > MOST_ODDS else min(-(-total * power // STEPS), MOST_ODDS + 1)
+        power = min(-(-power * power // STEPS), MOST_ODDS + 1)
+    return total
 
 
 def _zero(given: Ints) -> Ints:
