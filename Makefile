@@ -39,9 +39,11 @@ check: $(READY) ## ruff, mypy --strict, import direction
 lean:           ## the wheel without extras in an empty environment: verify and report work, the rest names its extra
 	.ci/lean
 
-formal:         ## check the proofs in Coq, build the checker extracted from them, compare it with the verifier (skipped without coq)
+ANSWERS ?= 300000
+formal:         ## check the proofs in Coq, weaken them, build the checker extracted from them, compare it with the verifier (skipped without coq)
 	@if command -v coqc >/dev/null && command -v ocamlfind >/dev/null; then \
-	    $(MAKE) $(RUNS) && $(MAKE) -C formal -j2 all chk && $(BIN)/python -m formal.compare --answers 300000; \
+	    $(MAKE) $(RUNS) && $(MAKE) -C formal -j2 all && $(MAKE) -C formal chk && git diff --exit-code formal/assumptions.txt formal/assumptions-reals.txt \
+	    && $(BIN)/python formal/weaken.py && $(BIN)/python -m formal.compare --answers $(ANSWERS); \
 	else echo "skipped: coqc or ocamlfind is missing (Debian: apt-get install coq ocaml-findlib)"; fi
 
 bench: $(READY) ## measure speed against one plain forward pass and against T of them

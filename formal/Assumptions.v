@@ -2,7 +2,7 @@
 From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric Gated GraphTask Gnncert Collective
   PerNeighbourVote PerNeighbour PerPair OwnGroupsOfGraphs MessagePassing FiniteGraphs Counterexamples Checker
   CheckerProofs CheckedCertificates CoverTable Broken OwnBroken StackedVote
-  StackedChecker StackedProofs.
+  StackedChecker StackedProofs StackedGraph TwoLevels.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
 Print Assumptions radius_exact.
@@ -73,6 +73,13 @@ Print Assumptions stacked_lead_sound.
 Print Assumptions stacked_label_is.
 Print Assumptions stacked_test_sound.
 Print Assumptions any_stacked_sound.
+Print Assumptions turned_vote.
+Print Assumptions stacked_certificate.
+Print Assumptions edge_costs_one.
+Print Assumptions edges_cost_one_each.
+Print Assumptions nodes_cost.
+Print Assumptions second_test_sound.
+Print Assumptions unused_votes.
 Print Assumptions edgeless_doubt.
 Print Assumptions edgeless_same.
 Print Assumptions constant_local.

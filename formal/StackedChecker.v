@@ -28,12 +28,13 @@ Definition column (k : nat) (rows : list (list Z)) : list Z := map (at_class k) 
 Definition none_negative (l : list Z) : bool := forallb (fun x => 0 <=? x) l.
 
 (** Votes are no less than nothing and no more than one vote; gates and the pseudo-count are not negative, and gates of a model that reads edges
-    are all alike. *)
+    are all alike. With two levels all gates are one vote, or all are nothing, and there is no pseudo-count. *)
 Definition sensible_file (s : stacked_settings) (t : stacked_target) : bool :=
   forallb (fun row => none_negative row && (add_up row 0 <=? vote_steps)) (x_rows t)
   && none_negative (x_gate t) && none_negative (x_pseudo_votes s) && (0 <=? x_slack s) && (0 <=? x_pseudo s)
   && (length (x_gate t) =? x_classes s)%nat
-  && (negb (x_by_edge s) || forallb (fun g => g =? at_class 0 (x_gate t)) (x_gate t)).
+  && (negb (x_by_edge s) || forallb (fun g => g =? at_class 0 (x_gate t)) (x_gate t))
+  && ((x_second s =? 0) || ((x_pseudo s =? 0) && negb (x_computed s) && forallb (fun g => g =? (if x_used s then vote_steps else 0)) (x_gate t))).
 
 Definition divided (s : stacked_settings) (d : Z) : Z := if x_pseudo s =? 0 then vote_steps else x_pseudo s + vote_steps * d.
 Definition pseudo_at (s : stacked_settings) (k : nat) : Z := if x_pseudo s =? 0 then 0 else at_class k (x_pseudo_votes s).
@@ -167,10 +168,10 @@ Definition grown (w n : Z) : lim := grown_power 40 (Some (grown_once w)) n (Some
     [sl] steps higher or lower, and lies less than a step above what is read. *)
 Definition lowest (g : lim) (sl own : Z) : Z :=
   let x := Z.max 0 (own - sl) in
-  match g with None => 0 | Some g => (vote_steps * (x * grown_unit)) / (x * grown_unit + g * (vote_steps - x)) end.
+  match g with None => 0 | Some g => Z.min x ((vote_steps * (x * grown_unit)) / (x * grown_unit + g * (vote_steps - x))) end.
 Definition highest (g : lim) (sl theirs : Z) : Z :=
   let x := Z.min vote_steps (theirs + sl + 1) in
-  match g with None => vote_steps | Some g => (vote_steps * (g * x)) / (g * x + grown_unit * (vote_steps - x)) end.
+  match g with None => vote_steps | Some g => Z.max x ((vote_steps * (g * x)) / (g * x + grown_unit * (vote_steps - x))) end.
 (** loss_j(n), of all neighbours *)
 Fixpoint pulled (g : lim) (sl : Z) (own theirs : list Z) (n : Z) : Z :=
   match own, theirs with

@@ -59,7 +59,7 @@ Section Sound.
     /\ none_negative (x_gate t) = true /\ none_negative (x_pseudo_votes s) = true /\ 0 <= x_slack s /\ 0 <= x_pseudo s
     /\ length (x_gate t) = x_classes s /\ (x_by_edge s = true -> forall g, In g (x_gate t) -> g = at_class 0 (x_gate t)).
   Proof.
-    pose proof made as M; unfold sensible_file in M.
+    pose proof made as M; unfold sensible_file in M. apply andb_prop in M; destruct M as [M _].
     apply andb_prop in M; destruct M as [M M7]. apply andb_prop in M; destruct M as [M M6]. apply andb_prop in M; destruct M as [M M5].
     apply andb_prop in M; destruct M as [M M4]. apply andb_prop in M; destruct M as [M M3]. apply andb_prop in M; destruct M as [M M2].
     apply Z.leb_le in M4, M5. apply Nat.eqb_eq in M6. split; [|repeat split; auto].

@@ -12,7 +12,16 @@ from agnncert.certificates.rules import RULES
 from agnncert.errors import SettingsError
 from agnncert.verdict import verify
 from agnncert.verifier import extracted
-from formal.compare import Comparison, compare_files, falsify, prove, random_ballots, random_budgets
+from formal.compare import (
+    STACKED,
+    Comparison,
+    compare_files,
+    falsify,
+    prove,
+    random_ballots,
+    random_budgets,
+    random_stacked,
+)
 
 FORMAL = Path(__file__).resolve().parents[2] / "formal"
 without_coq = pytest.mark.skipif(
@@ -39,11 +48,12 @@ def checker():
     return extracted.find_checker()
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", [*RULES, *STACKED])
 def test_checker_and_verifier_agree_on_random_ballots(rule, checker):
     rng, found = np.random.default_rng(7), Comparison()
+    draw = random_stacked if rule in STACKED else random_ballots
     for _ in range(4):
-        ballots, budgets = random_ballots(rng, rule, 40), random_budgets(rng, 12)
+        ballots, budgets = draw(rng, rule, 40), random_budgets(rng, 12)
         stated, broken = prove(ballots, budgets)
         found.add(rule, ballots, stated, budgets, broken)
         found.add(f"{rule}, falsified", ballots, falsify(rng, stated), budgets)
@@ -73,6 +83,8 @@ def test_verify_says_which_derivations_agree(checker):
     verdict = verify(FORMAL.parent / "tests/golden/v1/node-centric-node.cert", extracted=True)
     assert verdict.holds
     assert any(line.endswith("all three agree") for line in verdict.checked)
+    stacked = verify(FORMAL.parent / "tests/golden/v1/stacked-two-levels.cert", extracted=True)
+    assert any(line.endswith("all three agree") for line in stacked.checked)
     samples = verify(FORMAL.parent / "tests/golden/v1/rs.cert", extracted=True)
     assert samples.holds
     assert any("random samples" in line for line in samples.checked)
@@ -89,6 +101,7 @@ def test_nothing_is_admitted_and_every_statement_is_listed():
     sources = {path.stem: path.read_text() for path in FORMAL.glob("*.v")}
     for name, text in sources.items():
         assert not re.search(r"\b(Admitted|admit|Axiom|Parameter|Conjecture)\b", text), name
-    listed = set(re.findall(r"Print Assumptions (\w+)\.", sources["Assumptions"]))
+    both = sources["Assumptions"] + sources["AssumptionsReals"]
+    listed = set(re.findall(r"Print Assumptions (\w+)\.", both))
     stated = {theorem for text in sources.values() for theorem in re.findall(r"^ *Theorem (\w+)", text, re.MULTILINE)}
     assert stated <= listed, f"not in formal/Assumptions.v: {sorted(stated - listed)}"

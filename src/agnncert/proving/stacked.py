@@ -15,6 +15,7 @@ also after ``slack`` steps of rounding on another machine are taken from every n
 ``recount_stacked`` does the same a second time, in code that imports nothing from here.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
