@@ -2,7 +2,7 @@
 From Agnncert Require Import Overflow Vote Exact Graph NodeCentric EdgeCentric Gated GraphTask Gnncert Collective
   PerNeighbourVote PerNeighbour PerPair OwnGroupsOfGraphs MessagePassing FiniteGraphs Counterexamples Checker
   CheckerProofs CheckedCertificates CoverTable Broken OwnBroken StackedVote
-  StackedChecker StackedProofs StackedGraph TwoLevels.
+  StackedChecker StackedProofs StackedGraph StackedBroken TwoLevels Possible.
 Print Assumptions vote_sound.
 Print Assumptions radius_sound.
 Print Assumptions radius_exact.
@@ -75,11 +75,14 @@ Print Assumptions stacked_test_sound.
 Print Assumptions any_stacked_sound.
 Print Assumptions turned_vote.
 Print Assumptions stacked_certificate.
+Print Assumptions stacked_need_sound.
+Print Assumptions stacked_broken_bound.
 Print Assumptions edge_costs_one.
 Print Assumptions edges_cost_one_each.
 Print Assumptions nodes_cost.
 Print Assumptions second_test_sound.
 Print Assumptions unused_votes.
+Print Assumptions winner_is_possible.
 Print Assumptions edgeless_doubt.
 Print Assumptions edgeless_same.
 Print Assumptions constant_local.

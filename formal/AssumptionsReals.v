@@ -6,3 +6,6 @@ Print Assumptions odds_bound.
 Print Assumptions one_summand.
 Print Assumptions exp_at_most.
 Print Assumptions exp_products.
+Print Assumptions grown_right.
+Print Assumptions lowest_right.
+Print Assumptions highest_right.

@@ -1,7 +1,8 @@
 (** The inequalities of Theorem 11 (docs/proofs.md) about real numbers: what an edge, and what nodes, can do to a softmax. Coq's real numbers bring axioms
     (assumptions-reals.txt lists them), so this file stands apart: nothing else imports it, and the extracted program does not contain it. TwoLevels.v has
     what is proved here as hypotheses about whole numbers. *)
-From Coq Require Import Reals Lra Psatz.
+From Coq Require Import Reals Lra Lia Psatz ZArith.
+From Agnncert Require Import Vote StackedChecker.
 Open Scope R_scope.
 
 (** The logistic increment: A / (A + Q) moves by no more than x / 4 if A is multiplied by exp x. *)
@@ -161,3 +162,117 @@ Proof.
 Qed.
 Theorem exp_products x y X Y : exp x <= X -> exp y <= Y -> exp (x + y) <= X * Y.
 Proof. intros HX HY. rewrite exp_plus. pose proof (exp_pos x); pose proof (exp_pos y). apply Rmult_le_compat; lra. Qed.
+
+(** ---- The numbers of the checker ---- *)
+
+Definition bounds (U : Z) (x : R) (a : Z) : Prop := exp x * IZR U <= IZR a.
+
+Lemma up_div_right x y : (0 < y)%Z -> IZR x / IZR y <= IZR (up_div x y).
+Proof.
+  intro H. assert (Q : (x <= up_div x y * y)%Z).
+  { unfold up_div. pose proof (Z.div_mod (x + y - 1) y ltac:(lia)). pose proof (Z.mod_pos_bound (x + y - 1) y H). lia. }
+  apply IZR_le in Q. rewrite mult_IZR in Q. assert (0 < IZR y) by (apply (IZR_lt 0); auto). apply (Rmult_le_reg_r (IZR y)); auto.
+  unfold Rdiv; rewrite Rmult_assoc, Rinv_l, Rmult_1_r by lra. auto.
+Qed.
+Lemma bounds_mul U x y a b : (0 < U)%Z -> bounds U x a -> bounds U y b -> bounds U (x + y) (up_div (a * b) U).
+Proof.
+  unfold bounds; intros H HA HB. assert (P : 0 < IZR U) by (apply (IZR_lt 0); auto). eapply Rle_trans; [|apply up_div_right; auto]. rewrite mult_IZR, exp_plus.
+  apply (Rmult_le_reg_r (IZR U)); auto. replace (IZR a * IZR b / IZR U * IZR U) with (IZR a * IZR b) by (field; lra).
+  replace (exp x * exp y * IZR U * IZR U) with ((exp x * IZR U) * (exp y * IZR U)) by ring. pose proof (exp_pos x); pose proof (exp_pos y).
+  apply Rmult_le_compat; auto; apply Rmult_le_pos; lra.
+Qed.
+Lemma fine_squares_right n : forall x a, bounds fine_unit x a -> bounds fine_unit (x * 2 ^ n) (fine_squares n a).
+Proof.
+  induction n as [|n IH]; intros x a H; [simpl; rewrite Rmult_1_r; auto|]. cbn [fine_squares]. replace (x * 2 ^ S n) with ((x + x) * 2 ^ n) by (simpl; ring).
+  apply IH, bounds_mul; auto. reflexivity.
+Qed.
+Lemma grown_once_right w : (0 <= w < 65536)%Z -> bounds grown_unit (IZR w / 65536) (grown_once w).
+Proof.
+  intros [W0 W1]. apply IZR_le in W0. pose proof (IZR_lt _ _ W1) as W2. unfold bounds, grown_once.
+  assert (B : bounds fine_unit (IZR w / 67108864) (up_div (fine_unit * 67108864) (67108864 - w))).
+  { unfold bounds. eapply Rle_trans; [|apply up_div_right; lia]. rewrite mult_IZR, minus_IZR.
+    pose proof (exp_at_most (IZR w / 67108864) ltac:(lra)) as E. apply (Rmult_le_compat_r (IZR fine_unit)) in E; [|apply (IZR_le 0); unfold fine_unit; lia].
+    eapply Rle_trans; [exact E|]. right. field. lra. }
+  apply (fine_squares_right 10) in B. replace (IZR w / 67108864 * 2 ^ 10) with (IZR w / 65536) in B by (simpl; lra).
+  eapply Rle_trans; [|apply up_div_right; lia]. unfold bounds in B. change (IZR fine_unit) with 268435456 in B. change (IZR grown_unit) with 65536. lra.
+Qed.
+Lemma grown_mul_right x y p q c : (forall a, p = Some a -> bounds grown_unit x a) -> (forall b, q = Some b -> bounds grown_unit y b) ->
+  grown_mul p q = Some c -> bounds grown_unit (x + y) c.
+Proof.
+  intros HP HQ E. destruct p as [a|], q as [b|]; try discriminate. cbn [grown_mul] in E. destruct (largest_grown <? up_div (a * b) grown_unit)%Z; [discriminate|]. injection E as <-.
+  apply bounds_mul; auto. reflexivity.
+Qed.
+Lemma grown_power_right fuel : forall base n g x y r, (forall a, base = Some a -> bounds grown_unit x a) -> (forall a, g = Some a -> bounds grown_unit y a) ->
+  (0 <= n)%Z -> grown_power fuel base n g = Some r -> bounds grown_unit (y + IZR n * x) r.
+Proof.
+  induction fuel as [|fuel IH]; intros base n g x y r HB HG Hn E; cbn [grown_power] in E; destruct (Z.leb_spec n 0) as [Q|Q].
+  - replace n with 0%Z by lia. rewrite Rmult_0_l, Rplus_0_r. auto.
+  - discriminate.
+  - replace n with 0%Z by lia. rewrite Rmult_0_l, Rplus_0_r. auto.
+  - cbv zeta in E. assert (Hh : (0 <= n / 2)%Z) by (apply Z.div_pos; lia). pose proof (Z.div_mod n 2 ltac:(lia)) as D. pose proof (Z.mod_pos_bound n 2 ltac:(lia)) as MB.
+    assert (HB' : forall a, grown_mul base base = Some a -> bounds grown_unit (x + x) a) by (intros a Ea; eapply grown_mul_right; eauto).
+    destruct (Z.eqb_spec (n - 2 * (n / 2)) 0) as [Z0|Z0].
+    + replace (y + IZR n * x) with (y + IZR (n / 2) * (x + x)); [eapply IH; eauto|]. replace n with (2 * (n / 2))%Z at 2 by lia. rewrite mult_IZR. ring.
+    + replace (y + IZR n * x) with ((y + x) + IZR (n / 2) * (x + x)).
+      * eapply IH; eauto. intros a Ea. eapply grown_mul_right; eauto.
+      * replace n with (2 * (n / 2) + 1)%Z at 2 by lia. rewrite plus_IZR, mult_IZR. ring.
+Qed.
+
+Opaque grown_power grown_once.   (* or Qed would compute them *)
+(** [grown w n] is no less than exp(w n), in its units. *)
+Theorem grown_right w n r : (0 <= w < 65536)%Z -> (0 <= n)%Z -> grown w n = Some r -> exp (IZR n * (IZR w / 65536)) <= IZR r / 65536.
+Proof.
+  intros W N E. change (grown_power 40 (Some (grown_once w)) n (Some grown_unit) = Some r) in E. pose proof (grown_power_right 40 (Some (grown_once w)) n (Some grown_unit) (IZR w / 65536) 0 r) as H.
+  assert (B : bounds grown_unit (0 + IZR n * (IZR w / 65536)) r).
+  { apply H; auto.
+    - intros a Ea; injection Ea as <-. apply grown_once_right; auto.
+    - intros a Ea; injection Ea as <-. unfold bounds. rewrite exp_0. lra. }
+  unfold bounds in B. rewrite Rplus_0_l in B. change (IZR grown_unit) with 65536 in B. lra.
+Qed.
+
+(** What is read of the label's vote is at least [lowest], of a rival's at most [highest], if the shares are within the bounds of [odds_bound]. *)
+Theorem lowest_right (r own sl : Z) (p p' : R) :
+  (65536 <= r)%Z -> (own <= vote_steps)%Z -> (0 <= sl)%Z -> 0 <= p <= 1 -> IZR (own - sl) <= 65536 * p ->
+  p / (p + IZR r / 65536 * (1 - p)) <= p' -> 0 <= p' -> IZR (lowest (Some r) sl own) <= 65536 * p'.
+Proof.
+  intros Hr Ho Hs Hp HL HP HP0. unfold lowest. set (x := Z.max 0 (own - sl)). assert (X0 : (0 <= x <= 65536)%Z) by (unfold x, vote_steps in *; lia).
+  assert (XP : IZR x <= 65536 * p) by (unfold x; destruct (Z.max_spec 0 (own - sl)) as [[_ ->]|[_ ->]]; lra).
+  pose proof (IZR_le _ _ Hr) as Rr. destruct X0 as [X0 X1]. pose proof (IZR_le _ _ X0) as RX0. pose proof (IZR_le _ _ X1) as RX1.
+  set (d := (x * grown_unit + r * (vote_steps - x))%Z). assert (D0 : (0 < d)%Z) by (unfold d, grown_unit, vote_steps; nia).
+  assert (Q : IZR (vote_steps * (x * grown_unit) / d) <= 65536 * (IZR x * 65536) / IZR d).
+  { pose proof (Z.mul_div_le (vote_steps * (x * grown_unit)) d D0) as M. apply IZR_le in M. rewrite !mult_IZR in M. change (IZR vote_steps) with 65536 in M. change (IZR grown_unit) with 65536 in M.
+    pose proof (IZR_lt _ _ D0). apply (Rmult_le_reg_r (IZR d)); auto. unfold Rdiv; rewrite Rmult_assoc, Rinv_l, Rmult_1_r by lra. rewrite Rmult_comm. auto. }
+  eapply Rle_trans; [apply IZR_le, Z.le_min_r|]. eapply Rle_trans; [exact Q|]. pose proof (IZR_lt _ _ D0) as RD.
+  assert (DE : IZR d = IZR x * 65536 + IZR r * (65536 - IZR x)) by (unfold d; rewrite plus_IZR, !mult_IZR, minus_IZR; reflexivity).
+  assert (G : 0 < p + IZR r / 65536 * (1 - p)) by nra.
+  apply Rle_trans with (65536 * (p / (p + IZR r / 65536 * (1 - p)))); [|apply Rmult_le_compat_l; lra].
+  apply (Rmult_le_reg_r (IZR d * (p + IZR r / 65536 * (1 - p)))); [apply Rmult_lt_0_compat; auto|].
+  replace (65536 * (IZR x * 65536) / IZR d * (IZR d * (p + IZR r / 65536 * (1 - p)))) with (65536 * (IZR x * 65536) * (p + IZR r / 65536 * (1 - p))) by (field; lra).
+  replace (65536 * (p / (p + IZR r / 65536 * (1 - p))) * (IZR d * (p + IZR r / 65536 * (1 - p)))) with (65536 * p * IZR d) by (field; lra).
+  rewrite DE. assert (IZR r * IZR x * (1 - p) <= IZR r * p * (65536 - IZR x)) by nra. nra.
+Qed.
+
+Theorem highest_right (r theirs sl u : Z) (p p' : R) :
+  (65536 <= r)%Z -> (0 <= theirs)%Z -> (0 <= sl)%Z -> 0 <= p <= 1 -> 65536 * p <= IZR (theirs + sl + 1) ->
+  p' <= IZR r / 65536 * p / (IZR r / 65536 * p + (1 - p)) -> IZR u <= 65536 * p' -> (u <= highest (Some r) sl theirs)%Z.
+Proof.
+  intros Hr Ht Hs Hp HU HP Hu. unfold highest. set (x := Z.min vote_steps (theirs + sl + 1)). assert (X0 : (0 <= x <= 65536)%Z) by (unfold x, vote_steps in *; lia).
+  assert (XP : 65536 * p <= IZR x) by (unfold x; destruct (Z.min_spec vote_steps (theirs + sl + 1)) as [[_ ->]|[_ ->]]; [change (IZR vote_steps) with 65536; lra|auto]).
+  pose proof (IZR_le _ _ Hr) as Rr. destruct X0 as [X0 X1]. pose proof (IZR_le _ _ X0) as RX0. pose proof (IZR_le _ _ X1) as RX1.
+  set (d := (r * x + grown_unit * (vote_steps - x))%Z). assert (D0 : (0 < d)%Z) by (unfold d, grown_unit, vote_steps; nia). pose proof (IZR_lt _ _ D0) as RD.
+  apply Z.le_trans with (vote_steps * (r * x) / d)%Z; [|apply Z.le_max_r]. apply Z.div_le_lower_bound; auto. apply le_IZR. rewrite !mult_IZR. change (IZR vote_steps) with 65536.
+  assert (DE : IZR d = IZR r * IZR x + 65536 * (65536 - IZR x)) by (unfold d; rewrite plus_IZR, !mult_IZR, minus_IZR; reflexivity).
+  assert (G : 0 < IZR r / 65536 * p + (1 - p)) by nra.
+  assert (K : 65536 * p' * (IZR r / 65536 * p + (1 - p)) <= IZR r * p).
+  { apply (Rmult_le_compat_r (IZR r / 65536 * p + (1 - p))) in HP; [|lra]. unfold Rdiv at 2 in HP. rewrite Rmult_assoc, Rinv_l, Rmult_1_r in HP by lra. lra. }
+  rewrite DE. apply Rle_trans with ((IZR r * IZR x + 65536 * (65536 - IZR x)) * (65536 * p')); [apply Rmult_le_compat_l; [rewrite <- DE; lra|auto]|].
+  destruct (Rle_lt_dec p' 0) as [Q|Q]; [assert (0 <= IZR r * IZR x + 65536 * (65536 - IZR x)) by (rewrite <- DE; lra); nra|].
+  (* r x (1 - p') >= 65536 (65536 - x) p', and the left side grows with x *)
+  assert (P1 : p' <= 1).
+  { apply (Rmult_le_reg_r (IZR r / 65536 * p + (1 - p))); auto. nra. }
+  assert (K2 : p' * (65536 * (1 - p)) <= IZR r * p * (1 - p')) by lra.
+  assert (K3 : p' * (65536 * (65536 - IZR x)) <= IZR r * IZR x * (1 - p')).
+  { apply Rle_trans with (p' * (65536 * (65536 - 65536 * p))); [apply Rmult_le_compat_l; lra|].
+    apply Rle_trans with (IZR r * (65536 * p) * (1 - p')); [lra|]. apply Rmult_le_compat_r; [lra|]. apply Rmult_le_compat_l; lra. }
+  lra.
+Qed.

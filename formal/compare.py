@@ -210,7 +210,12 @@ class Comparison:
         self.answers = self.differ = 0
 
     def add(
-        self, what: str, ballots: Ballots | StackedCounts, stated: dict[str, Any], budgets: list[Budget], broken: Any = None
+        self,
+        what: str,
+        ballots: Ballots | StackedCounts,
+        stated: dict[str, Any],
+        budgets: list[Budget],
+        broken: Any = None,
     ) -> None:
         """Compares recount and extracted checker about these statements, and ``broken`` with both if it is given."""
         extracted, again = ask_checker(ballots, stated, budgets), recounted(ballots, stated, budgets)

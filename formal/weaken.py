@@ -63,8 +63,12 @@ WEAKENED = [
     ("two levels: a vote moves by a third of w", "TwoLevelsReal", "(B * exp y) C' - apart A B C) <= w / 2.", "(B * exp y) C' - apart A B C) <= w / 3.", ["TwoLevelsReal"]),
     ("two levels: odds grow by half", "TwoLevelsReal", "(E * exp x) / Q' <= exp w * (E / Q) /\\", "(E * exp x) / Q' <= exp (w / 2) * (E / Q) /\\", ["TwoLevelsReal"]),
     ("only if: limits may be negative", "Exact", "match n with Some m => 0 <= m | None => True end.", "match n with Some m => True | None => True end.", ["Exact"]),
-    ("only if: a change less", "Exact", "~ withstands V C P doubt a n ->", "withstands V C P doubt a n ->", ["Exact"]),
+    ("only if: also where the test holds", "Exact", "~ withstands V C P doubt a n ->", "withstands V C P doubt a n ->", ["Exact"]),
     ("graphs with loops: groups of one node are not reached", "GraphTask", "tier_of V i <> Reached -> forall x, h x = i -> node G x = None\n    }.", "tier_of V i = Unlisted -> forall x, h x = i -> node G x = None\n    }.", ["GraphTask"]),
+    ("stacked votes, many targets: a pair touches one", "StackedBroken", "total_of id (fun v => Z.of_nat (length (here id id_eq v l))) broken <= 2 * Z.of_nat (length l)).", "total_of id (fun v => Z.of_nat (length (here id id_eq v l))) broken <= Z.of_nat (length l)).", ["StackedBroken"]),
+    ("stacked votes, many targets: a need is the radius", "StackedChecker", "then structure else radius) + 1).", "then structure else radius) + 2).", ["StackedChecker", "StackedProofs", "StackedGraph", "StackedBroken"]),
+    ("possible classes: ties are forgotten", "Possible", "P j + standing V j + tie j k - P k", "P j + standing V j + 1 - P k", ["Possible"]),
+    ("possible classes: unstable ballots are not k's", "Possible", "- standing V k - conceded V - doubt - won)", "- standing V k - doubt - won)", ["Possible"]),
     ("numbers: a sum may wrap round", "Overflow", "(x < 0 <-> 0 <= s) /\\ (y < 0 <-> 0 <= s).", "(x < 0 <-> 0 <= s) /\\ (y < 0 <-> 0 <= s) /\\ x = y.", ["Overflow"]),
     ("numbers: products are not tried", "Overflow", "product_is_right (x y p : Z) : Prop := Z.quot p x = y", "product_is_right (x y p : Z) : Prop := x = x", ["Overflow"]),
 ]  # fmt: skip

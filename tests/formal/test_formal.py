@@ -24,6 +24,7 @@ from formal.compare import (
 )
 
 FORMAL = Path(__file__).resolve().parents[2] / "formal"
+MAKE = ["flock", ".lock", "make", "-j2"]  # tests run side by side, and one at a time may build
 without_coq = pytest.mark.skipif(
     shutil.which("coqc") is None or shutil.which("ocamlfind") is None,
     reason="coqc or ocamlfind is missing (Debian: apt-get install coq ocaml-findlib)",
@@ -32,7 +33,7 @@ without_coq = pytest.mark.skipif(
 
 @without_coq
 def test_every_proof_is_accepted_and_rests_on_no_axiom():
-    done = subprocess.run(["make", "-j2", "all"], cwd=FORMAL, capture_output=True, text=True)
+    done = subprocess.run([*MAKE, "all"], cwd=FORMAL, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     lines = (FORMAL / "assumptions.txt").read_text().splitlines()
     assert lines
@@ -44,7 +45,7 @@ def checker():
     """The program, built; without Coq there is none."""
     if shutil.which("coqc") is None or shutil.which("ocamlfind") is None:
         pytest.skip("coqc or ocamlfind is missing (Debian: apt-get install coq ocaml-findlib)")
-    subprocess.run(["make", "-j2", "agnncheck"], cwd=FORMAL, capture_output=True, check=True)
+    subprocess.run([*MAKE, "agnncheck"], cwd=FORMAL, capture_output=True, check=True)
     return extracted.find_checker()
 
 
