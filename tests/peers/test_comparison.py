@@ -17,6 +17,7 @@ from agnncert.certificates.budget import Budget
 from agnncert.errors import BudgetError, DivisionError, GraphError, SettingsError
 from agnncert.report.figures import laid_out
 from agnncert_peers.compared import Comparison, _usual_defences
+from agnncert_peers.defences import defence_named
 from agnncert_peers.deletions import BiRS
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN
 from agnncert_peers.threat import Threat
@@ -55,12 +56,31 @@ def test_every_defence_and_all_references_get_a_row(compared):
     assert names == [
         "undefended",
         "graph-free MLP",
+        "graph-free, cross-fitted",
         "majority class",
         "prediction without edges",
         "edge-centric(T=9)",
         "node-centric(T=9)",
         "bi-rs(p_edge=0.4, p_node=0.5)",
     ]
+
+
+def test_stacked_votes_stand_beside_the_models_that_they_begin_with(data, tmp_path):
+    defence = defence_named("stacked", "node", {"epochs": 20})
+    settings = {"sizes": [0, 1, 2], "folder": tmp_path, **QUICK}
+    comparison = ac.compare(data, [defence], **settings)
+    row, control = row_of(comparison, "stacked-votes"), row_of(comparison, "graph-free, cross-fitted")
+    certificate = next(
+        found for file in tmp_path.glob("*.cert")
+        if (found := ac.load_certificate(file)).claim.method == "stacked-votes"
+    )  # fmt: skip
+    right = certificate.label == certificate.truth
+    assert row["certified"] == [(right & (certificate.structure_radius >= size)).mean() for size in (0, 1, 2)]
+    assert len(set(control["certified"])) == 1
+    assert control["guarantee"] == "deterministic: reads no edges"
+    assert control["accuracy"] == row_of(comparison, "prediction without edges")["accuracy"]  # the same five models
+    with pytest.raises(SettingsError, match="classify nodes"):
+        defence_named("stacked", "graph", {})
 
 
 def test_numbers_are_those_of_the_certificates(compared, data):

@@ -1,5 +1,6 @@
 """Rows of a comparison: controls certify what they can prove, votes are named, and envelopes are called envelopes."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -55,10 +56,29 @@ def test_controls_of_graphs_stand_before_the_defences(designed):
         "size only, nodes",
         "size only, edges",
         "bag of nodes, voting",
+        "sums of node features",
         "edge-centric(T=12), for size 1",
         "edge-centric(T=12), for size 4",
     ]
-    assert [row["control"] for row in designed[0].rows] == [True] * 6 + [False] * 2
+    assert [row["control"] for row in designed[0].rows] == [True] * 7 + [False] * 2
+
+
+def test_what_is_possible_for_classifiers_of_node_types_stands_below_the_table(graphs):
+    typed = copy.deepcopy(graphs)
+    for graph in typed:
+        graph.x = torch.eye(3)[torch.arange(graph.num_nodes) % 3]  # the number of nodes decides
+    settings = {"sizes": [0, 2], "against": "injection", **QUICK}
+    found = ac.compare(typed, [ac.NodeCentric(3)], **settings)
+    histogram = row_of(found, "sums of node features")
+    assert found.ceiling[0] >= histogram["certified"][0]
+    assert found.ceiling[1] < found.ceiling[0]
+    assert histogram["certified"][1] == 0.0
+    told = "At most this % is possible for any classifier that reads how many nodes of each type"
+    assert told in str(found)
+    assert f"{100 * found.ceiling[1]:.1f} at 2" in str(found)
+    edges = ac.compare(typed, [ac.NodeCentric(3)], **{**settings, "against": "edges"})
+    assert set(row_of(edges, "sums of node features")["certified"]) == {histogram["accuracy"]}
+    assert edges.ceiling == (found.ceiling[0],) * 2
 
 
 def test_each_design_size_has_a_row_with_the_vote_that_its_certificate_states(designed, graphs):

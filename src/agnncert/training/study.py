@@ -23,6 +23,7 @@ from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.graph import Task
 from agnncert.graphs.targets import CanonicalData, Targets, target_rows
 from agnncert.models.build import build_model
+from agnncert.models.stacked import StackedVotes
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, rare_class
@@ -32,7 +33,7 @@ from agnncert.training.settings import Against
 from agnncert.training.setup import require_vote
 
 BaseModel: TypeAlias = str | torch.nn.Module | Callable[[], torch.nn.Module]
-Defence: TypeAlias = Division | RandomDefence | str
+Defence: TypeAlias = Division | RandomDefence | StackedVotes | str
 # Models without a defence, beside which a defence is shown.
 GRAPH_FREE, UNDEFENDED, MAJORITY = "graph-free MLP", "undefended", "majority class"
 
@@ -75,7 +76,7 @@ class Study:
             return
         if self.vote is not None and self.design_size is not None:
             raise SettingsError("a vote is given, or chosen for a design size: leave one of the two out.")
-        if isinstance(self.defence, str | RandomDefence):
+        if isinstance(self.defence, str | RandomDefence | StackedVotes):
             raise SettingsError(f"{self.defence} adds up no ballots: a vote, or a design size, needs a division.")
         if self.design_size is not None:
             require_choice(self.defence, self.design_size)
@@ -99,7 +100,7 @@ class Study:
     @property
     def division(self) -> Division:
         """The defence; raises SettingsError if it is not a division."""
-        if isinstance(self.defence, str | RandomDefence):
+        if isinstance(self.defence, str | RandomDefence | StackedVotes):
             raise SettingsError(f"{self.defence} divides no graph: a division is needed here.")
         return self.defence
 

@@ -24,18 +24,20 @@ from agnncert.engine.call import require_kinds
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.graphs.graph import Task, infer_task
 from agnncert.models.build import count_classes
+from agnncert.models.stacked import StackedVotes
 from agnncert.progress import OnProgress, Progress
 from agnncert.proving.measures import MEASURES
 from agnncert.report.figures import FORMATS, Curve, Panel, draw_panels, laid_out
 from agnncert.storage import write_atomic
 from agnncert.training.setup import require_vote
 from agnncert.training.size_control import SIZE_ONLY, SizedGraphs
-from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Study
-from agnncert_peers.control_rows import ABOUT, bag_row, no_edges_row, size_row
+from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Study, part_rows
+from agnncert_peers.ceilings import Changes, ceiling, type_counts
+from agnncert_peers.control_rows import ABOUT, bag_row, histogram_row, no_edges_row, size_row
 from agnncert_peers.defences import defence_named
 from agnncert_peers.runner import Outcome, Row, make_study, row_of, run, vote_in_words
 from agnncert_peers.smoothing import Smoothing
-from agnncert_peers.threat import BAG_OF_NODES, Threat
+from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, Threat
 
 Voted: TypeAlias = Defence | tuple[Division, VotingRule]
 
@@ -44,6 +46,7 @@ log = logging.getLogger(__name__)
 TIE = 1e-12  # shares that differ by no more are equal
 SIZES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150)
 FEW_SIZES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14)  # for edges and features, where every mix is tried
+MOST_TYPES = 100  # of nodes, for a ceiling
 FIGURES = (".svg", ".pdf", ".png")
 # Line and remark in a figure, by guarantee: dashed if it is probabilistic, dotted if there is none.
 _WORDS = {
@@ -88,6 +91,8 @@ class Comparison:
             the same model) and ``cost_in_forwards`` (the time of certifying, in forward passes).
         measure: What tables and figures show: "accuracy", "balanced", "recall" or "precision".
         label: The class whose recall or precision that is.
+        ceiling: Graphs: what any classifier of the types of nodes can certify on these targets at each size, at most
+            (``agnncert_peers.ceilings``); None if it is not computed.
     """
 
     data: str
@@ -98,6 +103,7 @@ class Comparison:
     rows: tuple[Row, ...]
     measure: str = "accuracy"
     label: int | None = None
+    ceiling: tuple[float, ...] | None = None
 
     def by(self, measure: str, label: int | None = None) -> "Comparison":
         """The same comparison, shown by another measure: "accuracy", "balanced", or "recall" or "precision" of a class.
@@ -140,11 +146,16 @@ class Comparison:
             for row in self.rows
             if not row.get("converged", True)
         ]
-        return (
-            [f"{row['defence']}: {self._judged(row)}." for row in self.rows if not row["control"]]
-            + self._sets()
-            + early
-        )
+        judged = [f"{row['defence']}: {self._judged(row)}." for row in self.rows if not row["control"]]
+        return [*judged, *self._sets(), *self._possible(), *early]
+
+    def _possible(self) -> list[str]:
+        """A sentence about the ceiling, if there is one."""
+        if self.ceiling is None or self.measure != "accuracy":
+            return []
+        most = ", ".join(f"{100 * share:.1f} at {size}" for share, size in zip(self.ceiling, self.sizes, strict=True))
+        what = "any classifier that reads how many nodes of each type a graph has, and no edges"
+        return [f"At most this % is possible for {what}: {most}."]
 
     def _sets(self) -> list[str]:
         """A sentence about the labels that an attack could give a target, if rows say how many they are."""
@@ -300,7 +311,8 @@ def compare(
         defences: Divisions (``EdgeCentric``, ``NodeCentric``, ``ac.baselines.GNNCertE``; your own, if
             ``model`` is trained) and
             smoothing defences (``ac.baselines.BiRS``, ``SparseRS``, ``RS``), by name or in a list; those that
-            cover the attack, with their usual settings, when not given. A division may come with its vote, as a pair:
+            cover the attack, with their usual settings, when not given. ``StackedVotes(size=…)`` trains its own
+            MLPs. A division may come with its vote, as a pair:
             ``(ac.PerNeighbour(), ac.VotingRule(prior=5))``.
         against: ``"edges"``, ``"injection"``, ``"features"`` or ``"edges and features"``.
         sizes: Attack sizes; what a size counts is in ``Comparison.threat.unit``.
@@ -318,9 +330,10 @@ def compare(
         model_args: Settings of a base model that is named, on top of the recipe for the data.
         fit: Settings of training (``ac.fit``), on top of the recipe for the data.
         references: Whether to add controls that every defence should beat: the undefended model; an MLP that reads no
-            edges; the majority class, which no attack can change. Nodes: the best prediction of a defended model
-            without edges. Graphs: a class by number of nodes, or of edges, and a vote of all nodes by their features;
-            these are chosen for the design size, or without one for each size (an envelope).
+            edges; the majority class, which no attack can change. Nodes: five cross-fitted MLPs together, and the best
+            prediction of a defended model without edges. Graphs: a class by number of nodes, or of edges, and a vote of
+            all nodes by their features, which are chosen for the design size, or without one for each size (an
+            envelope); a classifier of sums of node features.
         targets: Mask or row numbers. Defaults to the test part.
         sampling: Settings of all smoothing defences in place of their own, such as ``{"samples": 1000}``.
         seed: Seed of split (of a named dataset), weights, training and samples.
@@ -351,7 +364,8 @@ def compare(
         }
     entries = _entries(study, chosen, threat, designs)  # raises errors before any work
     if references:
-        known = (UNDEFENDED, GRAPH_FREE, MAJORITY)
+        folds = [CROSS_FITTED] if task == "node" and _enough_to_fold(study) else []
+        known = [UNDEFENDED, GRAPH_FREE, *folds, MAJORITY]
         entries = [*(Entry(name, replace(study, defence=name), control=True) for name in known), *entries]
     kept, begin = None if folder is None else Path(folder), time.perf_counter()
     rows, outcomes, done = list[Row](), dict[str, Outcome](), 0
@@ -376,7 +390,22 @@ def compare(
         rows[len(known) : len(known)] = _controls(study, outcomes, threat, at, designs or at, kept)
         done = len(steps)
     report_progress("")
-    return Comparison(name, task, threat, at, len(study.targets), tuple(rows), study.measure)
+    most = _ceiling(study, threat, at) if references and task == "graph" else None
+    return Comparison(name, task, threat, at, len(study.targets), tuple(rows), study.measure, ceiling=most)
+
+
+def _ceiling(study: Study, threat: Threat, sizes: tuple[int, ...]) -> tuple[float, ...] | None:
+    """The ceiling of classifiers of node types; None if features are no types, because hardly any two are equal."""
+    counts = type_counts([study.data[int(row)] for row in study.targets])
+    if counts.shape[1] > MOST_TYPES:
+        return None
+    changes: dict[str, Changes] = {"edges": "edges", "injection": "injected"}
+    return tuple(ceiling(counts, study.truth, sizes, changes.get(threat.kind, "features")))
+
+
+def _enough_to_fold(study: Study) -> bool:
+    rows = part_rows(study.ready, "train")
+    return rows is not None and len(rows) >= 2 * StackedVotes.folds and part_rows(study.ready, "val") is not None
 
 
 def _controls(
@@ -393,7 +422,7 @@ def _controls(
         return [] if row is None else [row]
     graphs = SizedGraphs.of(study.data, study.measure)
     by_size = [size_row(study, graphs, counts, threat, sizes, designs) for counts in SIZE_ONLY]
-    return [*by_size, bag_row(study, threat, sizes, designs, folder)]
+    return [*by_size, bag_row(study, threat, sizes, designs, folder), histogram_row(study, threat, sizes)]
 
 
 def _checked_sizes(sizes: Iterable[int] | None, threat: Threat) -> tuple[int, ...]:
@@ -466,7 +495,7 @@ def _named(defences: Mapping[str, Voted] | Sequence[Voted]) -> dict[str, tuple[D
         if len(votes) != 1 or not isinstance(votes[0], VotingRule | None):
             raise SettingsError(f'"{name}": expected a defence, or a pair of a division and its VotingRule.')
         known = (GRAPH_FREE, UNDEFENDED, MAJORITY)
-        if not isinstance(defence, Division | Smoothing) and defence not in known:
+        if not isinstance(defence, Division | Smoothing | StackedVotes) and defence not in known:
             raise SettingsError(
                 f'"{name}" is not a defence: expected a division such as NodeCentric(300), or a smoothing defence '
                 "such as ac.baselines.BiRS()."

@@ -4,29 +4,39 @@ The *majority class* is a constant: no attack changes it. A *graph-free* model a
 on neither edges nor other nodes. ``agnncert.training.size_control`` proves what classifiers by size are certified
 against.
 
+**Cross-fitted** models without edges, whose log-probabilities are averaged, are those that stacked votes begin with.
+
+**Sums of node features**, with their means and the number of nodes, are all that a forest or a support vector machine
+reads: the histogram of node types if features are one-hot. Edges cannot alter any of this.
+
 **Bag of nodes.** Each node votes by its own features, with a prior: the division ``PerNeighbour()`` of a graph.
 Its proof is that of ``proving.per_neighbour.per_neighbour_graph``; edges cost nothing.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from agnncert.certificates.rules import VotingRule
-from agnncert.certificates.votes import under_vote
+from agnncert.certificates.votes import FloatArray, under_vote
 from agnncert.divisions.node import PerNeighbour
 from agnncert.graphs.graph import Task
 from agnncert.progress import OnProgress
 from agnncert.proving.evidence import BallotEvidence
-from agnncert.proving.measures import Measures
+from agnncert.proving.measures import Measures, target_weights
 from agnncert.training.rule_search import BallotTable, best_class_prior, joined, window
 from agnncert.training.size_control import SIZE_ONLY, Counted, GraphSizes, SizedGraphs, measures_by_size, size_rule
 from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, Study, measures_of, part_rows
 from agnncert_peers.runner import Outcome, Row, measured_columns, row_of, run, vote_in_words
-from agnncert_peers.threat import BAG_OF_NODES, NO_EDGES, Threat
+from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, HISTOGRAM, NO_EDGES, Threat
 
 ENVELOPE = "chosen for each size"  # the vote of a row that has another classifier at each size
 
@@ -41,6 +51,11 @@ ABOUT: dict[str, dict[Task, str]] = {
     },
     MAJORITY: dict.fromkeys(("node", "graph"), "a constant: nothing can alter it"),
     NO_EDGES: {"node": _OWN},
+    CROSS_FITTED: {"node": _OWN},
+    HISTOGRAM: {
+        "graph": "reads sums of the features of all nodes and no edges: edges cannot alter it, and about changes of "
+        "nodes nothing is proved"
+    },
     SIZE_ONLY["nodes"]: {"graph": "counts nodes: each that is injected or deleted moves it by one, nothing else does"},
     SIZE_ONLY["edges"]: {
         "graph": "counts edges: each that is added or deleted moves it by one, a node by as many as it has; features "
@@ -51,6 +66,32 @@ ABOUT: dict[str, dict[Task, str]] = {
         "cost nothing"
     },
 }
+
+
+def histogram_row(study: Study, threat: Threat, sizes: tuple[int, ...]) -> Row:
+    """Graph task: a classifier of sums of node features, fitted to the training part and chosen on validation."""
+    begin, sums = time.perf_counter(), np.stack([_summed(study.data[k]) for k in range(len(study.data))])
+    train, val = (part_rows(study.ready, part) for part in ("train", "val"))
+    y = np.array([int(study.data[k].y) for k in range(len(sums))])
+    models = [
+        RandomForestClassifier(500, random_state=study.seed), ExtraTreesClassifier(500, random_state=study.seed),
+        *(make_pipeline(StandardScaler(), SVC(C=c, gamma="scale", random_state=study.seed)) for c in (1.0, 10.0)),
+    ]  # fmt: skip
+    weights = [None if rows is None else target_weights(y[rows], study.measure) for rows in (train, val)]
+    best, most = models[0], -1.0
+    for model in models:
+        model.fit(sums[train], y[train])
+        score = 0.0 if weights[1] is None else float(weights[1] @ (model.predict(sums[val]) == y[val]))
+        best, most = (model, score) if score > most else (best, most)
+    label = np.asarray(best.predict(sums[study.targets]), dtype=np.int64)
+    guarantee = "deterministic: reads no edges"
+    outcome = Outcome(HISTOGRAM, guarantee, label, None, 0, time.perf_counter() - begin, 0.0, 0.0)
+    return row_of(study, outcome, threat, sizes, HISTOGRAM, control=True)
+
+
+def _summed(graph: Any) -> FloatArray:
+    x = graph.x.double().numpy()
+    return np.concatenate([x.sum(axis=0), x.mean(axis=0), [len(x)]])
 
 
 def nearest(designs: Sequence[int], size: int) -> int:

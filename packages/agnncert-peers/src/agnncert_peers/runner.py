@@ -5,6 +5,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,16 +16,19 @@ import torch
 
 from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
+from agnncert.certifier import certify
 from agnncert.datasets.splits import dataset_digest
 from agnncert.errors import ModelContractError, SettingsError
 from agnncert.graphs.targets import CanonicalData, target_rows
 from agnncert.models.digest import model_digest
+from agnncert.models.stacked import StackedVotes
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.measures import Measures, measured, own_or_any, target_weights
 from agnncert.proving.stacked import StackedEvidence
 from agnncert.storage import write_atomic
 from agnncert.training.choose_rule import choose_voting_rule, prior_text
+from agnncert.training.loop import fit
 from agnncert.training.recipes import usual_arguments
 from agnncert.training.study import (
     GRAPH_FREE,
@@ -38,7 +42,7 @@ from agnncert.training.study import (
     predict,
 )
 from agnncert_peers.smoothing import Smoothing
-from agnncert_peers.threat import Threat
+from agnncert_peers.threat import CROSS_FITTED, Threat
 
 Row = dict[str, Any]
 
@@ -152,8 +156,42 @@ def run(
     return outcome
 
 
+def _run_stacked(study: Study, training: Path | None, progress: OnProgress | None) -> Outcome:
+    """Stacked votes; or, of these, only the cross-fitted models without edges."""
+    # Of cross-fitted models alone the small networks are not used.
+    defence = study.defence if isinstance(study.defence, StackedVotes) else StackedVotes(epochs=1)
+    args: dict[str, Any] = {"seed": study.seed, **study.fit_args}
+    begin = time.perf_counter()
+    model: Any = fit(study.new_model("mlp"), study.data, defence, checkpoint=training, progress=progress, **args)
+    common = {"seconds_training": time.perf_counter() - begin, "record": model.training_record}
+    graph, begin = study.chosen.graph, time.perf_counter()
+    with torch.no_grad():
+        own = model.own_logits(graph.x.to(torch.get_default_dtype())).argmax(dim=1).numpy()
+    seconds = time.perf_counter() - begin
+    label = own[study.chosen.places]
+    if study.defence == CROSS_FITTED:
+        guarantee = "deterministic: reads no edges"
+        return Outcome(
+            CROSS_FITTED, guarantee, label, None, len(model.own), common["seconds_training"], seconds, seconds
+        )
+    plain = predict(study, model, repeats=3)
+    rows: Any = part_rows(study.ready, "val")  # which fit has asked for
+    held_out = replace(study, targets=rows)
+    score = float(target_weights(held_out.truth, study.measure) @ (own[held_out.chosen.places] == held_out.truth))
+    begin = time.perf_counter()
+    certificate = certify(model, study.ready, model.defence, study.targets)
+    seconds = time.perf_counter() - begin
+    return Outcome(
+        str(study.defence), _guarantee(certificate), certificate.label, certificate, 1, seconds_certification=seconds,
+        seconds_forward=plain.seconds, plain=plain.label, edgeless=label,
+        edgeless_score=score, **common,
+    )  # fmt: skip
+
+
 def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_training: bool) -> Outcome:
     training, counting = (None if stem is None else stem.with_suffix(kind) for kind in (".training", ".counts"))
+    if study.defence == CROSS_FITTED or isinstance(study.defence, StackedVotes):
+        return _run_stacked(study, training, progress)
     model = study.new_model("mlp" if study.defence == GRAPH_FREE else None)
     fit_for = None if plain_training or isinstance(study.defence, str) else study.defence
     record = fit_model(study, model, fit_for, training, progress)

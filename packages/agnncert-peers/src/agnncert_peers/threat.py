@@ -15,6 +15,7 @@ from agnncert.training.study import GRAPH_FREE, MAJORITY
 
 # Controls, beside those of ``agnncert.training.study``.
 NO_EDGES, BAG_OF_NODES = "prediction without edges", "bag of nodes, voting"
+CROSS_FITTED, HISTOGRAM = "graph-free, cross-fitted", "sums of node features"
 
 KINDS = ("edges", "injection", "features", "edges and features")
 
@@ -99,5 +100,5 @@ class Threat:
 
         A model without edges does not depend on edges and other nodes.
         """
-        free = model in (GRAPH_FREE, NO_EDGES) and self.leaves_graph_free(task)
+        free = model in (GRAPH_FREE, NO_EDGES, CROSS_FITTED, HISTOGRAM) and self.leaves_graph_free(task)
         return np.full(num_targets, math.inf if model == MAJORITY or free else 0.0)
