@@ -94,7 +94,7 @@ def fit_stacked(
     if data.y is None or getattr(data, "train_mask", None) is None or getattr(data, "val_mask", None) is None:
         raise DatasetError("stacked votes are trained on y, train_mask and val_mask: the data lacks one of them.")
     classes = count_classes(data)
-    own, out_of_fold = _cross_fit(model, data, defence, fit_one, seed, report_progress)
+    own, out_of_fold = cross_fit(model, data, defence, fit_one, seed, report_progress)
     channels = _edge_channels(data, defence)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -126,13 +126,13 @@ def fit_stacked(
     return best.eval()
 
 
-def _cross_fit(
+def cross_fit(
     model: nn.Module | None,
     data: Data,
     defence: StackedVotes,
     fit_one: Callable[[nn.Module, Data, int], nn.Module],
-    seed: int,
-    report_progress: Callable[[str, float], None],
+    seed: int = 0,
+    report_progress: Callable[[str, float], None] = lambda step, done: None,
 ) -> tuple[list[nn.Module], Tensor | None]:
     """One model for each fold, and the logits of each training node by the model that has not seen it."""
     if model is None:
@@ -145,14 +145,10 @@ def _cross_fit(
     models, out_of_fold = [], torch.zeros(0)
     for k in range(defence.folds):
         report_progress("models without edges", k / defence.folds)
-        part = Data(
-            x=data.x, edge_index=torch.zeros((2, 0), dtype=torch.int64), y=data.y, val_mask=data.val_mask,
-            train_mask=data.train_mask.clone(),
-        )  # fmt: skip
-        part.train_mask[rows[fold == k]] = False
-        keep = (part.train_mask | part.val_mask).nonzero().view(-1)
-        part = Data(x=part.x[keep], edge_index=part.edge_index, y=part.y[keep], train_mask=part.train_mask[keep],
-                    val_mask=part.val_mask[keep])  # fmt: skip
+        train, val = data.train_mask.clone(), data.val_mask
+        train[rows[fold == k]] = False
+        keep, none = (train | val).nonzero().view(-1), torch.zeros((2, 0), dtype=torch.int64)
+        part = Data(x=data.x[keep], edge_index=none, y=data.y[keep], train_mask=train[keep], val_mask=val[keep])
         number = seed * defence.folds + k
         one = fit_one(GraphFree(_fresh(model, number)), part, number).eval()
         single = StackedModel([one], count_classes(data), 0, StackedVotes())
@@ -171,9 +167,8 @@ def _fresh(model: nn.Module, seed: int) -> nn.Module:
     if not config:
         return copy.deepcopy(model)
     fresh = build_from_config({**config, "seed": seed})
-    for name in ("scaling",):
-        if getattr(model, name, None) is not None:
-            setattr(fresh, name, copy.deepcopy(getattr(model, name)))
+    if getattr(model, "scaling", None) is not None:
+        fresh.scaling = copy.deepcopy(model.scaling)
     return fresh
 
 

@@ -1,0 +1,104 @@
+"""What can be certified at most, and controls that read no edges.
+
+python -m experiments.benchmarks.ceilings [DATASET …] --root .cache/data
+
+Graphs: the ceilings of ``agnncert_peers.ceilings`` on all graphs of a dataset, and the accuracy of a classifier of sums
+of node features, mean of seeds 0, 1 and 2. Nodes: the reference of votes that know the classes of all neighbours, on
+the test nodes of seed 0, beside the cross-fitted models. Rows go to experiments/results/ceilings.jsonl.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import agnncert as ac
+from agnncert.models.stacked import StackedModel
+from agnncert.training.stacked import cross_fit
+from agnncert_peers.ceilings import ceiling, type_counts, votes_reference
+from agnncert_peers.control_rows import histogram_row
+from agnncert_peers.runner import make_study
+from agnncert_peers.threat import Threat
+from experiments.benchmarks.stacked import OWN
+
+ROWS = Path(__file__).parents[1] / "results" / "ceilings.jsonl"
+SIZES = (0, 1, 2, 3, 5, 10)
+GRAPHS = ("mutag", "aids", "proteins", "dd")
+NODES = ("cora-ml", "amazon-c")
+
+
+def of_graphs(name: str, root: str) -> list[dict[str, Any]]:
+    """Ceilings and the control of a dataset of graphs."""
+    data = ac.load_dataset(name, root=root)
+    y = np.array([int(graph.y) for graph in data])
+    counts = type_counts([kinds(graph) for graph in data])
+    number = counts.sum(axis=1, keepdims=True)
+    rows = [
+        {"dataset": name, "what": what, "possible": ceiling(statistic, y, SIZES, changes)}
+        for what, statistic, changes in (
+            ("node types, any change of nodes", counts, "any"),
+            ("node types, nodes injected or deleted", counts, "structure"),
+            ("number of nodes", number, "structure"),
+        )
+    ]
+    for seed in range(3):
+        graphs = ac.load_dataset(name, root=root, seed=seed)
+        found = histogram_row(make_study(graphs, seed=seed), Threat("edges"), (0,))
+        rows.append({"dataset": name, "what": found["defence"], "seed": seed, "accuracy": found["accuracy"]})
+    return rows
+
+
+def kinds(graph: Any) -> Any:
+    """The graph with the types of its nodes alone: the columns of zeros and ones."""
+    one_hot = ((graph.x == 0) | (graph.x == 1)).all(dim=0)
+    return type("Typed", (), {"x": graph.x[:, one_hot], "num_nodes": graph.num_nodes})
+
+
+def of_nodes(name: str, root: str) -> list[dict[str, Any]]:
+    """The reference of votes on a graph."""
+    data, how = ac.load_dataset(name, root=root, seed=0), OWN[name]
+    base = ac.build_model(
+        "mlp", data, num_layers=2, hidden_channels=how["hidden"], dropout=how["dropout"], norm=how.get("norm")
+    )
+    given = {key: how[key] for key in ("lr", "weight_decay", "epochs")}
+    own, _ = cross_fit(
+        base,
+        data,
+        ac.StackedVotes(),
+        lambda one, part, seed: ac.fit(one, part, None, seed=seed, patience=None, **given),
+    )
+    with torch.no_grad():
+        logits = StackedModel(own, int(data.num_classes), 0, ac.StackedVotes()).own_logits(data.x)
+    src, dst = data.edge_index
+    votes = torch.zeros_like(logits).index_put((dst, data.y[src]), torch.ones(len(src)), accumulate=True)
+    test = data.test_mask.numpy()
+    known = [part.double().numpy()[test] for part in (logits, votes)]
+    found = votes_reference(known[0], known[1], data.y.numpy()[test], SIZES)
+    alone = float((known[0].argmax(axis=1) == data.y.numpy()[test]).mean())
+    return [
+        {
+            "dataset": name,
+            "what": "true classes of all neighbours, reference",
+            "reference": found,
+            "without edges": alone,
+        }
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("datasets", nargs="*", default=[*GRAPHS, *NODES])
+    parser.add_argument("--root", default=".cache/data")
+    args = parser.parse_args()
+    for name in args.datasets:
+        rows = (of_nodes if name in NODES else of_graphs)(name, args.root)
+        with ROWS.open("a") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+        print(*map(json.dumps, rows), sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
