@@ -203,9 +203,9 @@ def test_a_defence_may_bring_its_vote_and_its_row_says_which(nodes):
 
 
 def test_what_is_below_the_majority_class_is_starred_and_said(designed):
-    controls = [{**row, "certified": [0.5, 0.5, 0.5, 0.5]} for row in designed[0].rows[:6]]
+    controls = [{**row, "certified": [0.5, 0.5, 0.5, 0.5]} for row in designed[0].rows[:7]]
     controls[4]["certified"] = [0.75, 0.6, 0.5, 0.5]
-    mine = {**designed[0].rows[6], "defence": "mine"}
+    mine = {**designed[0].rows[7], "defence": "mine"}
 
     def shown(*certified):
         return replace(designed[0], rows=(*controls, {**mine, "certified": list(certified)}))
