@@ -111,7 +111,8 @@ class ByNode(Attacker):
                 both = self.vote(q, sign * self.first[p]) - self.votes[q]
                 sums.append(self.sum[v] + moved + both * inside[q][:, None])
                 changes += [
-                    ("delete" if there else "add", p, k, None) for k, there in zip(q.tolist(), joined[q].tolist(), strict=True)
+                    ("delete" if there else "add", p, k, None)
+                    for k, there in zip(q.tolist(), joined[q].tolist(), strict=True)
                 ]
         return changes, self.prior[v] + self.gates[v] * torch.cat(sums)
 
