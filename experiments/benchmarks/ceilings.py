@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.models.stacked import StackedModel
@@ -34,7 +35,8 @@ def of_graphs(name: str, root: str) -> list[dict[str, Any]]:
     """Ceilings and the control of a dataset of graphs."""
     data = ac.load_dataset(name, root=root)
     y = np.array([int(graph.y) for graph in data])
-    counts = type_counts([kinds(graph) for graph in data])
+    one_hot = torch.stack([((graph.x == 0) | (graph.x == 1)).all(dim=0) for graph in data]).all(dim=0)
+    counts = type_counts([Data(x=graph.x[:, one_hot]) for graph in data])  # columns of zeros and ones
     number = counts.sum(axis=1, keepdims=True)
     rows = [
         {"dataset": name, "what": what, "possible": ceiling(statistic, y, SIZES, changes)}
@@ -49,12 +51,6 @@ def of_graphs(name: str, root: str) -> list[dict[str, Any]]:
         found = histogram_row(make_study(graphs, seed=seed), Threat("edges"), (0,))
         rows.append({"dataset": name, "what": found["defence"], "seed": seed, "accuracy": found["accuracy"]})
     return rows
-
-
-def kinds(graph: Any) -> Any:
-    """The graph with the types of its nodes alone: the columns of zeros and ones."""
-    one_hot = ((graph.x == 0) | (graph.x == 1)).all(dim=0)
-    return type("Typed", (), {"x": graph.x[:, one_hot], "num_nodes": graph.num_nodes})
 
 
 def of_nodes(name: str, root: str) -> list[dict[str, Any]]:
