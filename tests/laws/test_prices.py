@@ -88,6 +88,22 @@ def test_no_attack_on_stacked_votes_costs_less_and_the_bound_of_theorem_10_is_me
     assert finite > 15
 
 
+def near_a_tie() -> None:
+    """A lead of two votes, give or take a few steps: prices count what another machine may round as budgets do."""
+    drawn = next(one for seed in range(99) if len((one := draw(seed, "sum")[1]).which) == 3)
+    leads = Leads(drawn)
+    lead = leads.score[0] - leads.score[0].max()
+    for shift in range(-14, 15):
+        away = np.where(np.arange(drawn.num_classes) == leads.label[0], 0, -lead // STEPS - 2 * STEPS + shift)
+        evidence = replace(drawn, prior=drawn.prior + away)
+        (most,) = evidence.max_certified("add_edges", Budget())
+        assert evidence.cheapest(Prices(add_edges=1)).tolist() == [most + 1]
+
+
+def test_prices_count_rounding_as_budgets_do():
+    near_a_tie()
+
+
 def two_levels() -> StackedEvidence:
     return replace(joined("sum", 3), second=STEPS // 3)
 

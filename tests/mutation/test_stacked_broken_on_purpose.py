@@ -1,11 +1,14 @@
 """Mistakes in the prover of stacked votes, each of which a law must notice."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from agnncert.certificates.stacked import STEPS
 from agnncert.models import stacked as models
 from agnncert.proving import stacked
+from tests.laws import test_prices as prices
 from tests.laws import test_stacked_graphs as graphs
 from tests.laws import test_stacked_votes as votes
 
@@ -108,3 +111,29 @@ def test_a_second_level_that_forgets_what_nodes_move_is_noticed(monkeypatch):
     nodes_of_a_second_level_cost_one_vote(monkeypatch)
     with pytest.raises(AssertionError):
         NODES("two levels")
+
+
+PRICES = prices.test_no_attack_on_stacked_votes_costs_less_and_the_bound_of_theorem_10_is_met
+LINES = [
+    ("lost neighbours cost nothing", PRICES, "sum", "pay(lost, touched - other)", "0"),
+    ("altered neighbours come with new ones", PRICES, "sum", "pay(new, needed - other)", "0"),
+    ("a rival needs one more", PRICES, "sum", "surplus // -np.minimum(step, -1) + 1.0", "surplus // -np.minimum(step, -1) + 2.0"),
+    ("rounding is forgotten", lambda kind: prices.near_a_tie(), "sum", "(rival.votes - self._slack(k))[owner]", "rival.votes[owner]"),
+    ("only as many are altered as are needed", PRICES, "sum", "np.minimum(most, needed), most)", "np.zeros(len(owner)))"),
+    ("the divisor stays", PRICES, "mean", "self.divisor(self.degree[owner] - touched)", "self.divisor(self.degree[owner])"),
+    ("a class that is ahead of the label need not be ahead", LAW, "sum", "found = ~self._stays_ahead(leads, at) | leads.is_label", "found = leads.is_label.copy()"),
+    ("a class is behind itself", LAW, "sum", " & (np.arange(self.num_classes) != k)", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "law", "kind", "old", "new"), LINES, ids=[one[0] for one in LINES])
+def test_a_law_notices_a_broken_line(monkeypatch, mistake, law, kind, old, new):
+    text = Path(stacked.__file__).read_text()
+    assert text.count(old) == 1, f"{old!r} is not there once"
+    names = {"__name__": stacked.__name__}
+    exec(compile(text.replace(old, new), "broken", "exec"), names)
+    for name in ("cheapest", "possible"):
+        monkeypatch.setattr(stacked.StackedEvidence, name, getattr(names["StackedEvidence"], name))
+    monkeypatch.setattr(stacked.Leads, "cheapest", names["Leads"].cheapest)
+    with pytest.raises(AssertionError):
+        law(kind)
