@@ -107,6 +107,17 @@ def test_references_claim_no_more_than_they_can(compared):
     assert plain["guarantee"] == "none"
 
 
+def test_what_the_undefended_model_withstands_is_tried_on_some_targets(data, tmp_path):
+    given = {"sizes": [0, 1], "fit": {"epochs": 2}, "folder": tmp_path}
+    compared = ac.compare(data, [ac.NodeCentric(5)], exact=4, **given)
+    assert compared.remarks()[0].startswith("undefended: correct and exactly robust against 1 edge")
+    assert "of 4 targets" in str(compared)
+    assert ac.compare(data, [ac.NodeCentric(5)], exact=4, **given).exact == compared.exact
+    assert not ac.compare(data, [ac.NodeCentric(5)], **given).exact
+    with pytest.raises(SettingsError, match="exact=4 is for target nodes"):
+        ac.compare(data, [ac.NodeCentric(5)], exact=4, against="features", **given)
+
+
 def test_a_constant_stands_beside_every_defence(compared, data):
     row = row_of(compared[0], "majority")
     constant = int(torch.bincount(data.y[data.train_mask]).argmax())

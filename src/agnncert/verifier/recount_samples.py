@@ -385,6 +385,8 @@ def steps(noise: Noise, budget: Budget, num_targets: int) -> int:
         return num_targets
     edges = budget.add_edges + budget.delete_edges
     nodes = budget.change_features + budget.target_features
+    if nodes and not _noise_on(noise, "_feature"):
+        return num_targets  # nothing is proved about features: the answer is no without any regions
     entries = nodes * noise["num_features"] if nodes and noise["num_features"] else 0  # infinity times 0 is NaN
     if max(edges, entries) > MOST_FLIPS:
         return num_targets

@@ -31,11 +31,12 @@ from agnncert.report.figures import FORMATS, Curve, Panel, draw_panels, laid_out
 from agnncert.storage import write_atomic
 from agnncert.training.setup import require_vote
 from agnncert.training.size_control import SIZE_ONLY, SizedGraphs
-from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Study, part_rows
+from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Study, fit_model, part_rows
 from agnncert_peers.ceilings import Changes, ceiling, type_counts
 from agnncert_peers.control_rows import ABOUT, bag_row, histogram_row, no_edges_row, size_row
 from agnncert_peers.defences import defence_named
-from agnncert_peers.runner import Outcome, Row, make_study, row_of, run, vote_in_words
+from agnncert_peers.exact import exact_robustness
+from agnncert_peers.runner import Outcome, Row, key_of, make_study, row_of, run, vote_in_words
 from agnncert_peers.smoothing import Smoothing
 from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, Threat
 
@@ -93,6 +94,7 @@ class Comparison:
         label: The class whose recall or precision that is.
         ceiling: Graphs: what any classifier of the types of nodes can certify on these targets at each size, at most
             (``agnncert_peers.ceilings``); None if it is not computed.
+        exact: What the undefended model withstands, found by trying everything, in words; empty if nobody asked.
     """
 
     data: str
@@ -104,6 +106,7 @@ class Comparison:
     measure: str = "accuracy"
     label: int | None = None
     ceiling: tuple[float, ...] | None = None
+    exact: str = ""
 
     def by(self, measure: str, label: int | None = None) -> "Comparison":
         """The same comparison, shown by another measure: "accuracy", "balanced", or "recall" or "precision" of a class.
@@ -147,7 +150,8 @@ class Comparison:
             if not row.get("converged", True)
         ]
         judged = [f"{row['defence']}: {self._judged(row)}." for row in self.rows if not row["control"]]
-        return [*judged, *self._sets(), *self._possible(), *early]
+        tried = [f"{self.exact}."] if self.exact else []
+        return [*tried, *judged, *self._sets(), *self._possible(), *early]
 
     def _possible(self) -> list[str]:
         """A sentence about the ceiling, if there is one."""
@@ -294,6 +298,7 @@ def compare(
     model_args: Mapping[str, Any] | None = None,
     fit: Mapping[str, Any] | None = None,
     references: bool = True,
+    exact: int = 0,
     targets: Any = None,
     sampling: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -334,6 +339,9 @@ def compare(
             prediction of a defended model without edges. Graphs: a class by number of nodes, or of edges, and a vote of
             all nodes by their features, which are chosen for the design size, or without one for each size (an
             envelope); a classifier of sums of node features.
+        exact: Node task, against edges: for so many targets, drawn at random, try every edge that could be added or
+            deleted on the undefended model, about which nothing is proved (``exact_robustness``). Takes seconds for
+            each on graphs of a few thousand nodes. The remarks state the outcome.
         targets: Mask or row numbers. Defaults to the test part.
         sampling: Settings of all smoothing defences in place of their own, such as ``{"samples": 1000}``.
         seed: Seed of split (of a named dataset), weights, training and samples.
@@ -352,6 +360,8 @@ def compare(
     at, designs = _checked_sizes(sizes, threat), _checked_designs(size)
     if measure is not None and measure not in MEASURES:
         raise SettingsError(f'measure="{measure}": {did_you_mean(str(measure), MEASURES)}')
+    if exact and (task == "graph" or against != "edges" or not references):
+        raise SettingsError(f'exact={exact} is for target nodes, against="edges" and with references: leave it out.')
     stated = {} if measure is None else {"measure": measure}
     study = make_study(data, targets, model, model_args, {**stated, **(fit or {})}, seed=seed, samples=sampling or {})
     study = replace(study, measure=measure or ("accuracy" if study.rare is None else "balanced"))
@@ -391,7 +401,17 @@ def compare(
         done = len(steps)
     report_progress("")
     most = _ceiling(study, threat, at) if references and task == "graph" else None
-    return Comparison(name, task, threat, at, len(study.targets), tuple(rows), study.measure, ceiling=most)
+    told = _tried(replace(study, defence=UNDEFENDED), exact, kept) if exact else ""
+    return Comparison(name, task, threat, at, len(study.targets), tuple(rows), study.measure, None, most, told)
+
+
+def _tried(study: Study, number: int, folder: Path | None) -> str:
+    """How many of some random targets keep a correct label whichever edge is added or deleted, in words."""
+    model = study.new_model()
+    fit_model(study, model, None)
+    rows = np.random.default_rng(study.seed).permutation(study.targets)[:number]
+    kept = None if folder is None else folder / f"{key_of(study)}-exact.checkpoint"
+    return str(exact_robustness(model.eval(), study.data, np.sort(rows), checkpoint=kept))
 
 
 def _ceiling(study: Study, threat: Threat, sizes: tuple[int, ...]) -> tuple[float, ...] | None:
