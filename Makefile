@@ -28,7 +28,7 @@ demo: $(RUNS)   ## train, certify, attack, verify and report on data that needs 
 	$(BIN)/agnncert demo
 
 test: $(READY)  ## the whole test suite
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 check: $(READY) ## ruff, mypy --strict, import direction
 	$(BIN)/ruff check src packages experiments examples tests

@@ -10,6 +10,7 @@ import pytest
 from agnncert.certificates.budget import Budget
 
 from ..support import tiny
+from ..support.certificates import random_evidence
 from ..support.harness import KINDS, budget_of, evidence, flips, random_cell, random_table
 from ..support.tiny import Cell
 
@@ -119,3 +120,11 @@ def test_one_attacked_graph_is_one_broken_target_in_the_graph_task():
     proof = evidence(kind, graph, [0, 0], [random_table(rng, kind, graph, 0, 3) for _ in range(2)])
     assert proof.broken_at_most(Budget(inject_nodes=np.inf)) == 1
     assert proof.broken_at_most(Budget()) == 0
+
+
+def test_only_the_chosen_graphs_are_counted():
+    proof = random_evidence(np.random.default_rng(0), "edge-centric/graph")
+    holds = proof.holds(Budget(delete_edges=1))
+    assert 0 < holds.sum() < len(holds)
+    assert proof.broken_at_most(Budget(delete_edges=1), among=holds) == 0
+    assert proof.broken_at_most(Budget(delete_edges=1), among=~holds) == 1

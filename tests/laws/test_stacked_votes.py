@@ -13,7 +13,7 @@ import pytest
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.stacked import STEPS
-from agnncert.proving.stacked import Leads, StackedEvidence, Touched
+from agnncert.proving.stacked import Leads, StackedEvidence, Touched, moved_by_nodes
 from agnncert.verifier import recount_stacked as recount
 
 CASES = 250
@@ -207,3 +207,23 @@ def test_a_new_direction_of_an_old_pair_costs_at_most_a_new_neighbour():
             after = [int((a + b) / 2 * STEPS) for a, b in zip(old, new, strict=True)]
             for a in range(3):
                 assert (before[a] - before[k]) - (after[a] - after[k]) <= STEPS
+
+
+@pytest.mark.parametrize("slack", [1, 3])
+def test_the_verifier_moves_votes_through_second_edges_as_far_as_the_prover(slack):
+    """Step by step, allowances for rounding included: one step less in either would pass unseen."""
+    rng = np.random.default_rng(slack)
+    table = np.sort(rng.integers(0, STEPS + 1, (60, 2)), axis=1)
+    table = np.stack([table[:, 0], table[:, 1] - table[:, 0]], axis=1).astype(np.int32)
+    second = STEPS // 3
+    counts = StackedEvidence(
+        prior=np.zeros((20, 2), dtype=np.int64), gate=np.full((20, 2), STEPS), indptr=np.arange(21) * 3, which=np.arange(60),
+        table=table, hubs=np.ones(60, dtype=np.int32), gated=False, by_edge=False, pseudo=0, pseudo_votes=(),
+        second=second, slack=slack,
+    )  # fmt: skip
+    for one in recount.tables_of(counts):
+        for nodes in (1, 2, 5000):
+            pulled = one._pulled(nodes)
+            for k in range(2):
+                moved = moved_by_nodes(one.own.ravel(), one.cast[:, k].ravel(), second, nodes, slack)
+                assert pulled[:, k].ravel().tolist() == moved.tolist()

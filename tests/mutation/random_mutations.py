@@ -5,7 +5,9 @@
 By hand, not part of the test suite: it takes about 20 minutes of processor time. Each mutation is one comparison flipped,
 one whole number off by one, or one term dropped, inside a function. The tests are collected once; then a process is
 forked for each mutation, which gives the functions of the file their mutated instructions and runs the tests that belong
-to the file until one fails. It may use so many seconds of processor time, so that a busy machine changes no outcome.
+to the file until one fails: first those that noticed something in this file before, then the quick ones. What a few
+seconds of tests do not notice is judged by all of them in a second pass. Processor time is limited, not time, so that a
+busy machine changes no outcome.
 Outcomes are rows of ``experiments/results/random-mutations.jsonl``, and a mutation that has one is not tried again.
 Survivors are listed in ``random-mutations.md`` beside it; those for which ``equivalent.json`` has an argument are
 equivalent: no test could tell them apart. At the end, the tests that noticed something run on the code as it is.
@@ -15,7 +17,9 @@ import argparse
 import ast
 import copy
 import gc
+import itertools
 import json
+import math
 import os
 import random
 import resource
@@ -23,6 +27,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,57 +41,48 @@ ROWS = PROJECT / "experiments" / "results" / "random-mutations.jsonl"
 TABLE = ROWS.with_suffix(".md")
 ARGUMENTS = Path(__file__).parent / "equivalent.json"
 
-# One round of tests after the other is run until a test fails: what is quick and close to the file comes first.
-OF_FILES = "tests/golden tests/corpus"
+QUICK = "the quick tests notice nothing"
+FEW_SECONDS = 3  # of processor time, in the first pass
+OF_FILES = ("tests/golden", "tests/corpus")
 OF_BALLOTS = (
-    "tests/unit/proving/test_theorems.py tests/unit/proving/test_evidence.py tests/unit/proving/test_certificate.py",
-    f"{OF_FILES} tests/unit/verifier/test_recount.py",
-    "tests/laws/test_votes.py tests/laws/test_own_groups.py tests/laws/test_collective.py",
-    "tests/laws/test_exhaustive.py",
-)
+    "tests/unit/proving/test_theorems.py", "tests/unit/proving/test_evidence.py", "tests/unit/proving/test_certificate.py",
+    *OF_FILES, "tests/unit/verifier/test_recount.py", "tests/laws/test_votes.py", "tests/laws/test_own_groups.py",
+    "tests/laws/test_collective.py", "tests/laws/test_exhaustive.py",
+)  # fmt: skip
 OF_SAMPLES = (
-    "tests/peers/test_bounds.py tests/peers/test_deletions.py tests/peers/test_flips.py tests/peers/test_samples.py",
-    f"{OF_FILES} tests/unit/verifier/test_recount_samples.py",
-    "tests/peers/test_smoothing.py tests/peers/test_interception.py",
-)
-OF_CHECKS = (
-    "tests/unit/verifier/test_check.py tests/unit/certificates tests/unit/test_verdict.py",
-    f"{OF_FILES} tests/unit/proving/test_evidence.py",
-    "tests/unit/verifier/test_recount.py tests/forger/test_forgeries.py",
-)
+    "tests/peers/test_bounds.py", "tests/peers/test_deletions.py", "tests/peers/test_flips.py",
+    "tests/peers/test_samples.py", *OF_FILES, "tests/unit/verifier/test_recount_samples.py",
+    "tests/peers/test_smoothing.py", "tests/peers/test_interception.py",
+)  # fmt: skip
 OF_RECOUNT = (
-    f"{OF_FILES} tests/unit/proving/test_evidence.py",
-    "tests/unit/verifier/test_recount.py",
-    "tests/forger/test_forgeries.py",
-)
+    *OF_FILES, "tests/unit/proving/test_evidence.py", "tests/unit/verifier/test_recount.py", "tests/forger/test_forgeries.py",
+)  # fmt: skip
+OF_CHECKS = (
+    *OF_RECOUNT, "tests/unit/verifier/test_check.py", "tests/unit/certificates", "tests/unit/test_verdict.py",
+)  # fmt: skip
 OF_RECOUNTED_SAMPLES = (
-    f"{OF_FILES} tests/forger/test_sample_forgeries.py",
-    "tests/unit/verifier/test_recount_samples.py",
-)
+    *OF_FILES, "tests/forger/test_sample_forgeries.py", "tests/unit/verifier/test_recount_samples.py",
+)  # fmt: skip
 OF_STACKED = (
-    "tests/unit/test_stacked.py",
-    f"{OF_FILES} tests/laws/test_stacked_votes.py",
-    "tests/laws/test_stacked_graphs.py",
-)
+    *OF_FILES, "tests/unit/test_stacked.py", "tests/laws/test_stacked_votes.py", "tests/laws/test_stacked_graphs.py",
+)  # fmt: skip
 OF_RECOMPUTATION = (
-    "tests/unit/test_recompute.py tests/corpus",
-    "tests/golden tests/mutation/test_structure_broken_on_purpose.py tests/unit/test_verdict.py",
-    "tests/unit/test_certifier.py tests/forger/test_honest.py tests/forger/test_sample_forgeries.py "
-    "tests/forger/test_forgeries.py",
-)
+    *OF_FILES, "tests/unit/test_recompute.py", "tests/mutation/test_structure_broken_on_purpose.py",
+    "tests/unit/test_verdict.py", "tests/unit/test_certifier.py", "tests/forger/test_honest.py",
+    "tests/forger/test_sample_forgeries.py", "tests/forger/test_forgeries.py",
+)  # fmt: skip
 OF_GUARD = (
-    "tests/unit/engine/test_rounding.py",
-    "tests/unit/engine/test_recheck.py tests/golden",
-    "tests/oracle/test_engines.py",
-)
-OF_COVER = ("tests/unit/engine/test_cover.py", "tests/golden tests/corpus tests/laws/test_exhaustive.py")
-OF_POSSIBLE = ("tests/laws/test_possible.py", "tests/golden tests/unit/proving/test_certificate.py")
+    "tests/golden", "tests/unit/engine/test_rounding.py", "tests/unit/engine/test_recheck.py", "tests/oracle/test_engines.py",
+)  # fmt: skip
+OF_COVER = (*OF_FILES, "tests/unit/engine/test_cover.py", "tests/laws/test_exhaustive.py")
+OF_POSSIBLE = ("tests/golden", "tests/laws/test_possible.py", "tests/unit/proving/test_certificate.py")
+OF_PRICES = ("tests/laws/test_prices.py",)
 OF_MEASURES = ("tests/unit/proving/test_measures.py", "tests/unit/training/test_threshold.py")
 TESTS = {
     "proving/theorems": OF_BALLOTS,
     "proving/per_neighbour": OF_BALLOTS,
     "proving/possible": OF_POSSIBLE,
-    "proving/prices": ("tests/laws/test_prices.py",),
+    "proving/prices": OF_PRICES,
     "proving/evidence": OF_BALLOTS,
     "agnncert_peers/bounds": OF_SAMPLES,
     "agnncert_peers/noise": OF_SAMPLES,
@@ -98,7 +94,7 @@ TESTS = {
     "verifier/recount": OF_RECOUNT,
     "verifier/recount_per_neighbour": OF_RECOUNT,
     "verifier/recount_possible": OF_POSSIBLE,
-    "verifier/recount_prices": ("tests/laws/test_prices.py",),
+    "verifier/recount_prices": OF_PRICES,
     "verifier/recount_samples": OF_RECOUNTED_SAMPLES,
     "verifier/recount_stacked": OF_STACKED,
     "recompute": OF_RECOMPUTATION,
@@ -213,13 +209,21 @@ def all_mutations(file: str) -> dict[Mutation, str]:
     return found
 
 
-def give(file: str, text: str) -> None:
-    """Gives all functions of a file that were imported the instructions of another text of the same lines."""
-    path = str(source_of(file))
+def functions_by_file() -> dict[str, list[FunctionType]]:
+    """All functions of the mutated files that were imported."""
+    found: dict[str, list[FunctionType]] = {str(source_of(file)): [] for file in TESTS}
+    for thing in gc.get_objects():
+        if isinstance(thing, FunctionType) and thing.__code__.co_filename in found:
+            found[thing.__code__.co_filename].append(thing)
+    return found
+
+
+def give(functions: Sequence[FunctionType], path: str, text: str) -> None:
+    """Gives functions of a file the instructions of another text of the same lines."""
     codes = {(code.co_qualname, code.co_firstlineno): code for code in _nested(compile(text, path, "exec"))}
-    for function in [thing for thing in gc.get_objects() if isinstance(thing, FunctionType)]:
+    for function in functions:
         code = codes.get((function.__code__.co_qualname, function.__code__.co_firstlineno))
-        if function.__code__.co_filename == path and code and len(code.co_freevars) == len(function.__closure__ or ()):
+        if code and len(code.co_freevars) == len(function.__closure__ or ()):
             function.__code__ = code
 
 
@@ -233,9 +237,19 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 class Judge:
     """A plugin of pytest that runs the collected tests once for each mutation, in place of once."""
 
-    def __init__(self, drawn: dict[Mutation, str], known: dict[Mutation, str], seconds: int):
-        self.drawn, self.known, self.seconds = drawn, known, seconds
+    def __init__(
+        self,
+        drawn: dict[Mutation, str],
+        known: dict[Mutation, str],
+        passed: set[Mutation],
+        times: dict[str, float],
+        seconds: int,
+        stop: float,
+    ):
+        self.drawn, self.known, self.times, self.seconds = drawn, known, times, seconds
+        self.passed, self.stop = passed, stop
         self.failed: str | None = None
+        self.functions: dict[str, list[FunctionType]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Notes which test failed first."""
@@ -246,21 +260,45 @@ class Judge:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Judges what has no outcome yet; then runs the tests that noticed something on the code as it is."""
         this = commit()
-        for number, (mutation, text) in enumerate(self.drawn.items()):
-            if mutation in self.known:
-                continue
-            begin = time.monotonic()
-            items = _items(session, TESTS[mutation.file])
-            outcome = self.known[mutation] = self.run(items, mutation.file, text)
-            with ROWS.open("a") as rows:
-                rows.write(json.dumps({"mutation": asdict(mutation), "outcome": outcome, "commit": this}) + "\n")
-            print(f"{number:4} {time.monotonic() - begin:5.0f} s  {mutation.key}  =>  {outcome}", flush=True)
+        self.freeze()
+        for few in (True, False):
+            for number, (mutation, text) in enumerate(self.drawn.items()):
+                if mutation in self.known or (few and mutation in self.passed):
+                    continue
+                if _spent() > self.stop:
+                    return True
+                begin = time.monotonic()
+                outcome = self.run(self.items(session, mutation.file, few), mutation.file, text)
+                print(f"{number:4} {time.monotonic() - begin:5.0f} s  {mutation.key}  =>  {outcome}", flush=True)
+                if outcome == "survived" and few:
+                    outcome = QUICK
+                    self.passed.add(mutation)
+                else:
+                    self.known[mutation] = outcome
+                with ROWS.open("a") as rows:
+                    rows.write(json.dumps({"mutation": asdict(mutation), "outcome": outcome, "commit": this}) + "\n")
         noticed = [item for item in session.items if item.nodeid in {self.known[one] for one in self.drawn}]
         file = next(iter(TESTS))
         outcome = self.run(noticed, file, source_of(file).read_text(encoding="utf-8"))
         print(f"the {len(noticed)} tests that noticed something, on the code as it is: {outcome}", flush=True)
         assert outcome == "survived"
         return True
+
+    def freeze(self) -> None:
+        """What is done once, and not in every process: to look through all objects there would copy all memory."""
+        self.functions = functions_by_file()
+        gc.collect()
+        gc.freeze()
+
+    def items(self, session: pytest.Session, file: str, few: bool) -> list[pytest.Item]:
+        """The tests of a file, those that noticed most mutations of it first, then the quick ones."""
+        noticed = Counter(outcome for mutation, outcome in self.known.items() if mutation.file == file)
+        of_file = [item for item in session.items if item.nodeid.startswith(tuple(TESTS[file]))]
+        of_file.sort(key=lambda item: (-noticed[item.nodeid], self.times.get(item.nodeid, 1.0)))
+        if not few:
+            return of_file
+        spent = itertools.accumulate(self.times.get(item.nodeid, 1.0) for item in of_file)
+        return [item for item, seconds in zip(of_file, spent, strict=True) if seconds <= FEW_SECONDS]
 
     def run(self, items: Sequence[pytest.Item], file: str, text: str) -> str:
         """Which of some tests fails first, in a process of its own, if a file has another text; else "survived"."""
@@ -283,7 +321,8 @@ class Judge:
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
         os.dup2(silent, 2)
-        give(file, text)
+        path = str(source_of(file))
+        give(self.functions[path], path, text)
         for item, after in zip(items, [*items[1:], None], strict=True):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=after)
             if self.failed is not None:
@@ -291,41 +330,46 @@ class Judge:
         note.write_text(self.failed or "survived", encoding="utf-8")
 
 
-def _items(session: pytest.Session, rounds: Sequence[str]) -> list[pytest.Item]:
-    """The tests of a file, round by round."""
-    return [
-        item for tests in rounds for place in tests.split() for item in session.items if item.nodeid.startswith(place)
-    ]
-
-
-def write_table(outcomes: dict[Mutation, str], seed: int) -> None:
-    """Writes the survivors, and by how many the others were noticed."""
+def write_table(seed: int) -> None:
+    """Writes the survivors, and which tests noticed the others; the last row of a mutation counts."""
+    rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
+    judged = {Mutation(**row["mutation"]): row for row in rows if row["outcome"] != QUICK}
     arguments = json.loads(ARGUMENTS.read_text(encoding="utf-8")) if ARGUMENTS.is_file() else {}
-    survivors = [mutation for mutation, outcome in outcomes.items() if outcome == "survived"]
+    survivors = [mutation for mutation, row in judged.items() if row["outcome"] == "survived"]
     argued = [mutation for mutation in survivors if mutation.key in arguments]
+    commits = Counter(row["commit"] for row in judged.values())
     lines = [
         "# Mutations drawn at random",
         "",
-        f"`python -m tests.mutation.random_mutations --number {len(outcomes)} --seed {seed}`: one comparison flipped, one whole number off by one, or",
-        "one term dropped, in prover, verifier, recomputation and rounding guard.",
+        f"`python -m tests.mutation.random_mutations --number {len(judged)} --seed {seed}`: one comparison flipped, one whole number off by one, or",
+        "one term dropped, in prover, verifier, recomputation and rounding guard. Lines are those of the commit that was mutated first. Commits: "
+        + ", ".join(f"{commit} ({count} mutations)" for commit, count in commits.items())
+        + ".",
         "",
-        f"{len(outcomes)} mutations: {len(outcomes) - len(survivors)} noticed by a test, {len(argued)} equivalent to the code as it is, "
+        f"{len(judged)} mutations: {len(judged) - len(survivors)} noticed by a test, {len(argued)} equivalent to the code as it is, "
         f"{len(survivors) - len(argued)} survived.",
         "",
-        "| file | line | code | mutation | survived because |",
+        "| survivor | line | code | mutation | survived because |",
         "|---|---|---|---|---|",
     ]
     for m in sorted(survivors, key=lambda m: (m.file, m.line)):
-        before, after = (text.replace("|", "\\|") for text in (m.before, m.after))
-        lines.append(
-            f"| `{m.file}` | {m.line} | `{before}` | `{after}` | {arguments.get(m.key, '**no test notices it**')} |"
-        )
-    lines += ["", "| file | drawn | survived |", "|---|---|---|"]
-    for file in TESTS:
-        of_file = [mutation for mutation in outcomes if mutation.file == file]
-        lines.append(f"| `{file}` | {len(of_file)} | {sum(mutation in survivors for mutation in of_file)} |")
-    TABLE.parent.mkdir(exist_ok=True)
+        why = arguments.get(m.key, "**no test notices it**")
+        lines.append(f"| `{m.file}.{m.function}` | {m.line} | {_cell(m.before)} | {_cell(m.after)} | {why} |")
+    lines += ["", "| noticed | line | code | mutation | by, among others |", "|---|---|---|---|---|"]
+    for m in sorted(judged.keys() - set(survivors), key=lambda m: (m.file, m.line, m.after)):
+        test = judged[m]["outcome"].split("[")[0].replace("tests/", "", 1)
+        lines.append(f"| `{m.file}.{m.function}` | {m.line} | {_cell(m.before)} | {_cell(m.after)} | `{test}` |")
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _cell(code: str) -> str:
+    return "`" + code.replace("|", "\\|") + "`"
+
+
+def _spent() -> float:
+    """Processor time of this process and its children, in seconds."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def commit() -> str:
@@ -342,21 +386,32 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=int, default=300, help="processor time that the tests of one mutation may use"
     )
+    parser.add_argument(
+        "--stop", type=float, default=math.inf, help="go on in another run after so much processor time"
+    )
+    parser.add_argument(
+        "--times", type=Path, help="JSON file with the seconds that tests take, so that quick ones are first"
+    )
     parser.add_argument("--again", action="store_true", help="judge those that survived once more")
     given = parser.parse_args()
     rows = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.is_file() else []
     known = {Mutation(**row["mutation"]): row["outcome"] for row in rows}
+    passed = {one for one, outcome in known.items() if outcome == QUICK}
+    known = {one: outcome for one, outcome in known.items() if outcome != QUICK}
     texts: dict[Mutation, str] = {}
     for file in TESTS:
         texts |= all_mutations(file)
     drawn = random.Random(given.seed).sample(list(texts), given.number)
-    files = dict.fromkeys(place for one in drawn for tests in TESTS[one.file] for place in tests.split())
+    files = dict.fromkeys(place for one in drawn for place in TESTS[one.file])
+    times = json.loads(given.times.read_text()) if given.times else {}
     options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist"]
     os.chdir(PROJECT)
     if given.again:
         known = {one: outcome for one, outcome in known.items() if outcome != "survived"}
-    pytest.main([*options, *files], plugins=[Judge({one: texts[one] for one in drawn}, known, given.seconds)])
-    write_table({mutation: known[mutation] for mutation in drawn}, given.seed)
+    judge = Judge({one: texts[one] for one in drawn}, known, passed, times, given.seconds, given.stop)
+    pytest.main([*options, *files], plugins=[judge])
+    if known.keys() >= set(drawn):
+        write_table(given.seed)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pytest
 
 from agnncert.certificates.budget import Budget
 from agnncert.errors import SettingsError
-from agnncert_peers.bounds import ClassBounds, flip_regions, joint_regions
+from agnncert_peers.bounds import LARGEST_FLIPS, ClassBounds, flip_regions, joint_regions
 from agnncert_peers.noise import FlipNoise
 
 
@@ -145,3 +145,12 @@ def test_no_attack_flips_what_is_certified_from_exact_probabilities(p_add, p_del
             assert (kept | ~reach)[safe].all()
             certified += int(safe.sum()) if add + delete else 0
     assert certified > 100
+
+
+def test_more_flips_than_are_computed_are_not_withstood_on_edges_or_on_features():
+    noise = FlipNoise(p_add=0.3, p_delete=0.3, p_add_feature=0.3, p_delete_feature=0.3, num_features=5)
+    certain = bounds_of(1.0)
+    for kind in ("add_edges", "delete_edges", "add_entries", "delete_entries"):
+        assert noise.withstands(certain, **{kind: 1}).all()
+        assert not noise.withstands(certain, **{kind: LARGEST_FLIPS + 1}).any()
+    assert FlipNoise(p_add=0.3, p_delete=0.3).num_features == 0

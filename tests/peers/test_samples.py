@@ -133,3 +133,10 @@ def test_prices_of_a_smoothed_label_are_exact_for_one_kind_of_change_and_a_bound
     assert possible[0, 0]
     assert not possible[0].all()  # a class that is hardly ever seen stays out of reach for longer
     assert (proof.cheapest(Prices(add_edges=3), label=2) >= proof.cheapest(Prices(add_edges=3))).all()
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 0), (3, 2, 2)], ids=str)
+def test_counts_that_are_no_table_are_refused(shape):
+    counts = np.ones(shape, dtype=np.int64)
+    with pytest.raises(SettingsError, match=r"both must be \[targets, classes\]"):
+        evidence(selection=counts, estimation=counts)

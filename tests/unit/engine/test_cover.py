@@ -91,3 +91,9 @@ def test_a_node_reaches_a_graph_where_it_has_an_edge():
     graph = make_data([(0, 1), (0, 2), (0, 3)], 4)
     check_cover([graph], EdgeCentric(60))
     assert torch.unique(EdgeCentric(60).groups(canonical(graph))).numel() == 3, "three edges in three groups"
+
+
+def test_a_node_without_an_edge_has_no_entry():
+    starts, total = coverage.cover_of_graphs(np.array([0, 2, 0, 1]), np.array([0, 1, 1, 1]), np.array([0, 3]))
+    assert starts.tolist() == [0, 0, 2]
+    assert total.tolist() == [2, 3]

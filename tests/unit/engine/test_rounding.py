@@ -297,6 +297,14 @@ def test_a_deviation_counts_where_it_is_more_than_the_tolerance():
     assert judge(logits, 0.5, deviation)[1].tolist() == [False, False, False]
 
 
+@pytest.mark.parametrize(("strictness", "limit"), [(1, 1 + 1 / 8), (0, 1), (-1, 1 - 1 / 8)])
+def test_machines_may_disagree_by_an_eighth_about_a_deviation(strictness, limit):
+    logits = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    for share, stable in ((0.99, False), (1.01, True)):
+        deviation = torch.tensor([1 / (2 * limit * share)], dtype=torch.float64)
+        assert judge(logits, 0.0, deviation, strictness)[1].tolist() == [stable]
+
+
 def test_widths_of_the_example_are_sparse_until_strangers_come():
     data = wild_data(0)
     assert data.x.size(1) == WIDTH

@@ -171,3 +171,9 @@ def test_print_says_when_accuracy_is_below_a_constant_and_what_becomes_of_the_ra
     assert "below the most frequent class alone (97.0%)" in text
     assert "class 1, 3.0% of them: recall" in text
     assert ac.Certificate is type(certificate_of(evidence))
+
+
+def test_where_nothing_is_counted_no_class_is_rare():
+    for count in ([], [0, 0], [5, 5]):
+        assert rare_class(np.array(count, dtype=np.int64)) is None
+    assert rare_class(np.array([0, 93, 7])) == 2

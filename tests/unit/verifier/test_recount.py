@@ -188,3 +188,22 @@ def test_a_class_without_votes_that_empty_groups_cast_is_a_rival():
     assert piles.label.tolist() == [0]
     assert recount.statements(piles, Budget(delete_edges=5))[0].tolist() == [False]
     assert recount.statements(piles, Budget(delete_edges=4))[0].tolist() == [True]
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.endswith("/node")])
+def test_a_number_of_new_neighbours_that_is_one_off_is_refused(rule, rng):
+    proof = random_evidence(rng, rule, num_targets=60)
+    (piles,) = sort_ballots(proof)
+    stated = certificate_of(proof).new_neighbours
+    assert recount.right_neighbours(piles, stated).all()
+    for off in (-1, 1):
+        assert not recount.right_neighbours(piles, stated + off)[np.isfinite(stated)].any()
+
+
+@pytest.mark.parametrize("lead", [10, 11, 12, 13, 14])
+def test_a_prior_as_large_as_all_votes_is_counted_to_the_last_vote(lead, rng):
+    """With 12 votes in two classes, a prior of 12 is the first that no change of votes outweighs."""
+    proof = random_evidence(rng, "custom/node", 60, 12, 2, unstable=0, vote=VotingRule(prior=[lead, 0]))
+    (piles,) = sort_ballots(proof)
+    assert piles.radius().tolist() == proof.label_and_radius()[1].tolist()
+    assert (piles.radius()[piles.label == 0] == 12).all() == (lead >= 12)

@@ -12,6 +12,7 @@ from agnncert.errors import CertificateError
 from agnncert.proving.certificate import Certificate
 from agnncert.storage import write_sealed
 from agnncert.verdict import verify
+from agnncert.verifier import recount_samples
 from agnncert.verifier.recount_samples import (
     MARGIN,
     MOST_SAMPLES,
@@ -396,3 +397,32 @@ def test_senseless_lists_of_paths_are_refused():
     ]:
         with pytest.raises(CertificateError, match="damaged"):
             check_samples(good | {name: odd}, settings)
+
+
+def test_both_probabilities_give_way_by_two_margins():
+    half = np.array([0.5, 0.5])
+    for lead, stays in ((3.6, False), (4.4, True)):
+        top, other = 0.5 + lead / 2 * recount_samples.MARGIN, 0.5 - lead / 2 * recount_samples.MARGIN
+        assert recount_samples._label_stays(half, half, np.array([top]), np.array([other])).tolist() == [stays]
+
+
+def test_whole_numbers_are_those_that_a_float_holds():
+    for value, whole in (
+        (0, True),
+        (2**53, True),
+        (2**53 + 2, False),
+        (-1, False),
+        (1.5, False),
+        (True, False),
+        ("1", False),
+    ):
+        assert recount_samples._is_whole(value) is whole
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 0), (3, 2, 2), (1, recount_samples.MOST_CLASSES + 1)], ids=str)
+def test_counts_of_another_shape_are_refused_as_such(shape):
+    noise = FlipNoise(p_add=0.1, p_delete=0.4)
+    evidence = SampleEvidence("rs", noise, np.array([[9, 1]]), np.array([[90, 10]]), 0.01)
+    counts = np.ones(shape, dtype=np.int64)
+    with pytest.raises(CertificateError, match="counts are not"):
+        recount_samples.check_samples({"selection": counts, "estimation": counts}, evidence.settings())
