@@ -333,10 +333,11 @@ class Judge:
 def write_table(seed: int) -> None:
     """Writes the survivors, and which tests noticed the others; the last row of a mutation counts."""
     rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
-    judged = {Mutation(**row["mutation"]): row for row in rows if row["outcome"] != QUICK}
+    judged = {Mutation(**row["mutation"]): row for row in rows}
     arguments = json.loads(ARGUMENTS.read_text(encoding="utf-8")) if ARGUMENTS.is_file() else {}
-    survivors = [mutation for mutation, row in judged.items() if row["outcome"] == "survived"]
+    survivors = [mutation for mutation, row in judged.items() if row["outcome"] in ("survived", QUICK)]
     argued = [mutation for mutation in survivors if mutation.key in arguments]
+    opened = [one for one in survivors if judged[one]["outcome"] == QUICK and one not in argued]
     commits = Counter(row["commit"] for row in judged.values())
     lines = [
         "# Mutations drawn at random",
@@ -347,13 +348,14 @@ def write_table(seed: int) -> None:
         + ".",
         "",
         f"{len(judged)} mutations: {len(judged) - len(survivors)} noticed by a test, {len(argued)} equivalent to the code as it is, "
-        f"{len(survivors) - len(argued)} survived.",
+        f"{len(survivors) - len(argued) - len(opened)} survived, {len(opened)} judged by the quick tests of their file alone, "
+        "which notice nothing: **open**.",
         "",
         "| survivor | line | code | mutation | survived because |",
         "|---|---|---|---|---|",
     ]
     for m in sorted(survivors, key=lambda m: (m.file, m.line)):
-        why = arguments.get(m.key, "**no test notices it**")
+        why = arguments.get(m.key, "**open**" if m in opened else "**no test notices it**")
         lines.append(f"| `{m.file}.{m.function}` | {m.line} | {_cell(m.before)} | {_cell(m.after)} | {why} |")
     lines += ["", "| noticed | line | code | mutation | by, among others |", "|---|---|---|---|---|"]
     for m in sorted(judged.keys() - set(survivors), key=lambda m: (m.file, m.line, m.after)):
