@@ -154,3 +154,16 @@ def test_every_example_is_on_the_page_of_examples():
 def test_every_name_of_the_reference_exists(page):
     for name in re.findall(r"^::: ([\w.]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
         assert pkgutil.resolve_name(name) is not None
+
+
+def test_every_dataset_says_where_its_files_come_from():
+    from agnncert.datasets.catalog import SOURCES
+
+    page = (PROJECT / "docs" / "commands" / "datasets.md").read_text("utf-8")
+    for name, source in SOURCES.items():
+        lines = page[page.rindex(f"`{name}`") - 2000 :] if name == "big-vul-matched" else page
+        assert f"`{name}`" in lines
+        assert f"`{source.folder}/raw`" in page
+        assert all(file in page for file in source.files)
+        assert source.url.split("/raw/")[0].replace("{}", "FILE") in page or name.startswith("big-vul")
+    assert "../code.md#big-vul" in page
