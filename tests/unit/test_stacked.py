@@ -9,8 +9,10 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.certificates.file import read_contents, write_contents
+from agnncert.certificates.stacked import STEPS
 from agnncert.errors import DatasetError, ModelContractError, SettingsError
 from agnncert.models.stacked import StackedModel
+from agnncert.proving.stacked import moved_by_nodes
 from agnncert.training.stacked import mark_trusted, with_threshold
 
 QUICK = {"epochs": 15, "patience": None}
@@ -292,3 +294,12 @@ def test_a_model_of_features_that_mixes_rows_is_refused():
     model = ac.fit(Mixing(), data, ac.StackedVotes(folds=2, epochs=5), **QUICK)
     with pytest.raises(ModelContractError):
         ac.certify(model, data, model.defence)
+
+
+def test_label_and_rival_may_be_misread_each_in_its_own_way():
+    # Another machine reads the label's vote one step lower and the rival's one step higher; then ten nodes multiply odds.
+    factor, label, rival = np.exp((STEPS - 16) / STEPS * 10), 1 - 1 / STEPS, 1 / STEPS
+    lost = label - label / (label + factor * (1 - label))
+    won = factor * rival / (factor * rival + 1 - rival) - rival
+    stored = np.array([STEPS]), np.array([0])
+    assert moved_by_nodes(*stored, STEPS - 16, 10, 1)[0] - 2 >= (lost + won) * STEPS  # two steps are in the slack
