@@ -10,7 +10,8 @@ from agnncert.cli.commands import app
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 COMMANDS = [
-    "demo", "datasets", "train", "certify", "verify", "show", "issue", "audit", "attack", "report", "compare", "scan", "serve",
+    "demo", "datasets", "train", "certify", "verify", "show", "issue", "audit", "attack", "report", "card", "cards", "compare",
+    "scan", "serve",
 ]  # fmt: skip
 
 SCRIPT = """
