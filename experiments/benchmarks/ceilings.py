@@ -2,9 +2,10 @@
 
 python -m experiments.benchmarks.ceilings [DATASET …] --root .cache/data
 
-Graphs: the ceilings of ``agnncert_peers.ceilings`` on all graphs of a dataset, and the accuracy of a classifier of sums
-of node features, mean of seeds 0, 1 and 2. Nodes: the reference of votes that know the classes of all neighbours, on
-the test nodes of seed 0, beside the cross-fitted models. Rows go to experiments/results/ceilings.jsonl.
+Graphs: the ceilings of ``agnncert_peers.ceilings`` on all graphs of a dataset. Types of nodes are read from the columns
+with two values, 0 and another one; measured columns are left aside. Beside them the accuracy of a classifier of sums of
+node features, seeds 0, 1 and 2. Nodes: the reference of votes that know the classes of all neighbours, on the test nodes
+of seed 0, beside the cross-fitted models. Rows go to experiments/results/ceilings.jsonl.
 """
 
 import argparse
@@ -35,8 +36,11 @@ def of_graphs(name: str, root: str) -> list[dict[str, Any]]:
     """Ceilings and the control of a dataset of graphs."""
     data = ac.load_dataset(name, root=root)
     y = np.array([int(graph.y) for graph in data])
-    one_hot = torch.stack([((graph.x == 0) | (graph.x == 1)).all(dim=0) for graph in data]).all(dim=0)
-    counts = type_counts([Data(x=graph.x[:, one_hot]) for graph in data])  # columns of zeros and ones
+    most = torch.stack([graph.x.amax(dim=0) for graph in data]).amax(dim=0)
+    marks = torch.stack([((graph.x == 0) | (graph.x == most)).all(dim=0) for graph in data]).all(dim=0)
+    counts = type_counts([Data(x=graph.x[:, marks]) for graph in data])  # columns with 0 and one other value
+    if counts.shape[1] == 1:
+        raise SystemExit(f"{name}: no column of the features marks a type of node.")
     number = counts.sum(axis=1, keepdims=True)
     rows = [
         {"dataset": name, "what": what, "possible": ceiling(statistic, y, SIZES, changes)}
