@@ -24,8 +24,8 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAME", show_default="those that cover the attack",
-            help="edge, node, gated, gnncert-e, gnncert-n, gnncert-en, rs, sparse-rs or bi-rs, with settings as in "
-            "node:num_groups=100 or bi-rs:p_edge=0.7,p_node=0.9. May be repeated.",
+            help="edge, node, gated, gnncert-e, gnncert-n, gnncert-en, rs, sparse-rs, bi-rs or stacked, with settings "
+            "as in node:num_groups=100 or bi-rs:p_edge=0.7,p_node=0.9. May be repeated.",
         ),
     ] = None,
     sizes: Annotated[str | None, typer.Option(metavar="N,N,…", help="Attack sizes to show, such as 0,5,20.")] = None,
