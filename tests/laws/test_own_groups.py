@@ -9,8 +9,11 @@ import pytest
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.rules import VotingRule
+from agnncert.certificates.votes import Votes
 from agnncert.divisions.node import PerNeighbour
 from agnncert.proving import per_neighbour as theorems
+from agnncert.proving.evidence import BallotEvidence
+from agnncert.verifier import recount
 
 from ..support import own_groups, tiny
 from ..support.harness import Score, budget_of, random_cell
@@ -227,3 +230,28 @@ def _dearer(plain):
         return 2 * plain(counted, attack, facts)
 
     return prices
+
+
+@pytest.mark.parametrize(("edges", "broken"), [(1, 0), (2, 2), (3, 3), (4, 4)])
+def test_second_directions_among_targets_break_as_many_as_are_counted(edges, broken):
+    """Four targets, an arc between any two, all votes for class 0: of three votes, two that turn elect class 1.
+
+    Arcs against three that form a triangle turn two votes of three targets, against four in a circle two of all four;
+    two arcs do that at one target only, but there are two ends more. A count that has each change gain one is too small.
+    """
+    pairs = list(itertools.combinations(range(4), 2))
+    group = [k for v in range(4) for k, pair in enumerate(pairs) if v in pair]
+    listed = np.ones(12, dtype=bool)
+    votes = Votes(
+        6, 2, np.full(4, -1, dtype=np.int16), np.ones(4, dtype=bool), np.arange(5) * 3, np.array(group, dtype=np.int32),
+        np.zeros(12, dtype=np.int16), listed, listed,
+    )  # fmt: skip
+    proof = BallotEvidence(
+        votes, "per-pair/node", np.zeros(5, dtype=np.int64), np.zeros(0, dtype=np.int32), one_way=listed,
+        hubs=np.zeros(0, dtype=np.int32),
+    )  # fmt: skip
+    (piles,) = recount.sort_ballots(proof)
+    budget = Budget(add_edges=edges)
+    held, price, touches = recount.statements(piles, budget)
+    assert proof.broken_at_most(budget) == broken
+    assert recount.broken(proof, budget, price, ~held, touches) == broken

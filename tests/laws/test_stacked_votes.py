@@ -227,3 +227,62 @@ def test_the_verifier_moves_votes_through_second_edges_as_far_as_the_prover(slac
             for k in range(2):
                 moved = moved_by_nodes(one.own.ravel(), one.cast[:, k].ravel(), second, nodes, slack)
                 assert pulled[:, k].ravel().tolist() == moved.tolist()
+
+
+@pytest.mark.parametrize("slack", [2, 3])
+@pytest.mark.parametrize("kind", ["sum", "gated", "mean", "mean by edge"])
+def test_the_verifier_allows_for_as_much_rounding_as_the_prover(kind, slack):
+    """The allowance itself, because it is too small for answers about random votes to depend on it."""
+    evidence = replace(joined(kind, 3), slack=slack)
+    leads = Leads(evidence)
+    allowed = np.stack([leads._slack(k) for k in range(3)], axis=1)
+    for table in recount.tables_of(evidence):
+        assert table.doubt.tolist() == allowed[table.rows].tolist()
+        assert table.size == 0 or table.doubt.all()
+
+
+def one_target(prior, gate, pseudo=0, slack=1):
+    """A target without neighbours."""
+    return StackedEvidence(
+        prior=np.array([prior]), gate=np.array([gate]), indptr=np.array([0, 0]), which=np.zeros(0, dtype=np.int64),
+        table=np.zeros((0, len(prior)), dtype=np.int32), hubs=np.zeros(0, dtype=np.int32), gated=True, by_edge=False,
+        pseudo=pseudo, pseudo_votes=(0,) * len(prior) if pseudo else (), slack=slack,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "holds"), [(0, False), (1, False), (2, True), (3, True)])
+def test_any_number_of_new_neighbours_is_withstood_if_each_adds_more_to_the_prior_than_rounding_takes(more, holds):
+    """In a mean, a new neighbour costs its gate and the slack of a gate, and adds its share of the prior's lead."""
+    slack, gate = 2, 5
+    evidence = one_target([gate + 2 * slack + more, 0], [gate, gate], pseudo=10 * STEPS, slack=slack)
+    budget = Budget(add_edges=np.inf)
+    assert evidence.holds(budget).tolist() == [holds]
+    assert recount.holds(evidence, recount.tables_of(evidence), budget).tolist() == [holds]
+
+
+@pytest.mark.parametrize(("label", "votes", "holds"), [(1, 5, True), (1, 4, False), (0, 4, True), (0, 3, False)])
+def test_a_lead_of_the_smallest_part_of_a_vote_is_a_lead_and_a_tie_goes_to_the_smaller_class(label, votes, holds):
+    """Rounding may take 4 votes and 4 parts from this lead of 4 votes and ``votes`` parts."""
+    own = np.arange(2) == label
+    evidence = replace(
+        one_target(4 * own, [1, 1], slack=1), indptr=np.array([0, 1]), which=np.zeros(1, dtype=np.int64),
+        table=(votes * own[None]).astype(np.int32), hubs=np.ones(1, dtype=np.int32),
+    )  # fmt: skip
+    assert evidence.label_and_radius()[0].tolist() == [label]
+    assert evidence.holds(Budget()).tolist() == [holds]
+    assert recount.holds(evidence, recount.tables_of(evidence), Budget()).tolist() == [holds]
+
+
+@pytest.mark.parametrize("slack", [1, 4])
+def test_with_two_levels_the_verifier_counts_the_same(slack):
+    evidence = replace(joined("sum", 2), second=STEPS // 20, slack=slack)
+    tables = recount.tables_of(evidence)
+    several = [Budget(change_features=1), Budget(inject_nodes=1, edges_per_injected=1), Budget(delete_edges=1)]
+    for budget in several:
+        holds = evidence.holds(budget)
+        assert 0 < holds.sum() < len(holds)
+        assert (recount.holds(evidence, tables, budget) == holds).all()
+    for structure, radius in ((False, evidence.label_and_radius()[1]), (True, evidence.structure_radius())):
+        assert recount.right_radius(tables, radius, structure).all()
+        assert not recount.right_radius(tables, radius + 1, structure).any()
+        assert len(set(radius.tolist())) > 2

@@ -10,7 +10,8 @@ seconds of tests do not notice is judged by all of them in a second pass. Proces
 busy machine changes no outcome.
 Outcomes are rows of ``experiments/results/random-mutations.jsonl``, and a mutation that has one is not tried again.
 Survivors are listed in ``random-mutations.md`` beside it; those for which ``equivalent.json`` has an argument are
-equivalent: no test could tell them apart. At the end, the tests that noticed something run on the code as it is.
+equivalent: no test could tell them apart. ``--open`` judges what only quick tests have judged by all tests of its file, on
+the present text; what took the place of an expression that was rewritten since is in ``present.json``. At the end, the tests that noticed something run on the code as it is.
 """
 
 import argparse
@@ -39,6 +40,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 SOURCE = PROJECT / "src" / "agnncert"
 ROWS = PROJECT / "experiments" / "results" / "random-mutations.jsonl"
 TABLE = ROWS.with_suffix(".md")
+PRESENT = Path(__file__).parent / "present.json"
 ARGUMENTS = Path(__file__).parent / "equivalent.json"
 
 QUICK = "the quick tests notice nothing"
@@ -189,12 +191,17 @@ def source_of(file: str) -> Path:
 
 
 def all_mutations(file: str) -> dict[Mutation, str]:
-    """Every mutation of a file, each with the text of the mutated file."""
+    """Every mutation of a file, each with the text of the mutated file; of equal ones in one line the last."""
+    return dict(each_mutation(file))
+
+
+def each_mutation(file: str) -> list[tuple[Mutation, str]]:
+    """As :func:`all_mutations`, with all that are equal."""
     text = source_of(file).read_text(encoding="utf-8")
     starts = [0]
     for line in text.encode().splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    found = {}
+    found = []
     tree = ast.parse(text)
     holders = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     for node in places(tree):  # expressions inside of texts are left out: their places are not known
@@ -205,7 +212,7 @@ def all_mutations(file: str) -> dict[Mutation, str]:
             function = ".".join(one.name for one in holders if one.lineno <= node.lineno <= one.end_lineno)
             made = Mutation(file, function, node.lineno, ast.unparse(node), ast.unparse(other))
             if function and ast.dump(node) != ast.dump(other):
-                found[made] = changed.decode()
+                found.append((made, changed.decode()))
     return found
 
 
@@ -232,6 +239,25 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _nested(constant)
+
+
+def present_places(mutation: Mutation) -> list[tuple[Mutation, str]]:
+    """Where a mutation of an older text can be made now, with the mutated texts.
+
+    The same expression of the same function, unless ``present.json`` says what took its place since; if it is there
+    several times, all of them.
+    """
+    moved = json.loads(PRESENT.read_text(encoding="utf-8"))
+    wanted = moved.get(mutation.key) or [asdict(mutation) | {"in": ""}]
+    found = []
+    for one in wanted:
+        lines = source_of(one["file"]).read_text(encoding="utf-8").splitlines()
+        found += [
+            (made, text) for made, text in each_mutation(one["file"])
+            if (made.function, made.before, made.after) == (one["function"], one["before"], one["after"])
+            and one["in"] in lines[made.line - 1]
+        ]  # fmt: skip
+    return list({text: (made, text) for made, text in found}.values())
 
 
 class Judge:
@@ -330,6 +356,29 @@ class Judge:
         note.write_text(self.failed or "survived", encoding="utf-8")
 
 
+class Again(Judge):
+    """Judges open mutations by all tests of their file, on the present text."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """A mutation is noticed if it is wherever it can be made."""
+        this = commit()
+        self.freeze()
+        for mutation in self.drawn:
+            places = present_places(mutation)
+            seen = [(made, self.run(self.items(session, made.file, False), made.file, text)) for made, text in places]
+            for made, outcome in seen:
+                print(f"{mutation.key} at {made.file}:{made.line}  =>  {outcome}", flush=True)
+            unnoticed = not seen or any(outcome == "survived" for _, outcome in seen)
+            row = {
+                "mutation": asdict(mutation), "outcome": "survived" if unnoticed else seen[0][1], "commit": this,
+                "present": [asdict(made) for made, _ in seen],
+            }  # fmt: skip
+            with ROWS.open("a") as rows:
+                rows.write(json.dumps(row) + "\n")
+        return True
+
+
 def write_table(seed: int) -> None:
     """Writes the survivors, and which tests noticed the others; the last row of a mutation counts."""
     rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
@@ -338,6 +387,7 @@ def write_table(seed: int) -> None:
     survivors = [mutation for mutation, row in judged.items() if row["outcome"] in ("survived", QUICK)]
     argued = [mutation for mutation in survivors if mutation.key in arguments]
     opened = [one for one in survivors if judged[one]["outcome"] == QUICK and one not in argued]
+    later = [one for one, row in judged.items() if "present" in row and one not in survivors]
     commits = Counter(row["commit"] for row in judged.values())
     lines = [
         "# Mutations drawn at random",
@@ -351,6 +401,11 @@ def write_table(seed: int) -> None:
         f"{len(survivors) - len(argued) - len(opened)} survived, {len(opened)} judged by the quick tests of their file alone, "
         "which notice nothing: **open**.",
         "",
+        f"{len(later)} of those that are noticed passed a few seconds of quick tests at first. They were judged again on a "
+        "later text (`--open`) by all tests listed for their file, until one failed; a default in the body of a class by "
+        "editing the file. Where the expression had been rewritten, a mutation of like effect was made of what took its "
+        'place, as `tests/mutation/present.json` says; "now" names it. Every place was noticed. What is called equivalent passed the quick tests and was argued.',
+        "",
         "| survivor | line | code | mutation | survived because |",
         "|---|---|---|---|---|",
     ]
@@ -360,7 +415,13 @@ def write_table(seed: int) -> None:
     lines += ["", "| noticed | line | code | mutation | by, among others |", "|---|---|---|---|---|"]
     for m in sorted(judged.keys() - set(survivors), key=lambda m: (m.file, m.line, m.after)):
         test = judged[m]["outcome"].split("[")[0].replace("tests/", "", 1)
-        lines.append(f"| `{m.file}.{m.function}` | {m.line} | {_cell(m.before)} | {_cell(m.after)} | `{test}` |")
+        now = "; ".join(
+            f"`{one['function']}`, line {one['line']}: {_cell(one['before'])} to {_cell(one['after'])}"
+            for one in judged[m].get("present", [])
+            if (one["function"], one["before"]) != (m.function, m.before)
+        )
+        by = f"`{test}`" + (f"; now {now}" if now else "")
+        lines.append(f"| `{m.file}.{m.function}` | {m.line} | {_cell(m.before)} | {_cell(m.after)} | {by} |")
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -395,19 +456,34 @@ def main() -> None:
         "--times", type=Path, help="JSON file with the seconds that tests take, so that quick ones are first"
     )
     parser.add_argument("--again", action="store_true", help="judge those that survived once more")
+    parser.add_argument(
+        "--open",
+        action="store_true",
+        help="judge those that only quick tests judged, by all tests, on the present text",
+    )
     given = parser.parse_args()
     rows = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.is_file() else []
     known = {Mutation(**row["mutation"]): row["outcome"] for row in rows}
+    known_order = list(known)
     passed = {one for one, outcome in known.items() if outcome == QUICK}
     known = {one: outcome for one, outcome in known.items() if outcome != QUICK}
+    times = json.loads(given.times.read_text()) if given.times else {}
+    options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    os.chdir(PROJECT)
+    if given.open:
+        arguments = json.loads(ARGUMENTS.read_text(encoding="utf-8"))
+        functions = {one for one in passed if not one.function.split(".")[-1][0].isupper()}  # no bodies of classes
+        opened = dict.fromkeys((one for one in known_order if one in functions and one.key not in arguments), "")
+        files = dict.fromkeys(test for one in opened for made, _ in present_places(one) for test in TESTS[made.file])
+        again = Again(opened, known, passed, times, given.seconds, given.stop)
+        pytest.main([*options, *files], plugins=[again])
+        write_table(given.seed)
+        return
     texts: dict[Mutation, str] = {}
     for file in TESTS:
         texts |= all_mutations(file)
     drawn = random.Random(given.seed).sample(list(texts), given.number)
     files = dict.fromkeys(place for one in drawn for place in TESTS[one.file])
-    times = json.loads(given.times.read_text()) if given.times else {}
-    options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    os.chdir(PROJECT)
     if given.again:
         known = {one: outcome for one, outcome in known.items() if outcome != "survived"}
     judge = Judge({one: texts[one] for one in drawn}, known, passed, times, given.seconds, given.stop)

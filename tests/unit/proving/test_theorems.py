@@ -14,6 +14,7 @@ from agnncert.certificates.votes import Votes
 from agnncert.proving.theorems import (
     Reach,
     certified_radius,
+    gain_of_changes,
     largest_amount,
     neighbours_needed,
     tally,
@@ -376,3 +377,14 @@ def test_new_neighbours_beside_unlimited_deletions_are_found_without_a_search(ru
         assert proof.max_certified("add_edges", rest).tolist() == searched.tolist(), (vote, rest)
         found |= set(searched.tolist())
     assert len(found) > 4
+
+
+def test_the_radius_is_the_largest_number_whose_gain_closes_no_margin(rng):
+    """Also with a prior that no change of all 12 votes outweighs: votes for the rival gain it nothing."""
+    for prior in (0, 5, 11, 12, 13):
+        proof = random_evidence(rng, "custom/node", 60, 12, 2, unstable=0, vote=VotingRule(prior=[prior, 0]))
+        counted, _ = proof._block(slice(0, 60))
+        radius = certified_radius(counted)
+        for number in range(13):
+            safe = (counted.margin >= gain_of_changes(counted, number)) | counted.is_label
+            assert safe.all(axis=1).tolist() == (radius >= number).tolist(), (prior, number)

@@ -12,8 +12,11 @@ from agnncert import verdict as verifier
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.rules import RULES, VotingRule
 from agnncert.certificates.votes import Ballots, Votes
+from agnncert.proving.per_neighbour import PER_NEIGHBOUR, _most_gain
+from agnncert.proving.theorems import Amounts
 from agnncert.verdict import verify
 from agnncert.verifier import check, recount, recount_samples
+from agnncert.verifier import recount_per_neighbour as own
 from agnncert.verifier.recount import limits, sort_ballots
 
 from ...support.certificates import certificate_of, random_budget, random_evidence, random_vote
@@ -207,3 +210,27 @@ def test_a_prior_as_large_as_all_votes_is_counted_to_the_last_vote(lead, rng):
     (piles,) = sort_ballots(proof)
     assert piles.radius().tolist() == proof.label_and_radius()[1].tolist()
     assert (piles.radius()[piles.label == 0] == 12).all() == (lead >= 12)
+    for size in (11, 12):
+        assert ((proof.possible(size).sum(axis=1) == 1) == (piles.radius() >= size)).all()
+
+
+@pytest.mark.parametrize("empty", [0, 1, "abstain"])
+@pytest.mark.parametrize("rule", ["per-pair/node", "per-pair/graph"])
+def test_pairs_that_have_one_direction_are_turned_alike(rule, empty, rng):
+    """What added edges gain at each target, and how many changes break it; sums over all targets could hide it."""
+    compared = set()
+    for _ in range(4):
+        vote = VotingRule(empty, rng.integers(-2, 5, 3).tolist())
+        proof = random_evidence(rng, rule, num_targets=40, unstable=0.1, vote=vote)
+        (piles,) = sort_ballots(proof)
+        tally, facts = proof._block(slice(0, 40))
+        for add, delete, alter in itertools.product((1, 2, 4), (0, 1, 3), (0, 2)):
+            budget = Budget(add_edges=add, delete_edges=delete, change_edges=alter)
+            full = limits(piles, budget)
+            gained = own.gain(piles, full)
+            most = _most_gain(tally, PER_NEIGHBOUR[rule](Amounts.of(budget), facts), facts)
+            assert gained.tolist() == most[piles.owner, piles.rival].tolist(), (vote, budget)
+            needed = own.touches_needed(piles, full)
+            assert needed.tolist() == proof._touch_prices(tally, facts, budget).tolist(), (vote, budget)
+            compared |= set(needed.tolist())
+    assert len(compared) > 4
