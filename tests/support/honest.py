@@ -71,7 +71,7 @@ def decisive(model: Any, seed: int) -> Any:
     model = model.double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.copy_(torch.from_numpy(rng.integers(-6, 7, tuple(parameter.shape)) / 4))
+            parameter.copy_(torch.as_tensor(rng.integers(-6, 7, tuple(parameter.shape)) / 4))
     return model
 
 

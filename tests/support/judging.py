@@ -143,6 +143,8 @@ def _stated(draft: Draft) -> dict[str, Any]:
         vote = VotingRule.from_json(told["vote"], told["rule"], told["num_classes"]) if "vote" in told else None
         stated |= {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"]}
         return stated | ({} if vote is None else {"vote": vote.to_json()})
+    if draft.header["kind"] == "stacked":
+        return stated | {"division": draft.claim["division"], "tolerance": draft.claim["tolerance"]}
     counts = {
         name: int(draft[place][:1].sum()) or 1
         for name, place in (("selection", "selection"), ("samples", "estimation"))
