@@ -40,10 +40,11 @@ lean:           ## the wheel without extras in an empty environment: verify and 
 	.ci/lean
 
 ANSWERS ?= 300000
+WEAKENED ?=  # how many weakened definitions to try; all when empty
 formal:         ## check the proofs in Coq, weaken them, build the checker extracted from them, compare it with the verifier (skipped without coq)
 	@if command -v coqc >/dev/null && command -v ocamlfind >/dev/null; then \
 	    $(MAKE) $(RUNS) && $(MAKE) -C formal -j2 all && $(MAKE) -C formal chk && git diff --exit-code formal/assumptions.txt formal/assumptions-reals.txt \
-	    && $(BIN)/python formal/weaken.py && $(BIN)/python -m formal.compare --answers $(ANSWERS); \
+	    && $(BIN)/python formal/weaken.py $(WEAKENED) && $(BIN)/python -m formal.compare --answers $(ANSWERS); \
 	else echo "skipped: coqc or ocamlfind is missing (Debian: apt-get install coq ocaml-findlib)"; fi
 
 bench: $(READY) ## measure speed against one plain forward pass and against T of them
