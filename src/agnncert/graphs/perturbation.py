@@ -1,6 +1,6 @@
 """``Perturbation``: a concrete attack, in node ids. It can be applied to a graph, and knows what it costs."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,35 +109,37 @@ def _distinct(ids: Any) -> list[Id]:
 def least_load(ends: list[list[Id]]) -> int:
     """The most edges that one node brings, if edges between two of these nodes are shared as evenly as possible."""
     load = Counter(nodes[0] for nodes in ends if len(nodes) == 1)
-    shared = [nodes for nodes in ends if len(nodes) == 2]
-    taker: list[Id] = []
-    for nodes in shared:
-        taker.append(min(nodes, key=load.__getitem__))
-        load[taker[-1]] += 1
-    while _hand_on(shared, taker, load):
+    held: dict[Id, dict[int, Id]] = defaultdict(dict)  # which edges a node brings, with the other end of each
+    for edge, (first, second) in enumerate(nodes for nodes in ends if len(nodes) == 2):
+        node, other = (first, second) if load[first] <= load[second] else (second, first)
+        held[node][edge] = other
+        load[node] += 1
+    while _hand_on(held, load):
         pass
     return max(load.values(), default=0)
 
 
-def _hand_on(shared: list[list[Id]], taker: list[Id], load: Counter[Id]) -> bool:
+def _hand_on(held: dict[Id, dict[int, Id]], load: Counter[Id]) -> bool:
     """Relieves one of the nodes with the most edges, if that is possible; says whether it was.
 
     Each edge of a chain goes to its other end, from one of these nodes to one that has at least two edges less.
     """
     most = max(load.values(), default=0)
-    via: dict[Id, int | None] = {node: None for node in load if load[node] == most}
+    via: dict[Id, tuple[Id, int] | None] = {node: None for node in load if load[node] == most}
     queue = list(via)
     for node in queue:
         if load[node] < most - 1:
             load[node] += 1
-            while (edge := via[node]) is not None:
-                taker[edge], node = node, taker[edge]
+            while (step := via[node]) is not None:
+                giver, edge = step
+                del held[giver][edge]
+                held[node][edge] = giver
+                node = giver
             load[node] -= 1
             return True
-        for edge, nodes in enumerate(shared):
-            new = [other for other in nodes if taker[edge] == node and other not in via]
-            via.update(dict.fromkeys(new, edge))
-            queue += new
+        new = {other: (node, edge) for edge, other in held[node].items() if other not in via}
+        via.update(new)
+        queue += new
     return False
 
 

@@ -1,6 +1,8 @@
 """A concrete attack: what it makes of a graph, and what it costs."""
 
 import itertools
+import random
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from torch_geometric.data import Data
 from agnncert.certificates.budget import Budget
 from agnncert.errors import GraphError, IdError
 from agnncert.graphs.graph import canonical
-from agnncert.graphs.perturbation import Perturbation
+from agnncert.graphs.perturbation import Perturbation, least_load
 
 from ...support.graphs import twin_of
 
@@ -263,3 +265,11 @@ def test_features_of_another_width_are_refused_instead_of_spread(features):
 def test_a_change_is_applied_to_one_graph_with_features(thing, found):
     with pytest.raises(GraphError, match=found):
         Perturbation(delete_nodes=[12]).apply(thing)
+
+
+def test_edges_between_injected_nodes_are_shared_as_evenly_as_any_sharing_can():
+    draw = random.Random(0)
+    for _ in range(300):
+        ends = [draw.sample(range(4), draw.choice([1, 2, 2])) for _ in range(draw.randint(0, 7))]
+        takers = itertools.product(*ends)
+        assert least_load(ends) == min(max(Counter(taken).values(), default=0) for taken in takers)
