@@ -88,7 +88,8 @@ def quarterly(live: LiveGraph, truth: dict[int, int], reference: Any, when: floa
         "any decision certified": {str(size): float((certificate.structure_radius >= size).mean()) for size in SIZES},
     }  # fmt: skip
     if reference is not None:
-        spent = [live.spent(name, since=reference) for name in here if name in reference.place][:COMPARED]
+        known = [name for name in here if name in reference.place][:COMPARED]
+        spent = [live.spent(name, since=reference) for name in known]
         budgets = np.array([reference.structure_radius[reference.place[one.target]] for one in spent])
         used = np.array([one.new_neighbours for one in spent])
         some = budgets > 0

@@ -148,7 +148,7 @@ def live() -> list[str]:
         f"| labels that flipped in six years | {replay['flips']:,} |",
         f"| labelled traders at the end: right; certified against 1, 3, 5 ratings | {last['right']:.1%}; "
         + ", ".join(f"{last['certified'][str(size)]:.1%}" for size in fraud_live.SIZES) + " |",
-        f"| at the end, since the last New Year, of 60 labelled traders: label as then; still proved by the certificate of then; mean share of budgets spent | {last['label kept']:.1%}; {last['still proved']:.1%}; {last['budget spent']:.1%} |",
+        f"| at the end, since the last New Year, of {fraud_live.COMPARED} labelled traders: label as then; still proved by the certificate of then; mean share of budgets spent | {last['label kept']:.1%}; {last['still proved']:.1%}; {last['budget spent']:.1%} |",
         f"| decisions that a certificate still proved and that had changed, in all quarters | {wrong} |",
         f"| equal to `certify` from scratch at the end | {'yes' if replay['equal to certify'] and service['equal to certify'] else 'no'} |",
         "",
