@@ -60,6 +60,13 @@ def test_a_senseless_claim_is_refused(cert, field, value):
         Claim.from_json(cert.claim.to_json() | {field: value})
 
 
+@pytest.mark.parametrize("value", [[[]], {"a": [1]}, [{}]])
+def test_nested_values_are_refused_in_every_field(value, cert):
+    for field in cert.claim.to_json():
+        with pytest.raises(CertificateError, match="makes no sense"):
+            Claim.from_json(cert.claim.to_json() | {field: value})
+
+
 def test_a_claim_with_missing_or_unknown_fields_is_refused(cert):
     stored = cert.claim.to_json()
     with pytest.raises(CertificateError, match="fields"):
