@@ -114,7 +114,9 @@ def called(test: Callable[..., None], folder: Path) -> None:
     test(*([folder] if inspect.signature(test).parameters else []))
 
 
-@pytest.mark.parametrize("test", {mutation[3] for mutation in MUTATIONS.values()}, ids=lambda test: test.__name__)
+@pytest.mark.parametrize(
+    "test", list(dict.fromkeys(mutation[3] for mutation in MUTATIONS.values())), ids=lambda test: test.__name__
+)
 def test_as_it_is_every_check_passes(test, tmp_path) -> None:
     called(test, tmp_path)
 
