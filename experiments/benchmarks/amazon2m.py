@@ -21,9 +21,9 @@ import pyarrow as pa
 import torch
 from pyarrow import csv
 
-from agnncert.datasets.large import PairFiles, Rows, write_edges
 from agnncert.errors import DatasetError
-from agnncert.graphs.disk import new_graph
+from agnncert_large.disk import new_graph
+from agnncert_large.parquet import PairFiles, Rows, write_edges
 from experiments.benchmarks.amazon2m_like import CLASSES, EDGES, FEATURES, NODES
 
 PARTS = {"train": "train_mask", "valid": "val_mask", "test": "test_mask"}

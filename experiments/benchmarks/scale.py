@@ -293,7 +293,7 @@ This guide shows how to certify a graph that is large for one machine. [Estimate
 
 ## Keep the graph on disk
 
-`ac.write_graph` writes a graph into a folder of arrays. `ac.open_graph` maps the arrays into memory, so that only the parts in use are read.
+The package `agnncert-large` holds what this needs: `pip install "./packages/agnncert-large[ray]"` in a clone. `ac.write_graph` writes a graph into a folder of arrays. `ac.open_graph` maps the arrays into memory, so that only the parts in use are read.
 [`ac.convert_parquet`](guides/own-graph.md) writes such a folder from Parquet tables that do not fit into memory.
 
 ```python
@@ -326,7 +326,7 @@ On the command line: `agnncert certify RUN --set memory=200`.
 
 ## Use more machines
 
-`workers=ac.Ray()` distributes ranges of groups over a Ray cluster (extra `ray`). Every machine needs the same versions of agnncert and torch, and the code of the
+`workers=ac.Ray()` distributes ranges of groups over a Ray cluster (package `agnncert-large`, extra `ray`). Every machine needs the same versions of agnncert and torch, and the code of the
 model. The certificate is the same file, byte for byte.
 
 <!-- not run: starts Ray -->

@@ -1,3 +1,4 @@
+import agnncert_large
 import agnncert_peers
 
 from . import attacks as attacks
@@ -11,7 +12,6 @@ from .certificates.budget import Prices as Prices
 from .certificates.claim import Claim as Claim
 from .certificates.rules import VotingRule as VotingRule
 from .certifier import certify as certify
-from .datasets.large import convert_parquet as convert_parquet
 from .datasets.load import load_dataset as load_dataset
 from .datasets.relations import from_hetero as from_hetero
 from .datasets.splits import GraphSet as GraphSet
@@ -24,10 +24,7 @@ from .divisions.edge import PerEdge as PerEdge
 from .divisions.node import GatedNodeCentric as GatedNodeCentric
 from .divisions.node import NodeCentric as NodeCentric
 from .divisions.node import PerNeighbour as PerNeighbour
-from .engine.workers import Ray as Ray
 from .errors import AgnncertError as AgnncertError
-from .graphs.disk import open_graph as open_graph
-from .graphs.disk import write_graph as write_graph
 from .graphs.perturbation import Perturbation as Perturbation
 from .models.build import build_model as build_model
 from .models.io import load_model as load_model
@@ -51,3 +48,7 @@ __version__: str
 Comparison = agnncert_peers.Comparison
 baselines = agnncert_peers
 compare = agnncert_peers.compare
+Ray = agnncert_large.Ray
+convert_parquet = agnncert_large.convert_parquet
+open_graph = agnncert_large.open_graph
+write_graph = agnncert_large.write_graph

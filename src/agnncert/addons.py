@@ -8,6 +8,7 @@ group                     what an entry point is
 ``agnncert.attack_units`` ``unit(certificate)``, a further unit in which reports on a dataset state results
 ``agnncert.names``        a public name of the package ``agnncert``
 ``agnncert.evidence``     a class of evidence (``proving.evidence``), by the kind that certificate files state
+``agnncert.verifier``     a module that derives the statements of such a file again, as ``agnncert.verifier`` does
 ``agnncert.recompute``    a check of such evidence against graph and model, as in ``agnncert.recompute``
 ========================  ================================================================================
 """

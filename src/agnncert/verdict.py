@@ -11,11 +11,12 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agnncert.addons import addon
 from agnncert.certificates.claim import expected_claim
 from agnncert.certificates.file import Contents, read_contents
 from agnncert.certificates.votes import Ballots
 from agnncert.errors import CertificateError, SettingsError
-from agnncert.verifier.check import check_ballot_file, check_sample_file
+from agnncert.verifier.check import check_ballot_file
 
 if TYPE_CHECKING:
     from agnncert.progress import OnProgress
@@ -153,7 +154,8 @@ def verify(
 def _check_other(contents: Contents) -> list[str]:
     """What is wrong with the statements of a file that does not hold ballots."""
     if contents.kind == "samples":
-        return check_sample_file(contents)
+        found = addon("agnncert.verifier", "samples", "agnncert_peers", "a certificate from random samples")
+        return [*found.check_sample_file(contents)]
     from agnncert.verifier.recount_stacked import check_stacked_file  # only here: other files need none of it
 
     return check_stacked_file(contents)

@@ -9,6 +9,7 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 SOURCE = PROJECT / "src" / "agnncert"
+PEERS = PROJECT / "packages" / "agnncert-peers" / "src"
 PAGE = (PROJECT / "docs" / "trust.md").read_text(encoding="utf-8")
 
 
@@ -25,12 +26,16 @@ TRUSTED, PROVING = named("What to read"), named("What you do not have to trust")
 
 
 def modules(names: list[str]) -> set[str]:
-    return {f"agnncert.{name.replace('/', '.')}" for name in names}
+    return {("" if name.startswith("agnncert_") else "agnncert.") + name.replace("/", ".") for name in names}
+
+
+def source_of(name: str) -> Path:
+    return (PEERS if name.startswith("agnncert_peers/") else SOURCE) / f"{name}.py"
 
 
 def imports(name: str) -> set[str]:
     """The library's modules that a file imports, also inside functions; of ``verify``, what a file alone needs."""
-    tree = ast.parse((SOURCE / f"{name}.py").read_text(encoding="utf-8"))
+    tree = ast.parse(source_of(name).read_text(encoding="utf-8"))
     nodes = tree.body if name == "verdict" else ast.walk(tree)
     imported = set()
     for node in nodes:
@@ -38,13 +43,20 @@ def imports(name: str) -> set[str]:
             imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
-    return {module for module in imported if (SOURCE.parent / f"{module.replace('.', '/')}.py").is_file()}
+    return {
+        module
+        for module in imported
+        if any((at / f"{module.replace('.', '/')}.py").is_file() for at in (SOURCE.parent, PEERS))
+    }
 
 
 def test_the_page_names_every_file_of_prover_and_verifier_once():
     files = [path for package in ("certificates", "proving", "verifier") for path in (SOURCE / package).rglob("*.py")]
     names = {path.relative_to(SOURCE).with_suffix("").as_posix() for path in files if path.stem != "__init__"}
-    assert sorted([*TRUSTED, *PROVING]) == sorted(names | {"storage", "errors", "verdict"})
+    assert sorted([*TRUSTED, *PROVING]) == sorted(
+        names
+        | {"addons", "storage", "errors", "verdict", "agnncert_peers/recount_samples", "agnncert_peers/sample_claim"}
+    )
 
 
 @pytest.mark.parametrize("name", TRUSTED)
@@ -63,11 +75,14 @@ def test_the_contracts_speak_about_the_same_files():
         "contracts"
     ]
     (trusted,) = (c for c in contracts if c["name"].startswith("what a verifier trusts"))
+    (samples,) = (c for c in contracts if c["name"].startswith("what checks statements about samples"))
     (layers,) = (c["layers"] for c in contracts if c["type"] == "layers")
     assert {"torch", "torch_geometric", "scipy"} <= set(trusted["forbidden_modules"])
     assert "agnncert.proving | agnncert.verifier" in layers  # neither imports the other
+    assert {*trusted["forbidden_modules"]} <= {*samples["forbidden_modules"]}
     for module in modules(TRUSTED) - {"agnncert.verdict"}:
-        assert any(f"{module}.".startswith(f"{whole}.") for whole in trusted["source_modules"])
+        listed = [*trusted["source_modules"], *samples["source_modules"]]
+        assert any(f"{module}.".startswith(f"{whole}.") for whole in listed)
     for module in modules(PROVING):
         assert any(f"{module}.".startswith(f"{whole}.") for whole in trusted["forbidden_modules"])
 
@@ -88,7 +103,7 @@ def stated(pattern: str) -> int:
 
 
 def test_the_stated_lengths_are_about_right():
-    texts = {name: (SOURCE / f"{name}.py").read_text(encoding="utf-8") for name in TRUSTED}
+    texts = {name: source_of(name).read_text(encoding="utf-8") for name in TRUSTED}
     for first, length, *_ in rows("What to read"):
         assert len(texts[first.strip("`")].splitlines()) == pytest.approx(int(length), rel=0.1), first
     length = {name: len(text.splitlines()) for name, text in texts.items()}

@@ -53,7 +53,7 @@ OF_BALLOTS = (
 )  # fmt: skip
 OF_SAMPLES = (
     "tests/peers/test_bounds.py", "tests/peers/test_deletions.py", "tests/peers/test_flips.py",
-    "tests/peers/test_samples.py", *OF_FILES, "tests/unit/verifier/test_recount_samples.py",
+    "tests/peers/test_samples.py", *OF_FILES, "tests/peers/test_recount_samples.py",
     "tests/peers/test_smoothing.py", "tests/peers/test_interception.py",
 )  # fmt: skip
 OF_RECOUNT = (
@@ -63,7 +63,7 @@ OF_CHECKS = (
     *OF_RECOUNT, "tests/unit/verifier/test_check.py", "tests/unit/certificates", "tests/unit/test_verdict.py",
 )  # fmt: skip
 OF_RECOUNTED_SAMPLES = (
-    *OF_FILES, "tests/forger/test_sample_forgeries.py", "tests/unit/verifier/test_recount_samples.py",
+    *OF_FILES, "tests/forger/test_sample_forgeries.py", "tests/peers/test_recount_samples.py",
 )  # fmt: skip
 OF_STACKED = (
     *OF_FILES, "tests/unit/test_stacked.py", "tests/laws/test_stacked_votes.py", "tests/laws/test_stacked_graphs.py",
@@ -97,7 +97,7 @@ TESTS = {
     "verifier/recount_per_neighbour": OF_RECOUNT,
     "verifier/recount_possible": OF_POSSIBLE,
     "verifier/recount_prices": OF_PRICES,
-    "verifier/recount_samples": OF_RECOUNTED_SAMPLES,
+    "agnncert_peers/recount_samples": OF_RECOUNTED_SAMPLES,
     "verifier/recount_stacked": OF_STACKED,
     "recompute": OF_RECOMPUTATION,
     "verdict": OF_RECOMPUTATION,

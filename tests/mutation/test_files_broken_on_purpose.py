@@ -15,14 +15,14 @@ import pytest
 from agnncert import storage, verdict
 from agnncert.cli.folder import RunFolder
 from agnncert.errors import AgnncertError
-from agnncert.graphs import disk
 from agnncert.report import figures
 from agnncert.report.summary import ReportContext
 from agnncert_code import reading
+from agnncert_large import disk
 
 from ..cli import test_hostile_files as hostile
 from ..code import test_files as scanned
-from ..unit.graphs import test_disk as graphs
+from ..large import test_disk as graphs
 
 
 def edited(function: FunctionType, old: str, new: str) -> FunctionType:

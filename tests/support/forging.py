@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.budget import Budget
-from agnncert.certificates.claim import Claim, make_claim, make_sample_claim
+from agnncert.certificates.claim import Claim, make_claim
 from agnncert.certificates.file import FORMAT, VERSION, Contents, read_contents, write_contents
 from agnncert.errors import AgnncertError
 from agnncert.proving import certificate as proving
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.storage import read_sealed, write_sealed
+from agnncert_peers.sample_claim import make_sample_claim
 
 from .certificates import certificate_of, random_evidence
 

@@ -24,6 +24,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from agnncert.addons import addon
 from agnncert.certificates.rules import LARGEST_CLASS
 from agnncert.certificates.votes import IntArray
 from agnncert.cli import place_of
@@ -38,7 +39,6 @@ from agnncert.datasets.tables import load_tables, tu_files
 from agnncert.divisions.base import Division
 from agnncert.divisions.named import division_named
 from agnncert.errors import AgnncertError, DatasetError, ModelContractError, SettingsError, did_you_mean
-from agnncert.graphs.disk import is_graph_folder, open_graph
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import CanonicalData, target_rows
 from agnncert.models.build import MODELS, build_constant, build_model
@@ -214,8 +214,8 @@ def load_data(settings: DataSettings) -> Any:
                 f'no dataset and no folder is called "{name}": {did_you_mean(name, DATASETS)} '
                 "Your own graph: a folder with nodes.csv and edges.csv, of write_graph, or with a TU dataset's files."
             )
-        if is_graph_folder(name):
-            return open_graph(name)
+        if _is_graph_folder(name):
+            return addon("agnncert.names", "open_graph", "agnncert_large", f"{name}, a graph on disk,")(name)
     columns: dict[str, Any] = {**settings.column}
     if columns.get("label") == "none":
         columns["label"] = None
@@ -250,6 +250,11 @@ def describe(ready: CanonicalData, settings: DataSettings) -> dict[str, Any]:
     }
 
 
+def _is_graph_folder(folder: str) -> bool:
+    """Whether ``write_graph`` wrote a folder."""
+    return Path(folder, "manifest.json").is_file()
+
+
 def _num_pairs(graph: Any) -> int:
     """Edges of a graph, those of both directions once."""
     low, high = graph.edge_index.aminmax(dim=0)
@@ -268,7 +273,7 @@ def copy_tables(settings: DataSettings, folder: RunFolder, data: Any) -> None:
         return
     if (encoding := encoding_of(data)) is not None:
         folder.write(ENCODING, encoding.to_json())
-    if settings.data and is_graph_folder(settings.data):
+    if settings.data and _is_graph_folder(settings.data):
         log.warning("the graph stays in %s: later steps need --root with the folder that holds it", settings.data)
         return
     given = {"nodes": settings.nodes, "edges": settings.edges, "graphs": settings.graphs}

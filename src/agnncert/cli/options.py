@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agnncert.addons import addon
 from agnncert.errors import SettingsError
 
 Json = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
@@ -89,6 +90,4 @@ def workers_named(text: str | None) -> Any:
     name, equals, address = text.partition("=")
     if name != "ray" or (equals and not address):
         raise SettingsError(f"--workers {text}: expected ray, or ray=HOST:PORT.")
-    from agnncert.engine.workers import Ray
-
-    return Ray(address or None)
+    return addon("agnncert.names", "Ray", "agnncert_large", f"--workers {text}")(address or None)

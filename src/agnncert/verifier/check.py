@@ -1,7 +1,7 @@
 """Checks what a certificate file says: is every statement the one that follows from the evidence in the file?
 
-Statements are derived again by ``recount`` (ballots) and ``recount_samples`` (random samples), and the claim is
-written again from its facts. Nothing here or there imports what made the statements.
+Statements are derived again by ``recount``, and the claim is written again from its facts. Neither imports what made
+the statements. ``recount_stacked`` checks files of stacked votes, ``agnncert_peers.recount_samples`` random samples.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agnncert.certificates.claim import Claim, make_sample_claim
+from agnncert.certificates.claim import Claim
 from agnncert.certificates.file import Contents
 from agnncert.certificates.votes import Ballots
 from agnncert.verifier import recount
@@ -109,51 +109,6 @@ def _check_votes(contents: Contents, ballots: Ballots) -> list[str]:
             reasons.append(of_targets(f"answer for {budget}", int(wrong_answer[i].sum()), "ballots"))
         if contents.broken_at_most[i] != recount.broken(ballots, budget, prices[i], fails[i], touch_prices[i]):
             reasons.append(f"the stated number of targets that {budget} can break does not follow from the ballots")
-    return reasons
-
-
-def check_sample_file(contents: Contents) -> list[str]:
-    """What is wrong with the statements of a file that holds counts of random samples.
-
-    Raises:
-        CertificateError: The counts are damaged or contradict themselves, so that nothing can be derived from them.
-    """
-    from agnncert.verifier import recount_samples as samples
-
-    bound_classes, holds = samples.bound_classes, samples.holds
-    samples.check_samples(contents.evidence, contents.settings)
-    settings, claim = contents.settings, contents.claim
-    selection, estimation = (contents.evidence[name].astype(np.int64) for name in ("selection", "estimation"))
-    noise, alpha, num_targets = settings["noise"], settings["alpha"], len(estimation)
-    samples.check_work(noise, contents.budgets, num_targets)
-    expected = make_sample_claim(
-        method=settings["method"],
-        noise=noise,
-        task=settings["task"],
-        alpha=alpha,
-        scope=settings["scope"],
-        ids=claim.ids,
-    )
-    wrong = [*check_targets(contents, num_targets), *check_claim(claim, expected, {"graph", "model"})]
-    if wrong:
-        return wrong
-    # What one attacked graph can break speaks about all targets at once, whatever the scope.
-    sources = samples.intercepted(noise, contents.evidence)
-    together = bound_classes(selection, estimation, alpha / max(num_targets, 1), sources)
-    one_by_one = settings["scope"] == "each target"
-    bounds = bound_classes(selection, estimation, alpha, sources) if one_by_one else together
-    bad = {
-        "label": contents.arrays["label"] != bounds.label,
-        "radius": ~samples.right_radius(noise, bounds, contents.arrays["radius"]),
-        "number of new neighbours": contents.arrays["new_neighbours"] != -1,  # noise never covers unlimited changes
-    }
-    for i, budget in enumerate(contents.budgets):
-        bad[f"answer for {budget}"] = contents.arrays["holds"][i] != holds(noise, bounds, budget)
-    reasons = [of_targets(name, int(where.sum()), "samples") for name, where in bad.items() if where.any()]
-    for budget, stated in zip(contents.budgets, contents.broken_at_most, strict=True):
-        fails = ~holds(noise, together, budget)
-        if stated != (fails.any() if settings["task"] == "graph" else fails.sum()):
-            reasons.append(f"the stated number of targets that {budget} can break does not follow from the samples")
     return reasons
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agnncert.addons import addon
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import Contents
 from agnncert.certificates.stacked import StackedCounts
@@ -25,9 +26,8 @@ def possible(contents: Contents, budget: Budget) -> Numbers:
         return of_ballots(Ballots.load(contents.evidence, contents.settings), budget)
     if contents.kind == "stacked":
         return recount_stacked.possible(StackedCounts.load(contents.evidence, contents.settings), budget)
-    from agnncert.verifier import recount_samples  # brings scipy, which ballots do not need
-
-    return recount_samples.possible(contents, budget)
+    recount_samples = addon("agnncert.verifier", contents.kind, "agnncert_peers", "a certificate from random samples")
+    return np.asarray(recount_samples.possible(contents, budget))
 
 
 @dataclass(frozen=True)

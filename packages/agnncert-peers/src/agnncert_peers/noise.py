@@ -53,11 +53,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from agnncert.certificates.budget import COUNTS, Budget
-from agnncert.certificates.claim import noise_unit
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.theorems import largest_amount
 from agnncert_peers.bounds import LARGEST_FLIPS, ClassBounds, Regions, flip_regions, joint_regions
+from agnncert_peers.sample_claim import noise_unit
 
 
 class Noise(ABC):

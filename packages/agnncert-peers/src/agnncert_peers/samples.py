@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from agnncert.certificates.budget import PRICED, Budget, Prices
-from agnncert.certificates.claim import Claim, make_sample_claim
+from agnncert.certificates.claim import Claim
 from agnncert.certificates.votes import BoolArray, FloatArray, IntArray
 from agnncert.errors import BudgetError, CertificateError, SettingsError, did_you_mean
 from agnncert.proving.evidence import Evidence
 from agnncert_peers.bounds import ClassBounds, class_bounds
 from agnncert_peers.noise import DeletionNoise, FlipNoise, InterceptionNoise, Noise, Sources
+from agnncert_peers.sample_claim import make_sample_claim
 
 MOST_STEPS = 10_000
 EACH, TOGETHER = "each target", "all targets together"
@@ -209,7 +210,7 @@ def sample_claim(
     digests: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Claim:
-    """The claim that belongs to some evidence, see :func:`~agnncert.certificates.claim.make_sample_claim`."""
+    """The claim that belongs to some evidence, see :func:`~agnncert_peers.sample_claim.make_sample_claim`."""
     return make_sample_claim(
         method=evidence.method,
         noise=evidence.noise.settings(),

@@ -12,8 +12,10 @@ from agnncert.errors import CertificateError
 from agnncert.proving.certificate import Certificate
 from agnncert.storage import write_sealed
 from agnncert.verdict import verify
-from agnncert.verifier import recount_samples
-from agnncert.verifier.recount_samples import (
+from agnncert_peers import recount_samples
+from agnncert_peers.bounds import class_bounds, lower_bound
+from agnncert_peers.noise import TESTS, DeletionNoise, FlipNoise, InterceptionNoise, Sources
+from agnncert_peers.recount_samples import (
     MARGIN,
     MOST_SAMPLES,
     Bounds,
@@ -25,11 +27,9 @@ from agnncert.verifier.recount_samples import (
     intercepted,
     right_radius,
 )
-from agnncert_peers.bounds import class_bounds, lower_bound
-from agnncert_peers.noise import TESTS, DeletionNoise, FlipNoise, InterceptionNoise, Sources
 from agnncert_peers.samples import EACH, SCOPES, TOGETHER, SampleEvidence, sample_claim
 
-from ..certificates.test_file import open_up
+from ..unit.certificates.test_file import open_up
 
 FLIPS = {
     "one rate": FlipNoise(0.2, 0.2),

@@ -32,7 +32,7 @@ from agnncert.datasets.tables import (
     split_rows,
 )
 from agnncert.errors import DatasetError, missing
-from agnncert.graphs.disk import GraphWriter, PathLike, new_graph, open_graph
+from agnncert_large.disk import GraphWriter, PathLike, new_graph, open_graph
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import agnncert as ac
-from agnncert.datasets import large as parquet
+from agnncert_large import parquet
 
 NAMES = ["a", "b", "07", "7", "e", "f"]
 PAIRS = [(0, 1), (1, 2), (2, 3), (3, 0), (4, 5), (1, 0)]

@@ -13,12 +13,12 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.engine import workers as workers_module
+from agnncert_large import cluster as workers_module
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_a_driver_that_is_killed_goes_on(cluster, tmp_path) -> None:
         import sys
         import agnncert as ac
         sys.path.insert(0, {tests!r})
-        from test_workers import a_graph, gcn
+        from test_ray import a_graph, gcn
 
         def die(step):
             if step.done >= 5:
@@ -163,7 +163,7 @@ def test_no_cluster_at_an_address(monkeypatch) -> None:
 
 def test_without_the_package(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ac.errors.MissingPackage, match=r'pip install "\.\[ray\]"'):
+    with pytest.raises(ac.errors.MissingPackage, match=r"pip install ./packages/agnncert-large\[ray\]"):
         ac.Ray().parts_at_once()
 
 

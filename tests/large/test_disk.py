@@ -9,9 +9,9 @@ import torch
 from torch_geometric.data import Data
 
 import agnncert as ac
-from agnncert.graphs import disk
+from agnncert_large import disk
 
-from ...support.labelled import labelled_graph
+from ..support.labelled import labelled_graph
 
 
 def everything() -> Data:

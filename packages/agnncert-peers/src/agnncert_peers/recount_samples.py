@@ -25,6 +25,8 @@ import numpy.typing as npt
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.file import Contents
 from agnncert.errors import CertificateError
+from agnncert.verifier.check import check_claim, check_targets, of_targets
+from agnncert_peers.sample_claim import make_sample_claim
 
 Numbers = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
@@ -47,6 +49,48 @@ _PARAMETERS = {
     "deletions": {"kind", "p_edge", "p_node", "test", "edges_per_injected"},
     "interception": {"kind", "p_delete", "p_ablate", "hops"},
 }
+
+
+def check_sample_file(contents: Contents) -> list[str]:
+    """What is wrong with the statements of a file that holds counts of random samples.
+
+    Raises:
+        CertificateError: The counts are damaged or contradict themselves, so that nothing can be derived from them.
+    """
+    check_samples(contents.evidence, contents.settings)
+    settings, claim = contents.settings, contents.claim
+    selection, estimation = (contents.evidence[name].astype(np.int64) for name in ("selection", "estimation"))
+    noise, alpha, num_targets = settings["noise"], settings["alpha"], len(estimation)
+    check_work(noise, contents.budgets, num_targets)
+    expected = make_sample_claim(
+        method=settings["method"],
+        noise=noise,
+        task=settings["task"],
+        alpha=alpha,
+        scope=settings["scope"],
+        ids=claim.ids,
+    )
+    wrong = [*check_targets(contents, num_targets), *check_claim(claim, expected, {"graph", "model"})]
+    if wrong:
+        return wrong
+    # What one attacked graph can break speaks about all targets at once, whatever the scope.
+    sources = intercepted(noise, contents.evidence)
+    together = bound_classes(selection, estimation, alpha / max(num_targets, 1), sources)
+    one_by_one = settings["scope"] == "each target"
+    bounds = bound_classes(selection, estimation, alpha, sources) if one_by_one else together
+    bad = {
+        "label": contents.arrays["label"] != bounds.label,
+        "radius": ~right_radius(noise, bounds, contents.arrays["radius"]),
+        "number of new neighbours": contents.arrays["new_neighbours"] != -1,  # noise never covers unlimited changes
+    }
+    for i, budget in enumerate(contents.budgets):
+        bad[f"answer for {budget}"] = contents.arrays["holds"][i] != holds(noise, bounds, budget)
+    reasons = [of_targets(name, int(where.sum()), "samples") for name, where in bad.items() if where.any()]
+    for budget, stated in zip(contents.budgets, contents.broken_at_most, strict=True):
+        fails = ~holds(noise, together, budget)
+        if stated != (fails.any() if settings["task"] == "graph" else fails.sum()):
+            reasons.append(f"the stated number of targets that {budget} can break does not follow from the samples")
+    return reasons
 
 
 def check_samples(arrays: Mapping[str, Numbers], settings: Mapping[str, Any]) -> None:

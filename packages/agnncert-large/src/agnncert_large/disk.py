@@ -141,7 +141,7 @@ def write_graph(data: Data, folder: PathLike) -> None:
     """Writes a graph into a new folder, which :func:`open_graph` opens.
 
     All tensors of ``data`` are written, ``node_id`` as exact ids, and text, numbers and lists of these such as ``name``
-    and ``class_names``. The layout is documented in ``agnncert.graphs.disk``.
+    and ``class_names``. The layout is documented in ``agnncert_large.disk``.
 
     Args:
         data: One graph, for node classification.
@@ -153,7 +153,7 @@ def write_graph(data: Data, folder: PathLike) -> None:
 
     Example:
         >>> import tempfile
-        >>> from agnncert.graphs.disk import open_graph
+        >>> from agnncert_large.disk import open_graph
         >>> folder = tempfile.mkdtemp()
         >>> write_graph(Data(x=torch.ones(2, 3), edge_index=torch.tensor([[0], [1]]), name="pair"), folder)
         >>> open_graph(folder).x.sum()
@@ -199,11 +199,6 @@ def open_graph(folder: PathLike, *, check: bool = True) -> Data:
         data[name] = value
     data[_PLACE] = str(place.resolve())
     return data
-
-
-def is_graph_folder(folder: PathLike) -> bool:
-    """Whether a folder has a manifest."""
-    return (Path(folder) / MANIFEST).is_file()
 
 
 def _manifest(place: Path) -> dict[str, Any]:
