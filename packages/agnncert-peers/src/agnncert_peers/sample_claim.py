@@ -1,9 +1,9 @@
-"""What a certificate from random samples covers, assumes and does not prove, in words. Prover and verifier both read it."""
+"""What a certificate from random samples covers, assumes and does not prove, in words that prover and verifier read."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from agnncert import __version__
+import agnncert
 from agnncert.certificates.claim import Claim
 
 
@@ -62,7 +62,7 @@ def make_sample_claim(
         alpha_scope=scope,
         digests=dict(digests or {}),
         notes=notes,
-        library_version=__version__,
+        library_version=agnncert.__version__,
     )
 
 
