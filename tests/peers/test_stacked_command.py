@@ -1,4 +1,4 @@
-"""Stacked votes from the command line: on a user's tables, one column of which marks trusted edges."""
+"""Stacked votes in ``agnncert compare``: on a user's tables, one column of which marks trusted edges."""
 
 import random
 
@@ -16,7 +16,7 @@ def test_a_column_of_a_table_marks_trusted_edges(tmp_path):
     (folder / "nodes.csv").write_text("\n".join(["id,height,label", *nodes]) + "\n")
     (folder / "edges.csv").write_text("\n".join(["source,target,known", *edges]) + "\n")
     settings = CompareSettings(
-        data=str(folder), edge_feature=("known",), defence=("stacked:trusted=0,folds=2,epochs=5",), sizes="0,1",
+        data=str(folder), trusted="known", defence=("stacked:folds=2,epochs=5",), sizes="0,1",
         fit={"epochs": 5}, references=False,
     )  # fmt: skip
     compared = compare_run(settings, tmp_path / "out")

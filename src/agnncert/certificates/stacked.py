@@ -173,6 +173,9 @@ class StackedCounts:
         return cls(**stored)
 
 
+TRUSTED = "Edges that are marked as trusted"  # how a claim that trusts edges begins
+
+
 def make_stacked_claim(
     counts: StackedCounts, *, digests: Mapping[str, str] | None = None, locality: str = "", notes: tuple[str, ...] = ()
 ) -> Claim:
@@ -181,7 +184,7 @@ def make_stacked_claim(
     by_row, before = counts.ids == "row", []
     if counts.trusted >= 0:
         before.append(
-            f"Edges that are marked as trusted (column {counts.trusted} of edge_attr is positive) are not changed, "
+            f"{TRUSTED} (column {counts.trusted} of edge_attr is positive) are not changed, "
             "their ends keep their features and are not deleted, and an attacker cannot mark an edge as trusted."
         )
     mean = f"the mean, with a pseudo-count of {counts.pseudo / STEPS:g}, of" if counts.pseudo else "the sum of"

@@ -31,9 +31,11 @@ from agnncert.cli.inputs import (
 from agnncert.cli.report_step import UNDER_ATTACK, report_run
 from agnncert.cli.settings import CertifySettings, ModelSettings, numbers, require_one_of
 from agnncert.divisions.named import parse_division
+from agnncert.divisions.node import PerNeighbour
 from agnncert.errors import BudgetError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.models.digest import model_digest
+from agnncert.models.stacked import GraphFree, StackedModel, StackedVotes
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate, load_certificate
 from agnncert.proving.evidence import BallotEvidence
@@ -56,7 +58,7 @@ def audit_named(settings: ModelSettings, task: str | None = None, model: str | N
     if run is not None:
         changes = CertifySettings(root=settings.root, model=model, division=settings.division, groups=settings.groups)
         _, study = study_of_run(run, changes)
-        return audit(study.new_model(), study.data, study.division)
+        return _audit(study.new_model(), study.data, study.defence)
     if model is not None:
         raise SettingsError(f"--model {model} goes with the folder of a run, which {settings.model} is not.")
     wanted = task or "node"
@@ -68,10 +70,21 @@ def audit_named(settings: ModelSettings, task: str | None = None, model: str | N
     of_data = wanted if data is None else infer_task(data)
     if task not in (None, of_data):
         raise SettingsError(f"--task {task} does not fit the data, which is for {of_data} classification.")
-    settings, division = make_division(settings, of_data)
+    settings, division = make_division(settings, of_data, data)
     module = fresh_model(settings, data)
-    module = load_weights(module, settings.weights) if settings.weights is not None else module.eval()
-    return audit(module, data, division, task=None if data is not None else wanted)  # type: ignore[arg-type]
+    if module is not None:
+        module = load_weights(module, settings.weights) if settings.weights is not None else module.eval()
+    return _audit(module, data, division, None if data is not None else wanted)
+
+
+def _audit(model: Any, data: Any, defence: Any, task: Any = None) -> AuditReport:
+    """The audit of a model; of stacked votes that of a model without edges, since all of them are alike."""
+    if not isinstance(defence, StackedVotes):
+        return audit(model, data, defence, task=task)
+    own = next(iter(model.own), None) if isinstance(model, StackedModel) else model and GraphFree(model).eval()
+    if own is None:
+        raise SettingsError("these votes read edges alone, so there is no model that could mix nodes.")
+    return audit(own, data, PerNeighbour(), task=task)
 
 
 def verify_named(
@@ -190,6 +203,11 @@ def attack_run(
         voter = who_votes(folder, study.new_model(), study.data)
         if model_digest(voter) != certificate.claim.digests.get("model"):
             raise SettingsError(f"the model in {folder} is not the certified one: certify it again first.")
+        if isinstance(study.defence, StackedVotes):
+            raise SettingsError(
+                "these attacks move ballots, and stacked votes cast none: examples/bots.py attacks such a model, by "
+                "joining the accounts whose votes help most."
+            )
         # What was certified counts, which need not be what the run began with.
         division, rule = parse_division(certificate.claim.division), _rule_of(certificate)
         study = replace(study, defence=division, model=voter, vote=rule)

@@ -125,6 +125,7 @@ def train(
     groups: options.Groups = None,
     empty: options.Empty = None,
     prior: options.Prior = None,
+    trusted: options.Trusted = None,
     size: Annotated[
         int | None,
         typer.Option(metavar="M", help="Keep the weights with the best certified accuracy at this perturbation size."),
@@ -146,7 +147,8 @@ def train(
     """
     wanted = read_settings(
         TrainSettings, "train", settings, set_ or (), data=data, model=model, division=division, groups=groups,
-        empty=empty, prior=prior, size=size, epochs=epochs, references=references, seed=seed, root=root,
+        empty=empty, prior=prior, trusted=trusted, size=size, epochs=epochs, references=references, seed=seed,
+        root=root,
     )  # fmt: skip
     from agnncert.cli.make_step import train_run
 
@@ -174,6 +176,7 @@ def certify(
     groups: options.Groups = None,
     empty: options.Empty = None,
     prior: options.Prior = None,
+    trusted: options.Trusted = None,
     size: Annotated[
         int | None,
         typer.Option(
@@ -197,7 +200,7 @@ def certify(
     """
     wanted = read_settings(
         CertifySettings, "certify", settings, set_ or (), data=data, model=model, weights=weights, division=division,
-        groups=groups, empty=empty, prior=prior, size=size, root=root,
+        groups=groups, empty=empty, prior=prior, trusted=trusted, size=size, root=root,
     )  # fmt: skip
     import numpy as np
 

@@ -23,6 +23,7 @@ from typing import Any
 from agnncert import __version__
 from agnncert.cli import Stopped
 from agnncert.cli.settings import read_toml
+from agnncert.divisions.named import STACKED
 from agnncert.errors import AgnncertError, SettingsError
 from agnncert.report.figures import csv_cell, laid_out
 from agnncert.storage import visible, write_atomic
@@ -256,7 +257,7 @@ _CARD = """\
 ## Intended use
 
 To classify {targets} of graphs like the one below by a vote. The certified label is the one that the vote elects
-(`ac.certify(model, data, division).label`), not the output of one pass over the whole graph.
+(`ac.certify(model, data, {defence}).label`), not the output of one pass over the whole graph.
 
 {issued}
 
@@ -323,6 +324,7 @@ def card_text(
     rule = chosen or made
     parts = {
         "model": made.get("model"), **made.get("set", {}), "division": made.get("division"),
+        "size that votes are trained for": made.get("size"), "stacked votes": made.get("stacked"),
         "subgraphs": made.get("groups"), "vote chosen for size": choice.get("size"),
         "what decides": chosen.get("decides"), "certified with": chosen.get("division"),
         "empty subgraphs cast": rule.get("empty"), "threshold (votes given in advance)": rule.get("prior", "none"),
@@ -335,7 +337,7 @@ def card_text(
         if row["size"] is None and " of class " not in row["measure"]
     }
     names = ("name", "task", "graphs", "nodes", "edges", "features", "classes", "class_names", "split", "split_by_time",
-             "repeated_edges", "encoding", "digest")  # fmt: skip
+             "repeated_edges", "trusted", "encoding", "digest")  # fmt: skip
     figures = [
         *(f"{_plain(line)}\n" for text in proved for line in text.split("\n")),
         textwrap.indent(by_class, "    "),
@@ -344,6 +346,7 @@ def card_text(
         title=f"{_plain(made.get('model', 'model'))} on {_plain(data.get('name', 'data'))}", made=_table(parts),
         data=_table({name.replace("_", " "): data.get(name) for name in names}), results=_table(results),
         proved="\n".join(figures) if proved else "Nothing is certified yet.", targets=f"{data.get('task', 'node')}s",
+        defence="model.defence" if made.get("division") == STACKED else "division",
         fitted="The model was fitted on the training part and chosen on validation. " if "train" in settings else "",
         open="\n".join(f"- {_plain(sentence)}" for sentence in not_proved),
         commands="\n".join(f"    agnncert {step} --settings settings.toml" for step in settings),
@@ -365,7 +368,7 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool | int):
         value = "yes" if value is True else "no" if value is False else f"{value:,}"
     if isinstance(value, dict):
-        value = ", ".join(f"{key} {entry:,}" for key, entry in value.items())
+        value = ", ".join(f"{key} {_plain(entry)}" for key, entry in value.items())
     if isinstance(value, list):
         value = ", ".join(map(str, value))
     return " ".join(str(value).replace("`", "'").replace("<", "&lt;").split())

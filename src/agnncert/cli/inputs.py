@@ -33,17 +33,19 @@ from agnncert.cli.settings import CertifySettings, DataSettings, ModelSettings, 
 from agnncert.datasets.catalog import DATASETS
 from agnncert.datasets.columns import FORMATS
 from agnncert.datasets.encoding import encoding_of
+from agnncert.datasets.fraud import trusted_edges
 from agnncert.datasets.load import load_dataset
 from agnncert.datasets.splits import dataset_digest
 from agnncert.datasets.tables import load_tables, tu_files
-from agnncert.divisions.base import Division
-from agnncert.divisions.named import division_named
+from agnncert.divisions.named import STACKED, division_named
 from agnncert.errors import AgnncertError, DatasetError, ModelContractError, SettingsError, did_you_mean
 from agnncert.graphs.graph import infer_task
 from agnncert.graphs.targets import CanonicalData, target_rows
 from agnncert.models.build import MODELS, build_constant, build_model
 from agnncert.models.io import load_model, pretrained, pretrained_settings
+from agnncert.models.stacked import StackedModel, StackedVotes
 from agnncert.storage import write_atomic
+from agnncert.training.stacked import mark_trusted, untrained
 from agnncert.training.study import Study, part_rows
 
 log = logging.getLogger(__name__)
@@ -204,7 +206,8 @@ def load_data(settings: DataSettings) -> Any:
     name, seed = settings.data, settings.seed
     if not (settings.nodes or settings.edges or settings.graphs):
         if name in DATASETS:
-            return load_dataset(name, root=settings.root, seed=seed)
+            data = load_dataset(name, root=settings.root, seed=seed)
+            return data if settings.trusted is None else mark_trusted(data, trusted_edges(data, settings.trusted))[0]
         if not name:
             raise DatasetError(
                 "no data was named: give the name of a dataset, or a folder with tables of nodes and edges."
@@ -215,6 +218,8 @@ def load_data(settings: DataSettings) -> Any:
                 "Your own graph: a folder with nodes.csv and edges.csv, of write_graph, or with a TU dataset's files."
             )
         if _is_graph_folder(name):
+            if settings.trusted is not None:
+                raise SettingsError(f"{name} is a graph on disk: trusted edges are for tables and datasets.")
             return addon("agnncert.names", "open_graph", "agnncert_large", f"{name}, a graph on disk,")(name)
     columns: dict[str, Any] = {**settings.column}
     if columns.get("label") == "none":
@@ -223,7 +228,7 @@ def load_data(settings: DataSettings) -> Any:
         name or None, nodes=settings.nodes, edges=settings.edges, graphs=settings.graphs,
         directed=settings.directed, features=settings.feature or None, seed=seed, name=settings.name,
         edge_features=[] if settings.edge_feature == ("none",) else settings.edge_feature or None,
-        encode=settings.encode, repeated=settings.repeated, **columns,
+        encode=settings.encode, repeated=settings.repeated, trusted=settings.trusted, **columns,
     )  # fmt: skip
 
 
@@ -246,6 +251,7 @@ def describe(ready: CanonicalData, settings: DataSettings) -> dict[str, Any]:
         "split": {part: len(rows) for part, rows in parts.items() if rows is not None} or None,
         "split_by_time": settings.column.get("time"),
         "repeated_edges": getattr(data, "repeated_edges", None),
+        "trusted": settings.trusted,
         "encoding": None if (encoding := encoding_of(data)) is None else encoding.digest,
     }
 
@@ -294,9 +300,51 @@ def copy_tables(settings: DataSettings, folder: RunFolder, data: Any) -> None:
             write_atomic(copy, file.read_bytes())
 
 
-def make_division(settings: SomeSettings, task: str) -> tuple[SomeSettings, Division]:
-    """The division that settings name, and the settings with the usual model and division where they name none."""
-    name, hash = settings.division or "node", settings.hash or "md5"
+def stacked_votes(settings: ModelSettings, data: Any) -> StackedVotes:
+    """The stacked votes that settings describe.
+
+    Raises:
+        SettingsError: There is no such setting, or a value makes no sense.
+    """
+    valid = [entry.name for entry in fields(StackedVotes) if entry.name not in ("size", "trusted")]
+    for key in settings.stacked:
+        if key not in valid:
+            hint = f"say it with --{key}." if key in ("size", "trusted") else did_you_mean(key, valid)
+            raise SettingsError(f'stacked votes have no setting "stacked.{key}": {hint}')
+    given: dict[str, Any] = {key: None if value == "none" else value for key, value in settings.stacked.items()}
+    size = getattr(settings, "size", None)
+    trusted = None if settings.trusted is None else trusted_column(data)
+    return StackedVotes(**given, size=StackedVotes.size if size is None else size, trusted=trusted)
+
+
+def trusted_column(data: Any) -> int:
+    """The column of ``edge_attr`` that marks trusted edges: the last one."""
+    return int(data.edge_attr.size(1)) - 1
+
+
+def make_division(settings: SomeSettings, task: str, data: Any = None, model: Any = None) -> tuple[SomeSettings, Any]:
+    """The division that settings name, and the settings with the usual model and division where they name none.
+
+    Args:
+        settings: The settings.
+        task: ``"node"`` or ``"graph"``.
+        data: The data, for stacked votes.
+        model: The trained model, if there is one: stacked votes are those that it was trained for.
+    """
+    is_stacked = isinstance(model, StackedModel)
+    name, hash = settings.division or (STACKED if is_stacked else "node"), settings.hash or "md5"
+    if is_stacked != (name == STACKED) and model is not None:
+        raise SettingsError(
+            f"the model was trained as stacked votes: leave out --division {name}." if is_stacked
+            else "stacked votes are a model of their own: agnncert train DATA --division stacked makes one."
+        )  # fmt: skip
+    if name == STACKED:
+        if task != "node":
+            raise SettingsError("stacked votes classify nodes: choose a division for graphs.")
+        defence = model.defence if is_stacked else stacked_votes(settings, data)
+        return replace(settings, division=name, model=settings.model or "mlp"), defence
+    if settings.trusted is not None:
+        raise SettingsError(f"--trusted {settings.trusted} goes with --division stacked: divisions trust no edge.")
     division = division_named(name, settings.groups, hash, task)
     if isinstance(settings, CertifySettings) and settings.edges_only:
         if name != "edge":
@@ -308,12 +356,14 @@ def make_division(settings: SomeSettings, task: str) -> tuple[SomeSettings, Divi
 
 
 def fresh_model(settings: ModelSettings, data: Any) -> Any:
-    """An untrained model."""
-    name = settings.model or "gcn"
+    """An untrained model; for stacked votes the one without edges, or None if its name is "none"."""
+    name = base_name(settings)
     given: dict[str, Any] = {key: None if value == "none" else value for key, value in settings.set.items()}
     if is_module_spec(name):
         torch.manual_seed(settings.seed)
         return user_model(name, _known(data), given)
+    if name == "none" and settings.division == STACKED:
+        return None
     if name not in MODELS:
         raise SettingsError(
             f'no model is called "{name}": {did_you_mean(name, MODELS)} Your own model: package.module:factory.'
@@ -324,9 +374,22 @@ def fresh_model(settings: ModelSettings, data: Any) -> Any:
     return build_model(name, data, seed=settings.seed, **given)
 
 
+def base_name(settings: ModelSettings) -> str:
+    """Name of the model, or of the usual one."""
+    return settings.model or ("mlp" if settings.division == STACKED else "gcn")
+
+
+def _with(weights: str | Path, settings: ModelSettings, data: Any) -> Any:
+    """The model that settings name with the weights of a file."""
+    model = fresh_model(settings, data)
+    if settings.division == STACKED:
+        model = untrained(model, data, stacked_votes(settings, data), settings.seed)
+    return load_weights(model, weights)
+
+
 def trained_model(settings: ModelSettings, data: Any) -> Any:
     """A model with its weights, ready to be certified."""
-    name, own = settings.model or "gcn", is_module_spec(settings.model or "")
+    name, own = base_name(settings), is_module_spec(settings.model or "")
     if settings.weights == PRETRAINED:
         return pretrained(settings.data)
     if settings.weights is None and not own and name in MODELS:
@@ -336,11 +399,10 @@ def trained_model(settings: ModelSettings, data: Any) -> Any:
         )
     if settings.weights is not None and not own and Path(settings.weights).with_suffix(".json").is_file():
         return load_model(settings.weights)  # beside them is a description of the model
-    model = fresh_model(settings, data)
     if settings.weights is not None:
-        return load_weights(model, settings.weights)
+        return _with(settings.weights, settings, data)
     log.warning("no --weights were given: %s is taken as it comes", name)
-    return model.eval()
+    return fresh_model(settings, data).eval()
 
 
 def targets_of(ready: CanonicalData, part: str | None) -> IntArray:
@@ -381,8 +443,9 @@ def study_of_settings(settings: CertifySettings) -> tuple[CertifySettings, Study
     if settings.weights == PRETRAINED:
         settings = _as_pretrained(settings)
     ready = CanonicalData.of(load_data(settings))
-    settings, division = make_division(settings, ready.task)
-    return settings, _study(ready, settings, division, trained_model(settings, ready.data))
+    model = trained_model(settings, ready.data)
+    settings, division = make_division(settings, ready.task, ready.data, model)
+    return settings, _study(ready, settings, division, model)
 
 
 def _as_pretrained(settings: CertifySettings) -> CertifySettings:
@@ -433,12 +496,16 @@ def study_of_run(folder: RunFolder, changes: CertifySettings | None = None) -> t
     if changes.sets_rule or changes.chooses:  # the voting rule is chosen as a whole
         values |= dict.fromkeys(("empty", "prior", "size", "against", "false_positive_rate", "alerts"))
     values |= {name: getattr(changes, name) for name in changes.given() if name in ("root", *OWN)}
-    if changes.division in ("per-neighbour", "per-edge"):  # not as many groups as the run was trained with
+    if changes.division in ("per-neighbour", "per-edge", STACKED):  # not as many groups as the run was trained with
         values["groups"] = changes.groups
+    if changes.division == STACKED:
+        values["hash"] = None
+    elif changes.division is not None:
+        values["stacked"] = {}
     settings = CertifySettings(**values)
     ready = _unchanged(folder, earlier)
     model = _with_weights(folder, earlier, ready.data)
-    settings, division = make_division(settings, ready.task)
+    settings, division = make_division(settings, ready.task, ready.data, model)
     return settings, _study(ready, settings, division, model)
 
 
@@ -516,8 +583,13 @@ def model_of_run(folder: RunFolder, data: Any, named: ModelSettings, root: str |
 
 
 def who_votes(folder: RunFolder, model: Any, data: Any) -> Any:
-    """The model that was certified: a constant one if the voting rule was chosen for a size and it did as well."""
-    chosen = folder.read_json(VOTE).get("constant")
+    """The model that was certified: stacked votes with their threshold, or a constant if that was chosen for a size."""
+    vote = folder.read_json(VOTE)
+    chosen, scores = vote.get("constant"), vote.get("scores")
+    if isinstance(model, StackedModel) and scores is not None:
+        if not (isinstance(scores, list) and [type(one) for one in scores] == [float] * model.num_classes):
+            raise SettingsError(f"{folder.path / VOTE} is damaged: certify again.")
+        model.constant.data = torch.tensor(scores)
     if chosen is None:
         return model
     label, classes = (chosen.get(name) if isinstance(chosen, dict) else None for name in ("label", "classes"))
@@ -531,7 +603,7 @@ def _with_weights(folder: RunFolder, settings: ModelSettings, data: Any, weights
     if weights is None and "train" in folder.settings:
         if not folder.weights.is_file():
             raise ModelContractError(f"{folder} has no weights yet: finish its training first (agnncert train).")
-        return load_weights(fresh_model(settings, data), folder.weights)
+        return _with(folder.weights, settings, data)
     stored = str(folder.weights) if folder.weights.is_file() else None
     return trained_model(replace(settings, weights=weights or stored), data)
 

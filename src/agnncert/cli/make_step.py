@@ -12,6 +12,7 @@ import numpy as np
 from agnncert.cli.folder import VOTE, Row, RunFolder, card_text, find_run, open_run
 from agnncert.cli.inputs import (
     OWN,
+    base_name,
     copy_tables,
     describe,
     fresh_model,
@@ -31,6 +32,7 @@ from agnncert.engine.workers import Workers
 from agnncert.errors import SettingsError
 from agnncert.graphs.targets import CanonicalData
 from agnncert.models.io import save_model
+from agnncert.models.stacked import StackedModel, StackedVotes
 from agnncert.progress import OnProgress
 from agnncert.proving.certificate import Certificate
 from agnncert.proving.measures import measured, own_or_any, rare_class
@@ -38,6 +40,7 @@ from agnncert.training.choose_rule import RuleChoice, choose_threshold, choose_v
 from agnncert.training.recipes import advice_if_worse, usual_arguments
 from agnncert.training.settings import SETTINGS, usual_objective
 from agnncert.training.size_control import size_alone
+from agnncert.training.stacked import with_threshold
 from agnncert.training.study import (
     UNDEFENDED,
     Prediction,
@@ -45,6 +48,7 @@ from agnncert.training.study import (
     accuracy,
     certify_model,
     fit_model,
+    measures_of,
     part_rows,
     predict,
 )
@@ -79,7 +83,7 @@ def train_run(
     """
     ready = CanonicalData.of(load_data(settings))
     about = describe(ready, settings)
-    settings, division = make_division(_resolved(settings, ready), ready.task)
+    settings, division = make_division(_resolved(settings, ready), ready.task, ready.data)
     table, rule = settings.table(), settings.rule(about["class_names"])
     folder = open_run(out, run_name(about, settings), "train", table, about["digest"], fresh)
     with folder.recording():
@@ -92,16 +96,24 @@ def train_run(
         study = _study(settings, ready, division, vote=rule)
         log.info("training %s for at most %d epochs", settings.model, settings.fit["epochs"])
         model, record = _fit(study, folder, "model", "training", on_progress)
-        log.info("trained in %.1f s, best after epoch %d", record["seconds"], record["best_epoch"])
+        best = f", best after epoch {record['best_epoch']}" if "best_epoch" in record else ""
+        log.info("trained in %.1f s%s", record["seconds"], best)
+        if not record.get("uses_edges", True):
+            others = "" if settings.trusted is None else " that are not trusted"
+            log.warning("neighbours%s have no vote: as much is certified at size %g without", others, record["size"])
         save_model(model, folder.weights, {"data": about, "settings": table, "training": record})
+        measure = _SCORES.get(record.get("measure"), record.get("measure"))
+        scored = f"validation {measure} of the vote"
+        if "uses_edges" in record:  # stacked votes are chosen by what they certify
+            scored = f"{measure} certified at about size {record['size']:g}, training and validation part"
         values: dict[str, float | None] = {
-            f"validation {_SCORES.get(record.get('measure'), record.get('measure'))} of the vote": record["score"],
+            scored: record["score"],
             "accuracy on the whole graph": accuracy(study, predict(study, model).label),
             "epochs": record["epochs_run"],
             "seconds of training": round(record["seconds"], 2),
         }
         if settings.references:
-            references, score = _train_references(settings, ready, folder, on_progress)
+            references, score = _train_references(settings, ready, folder, on_progress, model)
             values |= references
             advice = advice_if_worse(record["score"], score, getattr(model, "config", None))
             if advice is not None and not record["size"]:
@@ -117,16 +129,16 @@ def train_run(
 
 def _resolved(settings: TrainSettings, ready: CanonicalData) -> TrainSettings:
     """The settings with what is usual for the data where they leave something open."""
-    name = settings.model or "gcn"
+    name = base_name(settings)
     model_args, fit_args = usual_arguments(settings.data, ready.data, name, settings.fit.get("objective"))
     usual = {name: SETTINGS[name].default for name in FIT} | {"objective": usual_objective(ready.task), **fit_args}
-    of_model = settings.set if is_module_spec(name) else {**model_args, **settings.set}
+    of_model = settings.set if is_module_spec(name) or name == "none" else {**model_args, **settings.set}
     return replace(settings, model=name, fit={**usual, **settings.fit}, set=of_model)
 
 
-def _study(settings: TrainSettings, ready: CanonicalData, division: Division | None, **how: Any) -> Study:
-    """A study that trains a model for a division, or a plain model."""
-    args = settings.fit_arguments() | ({"size": 0} if division is None else {})
+def _study(settings: TrainSettings, ready: CanonicalData, division: Any, **how: Any) -> Study:
+    """A study that trains a model for a division or for stacked votes, or (None) a plain model."""
+    args = settings.fit_arguments() | ({} if isinstance(division, Division) else {"size": 0})
     return Study(
         ready, targets_of(ready, None), UNDEFENDED if division is None else division,
         partial(fresh_model, settings, ready.data), fit_args=args, seed=settings.seed, **how,
@@ -141,23 +153,34 @@ def _fit(
     if file.is_file():
         log.info("going on where an earlier call stopped (%s)", file)
     tell = None if on_progress is None else lambda step: on_progress(replace(step, what=what))
-    return model, fit_model(study, model, None if study.defence == UNDEFENDED else study.division, file, tell)
+    return fit_model(study, model, study.defence, file, tell)
 
 
 def _train_references(
-    settings: TrainSettings, ready: CanonicalData, folder: RunFolder, on_progress: OnProgress | None
+    settings: TrainSettings, ready: CanonicalData, folder: RunFolder, on_progress: OnProgress | None, trained: Any
 ) -> tuple[dict[str, float | None], float]:
-    """Accuracies of an undefended model and of one without edges, and the validation accuracy of the latter."""
-    plain = _study(settings, ready, None)
-    shape = {} if is_module_spec(settings.model or "") else settings.set
-    no_edges = _study(replace(settings, model="mlp", set=shape), ready, None)
+    """Accuracies of an undefended model and of one without edges, and the validation accuracy of the latter.
+
+    The models without edges that stacked votes begin with are not trained again; they have no such accuracy (0).
+    """
+    shape, record = {} if is_module_spec(settings.model or "") else settings.set, {"score": 0.0}
+    is_stacked = isinstance(trained, StackedModel)
+    plain = _study(replace(settings, model="gcn", set=shape) if is_stacked else settings, ready, None)
     undefended, _ = _fit(plain, folder, "undefended", "training an undefended model", on_progress)
-    graph_free, record = _fit(no_edges, folder, "graph_free", "training a model without edges", on_progress)
+    found = [("undefended", plain, undefended)]
+    if not is_stacked:
+        no_edges = _study(replace(settings, model="mlp", set=shape), ready, None)
+        graph_free, record = _fit(no_edges, folder, "graph_free", "training a model without edges", on_progress)
+        found.append(("no edges", no_edges, graph_free))
+    elif len(trained.own):
+        graph_free = StackedModel(list(trained.own), trained.num_classes, 0, StackedVotes())
+        graph_free.use_votes.zero_()
+        found.append(("no edges", plain, graph_free))
     values: dict[str, float | None] = {}
-    for word, study, model in (("undefended", plain, undefended), ("no edges", no_edges, graph_free)):
-        found = predict(study, model)
-        values[f"accuracy, {word}"] = accuracy(study, found.label)
-        values |= _by_class(study, found, word)
+    for word, study, model in found:
+        said = predict(study, model)
+        values[f"accuracy, {word}"] = accuracy(study, said.label)
+        values |= _by_class(study, said, word)
     return values, record["score"]
 
 
@@ -239,6 +262,8 @@ def _with_chosen_rule(study: Study, settings: CertifySettings, folder: RunFolder
     (folder.path / VOTE).unlink(missing_ok=True)
     if not settings.chooses:
         return study
+    if isinstance(study.defence, StackedVotes):
+        return _with_threshold(study, settings, folder)
     protocol = folder.settings.get("train", {}).get("protocol", "transductive")
     if study.task == "node" and protocol != "held-out":
         log.warning(
@@ -262,6 +287,29 @@ def _with_chosen_rule(study: Study, settings: CertifySettings, folder: RunFolder
     log.info("%s", choice)
     folder.write(VOTE, json.dumps(_choice_table(choice), indent=2) + "\n")
     return replace(study, defence=choice.division, model=choice.model, vote=choice.rule)
+
+
+def _with_threshold(study: Study, settings: CertifySettings, folder: RunFolder) -> Study:
+    """Stacked votes with a threshold that is chosen on validation; it is part of the model that is certified."""
+    if settings.size is not None:
+        raise SettingsError("stacked votes are trained for a size, certified at all: pass --size to agnncert train.")
+    model, rows = study.new_model(), part_rows(study.ready, "val")
+    held_out = replace(study, targets=study.targets[:0] if rows is None else rows)
+    positive = int(2 * (held_out.truth == 1).sum() <= len(held_out.truth))
+    limits: dict[str, Any] = {"false_positive_rate": settings.false_positive_rate, "alerts": settings.alerts}
+    moved = with_threshold(model, study.data, positive=positive, **limits)
+    label = predict(held_out, moved).label
+    found = measures_of(held_out, label, np.ones(len(label), dtype=bool))
+    prior = [round(score, 3) for score in (moved.constant - model.constant).tolist()]
+    text = (
+        f"threshold {prior}: {(label == positive).sum()} alerts of class {positive} among {len(label):,}, recall "
+        f"{found.recall[positive]:.1%}, false positives {found.false_positive_rate[positive]:.1%}"
+    )
+    log.info("%s", text)
+    chosen = {"decides": "threshold", "division": str(study.defence), "prior": prior, "chosen": True}
+    about = {"text": text, "scores": moved.constant.tolist(), "candidates": [chosen]}
+    folder.write(VOTE, json.dumps(about, indent=2) + "\n")
+    return replace(study, model=moved)
 
 
 def _usual_measure(study: Study) -> str:
@@ -293,7 +341,8 @@ def _certify(
     how: dict[str, Any] = {"engine": settings.engine, "tolerance": settings.tolerance, "workers": workers}
     if settings.memory is not None:
         how["memory_limit"] = 1_000_000 * settings.memory
-    if settings.engine == "fast" and not settings.edges_only:  # finished parts are kept if the command is interrupted
+    keeps = settings.engine == "fast" and not settings.edges_only and isinstance(study.defence, Division)
+    if keeps:  # finished parts are kept if the command is interrupted
         how["checkpoint"] = folder.path / "ballots"
     certificate, seconds, _ = certify_model(study, study.new_model(), on_progress, **how)
     total, known = certificate.num_targets, int(certificate.labelled.sum())

@@ -28,6 +28,14 @@ Model = Annotated[
         help="gcn, sage, gat, gin, resgcn, rgcn or mlp, or your own as package.module:factory.", show_default="gcn"
     ),
 ]
+Trusted = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN | COLUMN<DATE", show_default="none",
+        help="Edges that no attacker can change, for stacked votes: a column of the edges that marks them, or all "
+        "before a date, as in paid<2018-03-17.",
+    ),
+]  # fmt: skip
 ModelOfRun = Annotated[
     str | None, typer.Option("--model", help="The model of the run, needed if it is package.module:factory.")
 ]
@@ -38,7 +46,7 @@ Weights = Annotated[
     ),
 ]
 Division = Annotated[
-    str | None, typer.Option(help="node, edge, gated, per-neighbour or per-edge.", show_default="node")
+    str | None, typer.Option(help="node, edge, gated, per-neighbour, per-edge or stacked.", show_default="node")
 ]
 Groups = Annotated[
     int | None,

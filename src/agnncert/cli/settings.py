@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from agnncert.certificates.rules import VotingRule
-from agnncert.divisions.named import AGNNCERT
+from agnncert.divisions.named import AGNNCERT, STACKED
 from agnncert.errors import SettingsError, did_you_mean
 from agnncert.proving.measures import MEASURES
 from agnncert.training.settings import SETTINGS, checked
@@ -41,6 +41,7 @@ class DataSettings:
     edge_feature: tuple[str, ...] = ()  # columns of edges that are kept as edge_attr; ("none",) leaves them out
     encode: str | None = None  # how columns become features: "auto", "zip=category", or the file of an encoding
     repeated: str | None = None  # values of repeated edges: "sum" or "mean"
+    trusted: str | None = None  # edges that no attacker can change: a column that marks them, or "time<2018-03-17"
     directed: bool = False
     name: str | None = None  # of data from tables, in reports and run folders; by default that of the folder
     seed: int = 0  # of the split and of everything random
@@ -77,6 +78,7 @@ class ModelSettings(DataSettings):
     hash: str | None = None
     empty: str | None = None  # what empty subgraphs vote for: one of EMPTY_WORDS, or a class
     prior: str | None = None  # votes given in advance: "5", "0,12" or "toxic=12"
+    stacked: Mapping[str, Any] = field(default_factory=dict)  # division="stacked": settings of StackedVotes
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,6 +86,14 @@ class ModelSettings(DataSettings):
             require_one_of("division", self.division, AGNNCERT)
         if self.groups is not None and self.groups < 1:
             raise SettingsError(f"groups={self.groups}: expected a whole number from 1 on.")
+        if self.division == STACKED:
+            unused = [n for n in ("groups", "hash", "empty", "prior") if getattr(self, n) is not None]
+            if unused:
+                raise SettingsError(
+                    f"stacked votes divide no graph and cast no ballots: leave out {', '.join(unused)}."
+                )
+        elif self.division is not None and self.stacked:
+            raise SettingsError(f"stacked.{next(iter(self.stacked))} belongs to --division stacked.")
 
     @property
     def sets_rule(self) -> bool:
@@ -206,9 +216,9 @@ def read_settings(
             )
     names, own = keys_of(kind), dict(table.get("set", {}))
     for key, value in pairs("set", words).items():
-        column = key.removeprefix("column.")
-        if column != key:
-            given["column"] = {**given.get("column", table.get("column", {})), column: value}
+        group, dot, name = key.partition(".")
+        if dot and group in ("column", "stacked"):
+            given[group] = {**given.get(group, table.get(group, {})), name: value}
         elif key in names:
             given.setdefault(key, value)
         else:

@@ -10,7 +10,9 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -230,6 +232,49 @@ def times(table: Table, name: str) -> npt.NDArray[np.float64]:
             f'column "{name}" is no date and no number in {rows}: fill it in as 2027-12-31, or use another column.'
         )
     return numbers
+
+
+def trusted_rows(table: Table, trusted: str) -> npt.NDArray[np.bool_]:
+    """Which rows are trusted: those where a column is positive, or before a number or date, as in ``"day<2018-03-17"``.
+
+    Raises:
+        DatasetError: There is no such column, or it holds something else.
+    """
+    name, before, limit = (part.strip() for part in trusted.partition("<"))
+    table.require(name)
+    is_number = _kind(table.frame[name]) == "number"
+    if not before and not is_number:
+        raise table.error(f'column "{name}" holds no marks, 0 or 1. All before a date: trusted="{name}<2018-03-17".')
+    clock = None if is_number else (0.0, 86_400.0)
+    return np.asarray(times(table, name) < limit_of(trusted, limit, clock) if before else times(table, name) > 0)
+
+
+def limit_of(trusted: str, limit: str, clock: tuple[float, float] | None) -> float:
+    """The number that ``limit`` stands for, in the unit of its column.
+
+    Args:
+        trusted: The whole text, for messages.
+        limit: What stands behind ``<``.
+        clock: Column of times: the second of Unix time from which it counts, and its unit in seconds. None: numbers.
+
+    Raises:
+        DatasetError: It is no date, or for numbers no number.
+    """
+    if clock is None:
+        with suppress(ValueError):
+            return float(limit)
+    try:
+        moment = datetime.fromisoformat(limit)
+    except ValueError:
+        wanted = "a number" if clock is None else "a date, as in 2018-03-17"
+        raise DatasetError(f'trusted="{trusted}": expected {wanted} behind "<".') from None
+    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if clock is None:
+        raise DatasetError(
+            f'trusted="{trusted}": the column holds numbers, so compare it with one. This date is {seconds:.0f} in '
+            "seconds since 1970."
+        )
+    return (seconds - clock[0]) / clock[1]
 
 
 def _kind(values: Any) -> str:

@@ -16,9 +16,10 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from agnncert.datasets.catalog import CRESCI
+from agnncert.datasets.encoding import limit_of
 from agnncert.datasets.relations import both_directions
 from agnncert.datasets.splits import NODE_FRACTIONS, set_masks, stratified_split
-from agnncert.errors import missing
+from agnncert.errors import DatasetError, did_you_mean, missing
 
 Array = npt.NDArray[Any]
 YEAR = 31_556_952.0  # seconds
@@ -31,6 +32,30 @@ def read_fraud(name: str, files: Sequence[Path], seed: int) -> Data:
         "cresci-15": _cresci, "ethereum-phishing": _ethereum, "bitcoin-otc": _otc, "tolokers": _tolokers,
     }  # fmt: skip
     return readers[name](files, seed)
+
+
+def trusted_edges(data: Data, trusted: str) -> torch.Tensor:
+    """Which edges are trusted: those where a column is positive or before a number or date, in each direction that is.
+
+    Args:
+        data: A graph with ``edge_names``, of ``both_directions``, whose first value is 1 where there is an edge.
+        trusted: Name of a column of one direction, or as in ``"time<2018-03-17"``.
+
+    Raises:
+        DatasetError: There is no such column, or it is compared with something else.
+    """
+    column, before, limit = (part.strip() for part in trusted.partition("<"))
+    names = list(getattr(data, "edge_names", None) or ())
+    if f"{column}, back" not in names:
+        own = [name for name in names if f"{name}, back" in names]
+        hint = did_you_mean(column, own) if own else "its edges have no values by name."
+        raise DatasetError(f'trusted="{trusted}": {getattr(data, "name", "the data")} has no column "{column}": {hint}')
+    there = data.edge_attr[:, [0, len(names) // 2]] > 0
+    values = data.edge_attr[:, [names.index(column), names.index(f"{column}, back")]]
+    clock = (ZERO[data.name], YEAR) if column == "time" and getattr(data, "name", "") in ZERO else None
+    held = values < limit_of(trusted, limit, clock) if before else values > 0
+    both: torch.Tensor = (held | ~there).all(dim=1)
+    return both
 
 
 def assemble_cresci(folder: Path) -> None:

@@ -17,7 +17,7 @@ from torch_geometric.utils import one_hot, remove_self_loops, to_undirected, unb
 
 from agnncert.certificates.ids import encode_ids
 from agnncert.datasets.columns import FORMATS, Table, read_table, shortlist
-from agnncert.datasets.encoding import Encode, Encoding, encoded, encoding_named, fit_columns, times
+from agnncert.datasets.encoding import Encode, Encoding, encoded, encoding_named, fit_columns, times, trusted_rows
 from agnncert.datasets.splits import (
     GRAPH_FRACTIONS,
     NODE_FRACTIONS,
@@ -76,6 +76,7 @@ class Columns:
     edge_features: Sequence[str] | None = None
     encode: Encode = None
     repeated: str | None = None
+    trusted: str | None = None
 
     def weight_in(self, edges: Table) -> str | None:
         """The column of weights, or ``None`` if there is no such column; raises DatasetError if it was asked for."""
@@ -85,7 +86,7 @@ class Columns:
 
     def other_in(self, edges: Table) -> list[str]:
         """Columns of the table of edges that are neither ids nor weights."""
-        known = (self.source, self.target, self.weight, self.graph)
+        known = (self.source, self.target, self.weight, self.graph, (self.trusted or "").partition("<")[0].strip())
         return [column for column in edges.columns if column not in known]
 
     def attributes_in(self, edges: Table) -> list[str]:
@@ -123,6 +124,7 @@ def load_tables(
     edge_features: Sequence[str] | None = None,
     encode: Encode = None,
     repeated: str | None = None,
+    trusted: str | None = None,
 ) -> Data | GraphSet:
     """Reads a graph, or many, from tables.
 
@@ -160,6 +162,9 @@ def load_tables(
             an earlier table, or its file. Defaults to no encoding: all features must be numbers.
         repeated: What becomes of the weights and attributes of edges that are listed several times: ``"sum"`` or
             ``"mean"``. Needed only if they differ. Without values, repeated edges count once.
+        trusted: Edges that no attacker can change, for stacked votes: a column of the table of edges that is positive
+            for them, or everything before a number or date, as in ``"paid<2018-03-17"``. A mark becomes the last column
+            of ``edge_attr``. Rows that join a trusted pair again, and are not trusted, are left out.
 
     Returns:
         A ``Data`` or ``GraphSet`` like those of ``load_dataset``, with ``class_names`` in the order of the
@@ -177,8 +182,9 @@ def load_tables(
         title = name or files["A"].name.removesuffix("_A.txt")
         return GraphSet(pieces, train, val, test, num_classes=len(names), class_names=names, name=title)
     columns = Columns(
-        id, label, split, graph, source, target, weight, features, directed, seed, time, edge_features, encode, repeated
-    )
+        id, label, split, graph, source, target, weight, features, directed, seed, time, edge_features, encode,
+        repeated, trusted,
+    )  # fmt: skip
     if repeated not in (None, *REPEATED):
         raise DatasetError(f'repeated="{repeated}": {did_you_mean(str(repeated), REPEATED)}')
     given = {"nodes": nodes, "edges": edges, "graphs": graphs}
@@ -299,12 +305,16 @@ def _whole(
         x = None if wanted is None else problems.tried(nodes.numbers, wanted, "feature")
         of_edge = problems.tried(edges.numbers, attributes, "edge feature") if attributes else None
     weights = problems.tried(edges.numbers, [weight], "weight") if weight else None
+    marks = None if columns.trusted is None else problems.tried(trusted_rows, edges, columns.trusted)
     problems.refuse()
     assert ends is not None
     assert x is not None
-    values = None
-    if weights is not None or of_edge is not None:
-        values = np.hstack([part for part in (weights, of_edge) if part is not None])
+    parts = [part for part in (weights, of_edge) if part is not None]
+    if marks is not None:
+        kept = _without_later(edges, ends, marks, len(nodes))
+        of_edge = np.hstack([*parts[weights is not None :], marks[:, None].astype(np.float32)])
+        ends, parts = ends[:, kept], [part[kept] for part in (weights, of_edge) if part is not None]
+    values = np.hstack(parts) if parts else None
     data = _joined(edges, columns, ends, values, len(nodes))
     data.x = torch.from_numpy(x)
     joined = data.pop("values") if values is not None else torch.zeros(0)
@@ -312,6 +322,8 @@ def _whole(
         data.edge_weight = joined[:, 0].contiguous()
     if of_edge is not None:
         data.edge_attr = joined[:, -of_edge.shape[1] :].contiguous()
+    if marks is not None:
+        data.edge_attr[:, -1].clamp_(max=1)  # of edges that are summed
     if encoding is not None:
         data.encoding = encoding
     return data
@@ -340,6 +352,17 @@ def _joined(edges: Table, columns: Columns, ends: Rows, values: Weights | None, 
     if values is not None:
         data["values"] = torch.from_numpy(values)
     return data
+
+
+def _without_later(edges: Table, ends: Rows, trusted: npt.NDArray[np.bool_], total: int) -> npt.NDArray[np.bool_]:
+    """Which rows to keep: a pair with a trusted edge has no others, so that nobody alters it by joining it again."""
+    pair = ends.min(axis=0) * total + ends.max(axis=0)
+    kept: npt.NDArray[np.bool_] = trusted | ~np.isin(pair, pair[trusted])
+    left, there = int((~kept).sum()), int(trusted.sum())
+    _log.info("%s: %s of %s edges are trusted", edges.path.name, f"{there:,}", f"{len(trusted):,}")
+    if left:
+        _log.warning("%s: %s other edges join a trusted pair again and are left out", edges.path.name, f"{left:,}")
+    return kept
 
 
 def has_labels(nodes: Table, columns: Columns) -> bool:

@@ -73,7 +73,9 @@ DIVISIONS: dict[str, NamedDivision] = {
         NamedDivision("gnncert-en", "GNNCert-EN", "GNNCertEN", counts=_GRID, usual={"node": 30, "graph": 30}),
     )
 }
-AGNNCERT = ("edge", "node", "gated", "per-neighbour", "per-edge")  # which training and certification offer by name
+STACKED = "stacked"  # votes of neighbours on top of models without edges: divides nothing, but is named like a division
+# What training and certification offer by name.
+AGNNCERT = ("edge", "node", "gated", "per-neighbour", "per-edge", STACKED)
 
 
 def division_named(name: str, num_groups: int | None = None, hash: str = "md5", task: str = "node") -> Any:

@@ -73,8 +73,13 @@ class StackedVotes:
         if self.gated and (self.combine != "sum" or self.edge_values):
             raise SettingsError("gated=True goes with combine='sum' and without edge values.")
         for name, least in (("size", 0), ("folds", 2), ("hidden", 1), ("epochs", 1), ("weight_decay", 0)):
-            if getattr(self, name) is not None and not getattr(self, name) >= least:
-                raise SettingsError(f"StackedVotes({name}={getattr(self, name)!r}): expected at least {least}.")
+            value, whole = getattr(self, name), name in ("folds", "hidden", "epochs")
+            if value is not None and not (isinstance(value, int if whole else int | float) and value >= least):
+                kind = "a whole number of " if whole else ""
+                raise SettingsError(f"StackedVotes({name}={value!r}): expected {kind}at least {least}.")
+        for name in ("gated", "edge_values", "refine"):
+            if getattr(self, name) not in (True, False, None):
+                raise SettingsError(f"StackedVotes({name}={getattr(self, name)!r}): expected true or false.")
 
     def for_rows(self, number: int) -> "StackedVotes":
         """The same with the defaults for this number of training nodes filled in."""
@@ -345,9 +350,11 @@ class StackedModel(nn.Module):
         kappa = self.pseudo.exp()
         return prior, total + kappa * torch.softmax(self.pseudo_votes, dim=0), kappa + number
 
-    def forward(self, x: Tensor, edge_index: Tensor, **values: Tensor | None) -> Tensor:
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, edge_attr: Tensor | None = None
+    ) -> Tensor:
         """Scores of every node, shape ``[num_nodes, C]``; ``edge_weight`` and ``edge_attr`` as the data has them."""
-        table, trusted = self.edge_table(values)
+        table, trusted = self.edge_table({"edge_weight": edge_weight, "edge_attr": edge_attr})
         logits, pairs = self.own_logits(x), pairs_of(edge_index, torch.arange(x.size(0)), x.size(0), trusted)
         prior, total, divisor = self.parts(logits, self.votes(logits, pairs, edge_index, table), pairs)
         return prior + self.gate(logits) * total / divisor

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.certificates.rules import RULES, VotingRule
+from agnncert.certificates.stacked import TRUSTED
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.report.summary import REFERENCES, Summary, edgeless_labels
 
@@ -211,8 +212,9 @@ class Deed:
 def deed(summary: Summary) -> Deed:
     """The action of an attacker that the sizes of a certificate count."""
     if summary.certificate.claim.method == STACKED:
-        one, many = _EDGES_OR_NODES[2]
-        return Deed(one.replace("{other}", "other "), many.replace("{other}", "other "))
+        apart = ", trusted edges apart" if getattr(summary.certificate.evidence, "trusted", -1) >= 0 else ""
+        one, many = (words.replace("{other}", "other ") + apart for words in _EDGES_OR_NODES[2])
+        return Deed(one, many)
     if summary.ballots is None:
         unit = summary.certificate.claim.unit
         start = next((start for start in _SAMPLED if unit.startswith(start)), None)
@@ -285,8 +287,15 @@ _BESIDE = {
 
 
 def beside(summary: Summary) -> list[str]:
-    """What stands with the headline: false alarms, models that need no proof, and the attack that is not covered."""
-    lines = []
+    """What stands with the headline: false alarms, models that need no proof, and the attack that is not covered.
+
+    That trusted edges stay as they are comes before everything else.
+    """
+    lines = (
+        [f"Assumed: {first}"]
+        if (first := next(iter(summary.certificate.claim.assumes), "")).startswith(TRUSTED)
+        else []
+    )
     if summary.truth is None:
         lines.append(f"The {things(summary)} have no known labels, so nothing is said about being right.")
     elif summary.num_targets:

@@ -284,17 +284,24 @@ def _fit_stacked(
     inner: dict[str, Any] = {name: value for name, value in settings.items() if name not in ("protocol", "seed")}
 
     def fit_one(one: torch.nn.Module, part: Any, seed: int) -> torch.nn.Module:
-        file = None if checkpoint is None else Path(f"{checkpoint}-{seed}")
+        file = None if checkpoint is None else Path(checkpoint)
+        file = file and file.with_name(f"{file.stem}-{seed}{file.suffix}")
         return fit(one, part, None, checkpoint=file, progress=progress, seed=seed, **inner)
 
     def tell(what: str, done: float) -> None:
         if progress is not None:
             progress(Step(what, round(100 * done), 100, math.nan, loss=math.nan, score=None))
 
-    return fit_stacked(
+    begin = time.perf_counter()
+    trained = fit_stacked(
         model, data, defence, fit_one, seed=how["seed"], inductive=how["protocol"] != "transductive",
         measure=how["measure"] or "accuracy", balance_classes=bool(how["balance_classes"]), report_progress=tell,
     )  # fmt: skip
+    record: Any = trained.training_record
+    trained.training_record = {  # type: ignore[assignment]
+        **record, "seconds": time.perf_counter() - begin, "epochs_run": defence.epochs
+    }  # fmt: skip
+    return trained
 
 
 def _epoch(

@@ -172,6 +172,14 @@ def _fresh(model: nn.Module, seed: int) -> nn.Module:
     return fresh
 
 
+def untrained(model: nn.Module | None, data: Data, defence: StackedVotes, seed: int = 0) -> StackedModel:
+    """A model like the one that ``fit_stacked`` returns for these arguments, to load its weights into."""
+    own = [] if model is None else [GraphFree(_fresh(model, seed * defence.folds + k)) for k in range(defence.folds)]
+    rows = int(data.train_mask.sum()) if getattr(data, "train_mask", None) is not None else 0
+    with torch.random.fork_rng(devices=[]):
+        return StackedModel(own, count_classes(data), _edge_channels(data, defence), defence.for_rows(rows)).eval()
+
+
 def _edge_channels(data: Data, defence: StackedVotes) -> int:
     if not defence.edge_values:
         return 0
@@ -304,16 +312,27 @@ def _certified(look: _Look, size: float) -> Tensor:
 
 
 @torch.no_grad()
-def with_threshold(model: StackedModel, data: Data, *, false_positive_rate: float, positive: int = 1) -> StackedModel:
+def with_threshold(
+    model: StackedModel,
+    data: Data,
+    *,
+    false_positive_rate: float | None = None,
+    alerts: int | None = None,
+    positive: int = 1,
+) -> StackedModel:
     """The same votes between two classes with an operating point, so that a certificate is about this threshold.
 
-    At most this share of the validation nodes of the other class get the positive label. On other nodes the share is
-    an estimate, and no bound.
+    At most this share of the validation nodes of the other class get the positive label, or at most ``alerts`` of all
+    validation nodes. On other nodes the share is an estimate, and no bound.
     """
-    if not 0 <= false_positive_rate < 1 or model.num_classes != 2 or positive not in (0, 1):
+    rate = false_positive_rate or 0.0
+    if (false_positive_rate is None) == (alerts is None) or (alerts or 0) < 0:
+        raise SettingsError("a threshold needs one limit: pass false_positive_rate=0.01, or alerts=100.")
+    if not 0 <= rate < 1 or model.num_classes != 2 or positive not in (0, 1):
         raise SettingsError("a threshold is for two classes, and a share from 0 to less than 1 of one of them.")
     scores = model.eval()(data.x, data.edge_index, **_edge_values(data)).double()
-    others = (scores[:, positive] - scores[:, 1 - positive])[data.val_mask & (data.y == 1 - positive)]
+    counted = data.val_mask & (data.y == 1 - positive if alerts is None else data.y >= 0)
+    others = (scores[:, positive] - scores[:, 1 - positive])[counted]
     if not len(others):
         raise DatasetError(f"no validation node has class {1 - positive}: there is nothing to choose a threshold on.")
     if others.max() == others.min():
@@ -321,7 +340,8 @@ def with_threshold(model: StackedModel, data: Data, *, false_positive_rate: floa
             "all validation nodes have the same score, so no threshold lies between them: training found no votes that "
             "certify more than the most frequent class. Try a smaller size, more epochs or a smaller weight_decay."
         )
-    cut = others.sort(descending=True).values[int(false_positive_rate * len(others))]
+    most = int(rate * len(others)) if alerts is None else min(alerts, len(others) - 1)
+    cut = others.sort(descending=True).values[most]
     moved = copy.deepcopy(model)
     moved.constant[1 - positive] += cut + 4 / STEPS  # so that rounding does not make an alert of the last of them
     return moved

@@ -128,8 +128,11 @@ class Study:
         labels = np.zeros(0, dtype=np.int64) if rows is None or y is None else np.asarray(y)[rows]
         return np.bincount(labels[labels >= 0])
 
-    def new_model(self, name: str | None = None) -> torch.nn.Module:
-        """The given trained module, or an untrained base model, the same for every defence."""
+    def new_model(self, name: str | None = None) -> Any:
+        """The given trained module, or an untrained base model, the same for every defence.
+
+        None if a function returns None, for stacked votes that read edges alone.
+        """
         name = self.model if name is None and isinstance(self.model, str) else name
         if name is not None:
             return build_model(name, self.data, seed=self.seed, **self.model_args)
@@ -138,6 +141,8 @@ class Study:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             module: Any = self.model()  # type: ignore[operator]
+        if module is None and isinstance(self.defence, StackedVotes):
+            return None
         if not isinstance(module, torch.nn.Module):
             raise ModelContractError(
                 f"model= returned a {type(module).__name__}: expected a function that returns a torch.nn.Module."
@@ -168,20 +173,25 @@ class Prediction(NamedTuple):
 
 def fit_model(
     study: Study,
-    model: torch.nn.Module,
-    fit_for: Division | RandomDefence | None,
+    model: Any,
+    fit_for: Defence | None,
     checkpoint: Path | None = None,
     progress: OnProgress | None = None,
-) -> dict[str, Any]:
-    """Trains a model with the settings of the study, from a checkpoint if there is one; returns the record."""
+) -> tuple[Any, dict[str, Any]]:
+    """Trains a model with the settings of the study, from a checkpoint if there is one.
+
+    Returns:
+        The trained model (the same module, unless it is a part of stacked votes), and the record of its training.
+    """
     if model is study.model:  # a trained module was given
-        return {"seconds": 0.0}
+        return model, {"seconds": 0.0}
     args = {"seed": study.seed, **study.fit_args}
     if fit_for is not None and study.vote is not None:
         args["rule"] = study.vote
-    fit(model, study.data, fit_for, checkpoint=checkpoint, progress=progress, **args)
-    record: Any = model.training_record
-    return {name: value for name, value in record.items() if name != "history"}
+    defence: Any = None if isinstance(fit_for, str) else fit_for
+    trained = fit(model, study.data, defence, checkpoint=checkpoint, progress=progress, **args)
+    record: Any = trained.training_record
+    return trained, {name: value for name, value in record.items() if name != "history"}
 
 
 @torch.no_grad()
@@ -225,7 +235,7 @@ def certify_model(
             progress(step)
 
     certificate = certify(model, study.ready, defence, study.targets, progress=note, **how)
-    first = times[0] if isinstance(study.defence, RandomDefence) else times[1]  # divisions report when casting begins
+    first = times[1] if isinstance(study.defence, Division) else times[0]  # divisions report when casting begins
     return certificate, time.perf_counter() - begin, times[-1] - first
 
 

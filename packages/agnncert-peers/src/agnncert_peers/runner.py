@@ -28,7 +28,6 @@ from agnncert.proving.measures import Measures, measured, own_or_any, target_wei
 from agnncert.proving.stacked import StackedEvidence
 from agnncert.storage import write_atomic
 from agnncert.training.choose_rule import choose_voting_rule, prior_text
-from agnncert.training.loop import fit
 from agnncert.training.recipes import usual_arguments
 from agnncert.training.study import (
     GRAPH_FREE,
@@ -151,8 +150,9 @@ def run(
         folder.mkdir(parents=True, exist_ok=True)
         outcome = _run(study, stem, progress, plain_training)
         _save(outcome, stem)
-        for unfinished in (".training", ".counts"):
-            stem.with_suffix(unfinished).unlink(missing_ok=True)
+        kept = [stem.with_suffix(kind) for kind in (".training", ".counts")]
+        for unfinished in (*kept, *folder.glob(f"{stem.name}-[0-9]*.training")):
+            unfinished.unlink(missing_ok=True)
     return outcome
 
 
@@ -160,10 +160,8 @@ def _run_stacked(study: Study, training: Path | None, progress: OnProgress | Non
     """Stacked votes; or, of these, only the cross-fitted models without edges."""
     # Of cross-fitted models alone the small networks are not used.
     defence = study.defence if isinstance(study.defence, StackedVotes) else StackedVotes(epochs=1)
-    args: dict[str, Any] = {"seed": study.seed, **study.fit_args}
-    begin = time.perf_counter()
-    model: Any = fit(study.new_model("mlp"), study.data, defence, checkpoint=training, progress=progress, **args)
-    common = {"seconds_training": time.perf_counter() - begin, "record": model.training_record}
+    model, record = fit_model(study, study.new_model("mlp"), defence, training, progress)
+    common = {"seconds_training": record["seconds"], "record": record}
     graph, begin = study.chosen.graph, time.perf_counter()
     with torch.no_grad():
         own = model.own_logits(graph.x.to(torch.get_default_dtype())).argmax(dim=1).numpy()
@@ -197,7 +195,7 @@ def _run(study: Study, stem: Path | None, progress: OnProgress | None, plain_tra
         return _run_stacked(study, training, progress)
     model = study.new_model("mlp" if study.defence == GRAPH_FREE else None)
     fit_for = None if plain_training or isinstance(study.defence, str) else study.defence
-    record = fit_model(study, model, fit_for, training, progress)
+    _, record = fit_model(study, model, fit_for, training, progress)
     plain = predict(study, model, repeats=3)
     common: dict[str, Any] = {"seconds_training": float(record["seconds"]), "seconds_forward": plain.seconds}
     common |= {"plain": plain.label, "record": record}

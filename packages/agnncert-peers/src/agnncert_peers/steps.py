@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from agnncert.cli.folder import RunFolder, find_run
-from agnncert.cli.inputs import class_names, file_name, fresh_model, is_module_spec, load_data
+from agnncert.cli.inputs import class_names, file_name, fresh_model, is_module_spec, load_data, trusted_column
 from agnncert.cli.settings import ModelSettings, fit_arguments_of, numbers, pairs
+from agnncert.divisions.named import STACKED
 from agnncert.errors import SettingsError
 from agnncert.graphs.graph import infer_task
 from agnncert.progress import OnProgress
@@ -47,6 +48,8 @@ class CompareSettings(ModelSettings):
         for name in ("division", "groups", "hash", "weights"):
             if getattr(self, name) is not None:
                 raise SettingsError(f"compare has no setting {name}: name divisions as --defence node:num_groups=100.")
+        if self.stacked:
+            raise SettingsError("compare names stacked votes with their settings: --defence stacked:levels=2,size=3.")
         if self.size and self.sets_rule:
             raise SettingsError("--size chooses the voting rule: leave out --empty and --prior.")
         checked(self.fit_arguments(), "node")
@@ -86,7 +89,8 @@ def compare_run(
     name = settings.model or "gcn"
     own = {"model": lambda: fresh_model(settings, data), "model_args": {}}
     model: dict[str, Any] = own if is_module_spec(name) else {"model": name, "model_args": settings.set}
-    chosen: list[Any] = [_defence(text, task) for text in settings.defence]
+    marks = {} if settings.trusted is None else {"trusted": trusted_column(data)}
+    chosen: list[Any] = [_defence(text, task, marks) for text in settings.defence]
     folder = Path(out) if out is not None else Path("runs") / file_name(f"{data_name}-{name}-comparison")
     comparison = compare(
         data, chosen or None, against=settings.against, sizes=sizes or None, rule=settings.rule(class_names(data)),
@@ -100,10 +104,11 @@ def compare_run(
     return Compared(folder, comparison, files)
 
 
-def _defence(text: str, task: str) -> Any:
-    """A defence from its name and settings, such as ``bi-rs:p_edge=0.7,p_node=0.9``."""
+def _defence(text: str, task: str, marks: dict[str, Any]) -> Any:
+    """A defence from its name and settings, such as ``bi-rs:p_edge=0.7,p_node=0.9``; ``marks`` are of stacked votes."""
     name, _, rest = text.partition(":")
-    return defence_named(name, task, pairs("defence", [word for word in rest.split(",") if word]))
+    given = pairs("defence", [word for word in rest.split(",") if word])
+    return defence_named(name, task, {**(marks if name == STACKED else {}), **given})
 
 
 def side_by_side(places: Sequence[str | Path]) -> tuple[list[str], list[list[Any]]]:

@@ -1,0 +1,274 @@
+"""Stacked votes from the command line: a run like any other, with trusted edges by a column or by a date."""
+
+import json
+import random
+import shutil
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import agnncert as ac
+import agnncert.training.stacked as small_networks
+from agnncert.datasets.encoding import limit_of
+from agnncert.datasets.fraud import YEAR, ZERO, trusted_edges
+from agnncert.datasets.relations import both_directions
+from agnncert.errors import DatasetError
+from agnncert.models.digest import model_digest
+
+QUICK = ("--epochs", 5, "--set", "stacked.folds=2", "--set", "stacked.epochs=60", "--no-references")
+KEPT = ("--set", "edge_feature=amount", "--set", "repeated=sum")
+FIRST = "Edges that are marked as trusted"
+
+
+def write_payments(folder: Path, nodes: int = 200) -> Path:
+    """Accounts whose payments go to their own kind; some pairs pay twice, once before 2017 and once after."""
+    rng = random.Random(0)
+    folder.mkdir(parents=True, exist_ok=True)
+    kinds = [rng.randrange(2) for _ in range(nodes)]
+    rows = [f"n{k},{kind + rng.gauss(0, 3):.3f},{('good', 'bad')[kind]}" for k, kind in enumerate(kinds)]
+    pairs = [rng.sample(range(nodes), 2) for _ in range(8 * nodes)]
+    edges = []
+    for a, b in pairs:
+        for _ in range(rng.choice([1, 1, 2])):
+            if kinds[a] == kinds[b]:
+                year = rng.choice([2015, 2016, 2018])
+                edges.append(f"n{a},n{b},{rng.random():.2f},{year}-03-1{rng.randrange(9)},{int(year < 2017)}")
+    (folder / "nodes.csv").write_text("\n".join(["id,a,label", *rows]) + "\n", encoding="utf-8")
+    (folder / "edges.csv").write_text("\n".join(["source,target,amount,paid,known", *edges]) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def payments_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_payments(tmp_path_factory.mktemp("payments") / "payments")
+
+
+@pytest.fixture
+def payments(place: Path, payments_once: Path) -> Path:
+    return Path(shutil.copytree(payments_once, place / "payments"))
+
+
+def stored(folder: Path, step: str) -> dict:
+    return tomllib.loads((folder / "settings.toml").read_text())[step]
+
+
+def told(answer) -> dict:
+    assert answer.status == 0, answer.err
+    return json.loads(answer.out)
+
+
+def test_a_run_of_stacked_votes_from_training_to_the_verdict(agnncert, payments) -> None:
+    folder = Path("runs/stacked")
+    words = ("--set", "stacked.edge_values=true", "--size", 2, "--trusted", "paid<2017-01-01", "--out", folder)
+    trained = agnncert("train", payments, "--division", "stacked", *QUICK, *KEPT, *words)
+    assert trained.status == 0, trained.err
+    assert not list(folder.glob("*.checkpoint"))
+    assert stored(folder, "train")["stacked"] == {"folds": 2, "epochs": 60, "edge_values": True}
+    answer = told(agnncert("certify", folder, "--json"))
+    assert any(row["measure"] == "certified accuracy, added or deleted only" for row in answer["results"])
+    certificate = ac.load_certificate(folder / "certificate.cert")
+    assert certificate.claim.assumes[0].startswith(FIRST)
+    assert "trusted edges apart" in answer["sentences"][0]
+    assert answer["sentences"][1].startswith(f"Assumed: {FIRST}")
+    assert f"Assumed: {FIRST}" in (folder / "report.html").read_text(encoding="utf-8").replace("&nbsp;", " ")
+    verdict = told(agnncert("verify", folder, "--require", "data,model", "--json"))
+    assert any("votes, computed again" in one for one in verdict["checked"])
+    card = (folder / "MODEL_CARD.md").read_text()
+    for words in ("| division | stacked |", "folds 2, epochs 60, edge_values yes", "| trusted | paid&lt;2017-01-01 |"):
+        assert words in card
+    model = ac.load_model(folder / "weights.safetensors")  # the same model, without the settings of the run
+    assert model_digest(model) == certificate.claim.digests["model"]
+    assert (model.defence.size, bool(model.use_votes)) == (2, True)
+    assert "stacked" in agnncert("compare", folder).out
+
+
+def test_a_date_a_column_and_the_library_mark_the_same_edges(agnncert, payments) -> None:
+    tables = {"amount": {"edge_features": ["amount"], "repeated": "sum"}, "none": {"edge_features": []}}
+    for how in tables.values():
+        dated = ac.load_tables(payments, trusted="paid < 2017-01-01", **how)
+        marked = ac.load_tables(payments, trusted="known", **how)
+        assert torch.equal(dated.edge_attr, marked.edge_attr)
+        assert set(dated.edge_attr[:, -1].tolist()) == {0.0, 1.0}
+    lines = [line.split(",") for line in (payments / "edges.csv").read_text().split()[1:]]
+    old = {frozenset(line[:2]) for line in lines if line[4] == "1"}
+    every = {frozenset(line[:2]) for line in lines}
+    assert 0 < len(old) < len(every)
+    assert (dated.edge_attr[:, -1].sum(), dated.num_edges) == (2 * len(old), 2 * len(every))
+
+
+def test_nobody_alters_a_trusted_pair_by_joining_it_again(payments) -> None:
+    how = {"edge_features": ["amount"], "repeated": "sum", "trusted": "paid<2017-01-01"}
+    before = ac.load_tables(payments, **how)
+    with (payments / "edges.csv").open("a") as file:
+        for line in (payments / "edges.csv").read_text().split()[1:]:
+            a, b, _, _, known = line.split(",")
+            file.write(f"{b},{a},99,2019-01-01,0\n" if known == "1" else "")
+    after = ac.load_tables(payments, **how)
+    assert torch.equal(before.edge_index, after.edge_index)
+    assert torch.equal(before.edge_attr, after.edge_attr)
+
+
+@pytest.mark.parametrize(
+    ("trusted", "said"),
+    [("payed<2017-01-01", 'Did you mean "paid"'), ("paid<soon", "expected a date"), ("amount<2017-01-01", "1483228800"),
+     ("amount<much", "expected a number"), ("paid", "holds no marks")],
+)  # fmt: skip
+def test_a_wrong_mark_is_refused_with_all_other_problems(payments, trusted, said) -> None:
+    with pytest.raises(DatasetError, match="4 problems") as refused:
+        ac.load_tables(payments, trusted=trusted, label="sort")
+    assert said in str(refused.value)
+
+
+def test_a_dataset_is_trusted_before_a_date_where_each_direction_is() -> None:
+    year = lambda text: limit_of("time", text, (ZERO["bitcoin-otc"], YEAR))  # noqa: E731
+    ends = torch.tensor([[0, 1, 1, 2, 3], [1, 0, 2, 1, 0]])
+    days = ["2014-01-01", "2014-06-01", "2014-01-01", "2016-01-01", "2015-01-01"]
+    values = torch.tensor([[1.0, -0.5, year(day)] for day in days])
+    data = Data(x=torch.ones(4, 1), name="bitcoin-otc")
+    data.edge_index, data.edge_attr = both_directions(ends, values, 4)
+    names = ["rated", "rating", "time"]
+    data.edge_names = [*names, *(f"{name}, back" for name in names)]
+    held = trusted_edges(data, "time<2015-01-01")
+    pairs = {frozenset(pair) for pair, one in zip(data.edge_index.t().tolist(), held.tolist(), strict=True) if one}
+    assert pairs == {frozenset((0, 1))}  # 1-2 was joined again in 2016, and 0-3 on the day itself
+    assert trusted_edges(data, "rated").all()
+    for wrong, said in (("tim<2015-01-01", "time"), ("time<7", "a date"), ("rating<2015-01-01", "numbers")):
+        with pytest.raises(DatasetError, match=said):
+            trusted_edges(data, wrong)
+
+
+def test_a_threshold_is_part_of_what_is_certified_and_verified(agnncert, payments) -> None:
+    folder = Path("runs/cut")
+    assert agnncert("train", payments, "--division", "stacked", *QUICK, "--set", "edge_feature=none", "--out", folder).status == 0  # fmt: skip
+    plain = ac.load_certificate(folder / "certificate.cert") if agnncert("certify", folder).status == 0 else None
+    assert agnncert("certify", folder, "--set", "alerts=3").status == 0
+    cut = ac.load_certificate(folder / "certificate.cert")
+    assert cut.claim.digests["model"] != plain.claim.digests["model"]
+    assert (cut.label != plain.label).any()
+    assert "3 alerts of class" in json.loads((folder / "vote.json").read_text())["text"]
+    assert agnncert("verify", folder, "--require", "data,model").status == 0
+    assert agnncert("certify", folder, "--set", "false_positive_rate=0.1").status == 0
+    assert agnncert("verify", folder, "--require", "data,model").status == 0
+    vote = json.loads((folder / "vote.json").read_text())
+    (folder / "vote.json").write_text(json.dumps({**vote, "scores": [vote["scores"][0] + 1, vote["scores"][1]]}))
+    assert agnncert("verify", folder).status == 1
+    (folder / "vote.json").write_text(json.dumps({**vote, "scores": ["7", None]}))
+    assert "damaged" in agnncert("verify", folder).err
+    assert agnncert("certify", folder).status == 0  # without a threshold again
+    assert np.array_equal(ac.load_certificate(folder / "certificate.cert").label, plain.label)
+
+
+@pytest.mark.parametrize("model", ["mine:build_plain", "none"])
+def test_the_model_on_features_may_be_the_users_own_or_none(agnncert, payments, model) -> None:
+    with Path("mine.py").open("a") as file:
+        file.write(
+            "\n\ndef build_plain(in_channels, out_channels):\n    return torch.nn.Linear(in_channels, out_channels)\n"
+        )
+    words = (
+        "--model",
+        model,
+        "--set",
+        "stacked.edge_values=true",
+        "--set",
+        "stacked.combine=mean",
+        "--out",
+        "runs/own",
+    )
+    words = (*words, "--set", "edge_feature=amount,paid", "--set", "encode=auto", "--trusted", "known")
+    answer = agnncert("train", payments, "--division", "stacked", *QUICK, *KEPT, *words)
+    assert answer.status == 0, answer.err
+    named = ("--model", model) if ":" in model else ()
+    assert agnncert("certify", "runs/own", *named).status == 0
+    assert agnncert("verify", "runs/own", *named, "--require", "data,model").status == 0
+    audited = agnncert("audit", "runs/own") if model == "none" else agnncert("audit", "runs/own", *named)
+    assert "read edges alone" in audited.err if model == "none" else "fit for certification" in audited.out
+
+
+def test_interrupted_training_ends_with_the_same_weights(agnncert, payments, monkeypatch) -> None:
+    words = ("--division", "stacked", *QUICK, "--set", "edge_feature=none")
+    assert agnncert("train", payments, *words, "--out", "runs/whole").status == 0
+    train, folds = small_networks.fit_stacked, []
+
+    def stops(*args, **kwargs):
+        inner = args[3]
+
+        def one(model, part, seed):
+            folds.append(seed)
+            if len(folds) == 2:
+                raise KeyboardInterrupt
+            return inner(model, part, seed)
+
+        return train(*args[:3], one, **kwargs)
+
+    monkeypatch.setattr("agnncert.training.loop.fit_stacked", stops)
+    stopped = agnncert("train", payments, *words, "--out", "runs/parts")
+    assert stopped.status == 130
+    assert "the same command continues" in stopped.err
+    assert [file.name for file in Path("runs/parts").glob("*.checkpoint")] == ["model-0.checkpoint"]
+    assert agnncert("train", payments, *words, "--out", "runs/parts").status == 0
+    whole, parts = (
+        ac.load_model(Path("runs", name, "weights.safetensors")).state_dict() for name in ("whole", "parts")
+    )
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+    assert not list(Path("runs/parts").glob("*.checkpoint"))
+
+
+def test_references_are_a_gnn_and_the_models_without_edges(agnncert, payments) -> None:
+    words = [word for word in QUICK if word != "--no-references"]
+    answer = told(agnncert("train", payments, "--division", "stacked", *words, "--set", "edge_feature=none", "--json"))
+    assert {"accuracy, undefended", "accuracy, no edges", "accuracy, majority class"} <= set(answer)
+    model = ac.load_model(Path(answer["run"], "weights.safetensors"))
+    data = ac.load_tables(payments, edge_features=[])
+    with torch.no_grad():
+        right = model.own_logits(data.x).argmax(dim=1)[data.test_mask] == data.y[data.test_mask]
+    assert answer["accuracy, no edges"] == pytest.approx(float(right.float().mean()))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--groups 7", "leave out groups"),
+        ("--prior 3", "leave out prior"),
+        ("--set stacked.level=2", 'mean "levels"'),
+        ("--set stacked.size=2", "--size"),
+        ("--set stacked.trusted=1", "--trusted"),
+        ("--set stacked.folds=1", "at least 2"),
+        ("--set stacked.hidden=wide", "whole number"),
+        ("--set stacked.gated=maybe", "true or false"),
+        ("--set stacked.levels=2 --set stacked.gated=true", "levels=2"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(agnncert, payments, words, said) -> None:
+    answer = agnncert("train", payments, "--division", "stacked", "--set", "edge_feature=none", *words.split())
+    assert answer.status == 2
+    assert said in answer.err
+
+
+def test_what_stacked_votes_cannot_do_is_said(agnncert, payments, trained) -> None:
+    plain = ("--set", "edge_feature=none")
+    assert "goes with --division stacked" in agnncert("train", payments, *plain, "--trusted", "known").err
+    assert "belongs to --division stacked" in agnncert("train", payments, "--division", "node", "--set", "stacked.folds=2").err  # fmt: skip
+    assert "agnncert train DATA --division stacked" in agnncert("certify", trained, "--division", "stacked").err
+    assert agnncert("train", payments, "--division", "stacked", *QUICK, *plain, "--out", "runs/s").status == 0
+    assert agnncert("certify", "runs/s").status == 0
+    assert "leave out --division node" in agnncert("certify", "runs/s", "--division", "node").err
+    assert "agnncert train" in agnncert("certify", "runs/s", "--size", 2).err
+    assert "leave out --trusted" in agnncert("certify", "runs/s", "--trusted", "known").err
+    assert "cast none" in agnncert("attack", "runs/s").err
+
+
+def test_weights_of_stacked_votes_are_certified_without_their_run(agnncert, payments) -> None:
+    plain = ("--set", "edge_feature=none")
+    assert agnncert("train", payments, "--division", "stacked", *QUICK, *plain, "--out", "runs/s").status == 0
+    weights = ("--weights", "runs/s/weights.safetensors")
+    assert (
+        agnncert("certify", payments, *plain, *weights, "--out", "runs/alone").status == 0
+    )  # weights.json describes it
+    assert agnncert("verify", "runs/alone", "--require", "data,model").status == 0
+    digests = [ac.load_certificate(f"runs/{name}/certificate.cert").claim.digests for name in ("alone", "alone")]
+    assert agnncert("certify", "runs/s").status == 0
+    assert digests[0] == ac.load_certificate("runs/s/certificate.cert").claim.digests
