@@ -7,6 +7,7 @@ RUNS := $(VENV)/.runs
 READY := $(VENV)/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONDONTWRITEBYTECODE :=  # else every process that a test starts would compile all sources again
 
 .PHONY: demo test check lean formal bench bench-live bench-large results small docs clean help
 

@@ -4,17 +4,27 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything imports torch
 
+import gc
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from .support.warm import Warm
+
 settings.register_profile("agnncert", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("agnncert")
 
 PROJECT = Path(__file__).resolve().parents[1]
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays; the garbage collector need not look at it again and again."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 SHARED = PROJECT.parent / "shared" / "data"
@@ -30,3 +40,11 @@ def data_root() -> Path:
             pytest.skip(f"the real datasets are neither in {root} nor in {SHARED}")
         subprocess.run([sys.executable, SHARED / "seed_raw.py", root], check=True)
     return root
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    """Starts Python programs whose large imports are there already."""
+    server = Warm(tmp_path_factory.mktemp("warm"))
+    yield server
+    server.close()

@@ -4,8 +4,8 @@ import csv
 import io
 import json
 import logging
+import os
 import signal
-import subprocess
 import sys
 import time
 import tomllib
@@ -225,19 +225,15 @@ def test_ctrl_c_before_anything_was_kept_does_not_claim_otherwise(agnncert, monk
     assert "stopped: nothing was finished yet; the same command starts from the beginning." in answer.err
 
 
-def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_half_written(place) -> None:
+def test_ctrl_c_says_how_to_go_on_and_leaves_nothing_half_written(place, warm) -> None:
     words = ["train", "tables", "--groups", "12", "--epochs", "100000", "--set", "patience=0", "--out", "long"]
-    script = "import sys; from agnncert.cli import main; sys.exit(main())"
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, *words], stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+    process = warm.start("-c", "import sys; from agnncert.cli import main; sys.exit(main())", *words)
     give_up = time.monotonic() + 120
     while not Path("long/model.checkpoint").exists() and time.monotonic() < give_up:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    os.kill(process.pid, signal.SIGINT)
+    status, err = process.wait(60), process.err.read_text()
+    assert status == 130
     assert "stopped: what was finished is in long; the same command continues from there." in err
     assert "Traceback" not in err
     assert not list(Path("long").glob("*.part"))

@@ -3,8 +3,6 @@
 import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,8 +12,6 @@ import agnncert_live
 from agnncert.cli import main
 from agnncert_live.run import serve_run, service_of_run, token_from
 
-PROJECT = Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
@@ -24,14 +20,13 @@ def run(tmp_path_factory) -> Path:
     return folder
 
 
-def test_it_is_killed_and_goes_on(run) -> None:
-    environment = {**os.environ, "AGNNCERT_TOKEN": "x" * 20, "OMP_NUM_THREADS": "1"}
-    words = [sys.executable, "-m", "agnncert", "serve", str(run), "--host", "127.0.0.1", "--port", "0"]
-    process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def test_it_is_killed_and_goes_on(run, warm) -> None:
+    words = ["-m", "agnncert", "serve", run, "--host", "127.0.0.1", "--port", 0]
+    process = warm.start(*words, environment={"AGNNCERT_TOKEN": "x" * 20})
     try:
-        line = process.stdout.readline()
+        line = process.first_line()
         address = re.search(r"http://[\d.:]+", line)
-        assert address, line + process.stdout.read()
+        assert address, line + process.err.read_text()
         client = agnncert_live.LiveClient(address[0], "x" * 20)
         assert client.summary()["data"] == "digits-knn"
         answer = client.apply(
@@ -40,9 +35,8 @@ def test_it_is_killed_and_goes_on(run) -> None:
         assert answer["applied"] == 2
         before = client.decision(3)
     finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
     service = service_of_run(run)
     with service.live:
         assert service.live.number == 2

@@ -86,13 +86,15 @@ def evidence(
     kind: Kind, graph: Tiny, targets: list[int], tables: list[list[int]], ids: str = "node_id"
 ) -> BallotEvidence:
     """One row per target, with the ballots of ``tables``; ballots of the unlisted groups must be alike."""
-    levels = [tiers(kind, graph, v) for v in targets]
+    levels_of = {v: tiers(kind, graph, v) for v in targets}
+    levels = [levels_of[v] for v in targets]
     listed = [[i for i, tier in enumerate(level) if tier < 2] for level in levels]
     default = [
         next((table[i] for i in range(graph.num_groups) if level[i] == 2), ABSTAIN)
         for table, level in zip(tables, levels, strict=True)
     ]
-    rows = [cover_row(kind, graph, v, level.count(0)) for v, level in zip(targets, levels, strict=True)]
+    rows_of = {v: cover_row(kind, graph, v, level.count(0)) for v, level in levels_of.items()}
+    rows = [rows_of[v] for v in targets]
     flat = [(j, i) for j, groups in enumerate(listed) for i in groups]
     votes = Votes(
         num_groups=graph.num_groups,

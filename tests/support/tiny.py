@@ -8,7 +8,8 @@ anything as soon as what it is a function of (its *view*) differs from the view 
 import itertools
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 Node = int
 Pair = tuple[Node, Node]  # sorted; (u, u) is a self-loop
@@ -40,6 +41,13 @@ class Tiny:
                 yield u, v, attribute, (u, v)
             if backward and u != v:
                 yield v, u, attribute, (u, v)
+
+
+def replace(graph: Tiny, **changes: Any) -> Tiny:
+    """As in ``dataclasses``, but in half the time: the attacks below need hundreds of thousands."""
+    other = object.__new__(Tiny)
+    other.__dict__.update(graph.__dict__, **changes)
+    return other
 
 
 @dataclass(frozen=True)
@@ -124,6 +132,9 @@ def _injections(graph: Tiny, clean: Tiny, deleted, cell: Cell, edge_groups: bool
 def _join(
     graph: Tiny, clean: Tiny, new: tuple[Node, ...], cell: Cell, edge_groups: bool, node_groups: bool
 ) -> Iterator[Tiny]:
+    if not new:
+        yield graph
+        return
     features = graph.features | dict.fromkeys(new, 7)  # a feature that no other node has
     options = []
     for u in new:
@@ -143,6 +154,9 @@ def _join(
 def _name_pairs(graph: Tiny, pairs: list[Pair]) -> Iterator[Tiny]:
     """Every choice of groups for pairs that have none yet."""
     unknown = [p for p in pairs if p not in graph.pair_group]
+    if not unknown:
+        yield graph
+        return
     for groups in itertools.product(range(graph.num_groups), repeat=len(unknown)):
         yield replace(graph, pair_group=graph.pair_group | dict(zip(unknown, groups, strict=True)))
 
@@ -175,6 +189,9 @@ def _changed(state: State, to_the_letter: bool) -> list[State]:
 
 
 def _add(graph: Tiny, added: tuple[Pair, ...], edge_groups: bool, to_the_letter: bool) -> Iterator[Tiny]:
+    if not added:
+        yield graph
+        return
     for states in itertools.product(*[_states(p, graph.directed, 3) for p in added]):
         new = dict(zip(added, states, strict=True))
         if to_the_letter:  # what is there stays

@@ -105,11 +105,13 @@ def cover(kind: Kind, graph: Tiny, target: int, num_reached: int) -> list[int]:
 
 def evidence(vote: VotingRule, kind: Kind, graph: Tiny, targets: list[int], tables: list[Table]) -> BallotEvidence:
     """One row for each target."""
-    levels = [tiers(kind, graph, v) for v in targets]
+    levels_of = {v: tiers(kind, graph, v) for v in targets}
+    levels = [levels_of[v] for v in targets]
     flat = [(j, i) for j, level in enumerate(levels) for i, tier in enumerate(level) if tier < 2]
     constant = vote.constant
     default = [(t.edgeless, t.edgeless_stable) if constant is None else (constant, True) for t in tables]
-    rows = [cover(kind, graph, v, level.count(0)) for v, level in zip(targets, levels, strict=True)]
+    rows_of = {v: cover(kind, graph, v, level.count(0)) for v, level in levels_of.items()}
+    rows = [rows_of[v] for v in targets]
     votes = Votes(
         num_groups=graph.num_groups,
         num_classes=CLASSES,
@@ -154,23 +156,23 @@ def run_cell(
                 continue
             views = views_under(vote, kind, attacked, v)
             moved[v].add(frozenset(i for i, view in enumerate(views) if view != clean[v][i]))
-    for v in targets:
-        tables = [random_table(rng, vote, kind, graph, v, unstable) for _ in range(tables_each)]
-        proof = make(vote, kind, graph, [v] * tables_each, tables)
-        worst = {s for s in moved[v] if not any(s < other for other in moved[v])}
-        possible = proof.possible(budget_of(cell))
-        prices, paid = priced(cell)
-        answers = zip(tables, proof.holds(budget_of(cell)), possible, proof.cheapest(prices), strict=True)
-        for table, holds, named, price in answers:
-            won = {table.label(vote)}.union(*(table.winners(vote, which) for which in worst))
-            broken = len(won) > 1
-            score.compare(won, named, (vote, kind.rule, graph, cell, v, table))
-            score.dearer += broken and paid < price
-            score.certified += bool(holds)
-            score.robust += not broken
-            if holds and broken:
-                score.false += 1
-                score.examples.append((vote, kind.rule, graph, cell, v, table))
+    worst = {v: {s for s in sets if not any(s < other for other in sets)} for v, sets in moved.items()}
+    owners = [v for v in targets for _ in range(tables_each)]
+    tables = [random_table(rng, vote, kind, graph, v, unstable) for v in owners]
+    proof = make(vote, kind, graph, owners, tables)
+    possible = proof.possible(budget_of(cell))
+    prices, paid = priced(cell)
+    answers = zip(owners, tables, proof.holds(budget_of(cell)), possible, proof.cheapest(prices), strict=True)
+    for v, table, holds, named, price in answers:
+        won = {table.label(vote)}.union(*(table.winners(vote, which) for which in worst[v]))
+        broken = len(won) > 1
+        score.compare(won, named, (vote, kind.rule, graph, cell, v, table))
+        score.dearer += broken and paid < price
+        score.certified += bool(holds)
+        score.robust += not broken
+        if holds and broken:
+            score.false += 1
+            score.examples.append((vote, kind.rule, graph, cell, v, table))
     return score
 
 
