@@ -164,9 +164,9 @@ def epoch(root: Path, part: int) -> dict[str, Any]:
     import agnncert as ac
     from agnncert.engine.call import bind
     from agnncert.graphs.graph import canonical
-    from agnncert.training.clusters import ClusterObjective, Incoming, induced, partition
     from agnncert.training.objectives import NodeObjective
     from agnncert.training.settings import checked
+    from agnncert_large.clusters import ClusterObjective, Incoming, induced, partition
 
     data = ac.open_graph(folder_of(root, part), check=False)
     graph, model = canonical(data, compact=True), new_model(data)

@@ -305,7 +305,7 @@ data = ac.open_graph("digits")
 
 ## Train in clusters
 
-With `clusters=`, `ac.fit` trains on parts of the graph (Cluster-GCN; extra `clusters`). `checkpoint=` names a file from which an interrupted training continues.
+With `clusters=`, `ac.fit` trains on parts of the graph (Cluster-GCN; package `agnncert-large`, extra `clusters`). `checkpoint=` names a file from which an interrupted training continues.
 
 <!-- not run: needs pymetis -->
 ```python

@@ -9,6 +9,8 @@ group                     what an entry point is
 ``agnncert.names``        a public name of the package ``agnncert``
 ``agnncert.evidence``     a class of evidence (``proving.evidence``), by the kind that certificate files state
 ``agnncert.verifier``     a module that derives the statements of such a file again, as ``agnncert.verifier`` does
+``agnncert.training``     ``clusters``: the training objective on parts of a graph
+``agnncert.controls``     ``control(study, sizes)``: certified accuracy by size of a classifier that needs no model
 ``agnncert.recompute``    a check of such evidence against graph and model, as in ``agnncert.recompute``
 ========================  ================================================================================
 """

@@ -91,13 +91,13 @@ EXTRAS = {
     "pandas": "data",
     "pyarrow": "data",
     "matplotlib": "figures",
-    "pymetis": "clusters",
 }
 # Add-on packages of the repository, which are on no package index.
 ADDONS = {
     **dict.fromkeys(("agnncert_live", "fastapi", "uvicorn"), "agnncert-live"),
     "agnncert_peers": "agnncert-peers",
     "agnncert_large": "agnncert-large",
+    "pymetis": "agnncert-large[clusters]",
     "ray": "agnncert-large[ray]",
     **dict.fromkeys(("agnncert_code", "tree_sitter", "tree_sitter_c", "tree_sitter_cpp"), "agnncert-code"),
 }

@@ -9,9 +9,9 @@ import torch
 
 import agnncert as ac
 from agnncert.errors import SettingsError
-from agnncert.training.size_control import GraphSizes, SizedGraphs, one_unit, size_alone, size_rule
 from agnncert_peers.control_rows import bag_row, size_row
 from agnncert_peers.runner import make_study
+from agnncert_peers.size_control import GraphSizes, SizedGraphs, one_unit, size_alone, size_rule
 from agnncert_peers.threat import Threat
 
 from ..support.labelled import labelled_graph, labelled_graphs

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from agnncert.addons import addons
 from agnncert.cli.folder import VOTE, Row, RunFolder, card_text, find_run, open_run
 from agnncert.cli.inputs import (
     OWN,
@@ -39,7 +40,6 @@ from agnncert.proving.measures import measured, own_or_any, rare_class
 from agnncert.training.choose_rule import RuleChoice, choose_threshold, choose_voting_rule
 from agnncert.training.recipes import advice_if_worse, usual_arguments
 from agnncert.training.settings import SETTINGS, usual_objective
-from agnncert.training.size_control import size_alone
 from agnncert.training.stacked import with_threshold
 from agnncert.training.study import (
     UNDEFENDED,
@@ -367,8 +367,9 @@ def _measured(certificate: Certificate, study: Study, seconds: float) -> list[Ro
         rows.append({"measure": "accuracy of the vote", "value": float(right.sum() / counted)})
         for name, value in (("accuracy on the whole graph", whole), ("accuracy, majority class", majority)):
             rows += [] if value is None else [{"measure": name, "value": value}]
-        by_size = size_alone(study, [size for size in SIZES if size <= certificate.radius.max(initial=0) + 1])
-        rows += [{"measure": BY_SIZE, "size": size, "value": value} for size, value in by_size.items()]
+        if (control := addons("agnncert.controls").get("size")) is not None:
+            by_size = control.load()(study, [n for n in SIZES if n <= certificate.radius.max(initial=0) + 1])
+            rows += [{"measure": BY_SIZE, "size": size, "value": value} for size, value in by_size.items()]
     rows.append({"measure": "median radius", "value": float(np.median(certificate.radius))})
     kinds: dict[str, Any] = {word: certificate.radius}
     if certificate.structure_radius is not certificate.radius:

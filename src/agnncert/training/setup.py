@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from agnncert.addons import addon
 from agnncert.certificates.rules import VotingRule
 from agnncert.certificates.votes import BoolArray, IntArray, under_vote
 from agnncert.datasets.splits import inductive_view
@@ -25,7 +26,6 @@ from agnncert.graphs.targets import CanonicalData, class_numbers, graph_classes,
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.measures import rare_class, rate_of, target_weights
 from agnncert.proving.theorems import certified_radius, tally
-from agnncert.training.clusters import ClusterObjective, partition
 from agnncert.training.objectives import (
     GraphObjective,
     NodeObjective,
@@ -151,7 +151,7 @@ def _on_nodes(
     objective = _node_objective(call, seen, labels, rows, division, settings)
     part = Validation(call, graph, "node", val, y.numpy()[val], settings["measure"], _rarest(labels[rows]))
     large = graph.num_edges > LAID_OUT_EDGES
-    if division is None and isinstance(objective, ClusterObjective) and large and seen is graph:
+    if division is None and settings["clusters"] is not None and large and seen is graph:
         return TrainingSetup(objective, part.by_prediction(objective), settings)
     return TrainingSetup(objective, part.scorer(division, settings, vote), settings)
 
@@ -166,8 +166,9 @@ def _node_objective(
 
     if settings["clusters"] is None:
         return on(graph, y, rows)
-    clusters = partition(graph, settings["clusters"])
-    return ClusterObjective(graph, y, rows, clusters, settings["clusters_per_step"], on)
+    make: Any = addon("agnncert.training", "clusters", "agnncert_large", "clusters=")
+    made: Objective = make(graph, y, rows, settings["clusters"], settings["clusters_per_step"], on)
+    return made
 
 
 def _on_graphs(
@@ -306,7 +307,7 @@ class Validation:
 
         return score
 
-    def by_prediction(self, clusters: ClusterObjective | None = None) -> Scorer:
+    def by_prediction(self, clusters: Any = None) -> Scorer:
         """Accuracy on the whole graph, or on clusters if it is too large for one pass; ties by the loss."""
         call, rows, truth = self.call, torch.from_numpy(self.rows), torch.from_numpy(self.truth)
 

@@ -11,7 +11,7 @@ from agnncert.datasets.splits import GraphSet
 from agnncert.errors import SettingsError
 from agnncert.models.build import build_constant
 from agnncert.training.choose_rule import CONSTANT, MODEL, NO_EDGES, PLAIN, SIZE_ONLY
-from agnncert.training.size_control import size_rule
+from agnncert_peers.size_control import size_rule
 
 from ...support.labelled import labelled_graph, labelled_graphs
 

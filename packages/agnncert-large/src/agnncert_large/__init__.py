@@ -3,6 +3,7 @@
 - ``disk``: graphs as folders of memory-mapped arrays
 - ``parquet``: Parquet tables that do not fit into memory, converted into such folders
 - ``cluster``: workers on a Ray cluster
+- ``clusters``: training on parts of a graph (Cluster-GCN)
 """
 
 from agnncert_large.cluster import Ray

@@ -30,13 +30,13 @@ from agnncert.proving.measures import MEASURES
 from agnncert.report.figures import FORMATS, Curve, Panel, draw_panels, laid_out
 from agnncert.storage import write_atomic
 from agnncert.training.setup import require_vote
-from agnncert.training.size_control import SIZE_ONLY, SizedGraphs
 from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, BaseModel, Defence, Study, fit_model, part_rows
 from agnncert_peers.ceilings import Changes, ceiling, type_counts
 from agnncert_peers.control_rows import ABOUT, bag_row, histogram_row, no_edges_row, size_row
 from agnncert_peers.defences import defence_named
 from agnncert_peers.exact import exact_robustness
 from agnncert_peers.runner import Outcome, Row, key_of, make_study, row_of, run, vote_in_words
+from agnncert_peers.size_control import SIZE_ONLY, SizedGraphs
 from agnncert_peers.smoothing import Smoothing
 from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, Threat
 

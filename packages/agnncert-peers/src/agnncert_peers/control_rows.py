@@ -1,7 +1,7 @@
 """The rows of the controls in a comparison: simple classifiers that every defence should beat.
 
 The *majority class* is a constant: no attack changes it. A *graph-free* model and the *prediction without edges* depend
-on neither edges nor other nodes. ``agnncert.training.size_control`` proves what classifiers by size are certified
+on neither edges nor other nodes. ``agnncert_peers.size_control`` proves what classifiers by size are certified
 against.
 
 **Cross-fitted** models without edges, whose log-probabilities are averaged, are those that stacked votes begin with.
@@ -32,9 +32,9 @@ from agnncert.progress import OnProgress
 from agnncert.proving.evidence import BallotEvidence
 from agnncert.proving.measures import Measures, target_weights
 from agnncert.training.rule_search import BallotTable, best_class_prior, joined, window
-from agnncert.training.size_control import SIZE_ONLY, Counted, GraphSizes, SizedGraphs, measures_by_size, size_rule
 from agnncert.training.study import GRAPH_FREE, MAJORITY, UNDEFENDED, Study, measures_of, part_rows
 from agnncert_peers.runner import Outcome, Row, measured_columns, row_of, run, vote_in_words
+from agnncert_peers.size_control import SIZE_ONLY, Counted, GraphSizes, SizedGraphs, measures_by_size, size_rule
 from agnncert_peers.threat import BAG_OF_NODES, CROSS_FITTED, HISTOGRAM, NO_EDGES, Threat
 
 ENVELOPE = "chosen for each size"  # the vote of a row that has another classifier at each size

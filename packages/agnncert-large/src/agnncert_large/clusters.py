@@ -130,6 +130,13 @@ class ClusterObjective:
                 yield nodes, induced(self.graph, nodes, incoming), places
 
 
+def cluster_objective(
+    graph: CanonicalGraph, y: Tensor, rows: Tensor, num_clusters: int, per_step: int, make: MakeObjective
+) -> ClusterObjective:
+    """Cuts a graph into clusters; see ``partition`` and ``ClusterObjective``."""
+    return ClusterObjective(graph, y, rows, partition(graph, num_clusters), per_step, make)
+
+
 @dataclass(frozen=True)
 class Incoming:
     """Positions of the incoming edges of each node, which are consecutive in a canonical graph.

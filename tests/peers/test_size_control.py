@@ -13,7 +13,7 @@ import agnncert as ac
 from agnncert.datasets.splits import GraphSet
 from agnncert.errors import SettingsError
 from agnncert.training.rule_search import window
-from agnncert.training.size_control import GraphSizes, SizedGraphs, SizeRule, one_unit, size_rule
+from agnncert_peers.size_control import GraphSizes, SizedGraphs, SizeRule, one_unit, size_rule
 from agnncert_peers.threat import Threat
 
 

@@ -10,12 +10,12 @@ from torch_geometric.data import Data
 
 import agnncert as ac
 from agnncert.graphs.graph import canonical
-from agnncert.training import clusters
-from agnncert.training.clusters import ClusterObjective, Incoming, induced, partition
+from agnncert_large import clusters
+from agnncert_large.clusters import ClusterObjective, Incoming, induced, partition
 from agnncert_peers.gnncert import GNNCertE
 
-from ...support.labelled import labelled_graph
-from .test_loop import graph_case, node_case, same, weights_of
+from ..support.labelled import labelled_graph
+from ..unit.training.test_loop import graph_case, node_case, same, weights_of
 
 needs_metis = pytest.mark.skipif(find_spec("pymetis") is None, reason="needs pymetis")
 
@@ -147,7 +147,7 @@ def test_a_graph_without_edges_can_be_partitioned() -> None:
 def test_one_part_is_everything_and_needs_no_pymetis(two_cliques, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "pymetis", None)
     assert [part.tolist() for part in partition(two_cliques, 1)] == [list(range(12))]
-    with pytest.raises(ac.errors.MissingPackage, match=r"\.\[clusters\]"):
+    with pytest.raises(ac.errors.MissingPackage, match=r"agnncert-large\[clusters\]"):
         partition(two_cliques, 2)
 
 
