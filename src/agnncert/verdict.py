@@ -115,6 +115,7 @@ def verify(
         n, stated = len(contents.arrays["row"]), len(contents.budgets)
         checked = ["the claim, word for word", f"label, radius and new neighbours of {n:,} targets"]
         checked += [f"{stated} stated budgets"] if stated else []
+        checked += ["how many targets cannot get which label"] if contents.excluded else []
         not_checked = [*_FILE_ALONE[contents.kind]]
         if extracted:
             from agnncert.verifier.extracted import check_extracted
@@ -169,9 +170,15 @@ def check_file(file: Path) -> tuple[Contents, list[str]]:
     """
     contents = read_contents(file)
     if contents.kind != "ballots":
-        return contents, _check_other(contents)
-    ballots = Ballots.load(contents.evidence, contents.settings)
-    return contents, check_ballot_file(contents, ballots, expected_claim(contents.claim, ballots))
+        wrong = _check_other(contents)
+    else:
+        ballots = Ballots.load(contents.evidence, contents.settings)
+        wrong = check_ballot_file(contents, ballots, expected_claim(contents.claim, ballots))
+    if not wrong and contents.excluded:
+        from agnncert.verifier.recount_possible import wrong_exclusions  # only here: most files state none
+
+        wrong = wrong_exclusions(contents)
+    return contents, wrong
 
 
 _ASSUMED = "whether the claim's assumptions hold where the model is used: agnncert show FILE prints them"

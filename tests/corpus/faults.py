@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..support.ballot_alterations import mend_cover
-from ..support.forging import Draft, derive, ids_of, set_ids
+from ..support.forging import Draft, derive, ids_of, set_ids, state_exclusions
 
 
 class DoesNotApply(Exception):
@@ -110,6 +110,26 @@ def none_broken(draft: Draft) -> None:
     need(any(statement["broken_at_most"] for statement in draft.header["statements"]))
     for statement in draft.header["statements"]:
         statement["broken_at_most"] = 0
+
+
+def one_more_excluded(draft: Draft) -> None:
+    state_exclusions(draft)
+    label = draft.arrays["label"]
+    for statement in draft.header["statements"]:
+        for k, number in enumerate(statement.get("excluded", ())):
+            if number < (label != k).sum():
+                statement["excluded"][k] += 1
+                return
+    raise DoesNotApply
+
+
+def all_others_excluded(draft: Draft) -> None:
+    state_exclusions(draft)
+    before = [list(statement.get("excluded", ())) for statement in draft.header["statements"]]
+    for statement in draft.header["statements"]:
+        for k in range(len(statement.get("excluded", ()))):
+            statement["excluded"][k] = int((draft.arrays["label"] != k).sum())
+    need(before != [statement.get("excluded", []) for statement in draft.header["statements"]])
 
 
 def one_more_neighbour(draft: Draft) -> None:
@@ -469,6 +489,18 @@ FAULTS = {
         "answer for Budget(",
         answer_too_good,
         EVERY,
+    ),
+    "excluded-once-too-often": Fault(
+        "One more target than follows is said to be safe from a label under a stated budget.",
+        "gives no label",
+        one_more_excluded,
+        ("edge-centric/node", "node-centric/graph", "per-neighbour/node", "stacked-sum", "rs"),
+    ),
+    "no-label-is-possible": Fault(
+        "No target is said to get another label under any stated budget.",
+        "gives no label",
+        all_others_excluded,
+        ("gated/node", "per-pair/graph", "stacked-two-levels"),
     ),
     "everything-holds": Fault(
         "All targets are said to hold against all stated budgets.",

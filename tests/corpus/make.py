@@ -17,7 +17,7 @@ from agnncert.proving.certificate import everything_but_additions
 
 from ..golden.make import FOLDER as GOLDEN
 from ..support.certificates import certificate_of, random_evidence
-from ..support.forging import Draft, drafted, lay_open, seal
+from ..support.forging import Draft, drafted, lay_open, seal, state_exclusions
 from ..support.hostile import open_up, sealed
 from .faults import FAULTS
 
@@ -57,7 +57,10 @@ def made_up(rule: str, vote: VotingRule | None = None) -> Draft:
 def honest() -> dict[str, Draft]:
     """The true certificates that are made here, by name."""
     plain = {f"{rule}": made_up(rule) for rule in RULES}
-    return plain | {f"{rule} voted": made_up(rule, vote) for rule, vote in VOTED.items()}
+    stated = {f"{rule} excluded": made_up(rule) for rule in ("node-centric/node", "per-neighbour/node")}
+    for draft in stated.values():
+        state_exclusions(draft)
+    return plain | {f"{rule} voted": made_up(rule, vote) for rule, vote in VOTED.items()} | stated
 
 
 def file_name(name: str) -> str:

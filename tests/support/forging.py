@@ -19,7 +19,7 @@ import numpy as np
 
 from agnncert.certificates.budget import Budget
 from agnncert.certificates.claim import Claim, make_claim
-from agnncert.certificates.file import FORMAT, VERSION, Contents, read_contents, write_contents
+from agnncert.certificates.file import FORMAT, MOST_EXCLUSIONS, VERSION, Contents, read_contents, write_contents
 from agnncert.errors import AgnncertError
 from agnncert.proving import certificate as proving
 from agnncert.proving.certificate import Certificate
@@ -195,6 +195,15 @@ def derive(draft: Draft) -> bool:
     stored = claim.to_json() | {"library_version": draft.claim["library_version"]}
     draft.header["claim"] = stored
     return True
+
+
+def state_exclusions(draft: Draft) -> None:
+    """Lets a draft also state, for as many budgets as are read, how many targets cannot get each label."""
+    tensors = {name.removeprefix(PREFIX): array for name, array in draft.arrays.items() if name.startswith(PREFIX)}
+    evidence = proving._evidence_class(draft.header["kind"]).load(tensors, draft.settings)
+    for statement in draft.header["statements"][:MOST_EXCLUSIONS]:
+        possible = evidence.possible(budget_of(statement["budget"]))
+        statement["excluded"] = (~possible).sum(axis=0).tolist()
 
 
 def rewritten_claim(draft: Draft, evidence: Any) -> Claim:

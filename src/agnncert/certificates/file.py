@@ -1,8 +1,8 @@
 """What a certificate file says (:class:`Contents`), read from the file and written to it.
 
 A file holds evidence, the claim, and statements: labels, radii, new neighbours, and for some budgets what holds target
-by target and how many targets can break. Nothing is derived here: ``certificate`` makes the statements from the
-evidence, ``check`` derives them again.
+by target, how many targets can break and, if that was asked for, how many cannot get each label. Nothing is derived
+here: ``certificate`` makes the statements from the evidence, ``check`` derives them again.
 """
 
 import json
@@ -41,6 +41,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 # What a verifier accepts, so that its work is bounded by the size of the file.
 LONGEST_HEADER = 2**20  # bytes
 MOST_STATEMENTS = 250
+MOST_EXCLUSIONS, MOST_EXCLUDED_CLASSES = 10, 100  # budgets, and classes, of which a file says who cannot get a label
 LONGEST_TEXT = 20_000  # characters
 LONGEST_STATEMENT = 200  # characters of each entry of "issued"
 LARGEST_NUMBER = 2**128
@@ -59,6 +60,8 @@ class Contents:
         claim: What is proved, in words.
         budgets: The budgets that the file makes statements about.
         broken_at_most: Stated collective bound for each budget.
+        excluded: For each budget and class, the stated number of targets that cannot get this label; nothing for a
+            budget about which the file does not say it.
         evidence: Arrays of the evidence.
         arrays: ``target``, ``row``, ``label``, ``radius``, ``new_neighbours``, ``holds`` (one row for each
             budget), ``truth`` and ``degree`` if known, and ``structure_radius`` if the rule has its own.
@@ -74,6 +77,7 @@ class Contents:
     evidence: Arrays
     arrays: Arrays
     issued: dict[str, str] = field(default_factory=dict)
+    excluded: tuple[tuple[int, ...], ...] = ()
 
 
 def checked_issue(issued: Any) -> dict[str, str]:
@@ -102,12 +106,22 @@ def checked_issue(issued: Any) -> dict[str, str]:
     return dict(issued)
 
 
+def checked_exclusions(excluded: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    """Who cannot get which label, as stated; raises CertificateError if it is about too many budgets or classes."""
+    stated = [len(each) for each in excluded if each]
+    if len(stated) > MOST_EXCLUSIONS or max(stated, default=0) > MOST_EXCLUDED_CLASSES:
+        most = f"{MOST_EXCLUSIONS} budgets and {MOST_EXCLUDED_CLASSES} classes"
+        raise CertificateError(f"it is stated who cannot get a label: at most of {most}, or checking takes long.")
+    return excluded if stated else ()
+
+
 def write_contents(path: str | Path, contents: Contents) -> None:
     """Writes the file, all of it or nothing.
 
     Raises:
         CertificateError: It cannot be written.
     """
+    excluded = checked_exclusions(contents.excluded) or ((),) * len(contents.budgets)
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -115,8 +129,8 @@ def write_contents(path: str | Path, contents: Contents) -> None:
         "settings": contents.settings,
         "claim": contents.claim.to_json(),
         "statements": [
-            {"budget": _budget_to_json(budget), "broken_at_most": broken}
-            for budget, broken in zip(contents.budgets, contents.broken_at_most, strict=True)
+            {"budget": _budget_to_json(budget), "broken_at_most": broken} | ({"excluded": list(each)} if each else {})
+            for budget, broken, each in zip(contents.budgets, contents.broken_at_most, excluded, strict=True)
         ],
     }
     header |= {"issued": checked_issue(contents.issued)} if contents.issued else {}
@@ -152,7 +166,7 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
         raise CertificateError(f"the settings are a {type(header['settings']).__name__}: expected names and values.")
     evidence = {n.removeprefix(_PREFIX): a for n, a in arrays.items() if n.startswith(_PREFIX)}
     rest = {n: a for n, a in arrays.items() if not n.startswith(_PREFIX)}
-    budgets, broken = _statements(header["statements"])
+    budgets, broken, excluded = _statements(header["statements"])
     claim = Claim.from_json(header["claim"])
     odd = [name for name, digest in claim.digests.items() if not _SHA256.fullmatch(digest)]
     if odd:
@@ -166,6 +180,7 @@ def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
         evidence=evidence,
         arrays=_checked(_arrays_to_ids(rest), len(budgets)),
         issued=issued,
+        excluded=excluded,
     )
 
 
@@ -204,12 +219,14 @@ def _checked(arrays: Arrays, num_budgets: int) -> Arrays:
     return arrays
 
 
-def _statements(stored: Any) -> tuple[tuple[Budget, ...], tuple[int, ...]]:
+def _statements(stored: Any) -> tuple[tuple[Budget, ...], tuple[int, ...], tuple[tuple[int, ...], ...]]:
     good = isinstance(stored, list) and all(
         isinstance(statement, dict)
-        and set(statement) == {"budget", "broken_at_most"}
+        and {"budget", "broken_at_most"} <= set(statement) <= {"budget", "broken_at_most", "excluded"}
         and type(statement["broken_at_most"]) is int
         and isinstance(statement["budget"], dict)
+        and isinstance(each := statement.get("excluded", [0]), list)
+        and {type(number) for number in each} == {int}
         for statement in stored
     )
     if not good:
@@ -222,7 +239,9 @@ def _statements(stored: Any) -> tuple[tuple[Budget, ...], tuple[int, ...]]:
         budgets = tuple(_budget_from_json(statement["budget"]) for statement in stored)
     except (BudgetError, TypeError) as error:
         raise CertificateError(f"a statement is about a budget that makes no sense: {str(error)[:300]}") from error
-    return budgets, tuple(statement["broken_at_most"] for statement in stored)
+    excluded = tuple(tuple(statement.get("excluded", ())) for statement in stored)
+    excluded = checked_exclusions(excluded)
+    return budgets, tuple(statement["broken_at_most"] for statement in stored), excluded
 
 
 def _budget_to_json(budget: Budget) -> dict[str, Any]:

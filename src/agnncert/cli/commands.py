@@ -336,9 +336,10 @@ def show(
     claim = reported.claim
     text = f"{claim.division or claim.method}, {claim.guarantee}, {claim.task}s\n{claim}"
     issued = [f"Issued {name}: {value}" for name, value in reported.issued.items()]
-    shown = [text, *issued, *reported.sentences[:2], *([f"\n{reported.table}"] if reported.table else [])]
-    outcome = {**claim.to_json(), "issued": reported.issued, "classes": reported.classes}
-    Screen(json).result(outcome, "\n".join(shown))
+    said = [*reported.sentences[:2], *([f"\n{reported.table}"] if reported.table else [])]
+    stated = {"excluded": reported.excluded, "issued": reported.issued, "classes": reported.classes}
+    excluded = [f"Excluded, {line}" for line in reported.excluded]
+    Screen(json).result({**claim.to_json(), **stated}, "\n".join([text, *excluded, *issued, *said]))
 
 
 @app.command()

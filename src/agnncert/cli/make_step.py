@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from agnncert.addons import addons
+from agnncert.certificates.file import MOST_EXCLUDED_CLASSES
 from agnncert.cli.folder import VOTE, Row, RunFolder, card_text, find_run, open_run
 from agnncert.cli.inputs import (
     OWN,
@@ -56,6 +57,7 @@ from agnncert.training.study import (
 log = logging.getLogger(__name__)
 
 _SCORES = {None: "accuracy", "accuracy": "accuracy", "balanced": "balanced accuracy"}
+MOST_EXCLUDED = 50_000  # targets of files that state who cannot get which label; more would take long to verify
 SIZES = (*range(11), 15, 20, 25, 30, 40, 50, 75, 100, 125, 150, 200, 300, 400, 500)
 
 
@@ -351,7 +353,8 @@ def _certify(
         certificate = replace(certificate, truth=None)
     elif certificate.truth is not None and known < total:
         log.info("%d of %d targets have no label: accuracies are shares of the other %d", total - known, total, known)
-    certificate.save(folder.certificate)
+    few = total <= MOST_EXCLUDED and certificate.counts.shape[1] <= MOST_EXCLUDED_CLASSES
+    certificate.save(folder.certificate, exclusions=few)
     log.info("certified %s %ss in %.1f s", f"{total:,}", certificate.claim.task, seconds)
     return certificate, seconds
 

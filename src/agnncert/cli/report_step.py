@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ class Reported:
     """A report."""
 
     claim: Claim
+    excluded: tuple[str, ...]  # who cannot get which label, as far as stated
     issued: Mapping[str, str]  # who issued it, when, for which system and until when, as far as stated
     page: Path | None  # None if none was to be written
     files: tuple[Path, ...]  # figures and tables for papers, if they were asked for
@@ -91,7 +92,21 @@ def report_certificate(
         words.replace("\u00a0", " ") for words in (f"{headline(summary)}.", "\n".join(beside(summary)), table)
     )
     classes = class_records(summary, [-1, *few_sizes(summary)])
-    return Reported(certificate.claim, certificate.issued, page, files, (proved, read_with, check), table, classes)
+    said = (proved, read_with, check)
+    stated = exclusions(file, context.class_names)
+    return Reported(certificate.claim, stated, certificate.issued, page, files, said, table, classes)
+
+
+def exclusions(file: Path, names: Sequence[str] | None) -> tuple[str, ...]:
+    """What a file states about labels that targets cannot get, a line for each budget."""
+    contents, lines = read_contents(file), []
+    for budget, numbers in zip(contents.budgets, contents.excluded, strict=False):
+        words = []
+        for k, number in enumerate(numbers):
+            others, name = int((contents.arrays["label"] != k).sum()), names[k] if names else f"label {k}"
+            words.append(f"{number:,} of the {others:,} that are not {name} cannot become {name}")
+        lines.append(f"{budget}: {'; '.join(words)}.")
+    return tuple(lines)
 
 
 def about_budget(file: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

@@ -385,7 +385,12 @@ class Certificate:
         return self.evidence.max_certified("add_edges", everything_but_additions(self.claim.ids))
 
     def save(
-        self, path: str | Path, budgets: Iterable[Budget] | None = None, *, issued: Mapping[str, str] | None = None
+        self,
+        path: str | Path,
+        budgets: Iterable[Budget] | None = None,
+        *,
+        issued: Mapping[str, str] | None = None,
+        exclusions: bool = False,
     ) -> None:
         """Writes the certificate to one file, which ``ac.load_certificate`` and ``agnncert verify`` read.
 
@@ -395,6 +400,8 @@ class Certificate:
                 Defaults to a few common ones. A loaded certificate answers about any budget.
             issued: Who issues it (``by``), when (``on``), for which ``system`` and ``until`` when; dates as
                 ``"2027-12-31"``. Any of these may be absent. Defaults to ``certificate.issued``.
+            exclusions: Whether the file also states, for each budget, how many targets cannot get each label
+                (:meth:`excluded`), so that a verifier checks it; for at most 10 budgets and 100 classes.
 
         Raises:
             CertificateError: The file cannot be written, or ``issued`` makes no sense.
@@ -416,6 +423,7 @@ class Certificate:
             evidence=self.evidence.tensors(),
             arrays={name: array for name, array in arrays.items() if array is not None},
             issued=dict(self.issued if issued is None else issued),
+            excluded=tuple(tuple((~self.possible(one)).sum(axis=0).tolist()) for one in stated if exclusions),
         )
         write_contents(path, contents)
 

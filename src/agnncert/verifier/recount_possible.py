@@ -30,6 +30,17 @@ def possible(contents: Contents, budget: Budget) -> Numbers:
     return np.asarray(recount_samples.possible(contents, budget))
 
 
+def wrong_exclusions(contents: Contents) -> list[str]:
+    """What is wrong with the stated numbers of targets that cannot get a label."""
+    classes, wrong = contents.settings.get("num_classes"), []
+    for budget, numbers in zip(contents.budgets, contents.excluded, strict=True):
+        if numbers and classes not in (None, len(numbers)):  # before work that grows with all classes
+            wrong.append(f"{len(numbers)} numbers of targets that cannot get a label are stated for {classes} classes")
+        elif numbers and list(numbers) != (~possible(contents, budget)).sum(axis=0).tolist():
+            wrong.append(f"the stated numbers of targets that {budget} gives no label do not follow from the evidence")
+    return wrong
+
+
 @dataclass(frozen=True)
 class Scores:
     """Votes of ``n`` targets for each of ``C`` classes.
