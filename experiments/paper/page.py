@@ -11,12 +11,21 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from agnncert.datasets.catalog import dataset_info
 from agnncert.report.figures import Curve, Level, Panel, draw_panels
 from experiments.benchmarks import first_case
-from experiments.paper import defences, designed, prose, tables
+from experiments.paper import defences, designed, prose, tables, votes
 from experiments.paper import tables as paper
 from experiments.paper.defences import compared, comparison_panels
 from experiments.paper.labels import label_beside
 from experiments.paper.rows import MODELS, NAMES, OBJECTIVES, Results, Row, certified_at, share
-from experiments.paper.spec import DIVISIONS, EXPERIMENTS, GRAPH_SETS, Run, Setting, main_setting, settings_of
+from experiments.paper.spec import (
+    DIVISIONS,
+    EXPERIMENTS,
+    GRAPH_SETS,
+    NODE_SETS,
+    Run,
+    Setting,
+    main_setting,
+    settings_of,
+)
 from experiments.paper.tables import named, of_task
 
 SIZE_WORDS = "size of the attack (E: edges, N: edges or nodes)"
@@ -45,7 +54,7 @@ def draw_figures(results: Results, folder: str | Path) -> list[Figure]:
     for name, subject, panels in _figures(results):
         if panels:
             about = " ".join(_spoken(panel) for panel in panels)
-            size_words = "size of the attack" if name == "comparisons" else SIZE_WORDS
+            size_words = "size of the attack" if name in ("comparisons", "stacked") else SIZE_WORDS
             path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, about, label=label_beside)
             drawn.append(Figure(name, subject, path, about))
     return drawn
@@ -66,6 +75,8 @@ def _figures(results: Results) -> Iterator[tuple[str, str, list[Panel]]]:
         yield "designed", dataset, designed.graph_panels(results, dataset) if results.designs else []
     for protocol in designed.PROTOCOLS:
         yield "designed", protocol, designed.node_panels(results, protocol)
+    for dataset in NODE_SETS:
+        yield "stacked", dataset, votes.panels(results, dataset)
     for dataset in compared(results):
         yield "comparisons", dataset, comparison_panels(results, dataset)
 
@@ -140,7 +151,7 @@ def levels_of(results: Results, setting: Setting) -> list[Level]:
         ("majority", "majority class", results.spread(setting, "accuracy_majority")),
     )
     levels = [Level(kind, label, accuracy.mean) for kind, label, accuracy in known if accuracy is not None]
-    return _undefended(results, setting) + levels
+    return _undefended(results, setting) + levels + votes.raised(results, setting.dataset)
 
 
 def _undefended(results: Results, setting: Setting, word: str = "") -> list[Level]:
@@ -206,7 +217,7 @@ def page_text(
     missing = results.missing(names, small)
     text = environment.get_template("results.md.j2").render(
         **{"results": results, "prose": prose, "tables": tables, "defences": defences, "designed": designed},
-        **{"paper": paper, "NAMES": NAMES},
+        **{"paper": paper, "NAMES": NAMES, "votes": votes},
         first_case=first_case.block(""),
         folder=folder,
         names=names,

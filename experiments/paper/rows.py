@@ -88,6 +88,8 @@ class Results:
         comparisons: The rows of the comparison with other defences.
         benchmarks: What ``make bench`` measured, by name of the file; empty if it has not run.
         designs: Votes designed for a size, of graphs and of nodes.
+        stacked: Stacked votes.
+        ceilings: What is possible at most, references, and controls that read sums of node features.
     """
 
     def __init__(
@@ -96,11 +98,13 @@ class Results:
         comparisons: Iterable[Row] = (),
         benchmarks: Mapping[str, Any] | None = None,
         designs: Iterable[Row] = (),
+        stacked: Iterable[Row] = (),
+        ceilings: Iterable[Row] = (),
     ) -> None:
         self.rows: dict[Setting, Row] = {_run(Setting, row): row for row in rows}
         self.comparisons: dict[Contest, Row] = {_run(Contest, row): row for row in comparisons}
         self.benchmarks = dict(benchmarks or {})
-        self.designs = list(designs)
+        self.designs, self.stacked, self.ceilings = list(designs), list(stacked), list(ceilings)
 
     @classmethod
     def read(cls, folder: str | Path, benchmarks: str | Path | None = None) -> "Results":
@@ -112,7 +116,8 @@ class Results:
             for file in sorted(Path(benchmarks).glob("*.json") if benchmarks is not None else ())
         }
         designs = [row for name in ("design", "design_nodes") for row in read_rows(folder / f"{name}.jsonl")]
-        return cls(rows, read_rows(folder / "comparisons.jsonl"), measured, designs)
+        others = (read_rows(folder / f"{name}.jsonl") for name in ("stacked", "ceilings"))
+        return cls(rows, read_rows(folder / "comparisons.jsonl"), measured, designs, *others)
 
     @property
     def datasets(self) -> list[str]:
