@@ -14,7 +14,7 @@ from experiments.benchmarks import first_case
 from experiments.paper import defences, designed, prose, tables, votes
 from experiments.paper import tables as paper
 from experiments.paper.defences import compared, comparison_panels
-from experiments.paper.labels import label_beside
+from experiments.paper.labels import label_beside, label_zoomed
 from experiments.paper.rows import MODELS, NAMES, OBJECTIVES, Results, Row, certified_at, share
 from experiments.paper.spec import (
     DIVISIONS,
@@ -55,7 +55,8 @@ def draw_figures(results: Results, folder: str | Path) -> list[Figure]:
         if panels:
             about = " ".join(_spoken(panel) for panel in panels)
             size_words = "size of the attack" if name in ("comparisons", "stacked") else SIZE_WORDS
-            path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, about, label=label_beside)
+            label = label_zoomed if name == "stacked" else label_beside
+            path = draw_panels(panels, Path(folder) / f"{name}-{subject}.svg", size_words, about, label=label)
             drawn.append(Figure(name, subject, path, about))
     return drawn
 

@@ -154,36 +154,40 @@ def test_no_edges_within_the_budget_change_a_certified_label(rule):
     assert certified
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "trusted"])
+@pytest.mark.parametrize("rule", RULES)
 def test_no_nodes_within_the_budget_change_a_certified_label(rule):
     inject = ac.Budget(inject_nodes=1, edges_per_injected=math.inf)
+    budgets = {
+        "inject": inject, "delete": ac.Budget(delete_nodes=1), "alter": ac.Budget(change_features=1),
+        (1, 0): ac.Budget(change_features=1, add_edges=1), (0, 1): ac.Budget(change_features=1, delete_edges=1),
+        "alter and inject": ac.Budget(inject_nodes=1, edges_per_injected=math.inf, change_features=1),
+    }  # fmt: skip
     certified = 0
-    for model, kinds, pairs, _ in cases(rule, (100, 101, 120)):
-        evidence = counted(model, kinds, pairs, ())
+    for model, kinds, pairs, trusted in cases(rule, (100, 101, 120)):
+        evidence = counted(model, kinds, pairs, trusted)
         label = int(evidence.label_and_radius()[0][0])
-        possible = {name: evidence.possible(budget)[0] for name, budget in (
-            ("inject", inject), ("delete", ac.Budget(delete_nodes=1)), ("alter", ac.Budget(change_features=1)),
-            ("both", ac.Budget(change_features=1, add_edges=1)),
-        )}  # fmt: skip
+        possible = {name: evidence.possible(budget)[0] for name, budget in budgets.items()}
         assert all(classes[label] for classes in possible.values())
         certified += possible["inject"].sum() == 1
 
-        worlds = []
-        for kind, size in itertools.product(range(KINDS), range(NODES + 1)):
-            for joined in itertools.combinations(range(NODES), size):
-                brought = {(node, NODES): (1.0, -1.0) for node in joined}
-                worlds.append(("inject", {**kinds, NODES: kind}, {**pairs, **brought}))
-        for gone in range(1, NODES):
+        injected = [
+            (kind, {(node, NODES): (1.0, -1.0) for node in joined})
+            for kind, size in itertools.product(range(KINDS), range(NODES + 1))
+            for joined in itertools.combinations(range(NODES), size)
+        ]
+        worlds = [("inject", {**kinds, NODES: kind}, {**pairs, **brought}) for kind, brought in injected]
+        for gone in set(range(1, NODES)) - set(itertools.chain(*trusted)):  # ends of trusted edges stay as they are
             left = {node: kind for node, kind in kinds.items() if node != gone}
             kept = {pair: value for pair, value in pairs.items() if gone not in pair}
             worlds.append(("delete", left, kept))
             for kind in range(KINDS):
                 other = {**kinds, gone: kind}
                 worlds.append(("alter", other, pairs))
-                for after, added, deleted in edited(pairs, (), 1, range(NODES)):
-                    if added and not deleted:
-                        worlds.append(("both", other, after))
-        found = winners(model, [(kinds_after, pairs_after, ()) for _, kinds_after, pairs_after in worlds])
+                for after, added, deleted in edited(pairs, trusted, 1, range(NODES)):
+                    worlds.append(((added, deleted) if added + deleted else "alter", other, after))
+                for new, brought in injected if rule == "two levels" else ():
+                    worlds.append(("alter and inject", {**other, NODES: new}, {**pairs, **brought}))
+        found = winners(model, [(kinds_after, pairs_after, trusted) for _, kinds_after, pairs_after in worlds])
         for (how, _, _), winner in zip(worlds, found, strict=True):
             assert possible[how][winner], how
     assert certified
