@@ -28,6 +28,11 @@ OWN: dict[str, dict[str, Any]] = {
     "pubmed": {"hidden": 64, "dropout": 0.5, "weight_decay": 5e-4, "lr": 0.01, "epochs": 80},
     "amazon-c": {"hidden": 128, "dropout": 0.5, "weight_decay": 1e-4, "lr": 0.005, "epochs": 100, "norm": "layer_norm"},
 }
+# Better ones, by out-of-fold accuracy on the split of seed 100: columns of the features get mean 0 and deviation 1.
+SCALED: dict[str, dict[str, Any]] = {
+    "amazon-c": {"hidden": 128, "dropout": 0.5, "weight_decay": 5e-4, "lr": 0.005, "epochs": 60, "scale": "standard"}
+}
+STANDARD = ", standardised features"
 DESIGNS = {
     "cora-ml": [ac.StackedVotes(size=1), ac.StackedVotes(size=1, levels=2), ac.StackedVotes(size=2, levels=2)],
     "citeseer": [ac.StackedVotes(size=1), ac.StackedVotes(size=1, levels=2)],
@@ -58,13 +63,12 @@ def curves(certificate: ac.Certificate) -> dict[str, list[float]]:
     }
 
 
-def run(name: str, seed: int, root: str, done: set[str]) -> None:
-    """All rows of a dataset and seed that are missing."""
+def run(name: str, seed: int, root: str, done: set[str], standard: bool = False) -> None:
+    """All rows of a dataset and seed that are missing; ``standard``: those with standardised features."""
     data = ac.load_dataset(name, root=root, seed=seed)
-    how = OWN[name]
-    base = ac.build_model(
-        "mlp", data, num_layers=2, hidden_channels=how["hidden"], dropout=how["dropout"], norm=how.get("norm")
-    )
+    how = SCALED[name] if standard else OWN[name]
+    sizes = {"num_layers": 2, "hidden_channels": how["hidden"], "dropout": how["dropout"]}
+    base = ac.build_model("mlp", data, **sizes, norm=how.get("norm"), scale=how.get("scale"))
     trained: dict[int, torch.nn.Module] = {}
     seconds = {"own": 0.0}
 
@@ -77,10 +81,13 @@ def run(name: str, seed: int, root: str, done: set[str]) -> None:
         return trained[number]
 
     designs = [(design, protocol, None) for design in DESIGNS[name] for protocol in ("inductive", "transductive")]
-    if name in ("cora-ml", "amazon-c"):
+    if standard:
+        designs = [(ac.StackedVotes(size=size), "inductive", None) for size in (5, 1, 3, 2)]
+    elif name in ("cora-ml", "amazon-c"):
         designs += [(ac.StackedVotes(size=1, trusted=0), "inductive", share) for share in TRUSTED]
     for design, protocol, share in designs:
-        key = json.dumps([name, seed, str(design), design.size, protocol, share])
+        rule = f"{design}{STANDARD if standard else ''}"
+        key = json.dumps([name, seed, rule, design.size, protocol, share])
         if key in done:
             continue
         graph = data if share is None else with_trusted(data, share, seed)
@@ -95,7 +102,7 @@ def run(name: str, seed: int, root: str, done: set[str]) -> None:
             model(graph.x, graph.edge_index, edge_attr=graph.edge_attr)
             forward = time.perf_counter() - forward
         row = {
-            "key": key, "dataset": name, "seed": seed, "rule": str(design), "size": design.size, "protocol": protocol,
+            "key": key, "dataset": name, "seed": seed, "rule": rule, "size": design.size, "protocol": protocol,
             "trusted": share, "without edges": float(own), "uses edges": bool(model.use_votes),
             "validation": model.training_record["score"], **curves(certificate),
             "seconds": {"models without edges": seconds["own"], "votes": fitted - begin, "certify": certified - fitted,
@@ -103,7 +110,7 @@ def run(name: str, seed: int, root: str, done: set[str]) -> None:
         }  # fmt: skip
         with ROWS.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        print(name, seed, design, design.size, protocol, share, [round(v, 3) for v in row["structure"]], flush=True)
+        print(name, seed, rule, design.size, protocol, share, [round(v, 3) for v in row["structure"]], flush=True)
 
 
 def run_ethereum(seed: int, root: str, done: set[str]) -> None:
@@ -176,6 +183,7 @@ def main() -> None:
     parser.add_argument("datasets", nargs="*", default=[*OWN, "ethereum-phishing"])
     parser.add_argument("--root", default=".cache/data")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--standard", action="store_true", help="only with standardised features")
     parser.add_argument("--page", action="store_true", help="print the tables")
     args = parser.parse_args()
     if args.page:
@@ -187,7 +195,7 @@ def main() -> None:
             if name == "ethereum-phishing":
                 run_ethereum(seed, args.root, done)
             else:
-                run(name, seed, args.root, done)
+                run(name, seed, args.root, done, args.standard)
 
 
 if __name__ == "__main__":

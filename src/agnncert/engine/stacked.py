@@ -17,8 +17,8 @@ def stacked_counts(model: StackedModel, chosen: Targets) -> dict[str, Any]:
     """The fields of ``StackedCounts`` for some targets, counted again from the graph and the model."""
     graph, rows = chosen.graph, torch.from_numpy(chosen.places)
     values = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr}
-    counted = model.counted(graph.x, graph.edge_index, values, rows)
-    prior, gate = counted.prior, counted.gate
+    counted, pairs = model.counted(graph.x, graph.edge_index, values, rows)
+    prior, gate = counted["prior"], counted["gate"]
     if prior.abs().max() > LARGEST_SCORE or gate.max() > LARGEST_GATE:
         raise ModelContractError(
             f"a score of {float(prior.abs().max()) / STEPS:g} votes is beyond {LARGEST_SCORE // STEPS}: train "
@@ -26,13 +26,10 @@ def stacked_counts(model: StackedModel, chosen: Targets) -> dict[str, Any]:
         )
     second = round(float(model.weight_of_second.detach()) * STEPS) + SLACK if model.defence.levels == 2 else 0
     pseudo, pseudo_votes = model.pseudo_counts
-    joined = np.bincount(counted.pairs.neighbour.numpy(), minlength=1)
+    joined = np.bincount(pairs.neighbour.numpy(), minlength=1)
     return {
-        "prior": prior.numpy(),
-        "gate": gate.numpy(),
-        "indptr": counted.pairs.indptr.numpy(),
-        "which": counted.which.numpy(),
-        "table": counted.table.numpy().astype(np.int32),
+        **{name: part.numpy() for name, part in counted.items()},
+        "indptr": pairs.indptr.numpy(),
         "hubs": np.sort(joined[joined > 0])[::-1].astype(np.int32),
         "gated": model.defence.gated or model.defence.combine == "mean",
         "by_edge": bool(model.edge_channels),

@@ -110,24 +110,6 @@ class GraphFree(nn.Module):
         return logits
 
 
-class Counted(NamedTuple):
-    """What a certificate counts, in whole numbers; ``STEPS`` steps are one vote.
-
-    Attributes:
-        prior: Score of each target's own features, shape ``[n, C]``.
-        gate: Factor of the votes of each class, shape ``[n, C]``.
-        table: Different votes, shape ``[u, C]``.
-        which: Row of ``table`` for each listed neighbour, shape ``[m]``.
-        pairs: The neighbours that an attacker may change.
-    """
-
-    prior: Tensor
-    gate: Tensor
-    table: Tensor
-    which: Tensor
-    pairs: "Pairs"
-
-
 class Pairs(NamedTuple):
     """The neighbours of some nodes: every node that shares an edge with them, in either direction, once.
 
@@ -173,16 +155,12 @@ def pairs_of(edge_index: Tensor, rows: Tensor, num_nodes: int, trusted: Tensor |
     """
     number = torch.full((num_nodes,), -1, dtype=torch.int64)
     number[rows] = torch.arange(len(rows))
-    src, dst = edge_index.long()
-    ends, others, arcs, leaves = [], [], [], []
-    for end, other, leaving in ((dst, src, False), (src, dst, True)):
-        here = ((number[end] >= 0) & (end != other)).nonzero().view(-1)
-        ends.append(number[end[here]])
-        others.append(other[here])
-        arcs.append(here)
-        leaves.append(torch.full_like(here, leaving, dtype=torch.bool))
-    key, arc, leaving_arc = torch.cat(ends) * num_nodes + torch.cat(others), torch.cat(arcs), torch.cat(leaves)
-    order = torch.argsort(2 * key + leaving_arc, stable=True)
+    # Each edge twice: as one that enters its second node, then as one that leaves its first.
+    other, end = torch.cat([edge_index, edge_index.flip(0)], dim=1).long()
+    arc = ((number[end] >= 0) & (end != other)).nonzero().view(-1)
+    key, leaves = number[end[arc]] * num_nodes + other[arc], arc >= edge_index.size(1)
+    arc = arc - edge_index.size(1) * leaves
+    order = torch.argsort(2 * key + leaves, stable=True)
     distinct, pair = torch.unique_consecutive(key[order], return_inverse=True)
     safe = torch.zeros(len(distinct), dtype=torch.bool)
     if trusted is not None:
@@ -191,9 +169,8 @@ def pairs_of(edge_index: Tensor, rows: Tensor, num_nodes: int, trusted: Tensor |
         kept = marked | ~safe[pair]
         order, pair = order[kept], pair[kept]
     owner, neighbour = torch.div(distinct, num_nodes, rounding_mode="floor"), distinct % num_nodes
-    indptr = torch.zeros(len(rows) + 1, dtype=torch.int64)
-    indptr[1:] = torch.cumsum(torch.bincount(owner, minlength=len(rows)), 0)
-    return Pairs(indptr, owner, neighbour, arc[order], leaving_arc[order], pair, safe)
+    indptr = F.pad(torch.cumsum(torch.bincount(owner, minlength=len(rows)), 0), (1, 0))
+    return Pairs(indptr, owner, neighbour, arc[order], leaves[order], pair, safe)
 
 
 class StackedModel(nn.Module):
@@ -380,8 +357,13 @@ class StackedModel(nn.Module):
         return table, trusted
 
     @torch.no_grad()
-    def counted(self, x: Tensor, edge_index: Tensor, values: dict[str, Tensor | None], rows: Tensor) -> Counted:
-        """What a certificate counts for the nodes in ``rows``, in whole steps."""
+    def counted(
+        self, x: Tensor, edge_index: Tensor, values: dict[str, Tensor | None], rows: Tensor
+    ) -> tuple[dict[str, Tensor], Pairs]:
+        """What a certificate counts for the nodes in ``rows``, in whole steps, and the neighbours that may change.
+
+        Names are those of :class:`agnncert.certificates.stacked.StackedCounts`.
+        """
         exact = copy.deepcopy(self).double().eval()
         table, trusted = exact.edge_table({n: None if v is None else v.double() for n, v in values.items()})
         logits, pairs = exact.own_logits(x.double()), pairs_of(edge_index, rows, x.size(0), trusted)
@@ -394,7 +376,9 @@ class StackedModel(nn.Module):
             known, which = torch.unique(free.neighbour, return_inverse=True)
             distinct = exact.node_votes(logits, edge_index)[known]
         gate = (exact.gate(logits[rows]) * STEPS).round().long()
-        return Counted((prior * STEPS).round().long(), gate, _floor(distinct), which, free)
+        # Rounded down, so that the sum of a vote stays within one.
+        table = (distinct * STEPS).floor().long().clamp(0, STEPS)
+        return {"prior": (prior * STEPS).round().long(), "gate": gate, "table": table.int(), "which": which}, free
 
     @property
     def pseudo_counts(self) -> tuple[int, tuple[int, ...]]:
@@ -412,11 +396,6 @@ def _network(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)
     return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), last)
-
-
-def _floor(votes: Tensor) -> Tensor:
-    """Votes in whole steps, rounded down, so that their sum stays within one vote."""
-    return (votes * STEPS).floor().long().clamp(0, STEPS)
 
 
 def _mean_by_pair(each: Tensor, pairs: Pairs) -> Tensor:
