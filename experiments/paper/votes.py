@@ -145,9 +145,8 @@ def panels(results: Results, dataset: str) -> list[Panel]:
             rows = stacked(results, dataset, protocol, rule, size, None)
             at = [spread for s in SIZES if (spread := certified_at(rows, s)) is not None]
             label = f"{KINDS[rule]}, for {size:g}"
-            curves.append(
-                Curve(label, look, SIZES, *([getattr(s, end) for s in at] for end in ("mean", "low", "high")))
-            )
+            mean, low, high = ([float(getattr(s, end)) for s in at] for end in ("mean", "low", "high"))
+            curves.append(Curve(label, look, SIZES, mean, low, high))
         if curves:
             for row in _reference(results, dataset):
                 curves.append(Curve("reference", len(curves), SIZES, row["reference"], envelope=True))
@@ -212,7 +211,7 @@ def graph_words(results: Results) -> str:
 def first_words(results: Results) -> dict[str, str]:
     """What the ten sentences at the beginning of the page say about all this; empty without rows."""
     alone = [found[0][1].mean for dataset in NODE_SETS if (found := without_edges(results, dataset))]
-    sums = [found.mean for dataset in GRAPH_SETS if (found := control(results, dataset)) is not None]
+    sums = [spread.mean for dataset in GRAPH_SETS if (spread := control(results, dataset)) is not None]
     gained = [(gain, dataset, value) for dataset in NODE_SETS for _, value, gain in gains(results, dataset)[:1]]
     words = {"ensemble": "", "control": "", "edges": ""}
     if alone:
