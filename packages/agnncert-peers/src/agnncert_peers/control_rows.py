@@ -8,7 +8,7 @@ against.
 
 **Sums of node features**, with their means and the number of nodes, are all that trees or a support vector machine
 read: the histogram of node types if features are one-hot. Edges cannot alter any of this. Which of them it is, and how
-many graphs a leaf must hold, is chosen by cross-validation on training and validation graphs, and fitted to all of these.
+many graphs a leaf must hold, is chosen by cross-validation on training and validation graphs; it is fitted to these.
 
 **Bag of nodes.** Each node votes by its own features, with a prior: the division ``PerNeighbour()`` of a graph.
 Its proof is that of ``proving.per_neighbour.per_neighbour_graph``; edges cost nothing.
