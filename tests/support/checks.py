@@ -32,13 +32,19 @@ def checked(data: Any, division: Any) -> Data:
 
 
 def votes_of(
-    model: Any, data: Any, division: Any, engine: Any = "fast", rows: Any = None, memory_limit: int | None = None
+    model: Any,
+    data: Any,
+    division: Any,
+    engine: Any = "fast",
+    rows: Any = None,
+    memory_limit: int | None = None,
+    call: Any = None,
 ) -> Votes:
-    """The ballots of some targets as an engine casts them."""
+    """The ballots of some targets as an engine casts them; ``call`` is the model as it was bound to the data before."""
     graph = checked(data, division)
     task = "node" if isinstance(data, Data) else "graph"
     rows = np.arange(len(graph.x) if task == "node" else len(data)) if rows is None else np.asarray(rows)
-    return cast(bind(model, graph, task), graph, division, rows, engine, 0.0, memory_limit)[0]
+    return cast(call or bind(model, graph, task), graph, division, rows, engine, 0.0, memory_limit)[0]
 
 
 # Oracle
@@ -48,8 +54,9 @@ def check_engines_agree(
     model: Any, data: Any, division: Any, rows: Any = None, memory_limit: int | None = None
 ) -> None:
     """Both engines cast the same ballots, and those of the plain reference if the division is built in."""
-    fast = votes_of(model, data, division, "fast", rows, memory_limit)
-    slow = votes_of(model, data, division, "naive", rows)
+    call = bind(model, checked(data, division), "node" if isinstance(data, Data) else "graph")
+    fast = votes_of(model, data, division, "fast", rows, memory_limit, call)
+    slow = votes_of(model, data, division, "naive", rows, call=call)
     np.testing.assert_array_equal(fast.dense(), slow.dense())
     for name in ("default", "default_stable", "indptr", "group", "ballot", "stable", "reached"):
         np.testing.assert_array_equal(getattr(fast, name), getattr(slow, name), err_msg=name)
@@ -84,7 +91,8 @@ def check_listing(votes: Votes, data: Any, division: Any, rows: Any = None) -> N
 def check_change(model: Any, data: Data, division: Any, change: Perturbation, task: str) -> int:
     """A change moves no more ballots than promised, and only those it may; returns the most it moved."""
     attacked = change.apply(data)
-    ballots, then = (ballots_by_target(model, d, division, task) for d in (data, attacked))
+    call = bind(model, checked(data if task == "node" else [data], division), task)
+    ballots, then = (ballots_by_target(model, d, division, task, call) for d in (data, attacked))
     most = 0
     for target, moved in check_outputs(model, data, division, change, task).items():
         flipped = set(np.flatnonzero(ballots[target] != then[target]).tolist())
@@ -144,8 +152,8 @@ def differ(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     return not np.allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
-def ballots_by_target(model: Any, data: Data, division: Any, task: str) -> dict[Any, np.ndarray]:
-    table = votes_of(model, data if task == "node" else [data], division).dense()
+def ballots_by_target(model: Any, data: Data, division: Any, task: str, call: Any = None) -> dict[Any, np.ndarray]:
+    table = votes_of(model, data if task == "node" else [data], division, call=call).dense()
     return dict(zip(ids_of(data) if task == "node" else [None], table, strict=True))
 
 

@@ -79,14 +79,18 @@ def votes_on(model: Any, data: Data, division: Division, engine: Any, memory_lim
     return cast(bind(model, graph, "node"), graph, division, np.arange(NODES), engine, TOLERANCE, memory_limit)[0]
 
 
+def _votes_on_every_path(model: Any, data: Data, division: Division) -> list[Votes]:
+    graph = canonical(data)
+    call, rows = bind(model, graph, "node"), np.arange(NODES)  # bound once, as certify does: each time copies the model
+    paths = [("fast", None), ("fast", 1), ("naive", None)]
+    return [cast(call, graph, division, rows, engine, TOLERANCE, limit)[0] for engine, limit in paths]
+
+
 def check_stable_ballots_hold(model: Any, data: Data, division: Division) -> float:
     """A stable ballot has the same class on every path, with and without strangers; returns the share of stable ones."""
-    paths = [("fast", None), ("fast", 1), ("naive", None)]
-    cast_here = [votes_on(model, data, division, *path) for path in paths]
-    attacked = with_dense_strangers(data)
-    everywhere = [*cast_here, *(votes_on(model, attacked, division, *path) for path in paths)]
+    cast_here, cast_there = (_votes_on_every_path(model, one, division) for one in (data, with_dense_strangers(data)))
     for votes in cast_here:
-        for other in everywhere:
+        for other in cast_here + cast_there:
             wrong = votes.stable & (votes.ballot != other.ballot)
             assert not wrong.any(), f"{wrong.sum()} stable ballots differ"
             assert not (votes.default_stable & (votes.default != other.default)).any()
