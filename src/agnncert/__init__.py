@@ -15,9 +15,9 @@ __version__ = "0.1.0"
 
 _load, _, _public = lazy_loader.attach_stub(__name__, __file__)
 
-_SUBMODULES = ("attacks", "errors", "testing")  # no star import takes them, nor what an add-on package brings
+_SUBMODULES = ("attacks", "errors")  # no star import takes them, nor what an add-on package brings
 _ADDED = {
-    **dict.fromkeys(("Comparison", "baselines", "compare"), "agnncert_peers"),
+    **dict.fromkeys(("Comparison", "baselines", "compare", "testing"), "agnncert_peers"),
     **dict.fromkeys(("Ray", "convert_parquet", "open_graph", "write_graph"), "agnncert_large"),
 }
 __all__ = ["__version__", *(name for name in _public if name not in _SUBMODULES)]

@@ -1,9 +1,9 @@
 import agnncert_large
 import agnncert_peers
+import agnncert_peers.testing
 
 from . import attacks as attacks
 from . import errors as errors
-from . import testing as testing
 from .attacks.api import attack as attack
 from .auditing.model_audit import AuditReport as AuditReport
 from .auditing.model_audit import audit as audit
@@ -48,6 +48,7 @@ __version__: str
 Comparison = agnncert_peers.Comparison
 baselines = agnncert_peers
 compare = agnncert_peers.compare
+testing = agnncert_peers.testing
 Ray = agnncert_large.Ray
 convert_parquet = agnncert_large.convert_parquet
 open_graph = agnncert_large.open_graph

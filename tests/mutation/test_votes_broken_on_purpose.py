@@ -17,7 +17,7 @@ from agnncert.errors import AgnncertError
 from agnncert.proving import evidence as proving
 from agnncert.proving import per_neighbour as own_theorems
 from agnncert.proving import theorems as rules
-from agnncert.testing import views
+from agnncert_peers.testing import views
 
 from ..support import own_groups, tiny, voted
 from ..support.harness import KINDS

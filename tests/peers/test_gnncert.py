@@ -13,8 +13,8 @@ from agnncert.divisions.named import parse_division
 from agnncert.errors import DivisionError, NotCovered
 from agnncert.graphs.graph import canonical, canonical_set, one_graph
 from agnncert.graphs.perturbation import Perturbation
-from agnncert.testing import check_division
 from agnncert_peers.gnncert import GNNCertE, GNNCertEN, GNNCertN
+from agnncert_peers.testing import check_division
 
 from ..support.small_graphs import graph_model, node_model, random_graph
 

@@ -8,9 +8,11 @@ they vote over random changes of the graph, called noise, and their certificates
 - ``flips``: RS and sparsity-aware RS; ``deletions``: Bi-RS; ``interception``: message-interception smoothing
 - ``sampling``: random draws, a model run on many noisy graphs at once, counts that can be interrupted and resumed
 - ``bounds``, ``noise``, ``samples``: from counts of noisy predictions to what is certified; no torch
-- ``recheck``: draws the samples of a certificate again
+- ``recheck``: draws the samples of a certificate again; ``recount_samples``: derives its statements a second time;
+  ``sample_claim``: its words
 - ``compared``: ``compare``; ``threat``: kinds of attack; ``runner``: one defence from training to its row;
   ``control_rows``: the rows of the controls; ``exact``: what an undefended model withstands
+- ``testing``: ``check_division``, for authors of divisions; ``size_control``: a control by the size of graphs alone
 - ``similarity``: trusted edges between similar nodes, as a division
 - ``cards``: result cards, whose numbers are derived again; ``card_making``: from a run to its cards; ``card_page``: the
   page of all cards

@@ -10,7 +10,7 @@ from agnncert.divisions.edge import EdgeCentric, PerEdge
 from agnncert.divisions.node import GatedNodeCentric, NodeCentric, PerNeighbour
 from agnncert.errors import DivisionError, NotCovered, SettingsError
 from agnncert.graphs.graph import node_keys
-from agnncert.testing import check_division, random_change, random_graph
+from agnncert_peers.testing import check_division, random_change, random_graph
 
 FEW = 40  # attacked graphs; enough for the faults below
 
