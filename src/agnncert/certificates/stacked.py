@@ -136,7 +136,7 @@ class StackedCounts:
         return int(self.prior.shape[1])
 
     def part(self, rows: IntArray) -> "StackedCounts":
-        """The counts of some targets, with numbers of hubs that fit them."""
+        """The counts of some targets. Hubs are replaced by placeholders, which only the file check reads."""
         ends = np.concatenate([[0], np.cumsum(self.degree[rows])])
         listed = np.arange(ends[-1]) + np.repeat(self.indptr[rows] - ends[:-1], self.degree[rows])
         hubs = np.ones(len(listed), dtype=np.int32)  # only their sum is checked, and none is used

@@ -47,7 +47,7 @@ class NamedDivision:
         return cls
 
     def build(self, task: str, settings: Mapping[str, Any]) -> Any:
-        """The division with these settings, and the usual number of groups where they do not say it.
+        """Builds the division. The number of groups defaults to the one in the table if the settings do not give it.
 
         Raises:
             SettingsError: The division is not for this task.

@@ -293,7 +293,7 @@ class LazyRows(StandIn):
     def __torch_function__(
         cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Decides what an operation works on.
+        """Runs an operation on the feature matrix, on the stand-in itself, or on copied rows.
 
         Projections work on the whole matrix, questions about shape and type on the stand-in, all else on copied rows.
         """

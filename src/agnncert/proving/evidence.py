@@ -312,7 +312,7 @@ class BallotEvidence(Ballots, Evidence):
         return holds, tuple(broken), largest
 
     def _answers(self, budgets: Sequence[Budget], rest: Budget | None = None) -> tuple[Any, ...]:
-        """For each budget: what holds, and what it costs to break it; what edges may be added on top of ``rest``."""
+        """For each budget: which labels hold, and the least cost to break each; edges that may be added to ``rest``."""
         shape = len(budgets), self.num_targets
         holds, prices, touches = np.zeros(shape, dtype=bool), np.zeros(shape), np.zeros(shape)
         largest = np.zeros(self.num_targets)

@@ -311,7 +311,7 @@ def neighbours_needed(tally: Tally, reach: Reach) -> FloatArray:
 
 
 def _beyond(reach: Reach, movable: FloatArray, of: Any = ...) -> tuple[FloatArray, FloatArray]:
-    """How many of these ballots can move if none beyond the reached ones does, and how many more if these may."""
+    """How many of these ballots can move among the reached ones, and how many more among all others."""
     whole = reach.all[of]
     reached = np.minimum(movable[REACHED], whole)
     beyond = np.minimum(

@@ -330,7 +330,7 @@ class Validation:
         return self._measured(right, counts), float(share.mean())
 
     def _measured(self, right: BoolArray, scores: Any) -> float:
-        """The measure of labels without a certificate, or of correct labels; ``scores`` of the classes, ``[n, C]``."""
+        """The measure of predictions without a certificate; ``scores`` of the classes has shape ``[n, C]``."""
         rate = rate_of(self.measure or "accuracy")
         if rate is None:
             weights = None if self.measure != "balanced" else target_weights(self.truth, "balanced")

@@ -405,7 +405,7 @@ def _limits(moved: Numbers, beyond: Numbers, unlisted: Numbers, covered: Numbers
 
 
 def right_neighbours(piles: Piles, stated: Numbers) -> npt.NDArray[np.bool_]:
-    """Whether the stated number of new neighbours, with unlimited changes elsewhere, is withstood and one more not."""
+    """Whether the stated number of new neighbours is the largest that is certified with unlimited changes elsewhere."""
     if piles.ballots.rule.endswith("/graph"):
         return np.asarray(stated == -1)
     deleted = math.inf if piles.ballots.ids == "node_id" else 0
